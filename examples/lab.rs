@@ -1,4 +1,5 @@
-//! Two hosts of an emulated network on this machine, without root, and a transfer whose link goes silent for a while.
+//! Two hosts of an emulated network on this machine, without root, and a transfer whose link is silent for a
+//! while.
 //!
 //! ```console
 //! $ cargo run -p hawser --features lab --example lab
@@ -24,7 +25,7 @@ both = { rate = "20Mbit/s", delay = "15ms", loss = "1%" }
 const BYTES: usize = 1 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A process enters a namespace of its own before it starts a thread.
+    // A process must enter its namespace before it starts a thread.
     enter_user_namespace()?;
     let lab = Lab::up(&Spec::parse(NETWORK)?)?;
     let (client, server) = (lab.host("client")?, lab.host("server")?);

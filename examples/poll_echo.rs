@@ -1,4 +1,4 @@
-//! An echo server without an async runtime: one loop, no threads, nothing that blocks but `wait`.
+//! An echo server without an async runtime: one loop, no threads, and no blocking call except `wait`.
 //!
 //! ```console
 //! # cargo run --example poll_echo -- tun:hawser0 10.9.0.1/24 10.9.0.2/24
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut endpoint = host::open(program, &setup)?;
     let listener = endpoint.listen(SocketAddr::new(own.0, 7), 16)?;
 
-    // What was read from a connection and could not be written back yet.
+    // The bytes of each connection that were read and could not be written back yet.
     let mut connections: HashMap<Handle, Vec<u8>> = HashMap::new();
     loop {
         while endpoint.poll()? {}
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Moves what can be moved; an error ends the connection, the peer's end of file included.
+/// Moves as many bytes as possible. An error ends the connection, and so does the peer's end of file.
 fn echo(endpoint: &mut Endpoint, connection: Handle, pending: &mut Vec<u8>) -> std::io::Result<bool> {
     let mut moved = false;
     if pending.is_empty() {

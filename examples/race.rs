@@ -1,5 +1,5 @@
-//! A page by whichever way to its server connects first: every address of the name, in the order of happy eyeballs
-//! (RFC 8305).
+//! Fetches a page by the first candidate that connects: every address of the name, in the order of Happy
+//! Eyeballs (RFC 8305).
 //!
 //! ```console
 //! $ cargo run -p hawser --features select --example race -- localhost:8000
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let Some(server) = std::env::args().nth(1) else {
         return Err("usage: race HOST:PORT".into());
     };
-    // One racer serves all requests of a process: it remembers what won.
+    // One racer serves all requests of a process, because it remembers the outcomes of races.
     let racer = Racer::open().await?;
     let connected = racer.connect(Request::to(server.parse()?)).await?;
     println!("{} won after {:.1?}", connected.candidate, connected.took);

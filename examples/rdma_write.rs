@@ -1,6 +1,7 @@
-//! One process writes into the memory of another: registered memory and queue pairs in libibverbs's words.
+//! One process writes into the memory of another, with the registered memory and queue pairs of libibverbs.
 //!
-//! The server, and then the client, at both ends of a pair of Ethernet devices; they agree over TCP of this host:
+//! The server, and then the client, at both ends of a pair of Ethernet devices; they exchange parameters over
+//! TCP of this host:
 //!
 //! ```console
 //! # ip link add hawser0 type veth peer name hawser1 && ip link set hawser0 up && ip link set hawser1 up
@@ -20,9 +21,9 @@ use hawser::verbs::{
     SendRequest, Status,
 };
 
-/// Where the ends agree.
+/// The address at which both ends exchange parameters.
 const CONTROL: &str = "127.0.0.1:18516";
-/// Bytes of the memory.
+/// The size of the memory, in bytes.
 const SIZE: usize = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Serves one client, or is one; how many bytes came, or went.
+/// Runs the server for one client, or the client. Returns the number of bytes received, or sent.
 pub fn run(arguments: &[String]) -> Result<usize, Box<dyn Error>> {
     let [device, own, server @ ..] = arguments else {
         return Err("usage: rdma_write DEVICE OWN-ADDRESS/LEN [SERVER]".into());
@@ -45,7 +46,7 @@ pub fn run(arguments: &[String]) -> Result<usize, Box<dyn Error>> {
     }
 }
 
-/// A queue pair with its completions, and memory that it uses.
+/// Makes a queue pair with its completion queue, and memory for it.
 fn prepare(
     endpoint: &mut Endpoint,
     access: Access,
@@ -72,12 +73,12 @@ fn serve(endpoint: &mut Endpoint) -> Result<usize, Box<dyn Error>> {
     let mut connection = Connection::new(address.parse()?, number.parse()?);
     connection.access = Access::REMOTE_WRITE;
     let mut verbs = endpoint.verbs()?;
-    // The write comes with immediate data, which takes a receive: that is how this end hears of it.
+    // The write carries immediate data, which consumes a receive and so notifies this end.
     verbs.post_receive(pair, 1, memory.slice(0, 0))?;
     verbs.connect(pair, &connection)?;
     writeln!(control, "{} {}", pair.number(), memory.key())?;
     let len = wait(endpoint, queue)?;
-    // What the client waits for may have been lost: this end answers a while longer.
+    // The acknowledgement for the client may have been lost, so this end answers for a while longer.
     let until = std::time::Instant::now() + Duration::from_millis(200);
     while std::time::Instant::now() < until {
         while endpoint.poll()? {}
@@ -105,7 +106,7 @@ fn write(endpoint: &mut Endpoint, own: IpAddr, server: IpAddr) -> Result<usize, 
     wait(endpoint, queue)
 }
 
-/// Waits for the next completion; its bytes.
+/// Waits for the next completion; returns its number of bytes.
 fn wait(endpoint: &mut Endpoint, queue: CompletionQueue) -> Result<usize, Box<dyn Error>> {
     loop {
         while endpoint.poll()? {}

@@ -1,5 +1,6 @@
-//! Calls from stack to stack: whole messages with a reply to each, many at a time. The same code runs over a program
-//! that carries calls (`homa`) and over one that offers streams (`tcp`), where messages are framed on connections.
+//! Calls from stack to stack: whole messages with a reply to each, many at a time. The same code runs over a
+//! program that carries calls (`homa`), and over one that offers streams (`tcp`), where messages are framed
+//! on connections.
 //!
 //! The server, and then the client, at both ends of a pair of Ethernet devices:
 //!
@@ -27,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Serves for good, or calls; the client knows how many bytes of replies it got.
+/// Runs the server without end, or the client, which returns the number of bytes in replies.
 pub async fn run(arguments: &[String]) -> Result<Option<usize>, Box<dyn Error>> {
     let [program, device, own, server @ ..] = arguments else {
         return Err("usage: rpc PROGRAM DEVICE OWN-ADDRESS/LEN [SERVER:PORT]".into());
@@ -55,7 +56,7 @@ pub async fn run(arguments: &[String]) -> Result<Option<usize>, Box<dyn Error>> 
     Ok(Some(replies))
 }
 
-/// Replies to a request by its bytes twice.
+/// Replies to a request with its bytes twice.
 async fn answer(request: Arc<Request>) -> Vec<u8> {
     request.message().repeat(2)
 }

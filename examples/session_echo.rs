@@ -1,5 +1,5 @@
-//! One session over every transport and interface: a server that echoes, and a client that keeps its stream when
-//! a path goes.
+//! One session over every transport and interface: a server that echoes, and a client whose stream survives
+//! the loss of a path.
 //!
 //! ```console
 //! $ cargo run -p hawser --features session --example session_echo -- listen 127.0.0.1:4433

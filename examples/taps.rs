@@ -1,4 +1,4 @@
-//! Ask for a service, not a protocol: messages to a peer and back, in the words of RFC 9622.
+//! Asks for a service, not a protocol: messages to a peer and back, in the terms of RFC 9622.
 //!
 //! ```console
 //! $ cargo run --example taps -- listen 127.0.0.1:4433
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Anything> {
     }
 }
 
-/// Sends every message back to whoever it came from.
+/// Sends every message back to its sender.
 async fn listen(address: SocketAddr) -> Result<(), Anything> {
     let identity = Identity::generate(vec!["localhost".into()])?;
     println!("certificate SHA-256: {}", identity.fingerprint());

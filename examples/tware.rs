@@ -1,4 +1,4 @@
-//! A T-ware written by hand, which caps the congestion window of every TCP connection. The same source
+//! A T-ware written by hand, which caps the congestion window of every TCP connection. The same source code
 //! runs in the loop, in a thread, and in another process.
 //!
 //! ```console
@@ -19,12 +19,12 @@ use hawser::interact::{
 };
 use hawser::sim::{Moment, Scenario, Watch, run_steered};
 
-/// The largest window, bytes.
+/// The largest window, in bytes.
 const CAP: u64 = 40_000;
-/// How long it holds when nothing more is received from the T-ware, nanoseconds.
+/// The time for which a cap holds if the T-ware does not renew it.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// The number of the window at each source.
+/// The number of the window variable at each source.
 #[derive(Default)]
 struct Cap(HashMap<SourceId, VariableId>);
 
@@ -49,7 +49,7 @@ impl Tware for Cap {
         };
         match (subscription, signal.variables()) {
             (0, [bytes]) if *bytes >= CAP => hands.modify(target, window, CAP, LEASE),
-            // The congestion control makes the window smaller: the cap must not keep it large.
+            // The congestion control makes the window smaller, and the cap must not keep it large.
             (1, _) => hands.release(target, window),
             _ => {}
         }
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Steers what another process runs, until that ends.
+/// Steers the transports of another process, until that process ends.
 fn steer(socket: &Path) -> Result<(), Box<dyn Error>> {
     let client = Client::connect(socket, "cap", 1)?;
     println!("windows in process {} are at most {CAP} bytes", client.process());
@@ -105,18 +105,19 @@ const SCENARIO: &str = r#"
     bulk = { bytes = "64MiB" }
 "#;
 
-/// Runs it with the sender on the bus; prints what rate and what window came of it.
+/// Runs the scenario with the sender on the bus; returns the resulting rate and window.
 fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
     let (mut received, mut largest, mut seconds) = (0, 0_u64, 0.0);
     let mut reported = |moment: &Moment| {
         let flow = &moment.flows[0];
         received = flow.received[0];
         seconds = moment.at.as_secs_f64();
-        // In the first second the window grows.
+        // The window grows in the first second, which is therefore left out.
         if seconds > 1.0 {
             largest = largest.max(flow.values[0].unwrap_or_default());
         }
-        // Virtual time is much faster than a thread, which receives in real time: it waits a little.
+        // Virtual time is much faster than a thread, which receives in real time, so the simulation waits a
+        // little.
         sleep(Duration::from_millis(1));
     };
     let watch = Watch {
@@ -124,7 +125,7 @@ fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
         fields: &["cc.cwnd"],
         reported: &mut reported,
     };
-    // There is more to send than there is time for, which the report finds wrong.
+    // There is more data than can be sent in the time, which the report counts as a failure.
     run_steered(&Scenario::parse(SCENARIO)?, None, watch, bus, &["sender"])?;
     let rate = received as f64 * 8.0 / seconds / 1e6;
     Ok(format!("{rate:.1} Mbit/s, a window of at most {largest} bytes"))

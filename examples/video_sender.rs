@@ -1,5 +1,5 @@
-//! A live video sender that adapts to its transport: it sends 25 frames a second, as large as the
-//! signals of the connection permit. The frames are noise; the rate is what it shows.
+//! A live video sender that adapts to its transport: it sends 25 frames a second, whose size follows the
+//! signals of the connection. The frames are noise; the example shows the rate.
 //!
 //! ```console
 //! $ nc -l 10.9.0.1 9000 > /dev/null &
@@ -19,9 +19,9 @@ use hawser::interact::{Bus, Rights, Scope};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Frames in a second, and in a group of pictures that begins with an I frame.
+/// The number of frames in a second, and in a group of pictures, which begins with an I frame.
 const FRAMES: u64 = 25;
-/// How many P frames an I frame is as large as.
+/// The size of an I frame, in P frames.
 const INTRA: u64 = 4;
 
 #[tokio::main(flavor = "current_thread")]
@@ -36,8 +36,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let program = hawser::programs::resolve("tcp", &[])?;
     let network = Network::start(host::open(program, &setup)?)?;
 
-    // The T-ware receives timeouts and losses at once, acknowledgements at most every 100 ms, and turns
-    // the dial. It may read, and set nothing.
+    // The T-ware receives timeouts and losses at once, acknowledgements at most every 100 ms, and turns the
+    // dial. It may read variables, but not set any.
     let bus = Bus::new();
     network.interact(&bus)?;
     let dial = Arc::new(Dial::default());
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut stream = network.connect(peer).await?;
     let mut clock = interval(Duration::from_millis(1_000 / FRAMES));
-    clock.set_missed_tick_behavior(MissedTickBehavior::Skip); // a frame that is too late is not made
+    clock.set_missed_tick_behavior(MissedTickBehavior::Skip); // a late frame is skipped
     let mut written = 0;
     for number in 0u64.. {
         clock.tick().await;
@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Frame `number` at `rate` bit/s: a group of pictures has a second's worth.
+/// Makes frame `number` at `rate` bit/s: a group of pictures has the bytes of a second.
 fn frame(number: u64, rate: u64) -> Vec<u8> {
     let weight = if number.is_multiple_of(FRAMES) { INTRA } else { 1 };
     let bytes = rate / 8 * weight / (INTRA + FRAMES - 1);

@@ -8,13 +8,13 @@ use toml::de::{DeTable, DeValue};
 /// A fault of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The key, as `flow[2].bulk.bytes` (counted from 0); empty when it concerns the whole document.
+    /// The key, as `flow[2].bulk.bytes` (counted from 0); empty for the whole document.
     pub path: String,
-    /// The place in the text, where known.
+    /// The place in the text, if it is known.
     pub place: Option<Place>,
-    /// The fault itself, in plain words.
+    /// The description of the fault, in plain words.
     pub message: String,
-    /// A remedy, where one is known.
+    /// A remedy, if one is known.
     pub hint: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of a byte in a text.
+    /// Returns the place of a byte in a text.
     pub(crate) fn of(text: &str, offset: usize) -> Place {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -46,7 +46,7 @@ impl fmt::Display for Place {
 }
 
 impl Fault {
-    /// An error at a key.
+    /// Makes a fault at a key.
     #[must_use]
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Fault {
         Fault { path: path.into(), place: None, message: message.into(), hint: None }
@@ -58,7 +58,7 @@ impl Fault {
         Fault { hint: Some(hint.into()), ..self }
     }
 
-    /// Adds the place of its key in this text of TOML.
+    /// Adds the place of its key in this TOML text.
     #[must_use]
     pub fn located(self, text: &str) -> Fault {
         let place = self
@@ -85,7 +85,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The hint of a reader's message about a misspelt key: the nearest of those that there are.
+/// Makes the hint for a reader's message about a misspelt key: the nearest known key.
 pub(crate) fn hint_for(message: &str) -> Option<String> {
     let mut names = message.strip_prefix("unknown field `")?.split('`');
     let wrong = names.next()?;
@@ -94,7 +94,7 @@ pub(crate) fn hint_for(message: &str) -> Option<String> {
     (nearest.0 <= 1 + wrong.len() / 3).then(|| format!("did you mean `{}`?", nearest.1))
 }
 
-/// For a name that there is not: the nearest of those that there are, or all when none is near.
+/// Makes the hint for an unknown name: the nearest known name, or all names if none is near.
 pub fn there_are<'a>(what: &str, wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     match names.clone().min_by_key(|name| distance(wrong, name)) {
         Some(name) if distance(wrong, name) <= 1 && wrong.len() > 1 => format!("did you mean `{name}`?"),
@@ -103,7 +103,7 @@ pub fn there_are<'a>(what: &str, wrong: &str, names: impl Iterator<Item = &'a st
     }
 }
 
-/// Levenshtein's distance.
+/// Returns the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -119,7 +119,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The fault of the first date in a document: no document has dates.
+/// Returns the fault of the first date in a document, because no document here has dates.
 pub(crate) fn date_in(text: &str, table: &DeTable<'_>) -> Option<Fault> {
     let entries = table
         .iter()
@@ -147,7 +147,7 @@ pub(crate) fn date_in(text: &str, table: &DeTable<'_>) -> Option<Fault> {
     None
 }
 
-/// The byte at which the value of a key begins, or that of the deepest part of the path that is there.
+/// Returns the offset of a key's value, or that of the longest prefix of the path that exists.
 fn offset_of(text: &str, path: &str) -> Option<usize> {
     let table = DeTable::parse(text).ok()?;
     let mut offset = table.span().start;

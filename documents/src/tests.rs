@@ -1,4 +1,4 @@
-//! Malformed documents, and the faults that are reported.
+//! Malformed documents, and the reported faults.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
@@ -55,7 +55,7 @@ enum Either {
     Part(Part),
 }
 
-/// The idioms of serde and of Rust.
+/// The idioms of serde and of Rust, which no message may contain.
 const IDIOMS: &[&str] = &[
     "invalid type",
     "invalid value",
@@ -99,7 +99,7 @@ fn fault<T: DeserializeOwned>(read: Result<T, Fault>, text: &str) -> String {
     shown
 }
 
-/// Texts, and a part of what is reported.
+/// Texts, each with a part of its message.
 const TOML: &[(&str, &str)] = &[
     ("", "line 1, column 1: the key `name` is missing"),
     (
@@ -228,7 +228,7 @@ fn faults_of_toml_have_plain_words_a_key_and_a_place() {
     fault(toml::<All>(&nested), "nested lists");
 }
 
-/// Texts, and a part of what is reported.
+/// Texts, each with a part of its message.
 const JSON: &[(&str, &str)] = &[
     ("", "line 1, column 1: the text ends where a value is expected"),
     ("{", "line 1, column 1: the text ends within an object"),

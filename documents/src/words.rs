@@ -1,7 +1,7 @@
-//! The messages of TOML and JSON readers in the words of the people who write these texts.
+//! Rewrites the messages of TOML and JSON readers in the terms of the people who write these texts.
 //!
-//! The messages of serde, serde_json and toml have fixed forms; each of them has a row or a function here. A message
-//! of another form comes from a reader of Hawser's own and is plain already.
+//! The messages of serde, serde_json and toml have fixed forms, each with a row or a function here. A message
+//! of another form comes from one of Hawser's own readers and is already plain.
 
 /// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format's own name of keys with their values.
+    /// Returns the format's name for a set of keys with values.
     fn table(self) -> &'static str {
         match self {
             Format::Toml => "a table",
@@ -20,7 +20,8 @@ impl Format {
     }
 }
 
-/// A reader's message, without its place, in plain words. `shown` is the text that it is about, where that is known.
+/// Rewrites a reader's message, without its place, in plain words. `shown` is the text that it is about, if
+/// that is known.
 pub(crate) fn plain(message: &str, format: Format, shown: &str) -> String {
     if message == "duplicate key" {
         return format!("the key `{}` stands there twice", shown.trim());
@@ -33,8 +34,8 @@ pub(crate) fn plain(message: &str, format: Format, shown: &str) -> String {
         .unwrap_or_else(|| message.replace(", expected nothing", ""))
 }
 
-/// The beginnings of messages about names, the text before the name and after it, and the introduction of the known
-/// names.
+/// The beginnings of messages about names, the text before the name and after it, and the introduction of the
+/// known names.
 const NAMES: [(&str, &str, &str, &str); 4] = [
     ("unknown variant ", "there is no ", "", "it is one of "),
     ("unknown field ", "there is no key ", "", "there are "),
@@ -51,7 +52,7 @@ fn of_name(message: &str) -> Option<String> {
     })
 }
 
-/// The known names.
+/// Lists the known names.
 fn listed(expected: &str, introduction: &str) -> String {
     let names = expected
         .strip_prefix("expected one of ")
@@ -63,7 +64,7 @@ fn listed(expected: &str, introduction: &str) -> String {
     }
 }
 
-/// A value of another form than the one that is expected.
+/// Rewrites the message about a value that has another form than the expected one.
 fn of_form(message: &str, format: Format) -> Option<String> {
     let rest = message
         .strip_prefix("invalid type: ")
@@ -79,7 +80,7 @@ fn of_form(message: &str, format: Format) -> Option<String> {
     ))
 }
 
-/// A value that was found.
+/// Describes a value that was found.
 fn value(found: &str, format: Format) -> String {
     // `integer `-1`` and `string "x"` name the kind of the value, and show it.
     if let Some((kind, shown)) = found.split_once(' ') {
@@ -103,7 +104,7 @@ fn value(found: &str, format: Format) -> String {
     .to_owned()
 }
 
-/// The whole numbers of types.
+/// The integer types, with their bounds.
 const NUMBERS: [(&str, &str, &str); 10] = [
     ("u8", "0", "255"),
     ("u16", "0", "65535"),
@@ -117,7 +118,7 @@ const NUMBERS: [(&str, &str, &str); 10] = [
     ("isize", "-9223372036854775808", "9223372036854775807"),
 ];
 
-/// A value that is expected.
+/// Describes an expected value.
 fn expectation(expected: &str, format: Format) -> String {
     let (number, is_nonzero) = match expected.strip_prefix("a nonzero ") {
         Some(number) => (number, true),
@@ -162,7 +163,7 @@ fn expectation(expected: &str, format: Format) -> String {
     .to_owned()
 }
 
-/// The number of values in a list whose length is fixed.
+/// Returns the number of values in a list whose length is fixed.
 fn count_of(expected: &str) -> Option<&str> {
     let count = expected
         .strip_prefix("a tuple of size ")
@@ -176,7 +177,7 @@ fn count_of(expected: &str) -> Option<&str> {
     count.bytes().all(|byte| byte.is_ascii_digit()).then_some(count)
 }
 
-/// A list of another length than the one that is expected.
+/// Rewrites the message about a list that has another length than the expected one.
 fn of_length(message: &str, format: Format) -> Option<String> {
     let (found, expected) = match message.strip_prefix("invalid length ") {
         Some(rest) => rest.split_once(", expected ").unwrap_or((rest, "another number")),
@@ -193,17 +194,17 @@ fn of_length(message: &str, format: Format) -> Option<String> {
     Some(format!("a list of {found} stands where {expected} is expected"))
 }
 
-/// A name with a value, out of several.
+/// Describes the choice of one name, with a value, out of several.
 fn choice(format: Format) -> String {
     format!("a name, or {} with one key,", format.table())
 }
 
-/// The message about a value that is neither a name nor a table with one key.
+/// Returns the message about a value that is neither a name nor a table with one key.
 pub(crate) fn no_choice(format: Format) -> String {
     format!("{} is expected", choice(format))
 }
 
-/// A message about a value of which there are several forms.
+/// Rewrites a message about a value that may have several forms.
 fn of_choice(message: &str, format: Format) -> Option<String> {
     if let Some(rest) = message.strip_prefix("unexpected keys in table: ") {
         let (found, known) = rest.split_once(", available keys: ").unwrap_or((rest, ""));
@@ -224,7 +225,7 @@ fn of_choice(message: &str, format: Format) -> Option<String> {
     .then(|| "the value has none of the forms that are possible here".to_owned())
 }
 
-/// Messages about the syntax, and their plain form.
+/// Messages about the syntax, each with its plain form.
 const SYNTAX: [(&str, &str); 26] = [
     ("EOF while parsing a list", "the text ends within a list"),
     ("EOF while parsing an object", "the text ends within an object"),

@@ -1,11 +1,10 @@
-//! Files that are read whole: within a limit, and never from what has no end.
+//! Reads whole files: within a size limit, and without waiting for ever.
 //!
-//! A file that the user names may be a pipe ([`given`]). A file that another file names is a regular one ([`named`]):
-//! to open a pipe waits for its writer, and the author of that other file is perhaps not its reader. All readers of
-//! files that are named in files use [`named`].
+//! A file that the user names may be a pipe ([`given`]). A file that another file names must be a regular one
+//! ([`named`]). Opening a pipe waits for its writer, and the author of that other file may be another person
+//! than its reader. All readers of files that are named in files use [`named`].
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read};
@@ -14,47 +13,47 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// The maximum number of bytes of a scenario or a sweep.
+/// The maximum size of a scenario or a sweep, in bytes.
 pub const DOCUMENT_MAX: u64 = 64 << 20;
 
-/// The maximum number of bytes of another file that a scenario names: a distribution, a trace.
+/// The maximum size of another file that a scenario names (a distribution, a trace), in bytes.
 pub const DATA_MAX: u64 = 1 << 30;
 
-/// The text of a file that the user named: a regular file, a pipe, a terminal.
+/// Reads the text of a file that the user named: a regular file, a pipe, a terminal.
 ///
 /// # Errors
-/// It cannot be read, has more than `limit` bytes, or is not UTF-8.
+/// When it cannot be read, has more than `limit` bytes, or is not UTF-8.
 pub fn given(path: &Path, limit: u64) -> Result<String, Error> {
     text(bytes(File::open(path)?, limit)?)
 }
 
-/// The bytes of a file that the user named.
+/// Reads the bytes of a file that the user named.
 ///
 /// # Errors
-/// It cannot be read, or has more than `limit` bytes.
+/// When it cannot be read, or has more than `limit` bytes.
 pub fn given_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     bytes(File::open(path)?, limit)
 }
 
-/// The text of a regular file that another file named.
+/// Reads the text of a regular file that another file named.
 ///
 /// # Errors
-/// As [`given`], and it is something else.
+/// As [`given`], and when it is not a regular file.
 pub fn named(path: &Path, limit: u64) -> Result<String, Error> {
     text(named_bytes(path, limit)?)
 }
 
-/// The bytes of a regular file that another file named.
+/// Reads the bytes of a regular file that another file named.
 ///
 /// # Errors
-/// As [`given_bytes`], and it is something else.
+/// As [`given_bytes`], and when it is not a regular file.
 pub fn named_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     let refused = || Error::new(ErrorKind::InvalidInput, "it is no regular file");
-    // Before it is opened, which may do something to a device.
+    // The check comes before the open, which may have an effect on a device.
     if !std::fs::metadata(path)?.is_file() {
         return Err(refused());
     }
-    // A pipe that has taken its place meanwhile is opened without waiting for its writer.
+    // If a pipe has taken its place in the meantime, the open does not wait for a writer.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     match file.metadata()?.is_file() {
@@ -101,7 +100,7 @@ mod tests {
         assert!(error.contains("more than the limit"), "{error}");
     }
 
-    /// It would wait for a writer without end.
+    /// The read would wait for a writer without end.
     #[test]
     fn a_pipe_that_a_file_names_is_refused_at_once() {
         let folder = hawser_temporary::Folder::new().expect("a folder");

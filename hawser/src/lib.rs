@@ -3,18 +3,18 @@
 //! This crate contains no machinery: it re-exports the other crates under one name. Each group of crates is a
 //! feature; the default is `stack`.
 //!
-//! | feature | modules | for whom |
+//! | feature | modules | purpose |
 //! |---|---|---|
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`MessageSocket`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
 //! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], [`capabilities`], faults in front of devices | the same in virtual time and under behaviour scripts; what each target offers to programs |
-//! | `verbs` | [`verbs`] | memory of other processes, in libibverbs's words |
+//! | `verbs` | [`verbs`] | memory of other processes, with libibverbs's names |
 //! | `xdp` | [`host::DeviceSpec::Xdp`] | the same on an interface by AF_XDP |
 //! | `dpdk` | [`host::DeviceSpec::Dpdk`] | the same on a port of DPDK |
-//! | `ide` | [`lang::ide`] | what an editor asks about programs |
+//! | `ide` | [`lang::ide`] | answers to an editor's questions about programs |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
-//! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |
-//! | `taps` | [`taps`] | the same in the words of RFC 9622: Preconnections, Connections, Messages |
-//! | `interact` | [`interact`], [`local`] | subscribe to what runs, probe it, modify it |
+//! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by the transport that wins the race |
+//! | `taps` | [`taps`] | the same in the terms of RFC 9622: Preconnections, Connections, Messages |
+//! | `interact` | [`interact`], [`local`] | subscribe to running transports, probe them, modify them |
 //! | `ebpf` | `interact` with Linux's own TCP loaded into the kernel | the same for the kernel's TCP |
 //! | `lab` | [`lab`] | emulated networks of this machine, to run and test in |
 //!
@@ -48,7 +48,7 @@
 //! # }
 //! ```
 //!
-//! **Choose a path**: a connection by whichever transport wins the race (`select`):
+//! **Choose a path**: a connection by the transport that wins the race (`select`):
 //!
 //! ```no_run
 //! # #[cfg(feature = "select")]
@@ -61,7 +61,7 @@
 //! # }
 //! ```
 //!
-//! **Watch and steer** what another process runs with `--interact` (`interact`):
+//! **Watch and steer** the transports of another process that runs with `--interact` (`interact`):
 //!
 //! ```no_run
 //! # #[cfg(feature = "interact")]
@@ -143,7 +143,7 @@ pub mod lang {
     pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};
 }
 
-/// The interactive layer: subscribe to what runs, be signalled, probe, modify (iTCP).
+/// The interactive layer: subscribe to running transports, receive signals, probe, modify (iTCP).
 #[cfg(feature = "interact")]
 pub mod interact {
     #[cfg(feature = "stack")]

@@ -1,4 +1,4 @@
-//! Examples that are programs do what their heads say.
+//! The example programs behave as their head comments describe.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

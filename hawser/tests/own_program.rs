@@ -1,5 +1,5 @@
-//! A program of one's own is a provider by what it declares: no code knows stop-and-wait's names but
-//! its own file.
+//! A user's own program is a provider by its declarations: the names of stop-and-wait occur only in its own
+//! file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hawser::interact::{
 };
 use hawser::sim::{Report, Watch, load, run_steered};
 
-/// The scenario's 50 ms are more than ten of its round trips.
+/// A wait of 10 ms, in nanoseconds; the scenario's 50 ms are more than ten of its round trips.
 const SHORT: u64 = 10_000_000;
 
 /// Shortens the timer once a packet had to be sent again, and counts.

@@ -33,7 +33,7 @@ fn the_example_writes_into_memory_of_another_stack() -> TestResult {
             let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
             move || example::run(&arguments).map_err(|error| error.to_string())
         };
-        // The server binds its control port before it waits; the client is refused until then.
+        // The server binds its control port before it waits; until then the client is refused.
         let server = thread::spawn(end("packet:hawser0 10.9.0.1/24"));
         let client = end("packet:hawser1 10.9.0.2/24 10.9.0.1");
         let written = loop {

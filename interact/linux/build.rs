@@ -1,4 +1,4 @@
-//! Compiles the eBPF programs with clang, when they are wanted: feature `ebpf`.
+//! Compiles the eBPF programs with clang, if the feature `ebpf` is on.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ fn main() -> ExitCode {
 fn compile() -> Result<(), String> {
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let out = variable("OUT_DIR")?.join("hawser.bpf.o");
-    // libbpf's headers for programs, from the crate that holds it.
+    // The headers of libbpf for eBPF programs, from the crate that holds them.
     let headers = variable("DEP_BPF_INCLUDE")?;
     let mut command = Command::new(&clang);
     command.args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra"]);
     command.args(["-Wno-unused-parameter", "-Wno-missing-field-initializers"]);
     command.arg(format!("-D__TARGET_ARCH_{}", architecture()?));
     command.arg("-I").arg(headers);
-    // Where Debian and its kin keep headers that depend on the architecture.
+    // Debian and its derivatives keep architecture-dependent headers in a folder of their own.
     for folder in multiarch() {
         command.arg("-idirafter").arg(folder);
     }
@@ -64,7 +64,7 @@ fn variable(name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{name} is not set: build with cargo"))
 }
 
-/// The architecture, as the kernel calls it.
+/// Returns the kernel's name of the architecture.
 fn architecture() -> Result<&'static str, String> {
     match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => Ok("x86"),

@@ -1,9 +1,9 @@
-//! A process tree of its own, of which nothing survives.
+//! A process tree of its own that ends as a whole.
 //!
-//! [`contain`] starts this very command once more as the first process of new user, process and
-//! network namespaces, and waits for it. When that first process ends, the kernel kills whatever it
-//! or its descendants have started; and it is killed when the one that waits ends, however that
-//! happens. So a command of the lab leaves nothing behind, even when it is killed itself.
+//! [`contain`] starts this command once more as the first process of new user, process and network
+//! namespaces, and waits for it. When that first process ends, the kernel kills all its descendants. The
+//! first process in turn is killed when the waiting process ends, for whatever reason. A command of the lab
+//! therefore leaves no process behind, even if it is killed itself.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,19 +18,19 @@ use rustix::thread::UnshareFlags;
 use crate::LabError;
 use crate::sys::{self, Signals};
 
-/// How long the terminal's interrupt, which everything in the lab gets, has to work by itself.
+/// The time for which the terminal's interrupt, which reaches all processes of the lab, may work by itself.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(1);
-/// How long what is asked to end has for it.
+/// The time that processes have to end after they are asked to.
 const END_GRACE: Duration = Duration::from_secs(3);
 
-/// Runs `command` in namespaces of its own, as the first process of a tree that ends with it, and
-/// with the calling process. Interrupts and requests to end are passed on. Returns what a shell
-/// would: the exit code, or 128 and the signal's number.
+/// Runs `command` in namespaces of its own, as the first process of a tree that ends with it, and with the
+/// calling process. Interrupts and termination signals are passed on. Returns the same value as a shell: the
+/// exit code, or 128 plus the signal's number.
 ///
-/// Call it before any thread is started.
+/// It must be called before any thread is started.
 ///
 /// # Errors
-/// When the system does not allow namespaces, or the command cannot be started.
+/// The system does not permit namespaces, or the command could not be started.
 pub fn contain(mut command: Command) -> Result<u8, LabError> {
     enter_user_namespace()?;
     unshare(UnshareFlags::NEWPID).map_err(LabError::io("make a process namespace"))?;
@@ -44,7 +44,7 @@ pub fn contain(mut command: Command) -> Result<u8, LabError> {
         .map_err(LabError::io("wait for the lab's first process"))
 }
 
-/// What a shell makes of how a process ended.
+/// Converts an exit status as a shell does.
 pub(crate) fn code(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => code as u8,
@@ -53,10 +53,10 @@ pub(crate) fn code(status: ExitStatus) -> u8 {
     }
 }
 
-/// Waits for the child, and sees to it that it ends when this process is asked to.
+/// Waits for the child, and ends it when this process is asked to end.
 fn watch(mut child: Child, signals: &Signals) -> io::Result<ExitStatus> {
     let handle = sys::handle_of(&child)?;
-    // What is done when the time has come.
+    // The next signal to send, with its time.
     let mut next: Option<(Instant, Signal)> = None;
     loop {
         let limit = next.map(|(at, _)| at.saturating_duration_since(Instant::now()));

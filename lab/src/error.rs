@@ -1,4 +1,4 @@
-//! Why a lab does not come up, or does not do what it is asked.
+//! Errors of building and operating a lab.
 
 use std::fmt;
 use std::io;
@@ -10,57 +10,57 @@ use rustix::io::Errno;
 use crate::rules::trace::TraceError;
 use crate::spec::SpecError;
 
-/// What went wrong. The text has what would help.
+/// A lab could not be built, or an operation on it failed. The message includes a remedy.
 #[derive(Debug)]
 pub enum LabError {
-    /// The file, or what was asked, is wrong.
+    /// The lab file, or the request, is invalid.
     Spec(SpecError),
-    /// A trace cannot be read.
+    /// A trace could not be read.
     Trace {
-        /// The file.
+        /// The path of the trace.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the trace.
         error: TraceError,
     },
-    /// The kernel refuses a namespace, a link, an address or a route.
+    /// The kernel rejected a namespace, a link, an address or a route.
     Namespace(NamespaceError),
-    /// There is no such host or link.
+    /// The host or link does not exist.
     Unknown {
-        /// `host` or `link`.
+        /// The kind of the name: `host` or `link`.
         kind: &'static str,
-        /// The name.
+        /// The unknown name.
         name: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The kernel carries this link, which can change rate and queue, and nothing else.
+    /// The kernel carries this link, so that only its rate and queue can be changed.
     NotACell {
-        /// The link.
+        /// The name of the link.
         link: String,
     },
-    /// A host cannot be given names of its own.
+    /// The view of a host with its own names could not be made.
     Names(ViewError),
-    /// Anything else.
+    /// An operation of the system failed.
     Io {
-        /// What was tried.
+        /// The operation that was attempted.
         action: String,
-        /// How it failed.
+        /// The error of the system.
         error: io::Error,
     },
     /// The thread that carries packets has ended.
     Stopped,
 }
 
-/// Why a host cannot be given names of its own.
+/// The view of a host with its own names could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// There is no directory that could be covered for a moment.
+    /// There is no directory that could be covered temporarily.
     #[error("none of /mnt, /media and /tmp is a directory")]
     NoDirectory,
-    /// A file that the lab's is to be laid over is missing.
+    /// A system file over which the lab mounts its own is missing.
     #[error("{} does not exist; make an empty one", .0.display())]
     Missing(PathBuf),
-    /// The system refuses.
+    /// The system rejected an operation.
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -72,7 +72,7 @@ impl From<Errno> for ViewError {
 }
 
 impl LabError {
-    /// For a failed operation.
+    /// Returns a function that makes an error of a failed operation.
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
         let action = action.into();
         move |error| LabError::Io { action, error }

@@ -1,4 +1,4 @@
-//! A host of a running lab: somewhere to run things.
+//! A host of a running lab, in which code and commands can run.
 
 use std::ffi::OsStr;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use hawser_host::netns::Namespace;
 use crate::names::View;
 use crate::{LabError, sys};
 
-/// A host. What runs in it sees its interfaces, its addresses and its names alone.
+/// A host. Code in it sees only the host's interfaces, addresses and names.
 #[derive(Clone, Copy)]
 pub struct Host<'a> {
     pub(crate) name: &'a str,
@@ -19,15 +19,15 @@ pub struct Host<'a> {
     pub(crate) inside: &'a Inside,
 }
 
-/// A handle to a host that can be given to any thread, and outlives the lab's value: what it enters
-/// stays for as long as there is a handle. The links end with the lab.
+/// A handle to a host that any thread can hold, and that outlives the lab's value. The host's
+/// namespaces exist as long as there is a handle. The links end with the lab.
 #[derive(Clone)]
 pub struct HostHandle {
     name: Arc<str>,
     inside: Inside,
 }
 
-/// A host's namespaces.
+/// The namespaces of a host.
 #[derive(Clone)]
 pub(crate) struct Inside {
     pub(crate) namespace: Arc<Namespace>,
@@ -42,39 +42,39 @@ impl Inside {
 }
 
 impl<'a> Host<'a> {
-    /// Its name.
+    /// Returns the name of the host.
     #[must_use]
     pub fn name(&self) -> &'a str {
         self.name
     }
 
-    /// The addresses that other hosts reach it by; behind a translator, that one's.
+    /// Returns the addresses at which other hosts reach it. Behind a translator, they are the translator's.
     #[must_use]
     pub fn addresses(&self) -> &'a [IpAddr] {
         self.known_by
     }
 
-    /// The first of them of IPv4.
+    /// Returns the first IPv4 address at which other hosts reach it.
     #[must_use]
     pub fn ipv4(&self) -> Option<IpAddr> {
         self.known_by.iter().copied().find(IpAddr::is_ipv4)
     }
 
-    /// The first of them of IPv6.
+    /// Returns the first IPv6 address at which other hosts reach it.
     #[must_use]
     pub fn ipv6(&self) -> Option<IpAddr> {
         self.known_by.iter().copied().find(IpAddr::is_ipv6)
     }
 
-    /// Runs `work` on a thread in the host and waits for it. Sockets that it opens belong to the
-    /// host for good, wherever they are used, and so do threads that it starts: a runtime of tokio
-    /// that is made here works in the host.
+    /// Runs `work` on a thread in the host and waits for it. Sockets that it opens belong to the host
+    /// permanently, in whichever thread they are used, and so do threads that it starts. A tokio runtime that
+    /// is made here therefore works in the host.
     ///
     /// # Errors
-    /// When the host cannot be entered.
+    /// The host could not be entered.
     ///
     /// # Panics
-    /// When `work` does.
+    /// `work` panicked.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         let enter = || self.inside.enter().map(|()| work());
         self.inside
@@ -83,10 +83,10 @@ impl<'a> Host<'a> {
             .map_err(LabError::io(format!("enter {}", self.name)))
     }
 
-    /// A command that will run in the host. It is killed when the thread that starts it ends.
+    /// Returns a command that will run in the host. It is killed when the thread that starts it ends.
     ///
     /// # Errors
-    /// When a handle of the host cannot be made.
+    /// A handle of the host could not be made.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         let mut command = self.inside.namespace.command(program)?;
         let view = self.inside.view.as_ref().map(|view| view.handle()).transpose();
@@ -95,7 +95,7 @@ impl<'a> Host<'a> {
         Ok(command)
     }
 
-    /// A handle that does not borrow the lab.
+    /// Returns a handle that does not borrow the lab.
     #[must_use]
     pub fn handle(&self) -> HostHandle {
         HostHandle { name: self.name.into(), inside: self.inside.clone() }
@@ -103,18 +103,18 @@ impl<'a> Host<'a> {
 }
 
 impl HostHandle {
-    /// The host's name.
+    /// Returns the name of the host.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Moves the calling thread into the host for good, and with it the threads that it starts
-    /// later. Meant for threads of one's own, and for those of a runtime:
+    /// Moves the calling thread into the host permanently, and with it the threads that it starts later. It
+    /// is meant for threads of the caller's own, and for those of a runtime:
     /// `tokio::runtime::Builder::on_thread_start`.
     ///
     /// # Errors
-    /// When the host cannot be entered.
+    /// The host could not be entered.
     pub fn enter(&self) -> Result<(), LabError> {
         self.inside.namespace.enter()?;
         self.inside
@@ -122,10 +122,10 @@ impl HostHandle {
             .map_err(LabError::io(format!("enter {}", self.name)))
     }
 
-    /// Starts a thread in the host.
+    /// Starts a thread in the host. The thread returns an error if it cannot enter the host.
     ///
     /// # Errors
-    /// When no thread can be started. What keeps it from entering the host is what it returns.
+    /// The thread could not be started.
     pub fn spawn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

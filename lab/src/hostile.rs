@@ -1,4 +1,4 @@
-//! What reads bytes from outside, for a fuzzer: it has no other use.
+//! Entry points for a fuzzer to the code that reads bytes from outside. They have no other use.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ const FILE: &str = r#"
     dns = [{ name = "x", addresses = ["b"] }]
 "#;
 
-/// Any text as a trace, and packets over it: they leave in order, not before they came.
+/// Reads any text as a trace, and sends packets over it. They leave in order, and not before they came.
 ///
 /// # Panics
-/// When they do not.
+/// A packet leaves too early or out of order.
 pub fn trace(text: &str) {
     let Ok(line) = Line::parse(text) else { return };
     let mut rule = Trace::new(&Arc::new(Mutex::new(Some(Arc::new(line)))));
@@ -49,7 +49,7 @@ pub fn trace(text: &str) {
     }
 }
 
-/// A filter, a translator and a resolver.
+/// A filter, a translator and a resolver under test.
 pub struct Target {
     filter: Filter,
     outward: Box<dyn Rule>,
@@ -65,10 +65,10 @@ impl Default for Target {
 }
 
 impl Target {
-    /// One with two hosts, `a` behind a translator.
+    /// Makes a target with two hosts, of which `a` is behind a translator.
     ///
     /// # Panics
-    /// Never: its file is right.
+    /// Never, because its lab file is valid.
     #[must_use]
     pub fn new() -> Target {
         let spec = Spec::parse(FILE).expect("a lab");
@@ -86,22 +86,22 @@ impl Target {
         }
     }
 
-    /// A frame that leaves.
+    /// Passes an outgoing frame through the rules.
     pub fn outward(&mut self, bytes: &[u8]) {
         self.now = self.now.plus_nanos(1);
         cross(&mut [&mut self.filter, &mut *self.outward], self.now, bytes);
     }
 
-    /// A frame that comes in.
+    /// Passes an incoming frame through the rules.
     pub fn inward(&mut self, bytes: &[u8]) {
         self.now = self.now.plus_nanos(1);
         cross(&mut [&mut self.filter, &mut *self.inward], self.now, bytes);
     }
 
-    /// A question to the resolver.
+    /// Passes a question to the resolver.
     ///
     /// # Panics
-    /// When the answer is longer than a datagram may be (RFC 1035, 4.2.1).
+    /// The answer is longer than a datagram may be (RFC 1035, 4.2.1).
     pub fn question(&mut self, bytes: &[u8]) {
         assert!(
             self.zone
@@ -139,7 +139,7 @@ mod tests {
         let mut target = Target::new();
         for round in 0..100_000 {
             let mut bytes: Vec<u8> = (0..rng.below(120)).map(|_| rng.bits() as u8).collect();
-            // Few random bytes are IP: give them its header.
+            // Few random bytes are an IP packet, so half of them get an IP header.
             if bytes.len() > 40 && round % 2 == 0 {
                 bytes[12..15].copy_from_slice(if round % 4 == 0 {
                     &[8, 0, 0x45]

@@ -1,4 +1,5 @@
-//! The mounts of a lab's process tree: a `/proc` with its own processes, and on demand nothing to write to.
+//! The mounts of a lab's process tree: a `/proc` with its own processes, and on request a read-only file
+//! system.
 
 use std::path::Path;
 
@@ -9,19 +10,20 @@ use rustix::thread::UnshareFlags;
 use crate::LabError;
 use crate::sys;
 
-/// The folder of a read-only lab that can be written to.
+/// The only writable folder of a read-only lab.
 const SCRATCH: &str = "/dev/shm";
 
-/// Gives the calling process mounts of its own, in which `/proc` shows the processes of its tree alone. With
-/// `read_only` all files of the machine are read-only for that tree, and `/dev/shm` is an empty folder to
-/// write to. Returns a warning where the system refuses the new `/proc`.
+/// Gives the calling process mounts of its own, in which `/proc` shows only the processes of its tree. With
+/// `read_only`, all files of the machine are read-only for that tree, and `/dev/shm` is an empty writable
+/// folder. Returns a warning if the system does not permit the new `/proc`.
 ///
-/// This protects from mistakes. A command of a lab that means harm is root of the lab, and can undo it.
+/// This protects against mistakes, not against malice: a command of a lab is root of the lab, and can undo
+/// it.
 ///
-/// Call it in the process that [`crate::contain`] has started, before any thread is.
+/// It must be called in the process that [`crate::contain`] has started, before any thread is started.
 ///
 /// # Errors
-/// The system allows no mount namespaces and `read_only` was asked for.
+/// The system permits no mount namespaces, and `read_only` was requested.
 pub fn isolate(read_only: bool) -> Result<Option<String>, LabError> {
     match (unshare(UnshareFlags::NEWNS), read_only) {
         (Ok(()), _) => {}

@@ -21,27 +21,27 @@ use crate::shaper::Shaper;
 use crate::spec::{Rules, Spec};
 use crate::{LabError, sys, timeline};
 
-/// A running lab. When it is dropped its links stop; its namespaces go with whoever is in them
-/// last.
+/// A running lab. When it is dropped, its links stop. Its namespaces disappear with the last process in them.
 ///
-/// Nothing of it has a name outside of this process, so that nothing is left when the process ends,
-/// however it ends.
+/// No part of it has a name outside this process, so the end of the process removes all of it, for whatever
+/// reason it ends.
 pub struct Lab {
     pub(crate) plan: Plan,
-    // Before the namespaces: it ends first.
+    // It is declared before the namespaces, so that it ends first.
     forwarder: Option<Forwarder>,
     pub(crate) stations: Vec<Station>,
     pub(crate) core_netlink: Mutex<Netlink>,
-    /// By link: which of the forwarder's cells it is.
+    /// For each link, the index of the forwarder's cell that carries it.
     pub(crate) cells: Vec<Option<usize>>,
-    /// By link and direction; idle where a cell carries the link.
+    /// For each link and direction, its shaper, which is idle if a cell carries the link.
     pub(crate) shapers: Mutex<Vec<[Shaper; 2]>>,
-    /// When it came up.
+    /// The time at which the lab came up.
     pub(crate) start: Instant,
-    /// By link.
+    /// The present state of each link.
     pub(crate) present: Mutex<Vec<Present>>,
     pub(crate) listeners: Mutex<Vec<Listener>>,
-    /// Held by who changes a link until that is noted: what links do and what is noted of them agree.
+    /// The lock that a thread holds while it changes a link and notes the change, so that links and notes
+    /// agree.
     pub(crate) changing: Mutex<()>,
     changes: Vec<timeline::Entry>,
     warnings: Vec<String>,
@@ -49,7 +49,6 @@ pub struct Lab {
     _core: Namespace,
 }
 
-/// A host's namespace.
 pub(crate) struct Station {
     pub(crate) inside: Inside,
     pub(crate) netlink: Mutex<Netlink>,
@@ -58,12 +57,11 @@ pub(crate) struct Station {
 impl Lab {
     /// Builds a lab.
     ///
-    /// The process needs the rights to make network namespaces: as root, or after
-    /// [`hawser_host::netns::enter_user_namespace`], which wants to be called before any thread is
-    /// started.
+    /// The process needs the right to make network namespaces: as root, or after
+    /// [`hawser_host::netns::enter_user_namespace`], which must be called before any thread is started.
     ///
     /// # Errors
-    /// What the kernel refuses, or what is wrong with a trace.
+    /// The kernel rejected an operation, or a trace is invalid.
     pub fn up(spec: &Spec) -> Result<Lab, LabError> {
         spec.check()?;
         let plan = Plan::new(spec)?;
@@ -120,10 +118,10 @@ impl Lab {
         Ok(lab)
     }
 
-    /// A host.
+    /// Returns a host by its name.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// There is no host of that name.
     pub fn host(&self, name: &str) -> Result<Host<'_>, LabError> {
         let number = self.plan.hosts.iter().position(|host| host.name == name);
         let number = number.ok_or_else(|| LabError::Unknown {
@@ -134,7 +132,7 @@ impl Lab {
         Ok(self.host_numbered(number))
     }
 
-    /// All hosts, in the order of the file.
+    /// Returns all hosts, in the order of the file.
     pub fn hosts(&self) -> impl Iterator<Item = Host<'_>> {
         (0..self.plan.hosts.len()).map(|number| self.host_numbered(number))
     }
@@ -148,10 +146,10 @@ impl Lab {
         }
     }
 
-    /// A link.
+    /// Returns a link by its name.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// There is no link of that name.
     pub fn link(&self, name: &str) -> Result<Link<'_>, LabError> {
         let number = self.plan.links.iter().position(|link| link.name == name);
         let number = number.ok_or_else(|| LabError::Unknown {
@@ -162,24 +160,24 @@ impl Lab {
         Ok(Link { lab: self, number })
     }
 
-    /// All links, in the order of the file.
+    /// Returns all links, in the order of the file.
     pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
         (0..self.plan.links.len()).map(|number| Link { lab: self, number })
     }
 
-    /// What changes by the file, in the order of time.
+    /// Returns the changes of the file's timeline, in the order of time.
     #[must_use]
     pub fn timeline(&self) -> &[timeline::Entry] {
         &self.changes
     }
 
-    /// What this machine could not do, and the file can do without.
+    /// Returns warnings about operations that this machine does not support and the file does not require.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// How long ago the lab came up.
+    /// Returns the time since the lab came up.
     #[must_use]
     pub fn age(&self) -> Duration {
         sys::monotonic() - self.start
@@ -190,8 +188,8 @@ impl Lab {
     }
 }
 
-/// Gives the hosts files and a resolver of their own. Where the system allows no mount namespaces,
-/// a file without scripted names does without.
+/// Gives the hosts files and a resolver of their own. If the system permits no mount namespaces, a file
+/// without scripted names works without them.
 fn name_hosts(
     spec: &Spec,
     plan: &Plan,
@@ -220,7 +218,7 @@ fn name_hosts(
     Ok((views, Some(server)))
 }
 
-/// What each cell is made of, in the order of the links.
+/// Returns the configuration of each cell, in the order of the links.
 fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
     let mut setups = Vec::new();
     for (number, link) in plan.links.iter().enumerate().filter(|(_, link)| link.is_cell) {
@@ -236,7 +234,7 @@ fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
     Ok(setups)
 }
 
-/// Rules with their trace read.
+/// Reads the trace of the rules, if they have one.
 pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
     let read = |path: &Path| {
         let wrong = |error| LabError::Trace { path: path.to_owned(), error };

@@ -1,8 +1,8 @@
 //! Emulated networks on one machine, without root.
 //!
-//! A [`Spec`], read from TOML or put together in code, has which hosts there are and what lies
-//! between them; [`Lab::up`] builds it from namespaces and virtual cables. Commands and closures
-//! run in its hosts; its links change by a timeline or by hand.
+//! A [`Spec`], parsed from TOML or built in code, describes the hosts and the links between them. [`Lab::up`]
+//! builds it from namespaces and virtual cables. Commands and closures run in its hosts, and its links change
+//! by a timeline or by hand.
 //!
 //! ```no_run
 //! use hawser_lab::{Direction, Lab, Spec, enter_user_namespace};
@@ -27,21 +27,22 @@
 //! ```
 //!
 //! * [`spec`]: lab files
-//! * `read`: how a lab file is read and checked
-//! * `plan`: from a file to addresses, routes, and what carries each link
+//! * `read`: parsing and checking of lab files
+//! * `plan`: the addresses, the routes, and the carrier of each link, computed from a file
 //! * `network`: namespaces, cables, addresses, routes, shapers
 //! * `forward`: the thread that carries the frames of cells
 //! * `shaper`: links that the kernel carries without the thread
-//! * `present`: what links do at present, and who is notified when that changes
-//! * `statistics`: what links have done, and when; `reports`: the same of all links
-//! * `names`: what hosts see of names: their files, and a resolver
-//! * `rules`: what the lab does to frames beside the simulator's rules
-//! * [`run`]: commands in hosts, with the timeline beside them; `contain`: the tree they end with
-//! * [`self_test`]: what links do against what they should
-//! * [`timeline`]: what changes when
+//! * `present`: the present state of links, and listeners to its changes
+//! * `statistics`: counters of a link, with the time; `reports`: the same of all links
+//! * `names`: the hosts' view of names: their files, and a resolver
+//! * `rules`: the lab's own rules for frames, in addition to the simulator's
+//! * [`run`]: commands in hosts, with the timeline beside them; `contain`: the process tree that ends with
+//!   them
+//! * [`self_test`]: measurements of links against their configuration
+//! * [`timeline`]: changes over time
 //!
-//! Invariants: nothing has a name outside of the process, so nothing is left behind; `unsafe` is
-//! confined to `sys`.
+//! Invariants: no part of a lab has a name outside the process, so it leaves no traces; `unsafe` is confined
+//! to `sys`.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

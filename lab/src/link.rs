@@ -1,4 +1,4 @@
-//! A link of a running lab: something to change.
+//! A link of a running lab, which can be changed.
 
 use hawser_time::Instant;
 
@@ -15,11 +15,11 @@ use crate::{LabError, lab};
 pub enum Direction {
     /// From the first host of `between` to the second.
     Forward,
-    /// From the second to the first.
+    /// From the second host of `between` to the first.
     Backward,
 }
 
-/// A link.
+/// A link of a running lab.
 #[derive(Clone, Copy)]
 pub struct Link<'a> {
     pub(crate) lab: &'a Lab,
@@ -27,24 +27,25 @@ pub struct Link<'a> {
 }
 
 impl Link<'_> {
-    /// Its name.
+    /// Returns the name of the link.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.lab.plan.links[self.number].name
     }
 
-    /// Cuts it: both hosts see their interface lose its carrier, what is under way is lost.
+    /// Takes the link down: both hosts see that their interface loses its carrier, and frames in flight are
+    /// lost.
     ///
     /// # Errors
-    /// When the kernel alone carries it, or it does not obey.
+    /// The kernel alone carries the link, or rejected the change.
     pub fn down(&self) -> Result<(), LabError> {
         self.set_up(false)
     }
 
-    /// Mends it.
+    /// Brings the link up.
     ///
     /// # Errors
-    /// As for [`Link::down`].
+    /// The errors of [`Link::down`].
     pub fn up(&self) -> Result<(), LabError> {
         self.set_up(true)
     }
@@ -61,7 +62,7 @@ impl Link<'_> {
         let mut netlink = self.lab.core_netlink.lock();
         let act = move |cell: &mut Cell, now| cell.set_up(now, up);
         let carry = || self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped);
-        // Whoever sees the carrier come back may send at once: it has to arrive.
+        // A host that sees its carrier return may send at once, and the cell has to carry that frame.
         if up {
             carry()?;
             return network::set_near_ends(&mut netlink, self.number, up);
@@ -70,28 +71,29 @@ impl Link<'_> {
         carry()
     }
 
-    /// Loses everything in both directions without a sign, or no longer.
+    /// Makes the link lose all frames in both directions silently, or ends that.
     ///
     /// # Errors
-    /// As for [`Link::down`].
+    /// The errors of [`Link::down`].
     pub fn silence(&self, on: bool) -> Result<(), LabError> {
         self.set_both(&Rules { silent: Some(on), ..Rules::default() })
     }
 
-    /// New rules for both directions; what is not given stays.
+    /// Sets rules for both directions. Absent rules stay as they are.
     ///
     /// # Errors
-    /// As for [`Link::set`].
+    /// The errors of [`Link::set`].
     pub fn set_both(&self, rules: &Rules) -> Result<(), LabError> {
         self.set(Direction::Forward, rules)?;
         self.set(Direction::Backward, rules)
     }
 
-    /// New rules for one direction; what is not given stays. They hold for what comes from now on.
+    /// Sets rules for one direction. Absent rules stay as they are. The rules apply to frames that come from
+    /// now on.
     ///
     /// # Errors
-    /// When the kernel alone carries the link and the rules are more than rate and queue; when a
-    /// trace cannot be read.
+    /// The kernel alone carries the link and the rules contain more than rate and queue, or a trace could not
+    /// be read.
     pub fn set(&self, direction: Direction, rules: &Rules) -> Result<(), LabError> {
         let number = direction as usize;
         let _changing = self.lab.changing.lock();
@@ -108,23 +110,23 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// What a direction does at present: the file's rules and what was changed since.
+    /// Returns the present rules of a direction: the file's rules with all later changes.
     #[must_use]
     pub fn rules(&self, direction: Direction) -> Rules {
         self.lab.present.lock()[self.number].rules[direction as usize].clone()
     }
 
-    /// Whether it is mended, not cut.
+    /// Returns whether the link is up.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.lab.present.lock()[self.number].up
     }
 
-    /// Has the link's translator forget its mappings and take other ports, as one that was started
-    /// anew. Without a translator nothing happens.
+    /// Makes the link's translator drop its mappings and use other ports, as after a restart. A link without
+    /// a translator does not change.
     ///
     /// # Errors
-    /// When the kernel alone carries the link.
+    /// The kernel alone carries the link.
     pub fn rebind(&self) -> Result<(), LabError> {
         let cell = self.cell()?;
         let _changing = self.lab.changing.lock();
@@ -144,11 +146,11 @@ impl Link<'_> {
         shapers[self.number][direction].change(&mut netlink, link, direction, rules)
     }
 
-    /// What a direction has done. Where the kernel carries the link without a rate, a super-segment
+    /// Returns the statistics of a direction. If the kernel carries the link without a rate, a super-segment
     /// counts as one frame.
     ///
     /// # Errors
-    /// When the forwarder has ended, or the kernel does not answer.
+    /// The forwarder has ended, or the kernel does not answer.
     pub fn statistics(&self, direction: Direction) -> Result<Statistics, LabError> {
         let direction = direction as usize;
         let start = self.lab.start;

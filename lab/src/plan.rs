@@ -1,9 +1,8 @@
-//! From a lab file to what the kernel is given: interfaces, addresses, neighbours, routes.
+//! Computes the kernel's configuration from a lab file: interfaces, addresses, neighbours, routes.
 //!
-//! Every host has a route to every address that can be reached from it, by each of its interfaces
-//! that leads there: the shortest route has the smallest metric, and a socket that is bound to an
-//! interface, or to its address, finds the route that begins there. What is asked over a link is
-//! answered over it.
+//! Every host has a route to every reachable address, over each of its interfaces that leads there. The
+//! shortest route has the smallest metric. A socket that is bound to an interface, or to its address, uses
+//! the route that begins there. A request over a link is answered over the same link.
 
 mod addresses;
 mod routes;
@@ -15,33 +14,31 @@ use crate::spec::{Dependence, Link, Rules, Spec, SpecError, Through};
 
 pub(crate) use routes::{RoutePlan, routes_from};
 
-/// An address and how many bits of it are the subnet's.
+/// An address and its prefix length.
 pub(crate) type Subnet = (IpAddr, u8);
 
-/// Outside ports of a translator where the file gives none: those that Linux gives to clients.
+/// The default outside ports of a translator: Linux's ephemeral ports.
 const PORTS: [u16; 2] = [32_768, 60_999];
-/// How long a mapping lives without use where the file does not give it (RFC 4787, section 4.3:
-/// two minutes at least).
+/// The default time for which an unused mapping lives (RFC 4787, section 4.3: at least two minutes).
 const MAPPING_TIME: Duration = Duration::from_secs(120);
 
-/// The whole network.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) hosts: Vec<HostPlan>,
     pub(crate) links: Vec<LinkPlan>,
 }
 
-/// What a host is to be.
+/// The plan of a host.
 #[derive(Clone, Debug)]
 pub(crate) struct HostPlan {
     pub(crate) name: String,
     pub(crate) router: bool,
-    /// Addresses that others reach it by.
+    /// The addresses at which other hosts reach it.
     pub(crate) known_by: Vec<IpAddr>,
     pub(crate) routes: Vec<RoutePlan>,
 }
 
-/// What a link is to be.
+/// The plan of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPlan {
     pub(crate) name: String,
@@ -55,7 +52,7 @@ pub(crate) struct LinkPlan {
 /// One end of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
-    /// The host's number.
+    /// The index of the host.
     pub(crate) host: usize,
     pub(crate) interface: String,
     pub(crate) addresses: Vec<Subnet>,
@@ -66,7 +63,7 @@ pub(crate) struct End {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NatPlan {
     pub(crate) inside: usize,
-    /// What the inside host takes for its router.
+    /// The router's address from the view of the inside host.
     pub(crate) gateway: Ipv4Addr,
     pub(crate) address: Ipv4Addr,
     pub(crate) mapping: Dependence,
@@ -76,7 +73,7 @@ pub(crate) struct NatPlan {
 }
 
 impl Plan {
-    /// Draws up the plan of a lab whose names are known to be right.
+    /// Makes the plan of a lab whose names are known to be valid.
     pub(crate) fn new(spec: &Spec) -> Result<Plan, SpecError> {
         let mut links = Vec::new();
         let mut counts = vec![0; spec.host.len()];
@@ -97,7 +94,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The addresses that a text stands for: itself, or those of the host of that name.
+    /// Returns the addresses of a text: the address itself, or those of the host of that name.
     pub(crate) fn addresses(&self, text: &str) -> Vec<IpAddr> {
         match text.parse() {
             Ok(address) => vec![address],
@@ -126,7 +123,7 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
             None => format!("eth{}", counts[host]),
         };
         counts[host] += 1;
-        // Locally administered (IEEE 802, 8.2.2): link and end.
+        // A locally administered address (IEEE 802, 8.2.2) that contains link and end.
         let mac = [2, 0x48, 0x57, 0, number as u8, end as u8 + 1];
         End { host, interface, addresses: addresses[end].clone(), mac }
     };

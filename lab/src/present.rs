@@ -1,4 +1,4 @@
-//! What links do at present, and who is notified when that changes.
+//! The present state of links, and the listeners to its changes.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use crate::link::Direction;
 use crate::plan::LinkPlan;
 use crate::spec::Rules;
 
-/// What was changed of a link.
+/// A kind of change of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// It was mended.
+    /// The link came up.
     Up,
-    /// It was cut.
+    /// The link went down.
     Down,
-    /// A direction has new rules, which are these; what they do not give stayed as it was.
+    /// A direction has these new rules. Absent rules stayed as they were.
     Rules(Direction, Box<Rules>),
-    /// Its translator has forgotten its mappings.
+    /// The translator dropped its mappings.
     Rebound,
 }
 
 /// A change that was made, by the timeline or by hand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
-    /// When, since the lab came up.
+    /// The time since the lab came up.
     pub at: Duration,
-    /// The link's place in the file, from 0.
+    /// The index of the link in the file, from 0.
     pub link: usize,
-    /// What changed.
+    /// The change.
     pub what: What,
 }
 
-/// What a link does at present.
+/// The present state of a link.
 pub(crate) struct Present {
     pub(crate) rules: [Rules; 2],
     pub(crate) up: bool,
@@ -43,17 +43,17 @@ impl Present {
     }
 }
 
-/// Who is notified, for as long as it answers true.
+/// A listener to changes, which is kept as long as it returns true.
 pub(crate) type Listener = Box<dyn Fn(&Changed) -> bool + Send>;
 
 impl Lab {
-    /// Reports each change of a link from now on, in the thread that makes it, after it was made, until
-    /// the listener answers false. It does not change links itself.
+    /// Calls `listener` after each change of a link from now on, in the thread that makes the change, until
+    /// the listener returns false. The listener must not change links itself.
     pub fn on_change(&self, listener: impl Fn(&Changed) -> bool + Send + 'static) {
         self.listeners.lock().push(Box::new(listener));
     }
 
-    /// A change was made, by who holds `changing`.
+    /// Notes a change. The caller holds `changing`.
     pub(crate) fn note(&self, link: usize, what: What) {
         {
             let present = &mut self.present.lock()[link];
@@ -63,7 +63,7 @@ impl Lab {
                 What::Rules(direction, rules) => {
                     let there = &mut present.rules[*direction as usize];
                     *there = there.overridden_by(rules);
-                    // One stands in for the other.
+                    // A rate and a trace replace each other.
                     if rules.trace.is_some() {
                         there.rate = None;
                     } else if rules.rate.is_some() {

@@ -1,4 +1,4 @@
-//! Lab files are read, and checked with the plan that they make.
+//! Parses lab files, and checks them together with their plans.
 
 use std::path::{Path, PathBuf};
 
@@ -7,30 +7,30 @@ use crate::plan::Plan;
 use crate::spec::{self, ReadError, Spec, SpecError};
 
 impl Spec {
-    /// Reads a lab file and checks it.
+    /// Parses and checks a lab file.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The text is invalid; the error has the place and the fault.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
         let spec: Spec = hawser_documents::toml(text)?;
         spec.check().map_err(|error| error.located(text))?;
         Ok(spec)
     }
 
-    /// Checks what a type cannot express; [`Spec::parse`] has done so already.
+    /// Checks the rules that the types cannot express. [`Spec::parse`] has done so already.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first fault.
     pub fn check(&self) -> Result<(), SpecError> {
         spec::check(self)?;
         let plan = Plan::new(self)?;
         names::check(self, &plan)
     }
 
-    /// Reads a lab file; the traces that it names are relative to it.
+    /// Reads a lab file. Paths of traces in it are relative to the file.
     ///
     /// # Errors
-    /// When it cannot be read, or its text is wrong.
+    /// The file could not be read, or its text is invalid.
     pub fn read(path: &Path) -> Result<Spec, ReadError> {
         let text = hawser_files::given(path, hawser_files::DOCUMENT_MAX)
             .map_err(|error| ReadError::System(path.into(), error))?;

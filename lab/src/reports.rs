@@ -1,4 +1,4 @@
-//! What all links have done, once or again and again.
+//! Reports of all links, once or periodically.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::link::{Direction, Link};
 use crate::statistics::LinkReport;
 
 impl Lab {
-    /// What all links have done so far, in the order of the file. Each reading has its own time.
+    /// Returns the statistics of all links so far, in the order of the file. Each reading has its own time.
     ///
     /// # Errors
-    /// When the forwarder has ended.
+    /// The forwarder has ended.
     pub fn reports(&self) -> Result<Vec<LinkReport>, LabError> {
         let report = |link: Link<'_>| -> Result<LinkReport, LabError> {
             let forward = link.statistics(Direction::Forward)?;
@@ -22,19 +22,19 @@ impl Lab {
         self.links().map(report).collect()
     }
 
-    /// Shows the reports of all links to `see` at once and then each `interval`, in the calling
-    /// thread, until `stop` is set; the last time after that. A sample that would come late is left
-    /// out: the times in the reports are those at which they were read.
+    /// Passes the reports of all links to `see` at once and then at each `interval`, in the calling thread,
+    /// until `stop` is set. A last report follows. A sample that would be late is left out. The times in the
+    /// reports are those of the readings.
     ///
     /// # Errors
-    /// As for [`Lab::reports`].
+    /// The errors of [`Lab::reports`].
     pub fn watch(
         &self,
         interval: Duration,
         stop: &AtomicBool,
         mut see: impl FnMut(Vec<LinkReport>),
     ) -> Result<(), LabError> {
-        /// How often the switch is read.
+        /// The interval at which `stop` is checked.
         const POLL_INTERVAL: Duration = Duration::from_millis(20);
         let mut next = self.age();
         loop {

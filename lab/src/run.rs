@@ -1,7 +1,7 @@
-//! Commands in the hosts of a lab, with its timeline beside them.
+//! Runs commands in the hosts of a lab, with its timeline beside them.
 //!
-//! The process is meant to be the first of a tree of its own ([`crate::contain()`]): when it ends,
-//! so does all that the commands have started.
+//! The process is meant to be the first of a tree of its own ([`crate::contain()`]). When it ends, all
+//! processes that the commands have started end, too.
 
 mod report;
 
@@ -23,28 +23,29 @@ use crate::{LabError, LinkReport};
 
 pub use report::{CommandReport, RunReport};
 
-/// How often deadlines are checked while commands run.
+/// The interval at which deadlines are checked while commands run.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long commands have to end when they are asked to.
+/// The time that commands have to end after they are asked to.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// Bytes of a line that is passed on in one piece, at most, and of a command's output that a
+/// The largest number of bytes of a line that is passed on in one piece, and of a command's output that a
 /// report keeps.
 const LINE: u64 = 64 << 10;
 const KEPT: usize = 1 << 20;
-/// Samples of the links' counters that a report keeps, at most, and the shortest time between two.
+/// The largest number of samples of the links' counters that a report keeps, and the shortest time between
+/// two.
 const SAMPLES: usize = 100_000;
 const MIN_SAMPLE: Duration = Duration::from_millis(1);
 
-/// What happens during a run, for who shows it.
+/// An event of a run, for the code that displays it.
 #[derive(Debug)]
 pub enum News<'a> {
     /// A command printed a line.
     Line {
-        /// Its host.
+        /// The host of the command.
         host: &'a str,
-        /// Whether to the standard error.
+        /// True if the command printed the line to its standard error.
         is_error: bool,
-        /// The line, without its end.
+        /// The text of the line, without its end.
         line: &'a str,
     },
     /// A link changed.
@@ -72,24 +73,24 @@ struct Running {
     output: String,
 }
 
-/// From now on the signals that ask a process to end wait for [`run`] or [`run_beside`], which ask
-/// the commands to end. Call it before the first thread is started, a lab's own included: a thread
-/// that does not let them wait would end the process at once.
+/// Blocks the signals that ask a process to end from now on. [`run`] and [`run_beside`] read them, and ask
+/// the commands to end. It must be called before the first thread is started, including a lab's own: a thread
+/// that does not block them would end the process at once.
 ///
 /// # Errors
-/// When the system refuses.
+/// The system rejected the operation.
 pub fn hold_signals() -> Result<(), LabError> {
     Signals::hold()
         .map(drop)
         .map_err(LabError::io("let signals wait"))
 }
 
-/// Runs what the file gives to its hosts: services (`serve`), and commands (`run`) to the end of all
-/// or to the file's `duration`. Then the services are ended. The counters of all links are read
-/// each `every`, where that is given.
+/// Runs the commands of the file in its hosts: services (`serve`), and commands (`run`) until all have ended
+/// or the file's `duration` has passed. Then the services are ended. If `every` is given, the counters of all
+/// links are read at that interval.
 ///
 /// # Errors
-/// When a command cannot be started, or a change of the timeline cannot be made.
+/// A command could not be started, or a change of the timeline failed.
 pub fn run(
     lab: &Lab,
     spec: &Spec,
@@ -107,11 +108,11 @@ pub fn run(
     Stage { every, ..Stage::new(lab, signals) }.run(jobs, limit, notify)
 }
 
-/// Runs a command in a host, with this process's input and output, and the file's timeline and its
-/// services beside it. Returns its exit code, as a shell would.
+/// Runs a command in a host, with this process's input and output, together with the file's timeline and its
+/// services. Returns its exit code, as a shell would.
 ///
 /// # Errors
-/// As for [`run`].
+/// The errors of [`run`].
 pub fn run_beside(
     lab: &Lab,
     spec: &Spec,
@@ -141,7 +142,7 @@ fn services(lab: &Lab, spec: &Spec) -> Result<Vec<Job>, LabError> {
     hosts.map(|(host, text)| job(lab, host, text)).collect()
 }
 
-/// A service, to be started at once.
+/// Makes the job of a service, to be started at once.
 fn job(lab: &Lab, host: &str, text: &str) -> Result<Job, LabError> {
     let mut command = lab.host(host)?.command("sh")?;
     command
@@ -153,10 +154,10 @@ fn job(lab: &Lab, host: &str, text: &str) -> Result<Job, LabError> {
     Ok(Job { host, text, is_service: true, after: Duration::ZERO, command })
 }
 
-/// A line of a command: who, whether an error, what.
+/// A line of a command: the command's index, whether it is an error, and the text.
 type Line = (usize, bool, String);
 
-/// A run under way.
+/// A run in progress.
 struct Stage<'a> {
     lab: &'a Lab,
     signals: Signals,
@@ -165,7 +166,7 @@ struct Stage<'a> {
     /// The command that has the terminal.
     foreground: Option<Child>,
     code: u8,
-    /// How often the links' counters are read.
+    /// The interval at which the links' counters are read.
     every: Option<Duration>,
     stopping: Option<Instant>,
     report: RunReport,
@@ -276,7 +277,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Waits for a signal or the end of a command, or a while.
+    /// Waits for a signal, for the end of a command, or until the next check is due.
     fn sleep(&self) {
         let children = self.running.iter().flatten().map(|running| &running.child);
         let handles: Vec<_> = children
@@ -284,7 +285,7 @@ impl<'a> Stage<'a> {
             .filter_map(|child| sys::handle_of(child).ok())
             .collect();
         let handles = handles.iter().map(AsFd::as_fd);
-        // If it cannot wait, the next check comes at once.
+        // If waiting fails, the next check comes at once.
         let _ = Watch::new(handles.chain([self.signals.as_fd()]))
             .and_then(|watch| watch.wait(Some(POLL_INTERVAL)));
     }
@@ -300,7 +301,7 @@ impl<'a> Stage<'a> {
         notify(News::Line { host: &running.host, is_error, line });
     }
 
-    /// Takes note of commands that have ended.
+    /// Reports the commands that have ended.
     fn reap(
         &mut self,
         printed: &mpsc::Receiver<Line>,
@@ -321,7 +322,7 @@ impl<'a> Stage<'a> {
             let Some(status) = wait(&mut running.child)? else {
                 continue;
             };
-            // What it printed last may still be in the pipe.
+            // The last lines of the command may still be in the pipe.
             while let Ok((who, is_error, line)) = printed.recv_timeout(POLL_INTERVAL) {
                 self.keep(who, is_error, &line, notify);
             }
@@ -344,7 +345,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Asks all commands to end; when they had their time, ends them.
+    /// Asks all commands to end, and kills them after the grace period.
     fn stop(&mut self) {
         let late = self.stopping.is_some_and(|since| since.elapsed() > END_GRACE);
         if self.stopping.is_some() && !late {
@@ -368,7 +369,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What the links had done at each sample, until `stop` is set.
+/// Samples the statistics of all links until `stop` is set.
 fn samples(lab: &Lab, every: Duration, stop: &AtomicBool) -> Result<Vec<Vec<LinkReport>>, LabError> {
     let mut samples = Vec::new();
     let keep = |sample| {

@@ -1,7 +1,7 @@
-//! Links that the kernel alone carries: its shaper at each end, and what that has counted.
+//! Links that the kernel alone carries: its shaper at each end, and the shaper's counters.
 //!
-//! A shaper counts packets as they are on the line. Without one the interface's own counters have
-//! to do, in which a super-segment is one packet. What is reported goes on from one to the other.
+//! A shaper counts packets as they are on the link. Without a shaper, the interface's own counters are used,
+//! in which a super-segment is one packet. The reported counters continue when one replaces the other.
 
 use hawser_host::netns::Netlink;
 
@@ -13,13 +13,12 @@ use crate::statistics::Statistics;
 
 /// One direction of such a link.
 pub(crate) struct Shaper {
-    /// What its rules are.
     rules: Rules,
-    /// What is reported beyond what is counted at present; it wraps.
+    /// The difference between the reported and the present counters; it wraps.
     before: Counted,
 }
 
-/// What has left, and what was lost.
+/// The frames and bytes that have left, and the losses.
 #[derive(Clone, Copy, Default)]
 struct Counted {
     frames: u64,
@@ -50,7 +49,7 @@ impl Shaper {
         Shaper { rules: rules.clone(), before: Counted::default() }
     }
 
-    /// Changes what leaves the end `end` of a link; `netlink` is that of its host.
+    /// Changes the egress of the end `end` of a link. `netlink` is that of its host.
     pub(crate) fn change(
         &mut self,
         netlink: &mut Netlink,
@@ -69,7 +68,7 @@ impl Shaper {
         }
         self.rules = rules;
         if was != is {
-            // What waited in a shaper is lost with it.
+            // Packets that waited in a shaper are lost with it.
             let total = Counted { dropped: total.dropped + waiting.frames, ..total };
             self.before = Counted::default();
             self.before = total.minus(self.count(netlink, interface)?.0);
@@ -77,7 +76,7 @@ impl Shaper {
         Ok(())
     }
 
-    /// What it has done, but for the time.
+    /// Returns the statistics of the direction, without the time.
     pub(crate) fn statistics(&self, netlink: &mut Netlink, interface: &str) -> Result<Statistics, LabError> {
         let (counted, waiting) = self.count(netlink, interface)?;
         let lost = [("queue", counted.dropped)]
@@ -95,7 +94,7 @@ impl Shaper {
         })
     }
 
-    /// What has passed so far, and what waits.
+    /// Returns the counters of passed frames, and of waiting ones.
     fn count(&self, netlink: &mut Netlink, interface: &str) -> Result<(Counted, Counted), LabError> {
         let (present, waiting) = if network::is_shaped(&self.rules) {
             let queue = netlink.queue_counters(interface)?;

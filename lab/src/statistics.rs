@@ -1,37 +1,36 @@
-//! What links have done: counters with the time at which they were read, so that two readings make
-//! a rate.
+//! The statistics of links: counters with the time of the reading, so that two readings give a rate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-/// What a direction of a link has done since the lab came up.
+/// The counters of a direction of a link since the lab came up.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Statistics {
-    /// When they were read, since the lab came up; as JSON in seconds.
+    /// The time of the reading since the lab came up. In JSON, it is in seconds.
     #[serde(serialize_with = "seconds")]
     pub at: Duration,
-    /// Frames that entered.
+    /// The number of frames that entered.
     pub sent: u64,
-    /// Bytes of them, Ethernet headers included.
+    /// The bytes that entered, Ethernet headers included.
     pub sent_bytes: u64,
-    /// Frames that came out.
+    /// The number of frames that came out.
     pub delivered: u64,
-    /// Bytes of them.
+    /// The bytes that came out, Ethernet headers included.
     pub delivered_bytes: u64,
-    /// Frames that wait in the queue, the one on the line included.
+    /// The number of frames that wait in the queue, including the one in transmission.
     pub queued: u64,
-    /// Bytes of them.
+    /// The bytes that wait in the queue, Ethernet headers included.
     pub queued_bytes: u64,
-    /// Frames lost, by what lost them: a rule's name, `down`, `overflow` (more were under way than
-    /// a link may hold), `overrun` (this machine was too slow to take them).
+    /// The number of lost frames by cause. A cause is a rule's name, `down`, `overflow` (more frames were in
+    /// flight than a link may hold) or `overrun` (this machine was too slow to take them).
     pub lost: BTreeMap<&'static str, u64>,
 }
 
 impl Statistics {
-    /// Bits per second that came out between an earlier reading and this one, Ethernet headers
-    /// included; 0 when no time has passed.
+    /// Returns the bits per second that came out between an earlier reading and this one, Ethernet headers
+    /// included, or 0 if no time has passed.
     #[must_use]
     pub fn bits_per_second_since(&self, earlier: &Statistics) -> f64 {
         let seconds = self.at.saturating_sub(earlier.at).as_secs_f64();
@@ -44,7 +43,7 @@ impl Statistics {
     }
 }
 
-/// What can lose a frame, as [`Statistics::lost`] names it.
+/// The causes of loss, as [`Statistics::lost`] names them.
 pub const LOSSES: [&str; 12] = [
     "nat",
     "nat_inward",
@@ -60,14 +59,14 @@ pub const LOSSES: [&str; 12] = [
     "overrun",
 ];
 
-/// What a link has done.
+/// The statistics of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkReport {
-    /// Its name.
+    /// The name of the link.
     pub link: String,
-    /// From the first host to the second.
+    /// The statistics from the first host to the second.
     pub forward: Statistics,
-    /// From the second to the first.
+    /// The statistics from the second host to the first.
     pub backward: Statistics,
 }
 

@@ -1,5 +1,5 @@
-//! System calls that the standard library does not offer, each wrapped so that safe code cannot
-//! misuse it. It is the only place of `unsafe`.
+//! System calls that the standard library does not offer, each wrapped so that safe code cannot misuse it.
+//! This is the only module with `unsafe`.
 
 use std::ffi::{CString, c_int};
 use std::fs::File;
@@ -32,17 +32,17 @@ fn time(clock: ClockId) -> Instant {
     Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// The time by CLOCK_MONOTONIC.
+/// Returns the time by CLOCK_MONOTONIC.
 pub(crate) fn monotonic() -> Instant {
     time(ClockId::Monotonic)
 }
 
-/// The time by CLOCK_REALTIME.
+/// Returns the time by CLOCK_REALTIME.
 pub(crate) fn realtime() -> Instant {
     time(ClockId::Realtime)
 }
 
-/// A poll set: descriptors to wait for, time after time. The kernel keeps the list.
+/// A set of descriptors to wait for repeatedly. The kernel keeps the list.
 pub(crate) struct Watch {
     epoll: OwnedFd,
 }
@@ -57,17 +57,17 @@ impl Watch {
         Ok(Watch { epoll })
     }
 
-    /// Waits until one of the descriptors is readable, or the time is over, or a signal comes.
+    /// Waits until one of the descriptors is readable, the time limit has passed, or a signal comes.
     pub(crate) fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
-        // Before Linux 5.11 epoll counts in milliseconds, so that the set is polled in its turn.
+        // Before Linux 5.11, epoll counts in milliseconds, so the set itself is polled.
         wait([self.epoll.as_fd()], limit)
     }
 }
 
-/// Waits until one of the descriptors is readable, or the time is over, or a signal comes.
+/// Waits until one of the descriptors is readable, the time limit has passed, or a signal comes.
 pub(crate) fn wait<const N: usize>(readable: [BorrowedFd<'_>; N], limit: Option<Duration>) -> io::Result<()> {
     let mut list = readable.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    // A limit that the kernel's type has no room for is none.
+    // A limit that exceeds the kernel's type counts as no limit.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     match poll(&mut list, limit.as_ref()) {
         Err(error) if error != Errno::INTR => Err(error.into()),
@@ -90,7 +90,7 @@ pub(crate) fn make_read_only(path: &Path) -> io::Result<()> {
     const AT_RECURSIVE: libc::c_uint = 0x8000;
     let path = CString::new(path.as_os_str().as_bytes())?;
     let attributes = MountAttributes { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
-    // SAFETY: the path has its end, the attributes are readable for the size that is given, and the call keeps
+    // SAFETY: the path is terminated, the attributes are readable for the given size, and the call keeps
     // neither.
     let result = unsafe {
         libc::syscall(
@@ -108,20 +108,20 @@ pub(crate) fn make_read_only(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A counter that wakes who waits for it.
+/// Makes an eventfd, which wakes its waiters.
 pub(crate) fn event() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)
 }
 
-/// The calling thread's timers fire when they are due, not when it suits the kernel (50 µs later
-/// by default).
+/// Makes the calling thread's timers fire when they are due, not at the kernel's convenience (50 µs later by
+/// default).
 pub(crate) fn demand_exact_timers() {
-    // If it fails, timers are as coarse as before.
+    // If this fails, timers are as coarse as before.
     let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
 }
 
-/// Has a command, before it runs, enter this mount namespace, act upon all signals again, and be
-/// killed when the thread that started it ends.
+/// Makes a command, before it runs, enter this mount namespace and unblock all signals. The command is killed
+/// when the thread that started it ends.
 pub(crate) fn prepare_child(command: &mut Command, view: Option<File>) {
     let prepare = move || {
         if let Some(view) = &view {
@@ -130,7 +130,7 @@ pub(crate) fn prepare_child(command: &mut Command, view: Option<File>) {
         accept_signals()?;
         Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
     };
-    // SAFETY: between fork and exec the closure makes system calls alone, and allocates nothing.
+    // SAFETY: between fork and exec, the closure only makes system calls, and does not allocate.
     unsafe { command.pre_exec(prepare) };
 }
 
@@ -142,43 +142,43 @@ pub(crate) fn enter_mounts(namespace: BorrowedFd<'_>) -> io::Result<()> {
     )?)
 }
 
-/// Does something that changes the working directory, and goes back to where it was. Between fork
-/// and exec it is as good as anywhere: it allocates nothing.
+/// Executes an operation that changes the working directory, and restores the directory. It does not
+/// allocate, so it may run between fork and exec.
 pub(crate) fn keeping_directory(act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let mut path = [0u8; libc::PATH_MAX as usize];
-    // SAFETY: the buffer is writable for its length; the path in it has its end.
+    // SAFETY: the buffer is writable for its length; the path in it is terminated.
     if unsafe { libc::getcwd(path.as_mut_ptr().cast(), path.len()) }.is_null() {
         return Err(io::Error::last_os_error());
     }
     act()?;
-    // SAFETY: a string with its end.
+    // SAFETY: the string is terminated.
     check(unsafe { libc::chdir(path.as_ptr().cast()) }).map(drop)
 }
 
-/// Signals that are read instead of being acted upon.
+/// Signals that are read from a descriptor instead of being handled.
 pub(crate) struct Signals {
     file: File,
 }
 
-/// Those that ask a process to end.
+/// The signals that ask a process to end.
 const ENDING: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 impl Signals {
-    /// From now on the signals that ask to end are read here. The calling thread's later threads
-    /// and commands inherit that; [`prepare_child`] undoes it.
+    /// Reads the signals that ask the process to end from a descriptor from now on. Threads and commands that
+    /// the calling thread starts later inherit this; [`prepare_child`] undoes it.
     pub(crate) fn take() -> io::Result<Signals> {
         let set = Signals::hold()?;
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         // SAFETY: `set` is readable during the call.
         let fd = check(unsafe { libc::signalfd(-1, &set, flags) })?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Signals { file: file.into() })
     }
 
-    /// Lets the signals that ask to end wait; gives their set.
+    /// Blocks the signals that ask the process to end, and returns their set.
     pub(crate) fn hold() -> io::Result<libc::sigset_t> {
-        // SAFETY: a set of bits; the calls write to it alone, and fail for no valid signal.
+        // SAFETY: the set is plain bits; the calls only write to it, and do not fail for a valid signal.
         let set = unsafe {
             let mut set = std::mem::zeroed();
             libc::sigemptyset(&mut set);
@@ -187,14 +187,14 @@ impl Signals {
             }
             set
         };
-        // SAFETY: `set` is readable; no old mask is asked for.
+        // SAFETY: `set` is readable; the old mask is not requested.
         match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } {
             0 => Ok(set),
             error => Err(io::Error::from_raw_os_error(error)),
         }
     }
 
-    /// The next signal that came, if any.
+    /// Returns the next signal that came, if any.
     pub(crate) fn next(&self) -> Option<c_int> {
         let mut bytes = [0; size_of::<libc::signalfd_siginfo>()];
         io::Read::read_exact(&mut &self.file, &mut bytes).ok()?;
@@ -210,9 +210,9 @@ impl AsFd for Signals {
     }
 }
 
-/// The calling thread acts upon all signals again.
+/// Unblocks all signals of the calling thread.
 fn accept_signals() -> io::Result<()> {
-    // SAFETY: a set of bits that the first call writes and the second reads.
+    // SAFETY: the first call writes a set of bits, which the second reads.
     let result = unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -225,12 +225,12 @@ fn accept_signals() -> io::Result<()> {
     }
 }
 
-/// A handle of a child that can be waited for with others; it becomes readable when the child ends.
+/// Returns a descriptor of a child that becomes readable when the child ends.
 pub(crate) fn handle_of(child: &Child) -> io::Result<OwnedFd> {
     Ok(pidfd_open(Pid::from_child(child), PidfdFlags::empty())?)
 }
 
-/// Sends a child a signal; without effect when it has ended.
+/// Sends a child a signal. A child that has ended is not affected.
 pub(crate) fn signal(child: &Child, signal: Signal) {
     let _ = kill_process(Pid::from_child(child), signal);
 }

@@ -1,4 +1,4 @@
-//! What changes when.
+//! The changes of links over time.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use crate::spec::{At, Rules, Spec};
 /// One change of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When, from the start.
+    /// The time from the start.
     pub time: Duration,
-    /// What changes then.
+    /// The change at that time.
     pub change: At,
 }
 
-/// All changes of a file, in the order of time.
+/// Returns all changes of a file, in the order of time.
 pub(crate) fn entries(spec: &Spec) -> Result<Vec<Entry>, LabError> {
     let entry = |at: &At| Entry { time: Duration::from_nanos(at.time.0), change: at.clone() };
     let mut entries: Vec<Entry> = spec.at.iter().map(entry).collect();
@@ -30,7 +30,7 @@ impl Lab {
     /// Makes one change now.
     ///
     /// # Errors
-    /// As the methods of [`crate::Link`] have them.
+    /// The errors of the methods of [`crate::Link`].
     pub fn apply(&self, change: &At) -> Result<(), LabError> {
         let link = self.link(&change.link)?;
         for (direction, own) in [
@@ -53,17 +53,17 @@ impl Lab {
         Ok(())
     }
 
-    /// Plays the file's timeline from now on, in the calling thread, until it is over or `stop`
-    /// is set; calls `on_change` with each change when it was made.
+    /// Plays the file's timeline from now on, in the calling thread, until it is over or `stop` is set. Calls
+    /// `on_change` with each change after it was made.
     ///
     /// # Errors
-    /// The first change that fails.
+    /// The first change that failed.
     pub fn play(
         &self,
         stop: &std::sync::atomic::AtomicBool,
         mut on_change: impl FnMut(&Entry),
     ) -> Result<(), LabError> {
-        /// How often the switch is read.
+        /// The interval at which `stop` is checked.
         const POLL_INTERVAL: Duration = Duration::from_millis(20);
         let start = Instant::now();
         for entry in self.timeline() {

@@ -1,7 +1,7 @@
-//! Programs as long as one likes, for what has to grow no faster than they do: each shape repeats
-//! another thing that programs have many of.
+//! Programs of arbitrary length, for checking that work grows no faster than they do. Each shape repeats a
+//! different element that programs have many of.
 
-/// What is repeated in a program.
+/// The element that a program repeats.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape {
     /// Small protocols: declarations of every kind, calls, packets.
@@ -10,15 +10,14 @@ pub(crate) enum Shape {
     Statements,
     /// Fields of one context.
     Fields,
-    /// Names that are not known and look like known ones.
+    /// Unknown names that resemble known ones.
     Slips,
 }
 
-/// All of them.
 pub(crate) const SHAPES: [Shape; 4] = [Shape::Protocols, Shape::Statements, Shape::Fields, Shape::Slips];
 
 impl Shape {
-    /// A program of this shape, of about so many lines.
+    /// Returns a program of this shape with about `lines` lines.
     pub(crate) fn program(self, lines: usize) -> String {
         match self {
             Shape::Protocols => protocols(lines / 22),
@@ -29,7 +28,8 @@ impl Shape {
     }
 }
 
-/// `part` with `@` as the number, for each number; `#` is the next one, the first behind the last.
+/// Repeats `part` for each number. `@` stands for the number, `#` for the next one; the last is followed by
+/// the first.
 fn repeat(count: usize, part: &str) -> String {
     let one = |i: usize| {
         part.replace('@', &i.to_string())

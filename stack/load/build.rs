@@ -1,9 +1,9 @@
-//! Checks the programs that come with Hawser, makes machine code of them, and lists their texts for
+//! Checks the programs that come with Hawser and compiles them to machine code. Lists their texts for
 //! `src/builtin.rs` and their code for `src/native.rs`.
 //!
-//! A program is a folder with a file of its name: `tcp/tcp.mtp`. If the folder has a file `variants`,
-//! each of its lines is one more program: a name, a file of the folder, and the file that stands in
-//! its place. One that does not pass the checker ends the build, with the checker's diagnostics.
+//! A program is a folder with a file of the same name: `tcp/tcp.mtp`. Each line of an optional file
+//! `variants` in the folder names a further program: its name, a file of the folder, and the file that
+//! replaces it. The build fails with the checker's diagnostics if a program does not pass the checker.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use hawser_driver::{Disk, Instead, compile_with};
 use hawser_emit_c::{Emitted, Options};
 
-/// Where they stand, seen from this package.
+/// The folder of the transports, relative to this package.
 const TRANSPORTS: &str = "../../transports";
 
 fn main() {
@@ -33,7 +33,7 @@ fn main() {
             rejected = true;
             continue;
         };
-        // The library's files are the driver's.
+        // The driver provides the files of the library.
         let files_of_it = compilation.sources.files().iter().map(|file| file.path.as_str());
         let paths = files_of_it.filter(|path| !hawser_driver::is_library(path));
         entry(&mut texts, &name, exchanged.as_ref(), paths);
@@ -58,11 +58,11 @@ fn main() {
 struct Program {
     name: String,
     main: PathBuf,
-    /// A file of it, and the one in its place.
+    /// A file of the program, and the file that replaces it.
     exchanged: Option<[PathBuf; 2]>,
 }
 
-/// Every folder's program and its variants: `tcp`, `tcp-newreno`.
+/// Returns the program of each folder and its variants: `tcp`, `tcp-newreno`.
 fn programs() -> Vec<Program> {
     let mut programs = Vec::new();
     for name in names() {
@@ -85,7 +85,7 @@ fn programs() -> Vec<Program> {
     programs
 }
 
-/// The folders that hold a program, in order of their names.
+/// Returns the folders that hold a program, sorted by name.
 fn names() -> Vec<String> {
     let entries = std::fs::read_dir(".").expect("the folder of transports can be read");
     let folder = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
@@ -95,7 +95,8 @@ fn names() -> Vec<String> {
     names
 }
 
-/// A row: name, what is exchanged, and all files of the program, each with its text.
+/// Writes one row: the name, the replaced file and its replacement, and all files of the program with their
+/// texts.
 fn entry<'a>(
     table: &mut String,
     name: &str,
@@ -114,7 +115,7 @@ fn entry<'a>(
     table.push_str("    ]),\n");
 }
 
-/// The functions that give the programs' tables, by the programs' names.
+/// Returns Rust source that maps each program's name to the function that returns its table.
 fn table(entries: &[(String, String)]) -> String {
     let mut out = String::from("unsafe extern \"C\" {\n");
     for (_, symbol) in entries {
@@ -128,8 +129,8 @@ fn table(entries: &[(String, String)]) -> String {
     out
 }
 
-/// Compiles the programs' C into one archive, optimised whatever the profile is: it takes the place
-/// of code that was never in a debug build.
+/// Compiles the programs' C into one archive. It is optimised in every profile, because it replaces code that
+/// was never in a debug build.
 fn compile(files: &[PathBuf]) {
     let mut build = cc::Build::new();
     build

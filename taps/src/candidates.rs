@@ -1,8 +1,8 @@
-//! From properties to candidates: what is required and prohibited leaves some transports out, what is
-//! preferred and avoided puts the others in order (RFC 9622, 6.2; RFC 9623, 4.1).
+//! From properties to candidates. Required and prohibited properties exclude transports; preferred and
+//! avoided ones put the others in order (RFC 9622, 6.2; RFC 9623, 4.1).
 //!
-//! Transports are known here by what they declare alone. Paths come before protocols (RFC 9622,
-//! 6.2): a candidate over a preferred interface stands before all over others.
+//! Transports are known here only by the features that they declare. Paths come before protocols (RFC 9622,
+//! 6.2): a candidate over a preferred interface precedes all candidates over others.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::property::{Action, Preference, Property};
 use hawser_connect::{Candidate, Destination, Features, Security, Transport};
 use hawser_resolve::Service;
 
-/// Whether a transport has a selection property; none where transports do not differ in it, or where it
+/// Returns whether a transport has a selection property; `None` if transports do not differ in it, or if it
 /// is about paths.
 pub(super) fn provides(features: &Features, property: Property) -> Option<bool> {
     Some(match property {
@@ -32,7 +32,7 @@ pub(super) fn provides(features: &Features, property: Property) -> Option<bool> 
     })
 }
 
-/// What a transport declares, with what framers add: messages have ends where something writes them.
+/// Returns a transport's features together with those that framers add: a framer marks the ends of messages.
 fn with_framers(features: Features, plan: &Plan) -> Features {
     Features {
         boundaries: features.boundaries || !plan.framers.is_empty(),
@@ -40,7 +40,7 @@ fn with_framers(features: Features, plan: &Plan) -> Features {
     }
 }
 
-/// Why a transport is not a candidate; none if it is one.
+/// Returns the property that excludes a transport; `None` if the transport is a candidate.
 pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
     let features = with_framers(*features, plan);
     let properties = &plan.properties;
@@ -54,7 +54,7 @@ pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
     })
 }
 
-/// How much speaks for a transport.
+/// Returns the score of a transport, by the preferences.
 pub(super) fn score(features: &Features, plan: &Plan) -> i32 {
     let features = with_framers(*features, plan);
     let properties = &plan.properties;
@@ -67,10 +67,10 @@ pub(super) fn score(features: &Features, plan: &Plan) -> i32 {
     scores.sum::<i32>() + 2 * i32::from(multipath != "Disabled" && features.multipath)
 }
 
-/// The transports that fulfil what is required, best first; those that come first win ties.
+/// Returns the transports that fulfil the required properties, best first. Among equals the order stays.
 ///
 /// # Errors
-/// None does; why, for each of those that there are.
+/// When no transport fulfils them, with the reason for each.
 pub(super) fn fulfilling(
     transports: Vec<Arc<dyn Transport>>,
     plan: &Plan,
@@ -112,7 +112,7 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
     ))
 }
 
-/// Properties of which no transport and no path here knows anything, and that are required all the same.
+/// Fails if a required property is one that no transport and no path here has information about.
 pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
     let pvd = plan.properties.preferences(Property::Pvd);
     if pvd.values().any(|preference| *preference == Preference::Require) {
@@ -128,7 +128,7 @@ pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
     Ok(())
 }
 
-/// A transport in its place: what it offers has the place's class, and only the protocol of the endpoint.
+/// A transport in its rank. Its offer has the class of the rank, and only the endpoint's protocol.
 #[derive(Debug)]
 pub(super) struct Ranked {
     pub(super) transport: Arc<dyn Transport>,
@@ -177,9 +177,9 @@ impl Transport for Ranked {
     }
 }
 
-/// Interfaces that a Connection may leave by, best first; none in it where the system chooses.
+/// Returns the interfaces that a Connection may use, best first; an empty entry lets the system choose.
 ///
-/// `up`: those that are there, with their type's name and whether they are the loopback.
+/// `up` lists the present interfaces, with their type's name and whether they are the loopback.
 pub(super) fn paths(
     plan: &Plan,
     up: &[(String, &'static str)],
@@ -224,7 +224,7 @@ pub(super) fn paths(
     Ok(left.into_iter().map(|(_, name)| Some(name)).collect())
 }
 
-/// Whether any security is there for what is asked.
+/// Returns whether a transport gives the required protection.
 pub(super) fn is_secure_enough(features: &Features, min_security: Security) -> bool {
     features.security >= min_security
 }
@@ -272,7 +272,8 @@ mod tests {
         );
     }
 
-    /// RFC 9622, 6.2.18: what opens a stream with its first byte cannot be read from first.
+    /// RFC 9622, 6.2.18: a transport that announces a stream with its first byte does not support reading
+    /// first.
     #[test]
     fn who_reads_first_needs_a_stream_that_is_announced() {
         let quiet = Features { announces_itself: false, ..Features::STREAM };

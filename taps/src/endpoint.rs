@@ -1,13 +1,13 @@
-//! Endpoints: who speaks, and with whom (RFC 9622, 6.1).
+//! Endpoints: the local and the remote end of a Connection (RFC 9622, 6.1).
 //!
-//! Each identifier is there at most once: setting it again replaces it. Several addresses are several
+//! Each identifier is present at most once: setting it again replaces it. Several addresses are several
 //! endpoints.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::EstablishmentError;
 
-/// Whom to connect to, or whom connections may come from.
+/// The peer to connect to, or a peer from which connections are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemoteEndpoint {
     pub(super) host_name: Option<String>,
@@ -18,7 +18,7 @@ pub struct RemoteEndpoint {
     pub(super) protocol: Option<String>,
 }
 
-/// Where to listen, or where to connect from.
+/// The address and interface at which to listen, or from which to connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalEndpoint {
     pub(super) port: Option<u16>,
@@ -28,82 +28,83 @@ pub struct LocalEndpoint {
 }
 
 impl RemoteEndpoint {
-    /// One without any identifier.
+    /// Makes an endpoint without identifiers.
     #[must_use]
     pub fn new() -> RemoteEndpoint {
         RemoteEndpoint::default()
     }
 
-    /// A name, fully qualified, which is resolved when a Connection is begun.
+    /// Sets a fully qualified name, which is resolved when a Connection is begun.
     #[must_use]
     pub fn with_host_name(mut self, name: &str) -> RemoteEndpoint {
         self.host_name = Some(name.to_owned());
         self
     }
 
-    /// A port.
+    /// Sets a port.
     #[must_use]
     pub fn with_port(mut self, port: u16) -> RemoteEndpoint {
         self.port = Some(port);
         self
     }
 
-    /// The name of a service, whose port is in the system's table (services(5)).
+    /// Sets the name of a service, whose port is in the system's table (services(5)).
     #[must_use]
     pub fn with_service(mut self, service: &str) -> RemoteEndpoint {
         self.service = Some(service.to_owned());
         self
     }
 
-    /// An address: nobody else is connected to.
+    /// Sets an address, which is then the only one that is connected to.
     #[must_use]
     pub fn with_ip_address(mut self, address: impl Into<IpAddr>) -> RemoteEndpoint {
         self.address = Some(address.into());
         self
     }
 
-    /// The interface that a link-local address belongs to.
+    /// Sets the interface that a link-local address belongs to.
     #[must_use]
     pub fn with_interface(mut self, interface: &str) -> RemoteEndpoint {
         self.interface = Some(interface.to_owned());
         self
     }
 
-    /// Only for the transport of this name, as in [`hawser_connect::Description::transport`].
+    /// Restricts the endpoint to the transport of this name, as in
+    /// [`hawser_connect::Description::transport`].
     #[must_use]
     pub fn with_protocol(mut self, protocol: &str) -> RemoteEndpoint {
         self.protocol = Some(protocol.to_owned());
         self
     }
 
-    /// The name.
+    /// Returns the host name.
     #[must_use]
     pub fn host_name(&self) -> Option<&str> {
         self.host_name.as_deref()
     }
 
-    /// The address.
+    /// Returns the address.
     #[must_use]
     pub fn ip_address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// The port.
+    /// Returns the port.
     ///
     /// # Errors
-    /// Neither a port nor a service that the system knows.
+    /// When there is neither a port nor a service that the system knows.
     pub fn port(&self) -> Result<u16, EstablishmentError> {
         port(self.port, self.service.as_deref())
     }
 
-    /// The host: the address if there is one, else the name.
+    /// Returns the host: the address if there is one, else the name.
     pub(super) fn host(&self) -> Option<String> {
         self.address
             .map(|address| address.to_string())
             .or_else(|| self.host_name.clone())
     }
 
-    /// Whether a peer at this address is meant. Names are met by their addresses.
+    /// Returns whether a peer at this address matches the endpoint. Names match by their addresses, `named`.
     pub(super) fn admits(&self, peer: SocketAddr, named: &[IpAddr]) -> bool {
         let is_host = match self.address {
             Some(address) => address == peer.ip().to_canonical(),
@@ -122,56 +123,56 @@ impl From<SocketAddr> for RemoteEndpoint {
 }
 
 impl LocalEndpoint {
-    /// One without any identifier: every address of this host.
+    /// Makes an endpoint without identifiers: every address of this host.
     #[must_use]
     pub fn new() -> LocalEndpoint {
         LocalEndpoint::default()
     }
 
-    /// A port; 0 for one that is free.
+    /// Sets a port; 0 selects a free one.
     #[must_use]
     pub fn with_port(mut self, port: u16) -> LocalEndpoint {
         self.port = Some(port);
         self
     }
 
-    /// The name of a service, whose port is in the system's table.
+    /// Sets the name of a service, whose port is in the system's table.
     #[must_use]
     pub fn with_service(mut self, service: &str) -> LocalEndpoint {
         self.service = Some(service.to_owned());
         self
     }
 
-    /// An address of this host.
+    /// Sets an address of this host.
     #[must_use]
     pub fn with_ip_address(mut self, address: impl Into<IpAddr>) -> LocalEndpoint {
         self.address = Some(address.into());
         self
     }
 
-    /// An interface: all candidates are bound to it.
+    /// Sets an interface, to which all candidates are bound.
     #[must_use]
     pub fn with_interface(mut self, interface: &str) -> LocalEndpoint {
         self.interface = Some(interface.to_owned());
         self
     }
 
-    /// The address.
+    /// Returns the address.
     #[must_use]
     pub fn ip_address(&self) -> Option<IpAddr> {
         self.address
     }
 
-    /// The interface.
+    /// Returns the interface.
     #[must_use]
     pub fn interface(&self) -> Option<&str> {
         self.interface.as_deref()
     }
 
-    /// The port.
+    /// Returns the port.
     ///
     /// # Errors
-    /// Neither a port nor a service that the system knows.
+    /// When there is neither a port nor a service that the system knows.
     pub fn port(&self) -> Result<u16, EstablishmentError> {
         port(self.port, self.service.as_deref())
     }
@@ -197,7 +198,7 @@ fn port(port: Option<u16>, service: Option<&str>) -> Result<u16, EstablishmentEr
     }
 }
 
-/// The port of a service by the system's table, for whatever protocol that has it.
+/// Finds the port of a service in the system's table, for any protocol.
 fn port_of(service: &str) -> Option<u16> {
     let table = std::fs::read_to_string("/etc/services").unwrap_or_default();
     let in_table = table.lines().find_map(|line| {
@@ -209,7 +210,7 @@ fn port_of(service: &str) -> Option<u16> {
             .any(|word| word.eq_ignore_ascii_case(service));
         is_meant.then(|| port.split('/').next()?.parse().ok()).flatten()
     });
-    // A system without the table knows the web all the same.
+    // Web ports are known even without the table.
     in_table.or(match service {
         "http" => Some(80),
         "https" => Some(443),

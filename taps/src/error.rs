@@ -1,42 +1,42 @@
-//! Why something did not come to be.
+//! The errors of establishment, of messages and of Connections.
 
 use std::io;
 
 use super::framer::FramingError;
 use hawser_race::Failure;
 
-/// Why there is no Connection, or no Listener (RFC 9622, 7.1, 7.2).
+/// The reasons for which a Connection, or a Listener, is not established (RFC 9622, 7.1, 7.2).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EstablishmentError {
-    /// An endpoint is missing, or states too little or too much.
+    /// An endpoint is missing, or has too few or too many identifiers.
     #[error("endpoints: {0}")]
     Endpoint(String),
-    /// What was required and prohibited cannot be had together, or not here.
+    /// The required and prohibited properties contradict each other, or are not available here.
     #[error("properties: {0}")]
     Properties(String),
     /// The security parameters cannot be fulfilled.
     #[error("security: {0}")]
     Security(String),
-    /// Nobody could be connected to.
+    /// No candidate could connect.
     #[error("{why}")]
     Unreachable {
-        /// The most specific class.
+        /// The most specific class of failure.
         failure: Failure,
-        /// Each candidate, and why it failed.
+        /// The reason of failure of each candidate.
         why: String,
     },
-    /// It was not established in the time given to it.
+    /// The Connection was not established in time.
     #[error("nothing was connected in the time given")]
     Timeout,
-    /// This side gave it up.
+    /// This side aborted it.
     #[error("it was aborted before it was there")]
     Aborted,
-    /// The system refused something.
+    /// The system refused an operation.
     #[error("{0}")]
     System(String),
 }
 
-/// Why a message was not sent (RFC 9622, 9.2.2.3).
+/// The reasons for which a message is not sent (RFC 9622, 9.2.2.3).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// A message marked Final was sent before (9.1.3.5).
@@ -45,7 +45,7 @@ pub enum SendError {
     /// The Connection is being closed.
     #[error("the Connection is being closed")]
     Closing,
-    /// The Connection is for receiving alone (6.2.16).
+    /// The Connection only receives (6.2.16).
     #[error("the Connection is for receiving alone")]
     ReceivesOnly,
     /// The message's properties contradict the Connection's.
@@ -54,12 +54,12 @@ pub enum SendError {
     /// A framer refused it.
     #[error(transparent)]
     Framing(#[from] FramingError),
-    /// The Connection ended before it was sent.
+    /// The Connection ended before the message was sent.
     #[error("it was not sent: {0}")]
     Ended(#[from] Ended),
 }
 
-/// Why nothing is received (RFC 9622, 9.3.2.3).
+/// The reasons for which no message is received (RFC 9622, 9.3.2.3).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiveError {
     /// The peer has finished: no message will follow (9.3.3.3).
@@ -68,10 +68,10 @@ pub enum ReceiveError {
     /// The peer's data ended within a message.
     #[error("the peer's data ended within a message")]
     Truncated,
-    /// The Connection is for sending alone (6.2.16).
+    /// The Connection only sends (6.2.16).
     #[error("the Connection is for sending alone")]
     SendsOnly,
-    /// What came is no message.
+    /// A framer could not parse the received data.
     #[error(transparent)]
     Framing(#[from] FramingError),
     /// The Connection has ended.
@@ -79,7 +79,7 @@ pub enum ReceiveError {
     Ended(#[from] Ended),
 }
 
-/// Why a Connection ended otherwise than by closing (RFC 9622, 10).
+/// The reasons for which a Connection ends other than by a close (RFC 9622, 10).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
     /// This side aborted it.
@@ -88,7 +88,7 @@ pub enum ConnectionError {
     /// Data was not delivered in time (8.1.3).
     #[error("data was not delivered in time")]
     Timeout,
-    /// What came is no message.
+    /// A framer could not parse the received data.
     #[error(transparent)]
     Framing(#[from] FramingError),
     /// The transport failed, or the peer aborted.
@@ -96,7 +96,7 @@ pub enum ConnectionError {
     Transport(#[from] TransportError),
 }
 
-/// What a transport, or the system below it, has said.
+/// An error reported by a transport, or by the system below it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct TransportError {
@@ -105,7 +105,7 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// What kind of failure it is: [`io::ErrorKind::ConnectionReset`] where the peer aborted.
+    /// Returns the kind of failure: [`io::ErrorKind::ConnectionReset`] if the peer aborted.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         self.kind
@@ -124,16 +124,16 @@ impl From<io::Error> for ConnectionError {
     }
 }
 
-/// Why a Connection was not cloned, or left its group (RFC 9622, 7.4).
+/// The reasons for which a Connection is not cloned, or leaves its group (RFC 9622, 7.4).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CloneError {
-    /// There is nothing to clone.
+    /// The Connection is not established, so there is no stream to clone.
     #[error("the Connection is not established")]
     NotEstablished,
-    /// A Connection that came to a Listener without other streams has no path back.
+    /// A Connection that a Listener accepted has no return path, if its transport has no further streams.
     #[error("the transport has one stream alone, and the peer has not stated where it listens")]
     NoReturnPath,
-    /// The group's limit.
+    /// The group is full.
     #[error("a group has {0} Connections at most")]
     Limit(usize),
     /// A property of the group could not be applied to this Connection.
@@ -141,7 +141,7 @@ pub enum CloneError {
     Property(String),
 }
 
-/// The Connection has ended, and why: its last event.
+/// The Connection has ended; the value is the reason, from its last event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// It was closed, by either side.
@@ -150,7 +150,7 @@ pub enum Ended {
     /// It was never established.
     #[error("the Connection was not established: {0}")]
     Establishment(#[from] EstablishmentError),
-    /// It ended otherwise.
+    /// It ended in another way.
     #[error("the Connection has ended: {0}")]
     Connection(#[from] ConnectionError),
 }

@@ -1,7 +1,7 @@
 //! Establishment: from a plan to a stream (RFC 9622, 7.1; RFC 9623, 4).
 //!
-//! Invariants: what contradicts itself fails before anything is sent; all that is raced at once is
-//! equally secure; a stream is there when its security is.
+//! Invariants: a contradictory plan fails before any packet is sent. Candidates that race at the same time
+//! are equally secure. A stream is established only with its security.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use hawser_race::{Failure, Security};
 use hawser_resolve::{Config, Lookup, Resolver};
 use hawser_session_driver::Network;
 
-/// Remote endpoints of one Preconnection that are tried.
+/// The maximum number of remote endpoints of one Preconnection that are tried.
 const MAX_REMOTES: usize = 16;
-/// How long one remote endpoint has before the next is tried as well (RFC 8305, 5).
+/// The time that one remote endpoint has before the next is tried as well (RFC 8305, 5).
 const NEXT: Duration = Duration::from_millis(250);
-/// How long one round of candidates has.
+/// The time limit of one round of candidates.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Fails for what cannot be had whatever the peer does.
+/// Fails if the plan cannot be fulfilled, whatever the peer does.
 pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
     unknown(plan)?;
     if plan.remotes.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
     }
     for remote in plan.remotes.iter().take(MAX_REMOTES) {
         let destination = destination(remote)?;
-        // A round with more protection that has no candidates is passed over.
+        // A round with more protection is skipped if it has no candidates.
         if let Some(min_security) = rounds(plan).last() {
             secured(plan, &selection(plan, remote, &destination)?, *min_security)?;
         }
@@ -51,7 +51,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
     Ok(())
 }
 
-/// A connected stream, by whichever candidate wins.
+/// Connects a stream, by the candidate that wins.
 pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, EstablishmentError> {
     let racer = plan.racer.get_or_try_init(Racer::open).await;
     let racer = racer
@@ -68,7 +68,7 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
         match round(plan, &racer, &interfaces, &remotes, one).await {
             Ok(stream) => return Ok(stream),
             Err(failed) => {
-                // An endpoint that speaks TLS, whatever was wrong with it, is not spoken to in the clear.
+                // An endpoint that speaks TLS, whatever its fault, is never connected to without protection.
                 remotes.retain(|remote| !failed.secure.contains(remote));
                 result = Err(failed.error);
             }
@@ -85,24 +85,24 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
     result
 }
 
-/// A round without a winner.
+/// The result of a round without a winner.
 struct Failed {
     /// The first error.
     error: EstablishmentError,
-    /// The endpoints at which a candidate failed for its security.
+    /// The endpoints at which a candidate failed because of its security.
     secure: Vec<RemoteEndpoint>,
 }
 
-/// Candidates that are equally secure.
+/// A round of equally secure candidates.
 #[derive(Clone, Copy)]
 struct Round {
-    /// The protection that each of them gives at least.
+    /// The minimum protection of each candidate.
     min_security: Security,
-    /// How long each remote endpoint has.
+    /// The time limit of each remote endpoint.
     deadline: Duration,
 }
 
-/// All remote endpoints, one after the other and then side by side.
+/// Tries all remote endpoints, starting one after the other and running them concurrently.
 async fn round(
     plan: &Arc<Plan>,
     racer: &Racer,
@@ -119,7 +119,7 @@ async fn round(
             let interfaces = interfaces.clone();
             tasks.spawn(async move { to_remote(&plan, &racer, &remote, &interfaces, round).await });
         }
-        // A failure, or some time, has the next one tried.
+        // The next endpoint is tried after a failure, or after some time.
         tokio::select! {
             ended = tasks.join_next() => match ended {
                 Some(Ok(Ok(stream))) => return Ok(stream),
@@ -143,14 +143,14 @@ async fn round(
     }
 }
 
-/// What is known of this host's interfaces, where that matters.
+/// The interfaces of this host, as far as the plan depends on them.
 #[derive(Clone, Debug, Default)]
 struct Interfaces {
-    /// Those that are up, with the name of their type.
+    /// The interfaces that are up, with the name of their type.
     up: Vec<(String, &'static str)>,
-    /// Those that several paths may be over.
+    /// The interfaces that several paths may use.
     several: Vec<String>,
-    /// The one that a local address belongs to.
+    /// The interface that a local address belongs to.
     bound: Option<String>,
 }
 
@@ -187,7 +187,7 @@ async fn interfaces(plan: &Plan) -> Result<Interfaces, EstablishmentError> {
     Ok(Interfaces { up, several, bound })
 }
 
-/// The names of types of interfaces (RFC 9622, 6.2.11).
+/// Returns the name of an interface's type (RFC 9622, 6.2.11).
 fn type_of(kind: hawser_session_driver::document::Kind) -> &'static str {
     use hawser_session_driver::document::Kind as Of;
     match kind {
@@ -243,7 +243,7 @@ impl From<EstablishmentError> for Failed {
     }
 }
 
-/// Every path with every transport, paths first.
+/// Combines every path with every transport, paths first.
 fn ranked(
     plan: &Plan,
     selection: &Selection,
@@ -266,8 +266,8 @@ fn ranked(
     Ok(all)
 }
 
-/// The protection that the candidates of each round give at least: one round, or for opportunistic
-/// security one with it and one without. Nobody is raced without while somebody may be had with it.
+/// Returns the minimum protection of each round: one round, or for opportunistic security one with protection
+/// and one without. The unprotected round begins only after the protected one has failed.
 fn rounds(plan: &Plan) -> Vec<Security> {
     let min_security = plan.security.min_security();
     match plan.security.mode {
@@ -276,7 +276,7 @@ fn rounds(plan: &Plan) -> Vec<Security> {
     }
 }
 
-/// Transports that fulfil what is required with this much security, and no other.
+/// Returns the transports that fulfil the required properties with exactly this protection.
 fn secured(
     plan: &Plan,
     selection: &Selection,
@@ -345,7 +345,7 @@ fn unreachable(error: &ConnectError) -> EstablishmentError {
     EstablishmentError::Unreachable { failure: error.failure, why: error.to_string() }
 }
 
-/// The addresses of a name.
+/// Resolves a name to its addresses.
 pub(super) async fn addresses(name: &str) -> Result<Vec<IpAddr>, EstablishmentError> {
     let failed = |why: String| EstablishmentError::Endpoint(why);
     let config = Config::system().map_err(|error| failed(error.to_string()))?;
@@ -365,7 +365,7 @@ pub(super) async fn addresses(name: &str) -> Result<Vec<IpAddr>, EstablishmentEr
     }
 }
 
-/// Endpoints with addresses.
+/// Resolves endpoints to endpoints with addresses.
 pub(super) async fn resolve(
     plan: &Plan,
 ) -> Result<(Vec<LocalEndpoint>, Vec<RemoteEndpoint>), EstablishmentError> {

@@ -1,5 +1,5 @@
-//! Transport services in the words of RFC 9622: what an application wants of its messages, and no
-//! protocol's name.
+//! Transport services in the terms of RFC 9622: an application states its requirements on messages, and names
+//! no protocol.
 //!
 //! ```
 //! use hawser_taps::{Event, LengthPrefix, LocalEndpoint, Preconnection, RemoteEndpoint, SecurityParameters};
@@ -22,18 +22,19 @@
 //! ```
 //!
 //! * [`Preconnection`]: endpoints, properties, security, framers; a builder that can be cloned
-//! * [`Connection`], [`Listener`]: what comes of one; [`Sender`], [`Receiver`], [`Events`]: a
+//! * [`Connection`], [`Listener`]: made by a Preconnection; [`Sender`], [`Receiver`], [`Events`]: a
 //!   Connection's halves
 //! * [`TransportProperties`], [`Property`], [`Value`]: by the RFC's names, with its defaults
-//! * [`MessageContext`], [`Framer`]: messages, and where they end
-//! * [`SecurityParameters`]: TLS 1.3 unless less is asked for by name
-//! * `candidates`: what fulfils what is wanted, and in what order; `establish`: the race for it
+//! * [`MessageContext`], [`Framer`]: messages, and the marking of their ends
+//! * [`SecurityParameters`]: TLS 1.3 unless less is explicitly requested
+//! * `candidates`: the transports that fulfil the properties, in order; `establish`: the race for a
+//!   Connection
 //!
-//! `docs/rfc9622.md` says of every property, action and event of the RFC whether it is there, and
-//! which test shows it. "taps" is the name of the working group.
+//! `docs/rfc9622.md` states for every property, action and event of the RFC whether it is supported, and
+//! names the test. "taps" is the name of the working group.
 //!
-//! Every transport is a candidate, by what it declares ([`hawser_connect::Features`]): nothing here
-//! knows one by name.
+//! Every transport is a candidate by the features that it declares ([`hawser_connect::Features`]): this crate
+//! refers to none by name.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

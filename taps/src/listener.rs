@@ -1,4 +1,4 @@
-//! Listeners: Connections that peers begin (RFC 9622, 7.2).
+//! Listeners: they accept Connections that peers begin (RFC 9622, 7.2).
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -17,31 +17,31 @@ use super::{Connection, EstablishmentError, log};
 use hawser_connect::listener::{self as transport, Incoming, ListenOptions};
 use hawser_connect::{Duplex, SharedStreams};
 
-/// Addresses of one Listener.
+/// The maximum number of addresses of one Listener.
 const MAX_ADDRESSES: usize = 16;
-/// Connections that wait to be taken; further ones wait with their transport.
+/// The maximum number of queued Connections; further ones wait with their transport.
 const WAITING: usize = 16;
 
-/// Something that happened to a Listener.
+/// An event of a Listener.
 pub enum ListenerEvent {
     /// A peer has begun a Connection, or a further one of its group. It is ready.
     ConnectionReceived(Connection),
-    /// Nobody is listened for any more. The last event.
+    /// The Listener has stopped. This is the last event.
     Stopped,
 }
 
-/// Takes the Connections that peers begin. When it is dropped, it has stopped.
+/// Takes the Connections that peers begin. It stops when it is dropped.
 pub struct Listener {
     incoming: mpsc::Receiver<(Arc<Group>, Box<dyn Duplex>)>,
     addresses: Vec<SocketAddr>,
     tasks: Vec<AbortHandle>,
-    /// How many more Connections are delivered; none: no limit.
+    /// The number of Connections that are still delivered; `None` means no limit.
     limit: Option<u64>,
     is_stopped: bool,
     has_reported_stop: bool,
 }
 
-/// Which peers are accepted.
+/// The peers that are accepted.
 struct Admission {
     plan: Arc<Plan>,
     /// The addresses of the remote endpoints that have names.
@@ -85,7 +85,7 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
     Ok(listener)
 }
 
-/// What a plan asks to listen for.
+/// Returns the listen options of a plan, one for each address.
 fn options(plan: &Plan) -> Result<Vec<ListenOptions>, EstablishmentError> {
     let endpoint = |why: &str| EstablishmentError::Endpoint(why.to_owned());
     if plan.locals.is_empty() {
@@ -121,7 +121,7 @@ fn options(plan: &Plan) -> Result<Vec<ListenOptions>, EstablishmentError> {
     Ok(options)
 }
 
-/// Accepts the peers that may come, with all the streams that each opens.
+/// Accepts the admitted peers, with all the streams that each opens.
 async fn admit(
     admission: Arc<Admission>,
     mut below: transport::Listener,
@@ -178,8 +178,8 @@ async fn further(
 }
 
 impl Listener {
-    /// What happens next; none after [`ListenerEvent::Stopped`] was taken. A future that is dropped
-    /// before it is ready has taken nothing.
+    /// Waits for the next event; `None` after [`ListenerEvent::Stopped`] was taken. The future may be dropped
+    /// before it is ready, without losing an event.
     pub async fn next_event(&mut self) -> Option<ListenerEvent> {
         if self.has_reported_stop {
             return None;
@@ -209,7 +209,7 @@ impl Listener {
         }
     }
 
-    /// The next Connection; none when it has stopped.
+    /// Waits for the next Connection; `None` when the Listener has stopped.
     pub async fn accept(&mut self) -> Option<Connection> {
         match self.next_event().await? {
             ListenerEvent::ConnectionReceived(connection) => Some(connection),
@@ -217,7 +217,7 @@ impl Listener {
         }
     }
 
-    /// Stop: takes no further Connections. Those that were taken stay.
+    /// Stops: no further Connections are accepted. Connections that were taken stay.
     pub fn stop(&mut self) {
         self.is_stopped = true;
         self.tasks.drain(..).for_each(|task| task.abort());
@@ -226,12 +226,13 @@ impl Listener {
         waiting.into_iter().for_each(|(_, stream)| stream.abort());
     }
 
-    /// How many more Connections are delivered; none: no limit (SetNewConnectionLimit).
+    /// Sets the number of Connections that are still delivered; `None` means no limit
+    /// (SetNewConnectionLimit).
     pub fn set_new_connection_limit(&mut self, limit: Option<u64>) {
         self.limit = limit;
     }
 
-    /// Where it listens.
+    /// Returns the addresses at which it listens.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

@@ -1,4 +1,4 @@
-//! What happens to Connections and Listeners, for operators (`info`) and for those who look for a fault (`debug`).
+//! Logs of Connections and Listeners, for operators (`info`) and for debugging (`debug`).
 //!
 //! Text that a peer may have chosen is logged by its `Debug` form, which escapes it.
 
@@ -10,14 +10,14 @@ use tracing::{debug, info};
 
 use crate::{EstablishmentError, Event};
 
-/// Logs that a transport is there, and with it the Connection.
+/// Logs that a transport, and with it the Connection, is established.
 pub(super) fn established(about: &About, is_initiated: bool) {
     let About { transport, local, peer, .. } = about;
     let (local, peer) = (local.map(display), peer.map(display));
     debug!(transport, local, peer, is_initiated, "established");
 }
 
-/// Logs what happened to a Connection.
+/// Logs an event of a Connection.
 pub(super) fn event(about: &About, event: &Event) {
     let transport = about.transport;
     let (local, peer) = (about.local.map(display), about.peer.map(display));
@@ -45,18 +45,18 @@ pub(super) fn event(about: &About, event: &Event) {
     }
 }
 
-/// Logs that opportunistic security goes on without protection.
+/// Logs that opportunistic security continues without protection.
 pub(super) fn unprotected(error: &EstablishmentError) {
     let error = error.to_string();
     info!(?error, "no candidate with protection connects: others are tried");
 }
 
-/// Logs where a Listener listens.
+/// Logs an address at which a Listener listens.
 pub(super) fn listening(address: SocketAddr) {
     info!(%address, "listening");
 }
 
-/// Logs a peer whose connection a Listener rejects, and why.
+/// Logs a peer whose connection a Listener rejects, with the reason.
 pub(super) fn rejected(peer: Option<SocketAddr>, why: &str) {
     let peer = peer.map(display);
     debug!(peer, why, "connection rejected");

@@ -1,4 +1,4 @@
-//! Messages' contexts: properties, and what framers add to them (RFC 9622, 9.1.1, 9.1.3).
+//! Message contexts: properties, and values that framers add (RFC 9622, 9.1.1, 9.1.3).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use super::property::{Class, Property, PropertyError, Value, check, parse};
 
-/// What identifies a message beside others of this process: parts sent with one context are parts of
-/// one message.
+/// Identifies a message within this process: parts sent with one context are parts of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(u64);
 
-/// What is known of a message, or chosen for it. Clones are the context of the same message.
+/// The chosen properties and the metadata of a message. Clones are the context of the same message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageContext {
     id: MessageId,
@@ -30,7 +29,7 @@ impl Default for MessageContext {
 }
 
 impl MessageContext {
-    /// One without properties, of a message of its own.
+    /// Makes a context without properties, for a new message.
     #[must_use]
     pub fn new() -> MessageContext {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -44,16 +43,16 @@ impl MessageContext {
         }
     }
 
-    /// Which message it is.
+    /// Returns the id of the message.
     #[must_use]
     pub fn id(&self) -> MessageId {
         self.id
     }
 
-    /// Chooses a message property. What was sent before keeps what it had.
+    /// Chooses a message property. Messages sent before keep their values.
     ///
     /// # Errors
-    /// It is no message property, or has no such value.
+    /// When it is not a message property, or has no such value.
     pub fn add(
         &mut self,
         property: Property,
@@ -67,29 +66,29 @@ impl MessageContext {
         Ok(self)
     }
 
-    /// The same by name, in any case, with a value as text.
+    /// Chooses a message property by its name, in any case, with a value as text.
     ///
     /// # Errors
-    /// As [`MessageContext::add`]; there is no such property.
+    /// As [`MessageContext::add`], and when there is no such property.
     pub fn add_by_name(&mut self, name: &str, value: &str) -> Result<&mut MessageContext, PropertyError> {
         let property: Property = name.parse()?;
         self.add(property, parse(property, value)?)
     }
 
-    /// What was chosen for it.
+    /// Returns the chosen value of a property.
     #[must_use]
     pub fn get(&self, property: Property) -> Option<&Value> {
         self.properties.get(&property)
     }
 
-    /// Gives a framer a value about it (RFC 9622, 9.1.2.2).
+    /// Sets a value of the message for a framer (RFC 9622, 9.1.2.2).
     pub fn add_framing(&mut self, framer: &str, key: &str, value: &str) -> &mut MessageContext {
         self.framing
             .insert((framer.to_owned(), key.to_owned()), value.to_owned());
         self
     }
 
-    /// A value about it that a framer gave or received.
+    /// Returns a value of the message that a framer sent or received.
     #[must_use]
     pub fn framing(&self, framer: &str, key: &str) -> Option<&str> {
         self.framing
@@ -97,25 +96,25 @@ impl MessageContext {
             .map(String::as_str)
     }
 
-    /// The local endpoint, of a message that was sent or received.
+    /// Returns the local endpoint of a sent or received message.
     #[must_use]
     pub fn local_endpoint(&self) -> Option<SocketAddr> {
         self.local
     }
 
-    /// The remote endpoint, of a message that was sent or received.
+    /// Returns the remote endpoint of a sent or received message.
     #[must_use]
     pub fn remote_endpoint(&self) -> Option<SocketAddr> {
         self.remote
     }
 
-    /// Of a message received: no other will follow (9.3.3.3).
+    /// Returns whether a received message is the last one (9.3.3.3).
     #[must_use]
     pub fn is_final(&self) -> bool {
         self.is_final
     }
 
-    /// Properties of a Connection's messages that the message itself does not have.
+    /// Adds the properties of a Connection's messages that the message itself does not set.
     pub(super) fn inherit<'a>(&mut self, properties: impl Iterator<Item = (Property, &'a Value)>) {
         for (property, value) in properties {
             self.properties.entry(property).or_insert_with(|| value.clone());
@@ -137,7 +136,7 @@ impl MessageContext {
         }
     }
 
-    /// Lower comes first (9.1.3.2).
+    /// Returns the priority; lower values come first (9.1.3.2).
     pub(super) fn priority(&self) -> u64 {
         match self.properties.get(&Property::MsgPriority) {
             Some(Value::Integer(priority)) => *priority,

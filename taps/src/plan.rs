@@ -1,4 +1,4 @@
-//! What a Preconnection wanted when a Connection or a Listener was begun by it.
+//! Plans: copies of a Preconnection at the time at which a Connection or a Listener is begun.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Framer, LocalEndpoint, RemoteEndpoint, SecurityParameters};
 use hawser_connect::Racer;
 use hawser_session_driver::MtpStack;
 
-/// A Preconnection as it was when something was begun by it.
+/// A Preconnection as it was at that time.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) action: Action,
@@ -18,9 +18,9 @@ pub(super) struct Plan {
     pub(super) properties: TransportProperties,
     pub(super) security: SecurityParameters,
     pub(super) framers: Vec<Arc<dyn Framer>>,
-    /// Sends that succeed are events, too.
+    /// True if successful Sends are reported, too.
     pub(super) reports_sent: bool,
     pub(super) racer: Arc<OnceCell<Racer>>,
-    /// Stacks whose transports written in MTP are candidates as well.
+    /// Stacks whose transports written in MTP are additional candidates.
     pub(super) stacks: Vec<MtpStack>,
 }

@@ -1,4 +1,4 @@
-//! Preconnections: what is wanted, before anything is done (RFC 9622, 6).
+//! Preconnections: requirements that are stated before a Connection is begun (RFC 9622, 6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{
 use hawser_connect::Racer;
 use hawser_session_driver::MtpStack;
 
-/// What is wanted of Connections. Clones may be changed apart; every Connection has what the
-/// Preconnection was when it was begun, and no later change reaches it.
+/// The requirements on Connections. Clones may be changed independently. A Connection has the values that the
+/// Preconnection had when the Connection was begun, and later changes do not affect it.
 ///
-/// Preconnections that were cloned from one another share what was learnt of the network.
+/// Preconnections that were cloned from one another share their knowledge of the network.
 #[derive(Clone, Debug, Default)]
 pub struct Preconnection {
     locals: Vec<LocalEndpoint>,
@@ -32,87 +32,87 @@ pub struct Preconnection {
 }
 
 impl Preconnection {
-    /// One without endpoints, with default properties.
+    /// Makes a Preconnection without endpoints, with default properties.
     #[must_use]
     pub fn new(security: SecurityParameters) -> Preconnection {
         Preconnection { security, ..Preconnection::default() }
     }
 
-    /// With another local endpoint.
+    /// Adds a local endpoint.
     #[must_use]
     pub fn with_local(mut self, endpoint: impl Into<LocalEndpoint>) -> Preconnection {
         self.locals.push(endpoint.into());
         self
     }
 
-    /// With another remote endpoint.
+    /// Adds a remote endpoint.
     #[must_use]
     pub fn with_remote(mut self, endpoint: impl Into<RemoteEndpoint>) -> Preconnection {
         self.remotes.push(endpoint.into());
         self
     }
 
-    /// With these properties instead of those that it had.
+    /// Replaces its properties.
     #[must_use]
     pub fn with_properties(mut self, properties: TransportProperties) -> Preconnection {
         self.properties = properties;
         self
     }
 
-    /// With another framer, nearest to the messages.
+    /// Adds a framer, nearest to the messages.
     #[must_use]
     pub fn with_framer(mut self, framer: impl Framer + 'static) -> Preconnection {
         self.framers.push(Arc::new(framer));
         self
     }
 
-    /// With an event for each Send that succeeds ([`super::Event::Sent`]), and not only for those that do
-    /// not. The events have to be taken: `send` waits while 1,024 of them have not been.
+    /// Also reports each Send that succeeds ([`super::Event::Sent`]), and not only those that fail. The
+    /// events have to be taken: `send` waits while 1,024 of them are queued.
     #[must_use]
     pub fn with_sent_events(mut self) -> Preconnection {
         self.reports_sent = true;
         self
     }
 
-    /// With what this racer knows, instead of one of its own.
+    /// Uses the knowledge of this racer, instead of a racer of its own.
     #[must_use]
     pub fn with_racer(mut self, racer: Racer) -> Preconnection {
         self.racer = Arc::new(OnceCell::new_with(Some(racer)));
         self
     }
 
-    /// With the transport that this stack runs among the candidates: one that is written in MTP.
+    /// Adds the transport that this stack runs, written in MTP, to the candidates.
     #[must_use]
     pub fn with_stack(mut self, stack: MtpStack) -> Preconnection {
         self.stacks.push(stack);
         self
     }
 
-    /// AddRemote: another remote endpoint.
+    /// AddRemote: adds a remote endpoint.
     pub fn add_remote(&mut self, endpoint: impl Into<RemoteEndpoint>) -> &mut Preconnection {
         self.remotes.push(endpoint.into());
         self
     }
 
-    /// Another local endpoint.
+    /// Adds a local endpoint.
     pub fn add_local(&mut self, endpoint: impl Into<LocalEndpoint>) -> &mut Preconnection {
         self.locals.push(endpoint.into());
         self
     }
 
-    /// AddFramer: another framer, the first to see what is sent.
+    /// AddFramer: adds a framer, the first to see sent data.
     pub fn add_framer(&mut self, framer: impl Framer + 'static) -> &mut Preconnection {
         self.framers.push(Arc::new(framer));
         self
     }
 
-    /// Its properties.
+    /// Returns its properties.
     #[must_use]
     pub fn properties(&self) -> &TransportProperties {
         &self.properties
     }
 
-    /// Its properties, to be changed.
+    /// Returns its properties, for changes.
     pub fn properties_mut(&mut self) -> &mut TransportProperties {
         &mut self.properties
     }
@@ -120,7 +120,7 @@ impl Preconnection {
     /// Chooses a property's value.
     ///
     /// # Errors
-    /// The property has no such value, or is read-only.
+    /// When the property has no such value, or is read-only.
     pub fn set_property(
         &mut self,
         property: Property,
@@ -130,26 +130,26 @@ impl Preconnection {
         Ok(self)
     }
 
-    /// Resolve: the endpoints that a Connection would connect from and to, each with an address (RFC
-    /// 9622, 7.3). Behind translators only what this host itself knows is reported.
+    /// Resolve: returns the endpoints that a Connection would connect from and to, each with an address (RFC
+    /// 9622, 7.3). Behind a NAT, only this host's own addresses are reported.
     ///
     /// # Errors
-    /// An endpoint states too little, or its name has no address.
+    /// When an endpoint has too few identifiers, or its name has no address.
     pub async fn resolve(&self) -> Result<(Vec<LocalEndpoint>, Vec<RemoteEndpoint>), EstablishmentError> {
         establish::resolve(&self.plan(Action::Initiate)).await
     }
 
-    /// Initiate: a Connection to a remote endpoint. It is returned at once, and reports
-    /// [`super::Event::Ready`] when it is there; messages may be sent before. Call it within a runtime of
-    /// tokio with time and I/O.
+    /// Initiate: begins a Connection to a remote endpoint. The call returns at once, and
+    /// [`super::Event::Ready`] reports the establishment; messages may be sent before. It must be called
+    /// within a tokio runtime with time and I/O.
     ///
     /// # Errors
-    /// What is wanted contradicts itself, or cannot be had here whatever the peer does.
+    /// When the requirements contradict each other, or cannot be fulfilled here whatever the peer does.
     pub fn initiate(&self) -> Result<Connection, EstablishmentError> {
         self.begin(None, None)
     }
 
-    /// The same, given up after `timeout`.
+    /// Does the same as [`Preconnection::initiate`], with a time limit for establishment.
     ///
     /// # Errors
     /// As [`Preconnection::initiate`].
@@ -157,7 +157,7 @@ impl Preconnection {
         self.begin(Some(timeout), None)
     }
 
-    /// InitiateWithSend: a Connection with its first message. If it is not established, there is no
+    /// InitiateWithSend: begins a Connection with its first message. If it is not established, there is no
     /// event for the message.
     ///
     /// # Errors
@@ -181,15 +181,15 @@ impl Preconnection {
         Ok(Connection::initiate(&plan, timeout, first))
     }
 
-    /// Listen: Connections that peers begin. The Listener is there when this returns.
+    /// Listen: accepts Connections that peers begin. The Listener is ready when this returns.
     ///
     /// # Errors
-    /// What is wanted contradicts itself, or an address cannot be listened on.
+    /// When the requirements contradict each other, or an address cannot be listened on.
     pub async fn listen(&self) -> Result<Listener, EstablishmentError> {
         listener::open(self.plan(Action::Listen)).await
     }
 
-    /// What it is now.
+    /// Returns a copy of its present values.
     pub(super) fn plan(&self, action: Action) -> Arc<Plan> {
         let Preconnection {
             locals,
@@ -201,7 +201,7 @@ impl Preconnection {
             racer,
             stacks,
         } = self.clone();
-        // Nothing that was learnt by others is to be used, nor to be left to them (8.1.10).
+        // Cached knowledge of other Connections must not be used, nor new knowledge be left to them (8.1.10).
         let racer = if properties.is_true(Property::IsolateSession) {
             Arc::default()
         } else {

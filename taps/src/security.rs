@@ -1,7 +1,7 @@
 //! Security parameters (RFC 9622, 6.3).
 //!
-//! By default a peer must prove who it is, under TLS 1.3, to whoever the system trusts. Less is to be
-//! asked for by name.
+//! By default a peer must authenticate itself under TLS 1.3, by the system's trust store. Less protection
+//! must be requested explicitly.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hawser_race::Security;
 use hawser_session_driver::{Identity, Trust};
 
-/// How peers prove who they are, and how one proves it to them.
+/// The authentication of peers, and of this side to them.
 #[derive(Clone)]
 pub struct SecurityParameters {
     pub(super) mode: Mode,
@@ -19,7 +19,7 @@ pub struct SecurityParameters {
     pub(super) server_name: Option<String>,
 }
 
-/// How much protection there must be.
+/// The required protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Required,
@@ -50,20 +50,20 @@ impl fmt::Debug for SecurityParameters {
 }
 
 impl SecurityParameters {
-    /// TLS 1.3 with peers that the system's certificates vouch for.
+    /// Requires TLS 1.3 with peers whose certificates the system trusts.
     #[must_use]
     pub fn new() -> SecurityParameters {
         SecurityParameters::default()
     }
 
-    /// No protection at all (NewDisabledSecurityParameters).
+    /// Disables protection (NewDisabledSecurityParameters).
     #[must_use]
     pub fn disabled() -> SecurityParameters {
         SecurityParameters { mode: Mode::Disabled, ..SecurityParameters::default() }
     }
 
-    /// Unauthenticated protection where the peer has it, else none
-    /// (NewOpportunisticSecurityParameters). No defence against whoever sits on the path.
+    /// Requests unauthenticated protection if the peer supports it, and otherwise none
+    /// (NewOpportunisticSecurityParameters). It does not protect against an attacker on the path.
     #[must_use]
     pub fn opportunistic() -> SecurityParameters {
         SecurityParameters {
@@ -73,42 +73,42 @@ impl SecurityParameters {
         }
     }
 
-    /// Whom to trust.
+    /// Sets the trust for peers' certificates.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> SecurityParameters {
         self.trust = trust;
         self
     }
 
-    /// The one certificate that the peer must have, by its SHA-256 (pinnedServerCertificate).
+    /// Sets the one certificate that the peer must have, by its SHA-256 (pinnedServerCertificate).
     #[must_use]
     pub fn with_pinned_server_certificate(self, sha256: [u8; 32]) -> SecurityParameters {
         self.with_trust(Trust::Pin(sha256))
     }
 
-    /// One's own certificate, for listening (serverCertificate).
+    /// Sets the local certificate, for listening (serverCertificate).
     #[must_use]
     pub fn with_server_certificate(mut self, identity: Identity) -> SecurityParameters {
         self.identity = Some(Arc::new(identity));
         self
     }
 
-    /// The application protocols to agree on, best first (alpn, RFC 7301). Transports that cannot do
-    /// without one are no candidates where there is none.
+    /// Sets the application protocols to negotiate, best first (alpn, RFC 7301). If there is none, transports
+    /// that need one are not candidates.
     #[must_use]
     pub fn with_alpn<'a>(mut self, protocols: impl IntoIterator<Item = &'a str>) -> SecurityParameters {
         self.alpn = protocols.into_iter().map(str::to_owned).collect();
         self
     }
 
-    /// The name that the peer's certificate must have, where that is not its host name.
+    /// Sets the name that the peer's certificate must have, if that differs from its host name.
     #[must_use]
     pub fn with_server_name(mut self, name: &str) -> SecurityParameters {
         self.server_name = Some(name.to_owned());
         self
     }
 
-    /// The protection that each candidate has at least.
+    /// Returns the minimum protection of each candidate.
     pub(super) fn min_security(&self) -> Security {
         match self.mode {
             Mode::Required if self.trust == Trust::Anyone => Security::Encrypted,

@@ -1,4 +1,4 @@
-//! RFC 9622's words where paths matter: two links between a client and a server.
+//! RFC 9622 where paths matter: two links between a client and a server.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     in_user_namespace("RFC 9622's words in a lab", TESTS)
 }
 
-/// The server's address on the first link.
+/// Returns the server's address on the first link.
 fn address(lab: &Lab) -> TestResult<IpAddr> {
     Ok(lab.host("server")?.ipv4().ok_or("the server has no IPv4")?)
 }
@@ -60,7 +60,7 @@ fn on<T: Send>(lab: &Lab, host: &str, work: impl Future<Output = TestResult<T>> 
     })?
 }
 
-/// Bytes that a link carried from the client.
+/// Returns the number of bytes that a link carried from the client.
 fn carried(lab: &Lab, link: &str) -> TestResult<u64> {
     Ok(lab.link(link)?.statistics(Direction::Forward)?.delivered_bytes)
 }
@@ -69,7 +69,7 @@ fn framed(security: SecurityParameters) -> Preconnection {
     Preconnection::new(security).with_framer(LengthPrefix::new(8 << 20))
 }
 
-/// Takes one Connection, and as many bytes as come, then answers with their number.
+/// Takes one Connection and reads all its bytes, then answers with their number.
 async fn serve(wanted: Preconnection, ready: std::sync::mpsc::Sender<()>) -> TestResult {
     let mut listener = wanted
         .with_local(LocalEndpoint::new().with_port(PORT))
@@ -86,12 +86,12 @@ async fn serve(wanted: Preconnection, ready: std::sync::mpsc::Sender<()>) -> Tes
         }
     }
     server.send(count.to_string()).await?;
-    // The client reports when it is over.
+    // The client reports the end.
     let _ = server.receive().await;
     Ok(())
 }
 
-/// A server of `has`, and what the client does meanwhile.
+/// Runs a server of `has`, and `client` meanwhile.
 fn beside(lab: &Lab, has: Preconnection, client: impl FnOnce() -> TestResult) -> TestResult {
     let (ready, is_ready) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
@@ -107,8 +107,8 @@ fn beside(lab: &Lab, has: Preconnection, client: impl FnOnce() -> TestResult) ->
     })
 }
 
-/// `multipath` Active and `multipathPolicy` Aggregate: each of two equal links carries at least a
-/// quarter of one message.
+/// `multipath` Active and `multipathPolicy` Aggregate: each of two equal links carries at least a quarter of
+/// one message.
 fn several_paths_carry_one_connection() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     let identity = Identity::generate(vec!["localhost".into()])?;
@@ -144,8 +144,8 @@ fn several_paths_carry_one_connection() -> TestResult {
     Ok(())
 }
 
-/// A stack's transport is a candidate as any other: alone where the endpoint names it, and a path of a session
-/// that takes every path.
+/// A stack's transport is a candidate like any other: alone if the endpoint names it, and as a path of a
+/// session that uses every path.
 fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     for (multipath, transport) in [("Disabled", "tls/mtp-tcp"), ("Active", "session")] {
@@ -158,7 +158,7 @@ fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
             .with_ip_address(address(&lab)?)
             .with_port(PORT);
         let wants = framed(trusts).with_remote(there.with_protocol(transport));
-        // The kernel has 10.77.0.1 there.
+        // The kernel has the address 10.77.0.1 there.
         let setup = Setup::new("packet:wlan0".parse()?, parse_address("10.77.0.9/24")?);
         let described = Stack { program: "tcp".into(), params: Vec::new(), engine: None, setup };
         let client = async {
@@ -182,7 +182,8 @@ fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
                 paths += usize::from(matches!(&event, Event::PathChange(what) if what.ends_with("in use")));
             }
             if multipath == "Active" {
-                // It handshakes and joins the session; the link has no more for it than for the kernel's TCP.
+                // It completes the handshake and joins the session; the link has no more capacity for it than
+                // for the kernel's TCP.
                 assert!(
                     paths == 3 && frames > 4,
                     "{paths} paths, {frames} frames by the stack"
@@ -225,7 +226,7 @@ fn paths_are_preferred_and_prohibited() -> TestResult {
     Ok(())
 }
 
-/// RFC 9622, 8.1.3: data that is not delivered in `connTimeout` ends a Connection.
+/// RFC 9622, 8.1.3: a Connection ends if data is not delivered within `connTimeout`.
 fn a_peer_that_stops_answering_times_out() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     let there = RemoteEndpoint::new()

@@ -1,4 +1,4 @@
-//! Compiles what the wire needs of DPDK's headers, and links DPDK: feature `dpdk`.
+//! Compiles the wire's C code against DPDK's headers, and links DPDK: feature `dpdk`.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
 mod dpdk {
     use std::process::Command;
 
-    /// The libraries that `c/port.c` calls; drivers are loaded by DPDK itself.
+    /// The libraries that `c/port.c` calls; DPDK itself loads drivers.
     const LIBRARIES: [&str; 4] = ["rte_ethdev", "rte_mbuf", "rte_mempool", "rte_eal"];
     const OLDEST: &str = "22.11";
 

@@ -1,9 +1,9 @@
-//! Temporary folders: the only place in Hawser that makes them.
+//! Temporary folders: no other code in Hawser creates them.
 //!
-//! The folder for temporary files belongs to everybody. A name that another user can foresee (one
-//! made of a process id, for instance) can be planted there before it is used, as a folder with links
-//! in it; a process of root's then writes through those links. So a name is random, the folder is
-//! created and never taken as it is found, and its mode is 0700 whatever the mask.
+//! All users can write to the folder for temporary files. If a name is predictable, such as one made of a
+//! process id, another user can create it beforehand as a folder with links in it. A process of root's then
+//! writes through those links. Names are therefore random, a folder is always created and never reused, and
+//! its mode is 0700 whatever the umask.
 
 #![forbid(unsafe_code)]
 
@@ -13,23 +13,23 @@ use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A new folder of mode 0700, which is removed with what is in it when it is dropped.
+/// A new folder of mode 0700. When it is dropped, it is removed with its content.
 #[derive(Debug)]
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// Makes one where temporary files belong: `$TMPDIR`, or `/tmp`.
+    /// Makes a folder in the directory for temporary files: `$TMPDIR`, or `/tmp`.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// When it cannot be created.
     pub fn new() -> io::Result<Folder> {
         Folder::within(&std::env::temp_dir())
     }
 
-    /// Makes one in `parent`, for files that are renamed to a place there.
+    /// Makes a folder in `parent`, for files that are then renamed to a path there.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// When it cannot be created.
     pub fn within(parent: &Path) -> io::Result<Folder> {
         let mut builder = tempfile::Builder::new();
         builder

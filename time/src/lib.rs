@@ -1,8 +1,8 @@
-//! Points in time, as every machine of Hawser is handed them.
+//! Points in time, as all machines of Hawser use them.
 //!
-//! No machine reads a clock: whoever drives it states what time it is. An [`Instant`] is such a point, on a
-//! clock of the driver's choice, in the simulator as on a real device. A span between two points is the
-//! standard library's [`Duration`].
+//! No machine reads a clock: its driver passes in the time. An [`Instant`] is such a point, on a clock of the
+//! driver's choice, in the simulator as well as on a real device. A span between two points is the standard
+//! library's [`Duration`].
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -13,12 +13,11 @@ use std::time::Duration;
 
 /// A point in time: whole nanoseconds since the origin of its clock.
 ///
-/// Which moment the origin is, is the driver's choice: the start of a simulation, of a process, or of the
-/// machine. Points of different clocks are not to be compared.
+/// The driver chooses the origin: the start of a simulation, of a process, or of the machine. Points of
+/// different clocks must not be compared.
 ///
-/// No arithmetic on points overflows: what would lie after [`Instant::NEVER`] is `NEVER`, what would lie
-/// before [`Instant::ORIGIN`] is `ORIGIN`, and the span since a later point is zero. The clock lasts 584
-/// years.
+/// Arithmetic on points saturates: a point after [`Instant::NEVER`] becomes `NEVER`, a point before
+/// [`Instant::ORIGIN`] becomes `ORIGIN`, and the span since a later point is zero. The clock lasts 584 years.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -34,48 +33,48 @@ pub struct Instant(u64);
 impl Instant {
     /// The origin of the clock.
     pub const ORIGIN: Instant = Instant(0);
-    /// A point that no clock reaches: the deadline of what has none.
+    /// A point that no clock reaches: a deadline that never passes.
     pub const NEVER: Instant = Instant(u64::MAX);
 
-    /// The point `nanos` nanoseconds after the origin.
+    /// Returns the point `nanos` nanoseconds after the origin.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Instant {
         Instant(nanos)
     }
 
-    /// The point `span` after the origin.
+    /// Returns the point `span` after the origin.
     #[inline]
     pub const fn after(span: Duration) -> Instant {
         Instant(nanos(span))
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The point so many nanoseconds later. For code that runs for each packet: [`Duration`] costs a
-    /// division there.
+    /// Returns the point `nanos` nanoseconds later. It is meant for code that runs for each packet, where
+    /// [`Duration`] costs a division.
     #[inline]
     pub const fn plus_nanos(self, nanos: u64) -> Instant {
         Instant(self.0.saturating_add(nanos))
     }
 
-    /// Nanoseconds since an earlier point, as [`Instant::plus_nanos`] takes them.
+    /// Returns the nanoseconds since an earlier point, as [`Instant::plus_nanos`] takes them.
     #[inline]
     pub const fn nanos_since(self, earlier: Instant) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The span since the origin.
+    /// Returns the span since the origin.
     #[inline]
     pub const fn since_origin(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 }
 
-/// Whole nanoseconds of a span; the largest number for a span that is longer than 584 years.
+/// Returns the whole nanoseconds of a span; the largest number for a span longer than 584 years.
 #[inline]
 pub const fn nanos(span: Duration) -> u64 {
     let nanos = span.as_nanos();
@@ -120,7 +119,7 @@ impl Sub for Instant {
     }
 }
 
-/// Shown as the span since the origin, so that a failing test reads `1.5s` and not `1500000000`.
+/// Formatted as the span since the origin, so that a failing test reads `1.5s` and not `1500000000`.
 impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

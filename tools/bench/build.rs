@@ -1,9 +1,9 @@
-//! Compiles TCP as written by hand in C, the measurement of the border's own cost twice, and with the feature `dpdk` a
-//! bare loop over its ports; notes the revision that reports name.
+//! Compiles the hand-written TCP in C and both variants of the ABI benchmark, and with the feature `dpdk` a
+//! bare loop over its ports. Notes the revision that reports name.
 
 mod revision;
 
-/// Where the structures that the engine exchanges with programs are declared.
+/// The folder that declares the structures that the engine exchanges with programs.
 const RUNTIME: &str = "../../lang/emit-c/runtime";
 
 fn main() {
@@ -17,7 +17,7 @@ fn main() {
     compile_bare();
 }
 
-/// As what Hawser's wire needs of DPDK is compiled (`targets/dpdk`), whose build says what is missing where DPDK is.
+/// Compiles with the flags of Hawser's DPDK wire (`targets/dpdk`), whose build script reports a missing DPDK.
 #[cfg(feature = "dpdk")]
 fn compile_bare() {
     println!("cargo::rerun-if-changed=dpdk");
@@ -40,7 +40,7 @@ fn compile_bare() {
     }
 }
 
-/// As generated programs are compiled: -O2, whatever the Rust around it is compiled with.
+/// Compiles a file as generated programs are compiled: with -O2, independent of the profile of the Rust code.
 fn compile(file: &str, library: &str, direct: Option<&str>) {
     let mut build = cc::Build::new();
     build

@@ -1,10 +1,10 @@
-//! The revision that is built, for reports: they tell what was measured, not what lies there when it
-//! runs. Part of the build scripts of whatever reports.
+//! The revision that is built, for reports: they name the revision that was measured, not that of the
+//! checkout when the program runs. This file is part of the build scripts of all crates that write reports.
 
 use std::process::Command;
 
-/// Gives the code of the crate `HAWSER_REVISION`: the revision, with `-dirty` where files had been
-/// changed; or `unknown`.
+/// Passes `HAWSER_REVISION` to the crate's code: the revision, with `-dirty` if files had been changed, or
+/// `unknown`.
 pub(crate) fn note() {
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo::rerun-if-changed={log}");
@@ -16,7 +16,7 @@ pub(crate) fn note() {
     );
 }
 
-/// One line of git's; nothing outside of a repository.
+/// Returns one line of git's output, or `None` outside a repository.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(arguments)

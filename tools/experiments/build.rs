@@ -1,4 +1,4 @@
-//! Notes the revision that results name, and lists the texts of the transports for `src/mtp/lines.rs`.
+//! Notes the revision that results name, and lists the files of the transports for `src/mtp/lines.rs`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[path = "../bench/revision.rs"]
 mod revision;
 
-/// Where they stand, seen from this package.
+/// The folder of the transports, relative to this package.
 const TRANSPORTS: &str = "../../transports";
 
 fn main() {
@@ -31,7 +31,7 @@ fn main() {
     std::fs::write(folder.join("transports.rs"), table).expect("OUT_DIR can be written");
 }
 
-/// Programs, and the lists of their variants.
+/// Lists the programs and their lists of variants in a folder.
 fn list(folder: &Path, into: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(folder).expect("a folder of transports can be read");
     for entry in entries {

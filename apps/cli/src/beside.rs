@@ -8,10 +8,10 @@ use std::process::Command;
 
 use crate::exit::{Exit, Outcome};
 
-/// Becomes `program`, from the folder that this command is in or from the PATH.
+/// Replaces this process with `program`, found in this command's folder or on the PATH.
 pub(crate) fn become_program(program: &str, package: &str, arguments: &[OsString]) -> Outcome {
     let path = beside(program).unwrap_or_else(|| program.into());
-    // Only returns when it fails.
+    // `exec` returns only when it fails.
     let error = Command::new(&path).args(arguments).exec();
     Err(Exit::environment(match error.kind() {
         io::ErrorKind::NotFound => format!(

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::interact::InteractArgs;
 use crate::trace_file::TraceArgs;
 
-/// The device that a command needs.
+/// The device options of a command that needs a device.
 #[derive(clap::Args, Clone)]
 #[command(group = ArgGroup::new("device").arg("dev").required(true))]
 pub(crate) struct DeviceArgs {
@@ -30,7 +30,7 @@ pub(crate) struct DeviceArgs {
     trace: TraceArgs,
 }
 
-/// Where a transport program runs, if it does.
+/// The options of the device and the program, for commands that may run without them.
 #[derive(clap::Args, Clone)]
 pub(crate) struct StackArgs {
     /// The network device: `tun:NAME` (created when it does not exist), `packet:NAME` (an existing Ethernet
@@ -68,7 +68,8 @@ pub(crate) struct StackArgs {
     buffer: Option<Bytes>,
 }
 
-/// The least memory of a connection that a stack takes, in bytes: what several packets of the largest size need.
+/// The minimum buffer of a connection that a stack accepts, in bytes: room for several packets of the maximum
+/// size.
 const BUFFER_MIN: u64 = 128 * 1024;
 
 fn parse_buffer(text: &str) -> Result<Bytes, String> {
@@ -79,7 +80,7 @@ fn parse_buffer(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// Routers of a stack, where `--gateway` names no other thing.
+/// Routers of a stack, for commands in which `--gateway` has no other meaning.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RouterArgs {
     /// The router for destinations outside the subnets of the stack (repeatable)
@@ -88,7 +89,8 @@ pub(crate) struct RouterArgs {
 }
 
 impl DeviceArgs {
-    /// The stack's first address of the family of `like`, or its first at all.
+    /// Returns the stack's first address of the same family as `like`, or its first address if `like` is
+    /// `None`.
     pub(crate) fn address(&self, like: Option<IpAddr>) -> Option<IpAddr> {
         if let (Some(at), Some(IpAddr::V4(_))) = (self.socket(), like)
             && at.ip().is_unspecified()
@@ -99,7 +101,7 @@ impl DeviceArgs {
         self.addresses().find(same)
     }
 
-    /// Refuses a server at an address of the stack: its packets would have to come back from the device.
+    /// Refuses a server at an address of the stack: the device does not return the stack's own packets to it.
     pub(crate) fn refuse_own(&self, server: IpAddr) -> Result<(), Exit> {
         match self.stack.addresses.iter().any(|own| own.0 == server) {
             true => Err(Exit::usage(format!(
@@ -110,12 +112,13 @@ impl DeviceArgs {
         }
     }
 
-    /// What runs the program.
+    /// Returns the engine that runs the program.
     pub(crate) fn engine(&self) -> Engine {
         self.stack.engine.of(&self.stack.program)
     }
 
-    /// All of the stack's addresses; of a UDP socket the one that it is bound to.
+    /// Returns all addresses of the stack. A stack on a UDP socket has the address to which the socket is
+    /// bound.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         let socket = self.socket().map(|at| at.ip());
         socket
@@ -123,7 +126,7 @@ impl DeviceArgs {
             .chain(self.stack.addresses.iter().map(|address| address.0))
     }
 
-    /// The addresses by which clients may name the stack.
+    /// Returns the addresses by which clients may name the stack.
     pub(crate) fn reached_at(&self) -> Result<Vec<IpAddr>, Exit> {
         match self.socket() {
             Some(at) => host::socket_addresses(at.ip()).map_err(Exit::environment),
@@ -131,7 +134,7 @@ impl DeviceArgs {
         }
     }
 
-    /// The port of a server: as given, or that of a UDP socket, which has no other, or `usual`.
+    /// Returns the port of a server: the given one, the UDP socket's, which admits no other, or `usual`.
     pub(crate) fn port(&self, given: Option<u16>, usual: u16) -> Result<u16, Exit> {
         match (self.socket(), given) {
             (None, given) => Ok(given.unwrap_or(usual)),
@@ -143,7 +146,7 @@ impl DeviceArgs {
         }
     }
 
-    /// The UDP socket that the stack runs on.
+    /// The UDP socket on which the stack runs, if any.
     fn socket(&self) -> Option<SocketAddr> {
         match self.stack.dev {
             Some(DeviceSpec::Udp(at)) => Some(at),
@@ -151,12 +154,11 @@ impl DeviceArgs {
         }
     }
 
-    /// The program's name or file.
     pub(crate) fn program(&self) -> &str {
         &self.stack.program
     }
 
-    /// Opens the device and puts the program on it, to be polled by the command itself.
+    /// Opens the device and puts the program on it. The command itself polls the endpoint.
     pub(crate) fn endpoint(&self) -> Result<Endpoint, Exit> {
         let mut endpoint = self.described()?.open().map_err(unusable)?;
         if let Some(show) = self.trace.open()? {
@@ -171,7 +173,7 @@ impl DeviceArgs {
         Ok(endpoint)
     }
 
-    /// Opens the device and puts the program on it, driven by the running runtime.
+    /// Opens the device and puts the program on it. The current runtime drives the network.
     pub(crate) fn start(&self) -> Result<Network, Exit> {
         let endpoint = self.described()?.open().map_err(unusable)?;
         let network = self.drive(endpoint)?;
@@ -179,8 +181,8 @@ impl DeviceArgs {
         Ok(network)
     }
 
-    /// The stacks of so many shards, each to be driven by [`DeviceArgs::drive`] in a thread of its own. Once all are,
-    /// [`DeviceArgs::listen`] lets other processes see them.
+    /// Opens the stacks of `count` shards. [`DeviceArgs::drive`] drives each in a thread of its own. When all
+    /// are driven, [`DeviceArgs::listen`] makes them visible to other processes.
     pub(crate) fn shards(&self, count: u16) -> Result<Vec<Endpoint>, Exit> {
         if count > 1 && self.trace.is_wanted() {
             return Err(Exit::usage(
@@ -190,12 +192,12 @@ impl DeviceArgs {
         self.described()?.open_shards(count).map_err(unusable)
     }
 
-    /// Opens the socket for other processes, if one is wanted: what runs is on the bus by now.
+    /// Opens the socket for other processes, if one was requested. By now the running stacks are on the bus.
     pub(crate) fn listen(&self) -> Result<(), Exit> {
         self.interact.start()
     }
 
-    /// Has the running runtime drive a stack.
+    /// Lets the current runtime drive a stack.
     pub(crate) fn drive(&self, endpoint: Endpoint) -> Result<Network, Exit> {
         let network = Network::start(endpoint).map_err(Exit::environment)?;
         if let Some(show) = self.trace.open()? {
@@ -217,7 +219,7 @@ impl DeviceArgs {
     }
 }
 
-/// Why there is no stack.
+/// Maps an error that prevented a stack from starting to an exit.
 pub(crate) fn unusable(error: StackError) -> Exit {
     match error {
         StackError::Program(error) => refused(&error),
@@ -225,7 +227,7 @@ pub(crate) fn unusable(error: StackError) -> Exit {
     }
 }
 
-/// A server at a UDP socket has to say at which port.
+/// The usage error of a server on a UDP socket whose port is 0.
 pub(crate) fn without_port(at: SocketAddr, usual: u16) -> Exit {
     Exit::usage(format!(
         "a server needs a port that its clients know: --dev udp:{}, with a port other than 0",
@@ -233,7 +235,7 @@ pub(crate) fn without_port(at: SocketAddr, usual: u16) -> Exit {
     ))
 }
 
-/// Why there is no session: a stack that it was to run on, or the network.
+/// Maps an error that prevented a session from opening, in its stack or in the network, to an exit.
 pub(crate) fn unopened(error: OpenError) -> Exit {
     match error {
         OpenError::Stack(StartError { why, .. }) => unusable(why),
@@ -242,7 +244,7 @@ pub(crate) fn unopened(error: OpenError) -> Exit {
 }
 
 impl StackArgs {
-    /// The stack that is asked for, if one is.
+    /// Returns the stack that the options describe, or `None` without `--dev`.
     pub(crate) fn described(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
         let Some(device) = self.dev.clone() else {
             return Ok(None);
@@ -264,7 +266,7 @@ impl StackArgs {
         Ok(Some(Stack { program, params, engine, setup }))
     }
 
-    /// What each option allows by itself, and both together do not.
+    /// Refuses combinations of options that are valid only separately.
     fn consistent(&self, device: &DeviceSpec, routers: &[IpAddr]) -> Result<(), Exit> {
         match device {
             DeviceSpec::Udp(at) => {
@@ -329,7 +331,7 @@ impl StackArgs {
     }
 }
 
-/// A runtime of one thread: the stack, the streams and HTTP share it.
+/// Builds a runtime with one thread, which the stack, the streams and HTTP share.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -337,7 +339,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
         .map_err(Exit::environment)
 }
 
-/// A directory that must exist.
+/// Returns the absolute path of a directory, which must exist.
 pub(crate) fn directory(path: &Path) -> Result<PathBuf, Exit> {
     match path.canonicalize() {
         Ok(full) if full.is_dir() => Ok(full),

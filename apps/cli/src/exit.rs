@@ -7,28 +7,28 @@ use hawser::lang::OneLine;
 
 use crate::output;
 
-/// How a command that did not succeed ends.
+/// The exit code and message of a command that did not succeed.
 #[derive(Debug)]
 pub(crate) struct Exit {
     code: u8,
     message: String,
 }
 
-/// What a command returns.
+/// The result of a command.
 pub(crate) type Outcome = Result<(), Exit>;
 
 impl Exit {
-    /// What was checked is not so: a program with errors, a run that broke its promise.
+    /// The check failed: a program has errors, or a run violated a property.
     pub(crate) fn failed(message: impl Display) -> Exit {
         Exit { code: 1, message: message.to_string() }
     }
 
-    /// This code, about what was printed already.
+    /// Exits with `code` after the command has already printed its report.
     pub(crate) fn reported(code: u8) -> Exit {
         Exit { code, message: String::new() }
     }
 
-    /// A signal has ended the command: 128 and its number, as shells count.
+    /// A signal ended the command. The code is 128 plus the signal's number, as in shells.
     pub(crate) fn interrupted(signal: &str, number: u8) -> Exit {
         Exit { code: 128 + number, message: format!("ended by {signal}") }
     }
@@ -37,12 +37,12 @@ impl Exit {
         self.code
     }
 
-    /// Whether it is about this machine, and so for its user alone.
+    /// Returns whether the error concerns this machine, so that only the local user may see it.
     pub(crate) fn is_local(&self) -> bool {
         self.code == 4
     }
 
-    /// A wrong combination of arguments.
+    /// An invalid combination of arguments.
     pub(crate) fn usage(message: impl Display) -> Exit {
         Exit { code: 2, message: message.to_string() }
     }
@@ -52,12 +52,12 @@ impl Exit {
         Exit { code: 3, message: message.to_string() }
     }
 
-    /// A device, permission or resource of this machine.
+    /// A device, permission or resource of this machine is unavailable.
     pub(crate) fn environment(message: impl Display) -> Exit {
         Exit { code: 4, message: message.to_string() }
     }
 
-    /// The network or the peer, whose words may be in the message: it is one line.
+    /// The network or the peer failed. The message may quote the peer, so it is reduced to one line.
     pub(crate) fn network(message: impl Display) -> Exit {
         Exit { code: 5, message: OneLine(message).to_string() }
     }
@@ -69,10 +69,10 @@ impl Display for Exit {
     }
 }
 
-/// Makes a panic, which is a bug in Hawser, end with 70.
+/// Lets a panic, which is a bug in Hawser, exit with 70.
 ///
-/// `println!` panics when its reader has gone away, as in `hawser … | head`: that is no bug, and
-/// ends quietly.
+/// `println!` panics when its reader has closed the pipe, as in `hawser … | head`. This is not a bug, and the
+/// command exits quietly.
 pub(crate) fn set_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let message = panic
@@ -96,13 +96,13 @@ pub(crate) fn set_panic_hook() {
     }));
 }
 
-/// Prints a message, which may have several lines: `eprintln!` of this command would join them.
+/// Prints a message of one or more lines. This crate's `eprintln!` would join the lines.
 fn report(message: impl Display) {
     let text = format!("hawser: {message}\n");
     eprint!("{text}");
 }
 
-/// Prints the error, if any, and gives the code.
+/// Prints the error, if any, and returns the exit code.
 pub(crate) fn finish(outcome: Outcome) -> ExitCode {
     let code = match outcome {
         Ok(()) => ExitCode::SUCCESS,

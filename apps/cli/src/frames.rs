@@ -1,14 +1,14 @@
-//! The frames of the protocols of editors: a header with `Content-Length`, an empty line, so many bytes.
+//! The framing of editor protocols: a header with `Content-Length`, an empty line, and that number of bytes.
 
 use std::io::{self, BufRead, Read};
 
-/// The maximum number of bytes of a message; more is not what an editor sends.
+/// The maximum number of bytes of a message. Editors send less.
 const MAX_MESSAGE: u64 = 32 << 20;
-/// The maximum number of bytes of a line of a header, and of lines.
+/// The maximum number of bytes in a header line, and of lines in a header.
 const MAX_LINE: u64 = 4096;
 const MAX_LINES: usize = 32;
 
-/// The bytes of the next message; nothing at the end of the stream.
+/// Reads the next message, or `None` at the end of the stream.
 pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut length = None;

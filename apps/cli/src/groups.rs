@@ -47,7 +47,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The command with help that lists its sub-commands in groups.
+/// Returns `command` with a help text that lists its sub-commands in groups.
 pub(crate) fn grouped(command: Command) -> Command {
     let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n\n");
     for (title, names) in GROUPS {

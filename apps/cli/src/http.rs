@@ -1,4 +1,4 @@
-//! An HTTP/1.1 file server and client by hyper, over any byte stream.
+//! An HTTP/1.1 file server and client on hyper, over any byte stream.
 
 mod files;
 mod hosts;
@@ -38,28 +38,29 @@ use listing::Listing;
 use version::Version;
 use write_timeout::WriteTimeout;
 
-/// The maximum number of requests of one connection: nginx's `keepalive_requests`.
+/// The maximum number of requests on one connection, the default of nginx's `keepalive_requests`.
 const MAX_REQUESTS: u32 = 1_000;
-/// The maximum length of a path that is remembered, in characters.
+/// The maximum length, in characters, of a path in the log.
 const MAX_PATH: usize = 256;
 
-/// The bytes of requests and of responses that a connection holds, beside one piece of a file or listing.
+/// The maximum number of bytes of requests and responses that a connection buffers, besides one piece of a
+/// file or listing.
 const MAX_BUFFER: usize = 128 << 10;
 
-/// How long a client may take to send a request, and what it wants next.
+/// The time in which a client must send a request, and after an answer the next one.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a response may hand nothing to the connection before it is given up. The least that a client
-/// has to read: the connection takes more when a quarter of what it holds has left (32 KiB at first), so
-/// some 500 bytes a second.
+/// The time for which a response may make no progress before it is aborted. It sets the minimum rate at which
+/// a client must read. The connection accepts more data when a quarter of its buffer has drained (32 KiB at
+/// first), so the rate is about 500 bytes per second.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The time that a server has to close a connection after its answer.
+/// The time in which a server should close a connection after its answer.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 type FileBody = BoxBody<Bytes, io::Error>;
 
-/// What one answered request was.
+/// One answered request.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     pub(crate) method: String,
@@ -68,9 +69,9 @@ pub(crate) struct Served {
     pub(crate) sent: Sent,
 }
 
-/// Serves the files below `root`, as one of `hosts`, on one connection until the client closes it; `log`
-/// receives each request when its answer begins. After an error that is not [`is_of_request`], the stream is to
-/// be aborted: a client that does not read would keep what is under way.
+/// Serves the files below `root`, as one of `hosts`, on one connection until the client closes it. `log`
+/// receives each request when its answer begins. After an error other than [`is_of_request`], the caller must
+/// abort the stream: a client that does not read would otherwise keep the pending data alive.
 pub(crate) async fn serve_connection<S>(
     stream: S,
     root: Arc<Root>,
@@ -103,18 +104,18 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(MAX_BUFFER)
-        // A client that has sent all may still wait for the answer.
+        // A client that has finished sending may still wait for the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream, RESPONSE_TIMEOUT)), service)
         .await
 }
 
-/// Whether a connection ends because of a request that cannot be read; an answer to it may be under way.
+/// Returns whether an unreadable request ended the connection. An answer to it may still be in flight.
 pub(crate) fn is_of_request(error: &hyper::Error) -> bool {
     error.is_parse() || error.is_incomplete_message()
 }
 
-/// The response to one request, and what will be sent of its body.
+/// Returns the response to one request, and the counter of body bytes sent.
 async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) -> (Response<FileBody>, Sent) {
     match hosts.judge(request) {
         Judged::Ours => {}
@@ -143,14 +144,14 @@ async fn answer(root: &Arc<Root>, hosts: &Hosts, request: &Request<Incoming>) ->
     }
 }
 
-/// Whether a file may be found later: too many are open, memory has run out, or the disk fails.
+/// Returns whether the error is transient: too many open files, no memory, or a disk error.
 fn is_passing(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO]
         .iter()
         .any(|passing| error.raw_os_error() == Some(passing.raw_os_error()))
 }
 
-/// The path below the root that a request's path names; none for one that leaves it.
+/// Resolves a request path to a path below the root. Returns `None` if the path leaves the root.
 fn resolve(path: &str) -> Option<PathBuf> {
     let decoded: Vec<u8> = percent_encoding::percent_decode_str(path.trim_start_matches('/')).collect();
     let relative = Path::new(OsStr::from_bytes(&decoded));
@@ -205,19 +206,19 @@ fn file(request: &Request<Incoming>, file: File, size: u64) -> io::Result<(Respo
     Ok((response.body(body).map_err(io::Error::other)?, sent))
 }
 
-/// What a `Range` asks for.
+/// The part of a file that a `Range` header requests.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
-    /// The whole file: no range, or one that is ignored.
+    /// The whole file: the request has no range, or the range is ignored.
     Everything,
-    /// From this byte on, so many.
+    /// The offset of the first byte, and the number of bytes.
     Part(u64, u64),
-    /// Nothing that the file has.
+    /// A range that the file cannot satisfy.
     Nothing,
 }
 
-/// `bytes=a-b`, `bytes=a-`, `bytes=-n` (RFC 9110, section 14.1.2). Several ranges at once and
-/// what is no range are ignored.
+/// Parses `bytes=a-b`, `bytes=a-` or `bytes=-n` (RFC 9110, section 14.1.2). Multiple ranges and malformed
+/// ranges are ignored.
 fn byte_range(value: &str, size: u64) -> Asked {
     let Some((from, to)) = value.strip_prefix("bytes=").and_then(|v| v.split_once('-')) else {
         return Asked::Everything;
@@ -235,7 +236,7 @@ fn byte_range(value: &str, size: u64) -> Asked {
     }
 }
 
-/// A listing of the folder at `path`.
+/// Lists the folder at `path`.
 fn list(folder: OwnedFd, root: &Arc<Root>, path: &Path) -> io::Result<(Response<FileBody>, Sent)> {
     let parts = path.components().map(|part| part.as_os_str().as_bytes());
     let base: String = parts.map(|part| format!("/{}", listing::encoded(part))).collect();
@@ -259,7 +260,7 @@ fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
     (response, Sent::of(len))
 }
 
-/// An error with what lies behind it.
+/// Formats an error with its chain of causes.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", with_causes(cause)),
@@ -267,16 +268,16 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Why a download failed.
+/// A download failed.
 #[derive(Debug)]
 pub(crate) enum GetError {
-    /// The stream or the protocol on it.
+    /// The stream, or HTTP on it, failed.
     Http(hyper::Error),
-    /// An answer other than success.
+    /// The server answered with a status other than success.
     Status(StatusCode),
-    /// The request could not be made.
+    /// The request could not be built.
     Request(String),
-    /// What took the body refused it.
+    /// The sink of the body failed.
     Sink(io::Error),
 }
 
@@ -291,8 +292,8 @@ impl std::fmt::Display for GetError {
     }
 }
 
-/// Asks for `uri` over `stream` and hands the body to `sink`, piece by piece; `begin` learns
-/// first that it comes, and its length where the server states it.
+/// Requests `uri` over `stream` and passes the body to `sink` piece by piece. Before the body, `begin`
+/// receives its length if the server states it.
 pub(crate) async fn get<S>(
     stream: S,
     uri: &Uri,
@@ -305,7 +306,7 @@ where
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(GetError::Http)?;
-    // It ends with this future.
+    // The connection's task ends with this future.
     let mut running = JoinSet::new();
     running.spawn(connection.without_shutdown());
     let path = uri.path_and_query().map_or("/", |p| p.as_str());
@@ -316,7 +317,7 @@ where
         .body(Empty::<Bytes>::new())
         .map_err(|e| GetError::Request(e.to_string()))?;
     let response = sender.send_request(request).await.map_err(GetError::Http)?;
-    // A part answers a request for a part (RFC 9110, 15.3.7), which this is not.
+    // A partial response answers only a range request (RFC 9110, 15.3.7), and this is not one.
     if !response.status().is_success() || response.status() == StatusCode::PARTIAL_CONTENT {
         return Err(GetError::Status(response.status()));
     }
@@ -336,8 +337,8 @@ where
     Ok(total)
 }
 
-/// Waits until the server, which was asked to close the connection, has done so: a client that closes first
-/// has to remember the connection for minutes (RFC 9293, 3.6.1).
+/// Waits until the server has closed the connection, as it was asked to. The side that closes first holds the
+/// connection in TIME-WAIT for minutes (RFC 9293, 3.6.1).
 async fn await_end(mut stream: impl AsyncRead + Unpin) {
     let mut beyond = [0; 1024];
     let end = async { while stream.read(&mut beyond).await.is_ok_and(|len| len > 0) {} };
@@ -363,14 +364,14 @@ mod tests {
 
     #[test]
     fn ranges_are_those_of_rfc_9110() {
-        // The examples of section 14.1.2, for a representation of 10,000 bytes.
+        // The examples of section 14.1.2 for a representation of 10,000 bytes.
         assert_eq!(byte_range("bytes=0-499", 10_000), Asked::Part(0, 500));
         assert_eq!(byte_range("bytes=500-999", 10_000), Asked::Part(500, 500));
         assert_eq!(byte_range("bytes=-500", 10_000), Asked::Part(9_500, 500));
         assert_eq!(byte_range("bytes=9500-", 10_000), Asked::Part(9_500, 500));
         assert_eq!(byte_range("bytes=9500-20000", 10_000), Asked::Part(9_500, 500));
         assert_eq!(byte_range("bytes=-20000", 10_000), Asked::Part(0, 10_000));
-        // Section 14.1.1: not satisfiable, or no range at all.
+        // Section 14.1.1: an unsatisfiable range, or an invalid one.
         for none in ["bytes=10000-", "bytes=10000-10001", "bytes=-0"] {
             assert_eq!(byte_range(none, 10_000), Asked::Nothing, "{none}");
         }
@@ -427,7 +428,8 @@ mod tests {
         );
     }
 
-    /// What is remembered of a connection has a limit, and a client that keeps asking is not cut off before an answer.
+    /// The number of requests on a connection is limited, and a client that keeps asking still receives its
+    /// last answer.
     #[tokio::test]
     async fn a_connection_ends_after_so_many_requests() {
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
@@ -538,7 +540,7 @@ mod tests {
         assert!((TAKEN as u64..SIZE / 8).contains(&sent), "{sent}");
     }
 
-    /// Serves one connection to a client that sends this and then, as `nc -N`, ends its half.
+    /// Serves one connection to a client that sends `request` and then closes its half, as `nc -N` does.
     async fn answered(folder: &Path, request: &str) -> (Result<(), hyper::Error>, String) {
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
         let asking = async {
@@ -568,7 +570,7 @@ mod tests {
         );
     }
 
-    /// RFC 3986, 2.1: what is not unreserved is encoded. Each line leads to its file.
+    /// RFC 3986, 2.1: every character that is not unreserved is encoded. Each line leads to its file.
     #[tokio::test]
     async fn names_are_listed_as_paths_that_lead_to_them() {
         let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -596,7 +598,7 @@ mod tests {
         }
     }
 
-    /// A listing takes the memory of a few hundred names while its client does not read.
+    /// A listing holds only a few hundred names in memory while its client does not read.
     #[tokio::test]
     async fn a_listing_is_read_as_it_is_sent() {
         let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -632,7 +634,7 @@ mod tests {
         );
     }
 
-    /// The client is the one that is closed, and so has no TIME-WAIT (RFC 9293, 3.6).
+    /// The server closes first, so the client has no TIME-WAIT (RFC 9293, 3.6).
     #[tokio::test]
     async fn the_server_closes_first() {
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);

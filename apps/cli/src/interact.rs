@@ -1,4 +1,4 @@
-//! The options of commands that can be watched and steered, and of those that watch and steer.
+//! The options of commands that can be watched and steered, and of the commands that do so.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::exit::Exit;
 
-/// Whether others may watch and steer what runs.
+/// The options that let other processes watch and steer this one.
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct InteractArgs {
     /// Let other processes of this user watch and steer this one at a socket; without PATH at
@@ -22,18 +22,19 @@ pub(crate) struct InteractArgs {
 }
 
 impl InteractArgs {
-    /// The bus of this process, if others may watch and steer it.
+    /// Returns the bus of this process, if other processes may watch and steer it.
     pub(crate) fn bus(&self) -> Option<Bus> {
         self.interact.is_some().then(interact::open_process_bus)
     }
 
-    /// Opens the socket, if one is wanted, for a command whose sources come and go. It is served until [`part`].
+    /// Opens the socket, if one was requested, for a command whose sources come and go. It is served until
+    /// [`part`].
     pub(crate) fn start(&self) -> Result<(), Exit> {
         self.bus().map_or(Ok(()), |bus| self.listen(&bus))
     }
 
-    /// Opens the socket of a bus whose sources are there already, so that a client that connects finds them: at the
-    /// usual place unless another is given. It is served until [`part`].
+    /// Opens the socket of a bus whose sources already exist, so that a client finds them when it connects.
+    /// The socket is at the usual path unless another is given, and is served until [`part`].
     pub(crate) fn listen(&self, bus: &Bus) -> Result<(), Exit> {
         let path = match &self.interact {
             Some(Some(path)) => path.clone(),
@@ -49,10 +50,10 @@ impl InteractArgs {
     }
 }
 
-/// What serves this process's socket.
+/// The server of this process's socket.
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);
 
-/// Serves no more: who listens is given the last signals first. For the end of the process.
+/// Stops the server at the end of the process. Subscribers receive the last signals first.
 pub(crate) fn part() {
     drop(SERVER.lock().take());
 }
@@ -64,7 +65,7 @@ fn usual() -> Result<PathBuf, Exit> {
     })
 }
 
-/// Which running process, and in which form.
+/// The options that select a running process and the output format.
 #[derive(clap::Args, Clone)]
 pub(crate) struct ClientArgs {
     /// The socket of the running process; by default $XDG_RUNTIME_DIR/hawser/interact.sock (for root
@@ -77,7 +78,7 @@ pub(crate) struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// Connects under a name, which the log of modifications will have.
+    /// Connects under `name`, which appears in the log of modifications.
     pub(crate) fn connect(&self, name: &str, priority: u8) -> Result<Client, Exit> {
         let path = match &self.socket {
             Some(path) => path.clone(),
@@ -87,7 +88,7 @@ impl ClientArgs {
     }
 }
 
-/// How an error ends the command.
+/// Maps a client error to an exit.
 pub(crate) fn exit(error: ClientError) -> Exit {
     match error {
         ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
@@ -99,23 +100,23 @@ pub(crate) fn exit(error: ClientError) -> Exit {
     }
 }
 
-/// What is wrong with a document, a line each.
+/// Formats the diagnostics of a document, one per line.
 pub(crate) fn lines(diagnostics: &[String]) -> String {
     let lines: Vec<String> = diagnostics.iter().map(|one| OneLine(one).to_string()).collect();
     lines.join("\nhawser: ")
 }
 
-/// A text in an answer.
+/// Returns the text at `key` of an answer, or an empty text.
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// The objects of a list in an answer.
+/// Returns the list of objects at `key` of an answer, or an empty list.
 pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A value as people read it: times with a unit, names for numbers.
+/// Formats a value for people: times have a unit, and enumerated values their name.
 pub(crate) fn shown(value: u64, kind: &Value) -> String {
     match kind["kind"].as_str() {
         Some("duration") if value >= 1_000_000_000 => format!("{:.3} s", value as f64 / 1e9),

@@ -1,7 +1,7 @@
-//! Signals that end a command in order: SIGINT (Ctrl-C), SIGTERM and SIGHUP.
+//! Signals that end a command cleanly: SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 //!
-//! Work that a signal interrupts is dropped, with what it has begun to write; the peers of its session
-//! learn of the end at once. SIGHUP is left alone where it is ignored, as `nohup` has it.
+//! An interrupted command drops its work, together with any partial output; the peers of its session are
+//! notified at once. SIGHUP stays ignored if the process inherited it as ignored, as under `nohup`.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use tokio::sync::watch;
 
 use crate::exit::{Exit, Outcome};
 
-/// The maximum time that the end of a session takes to reach its peer.
+/// The maximum time spent on notifying the peer that the session ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The signals that end this command. Clones wait for the same ones.
+/// The signals that end this command. Clones wait for the same signals.
 #[derive(Clone)]
 pub(crate) struct Interrupts(watch::Receiver<Option<Signal>>);
 
@@ -32,7 +32,7 @@ const SIGNALS: [(SignalKind, Signal); 3] = [
 ];
 
 impl Interrupts {
-    /// Waits for signals from now on. Call it within a runtime.
+    /// Handles signals from now on. It must be called within a runtime.
     pub(crate) fn new() -> Result<Interrupts, Exit> {
         let (sender, receiver) = watch::channel(None);
         let ignored = ignored();
@@ -53,7 +53,7 @@ impl Interrupts {
         Ok(Interrupts(receiver))
     }
 
-    /// Waits for a signal: the end of this command.
+    /// Waits for a signal, and returns the exit that it causes.
     pub(crate) async fn next(&self) -> Exit {
         let mut receiver = self.0.clone();
         let came = receiver.wait_for(Option::is_some).await;
@@ -63,7 +63,7 @@ impl Interrupts {
         }
     }
 
-    /// Does `work` until it is done, or until a signal ends it.
+    /// Runs `work` until it completes or a signal ends it.
     pub(crate) async fn end<T>(&self, work: impl Future<Output = Result<T, Exit>>) -> Result<T, Exit> {
         tokio::select! {
             biased;
@@ -72,13 +72,15 @@ impl Interrupts {
         }
     }
 
-    /// The same for work on a session, whose peer learns of the end.
+    /// Runs `work` on a session like `end`, and notifies the session's peer when a signal ends
+    /// it.
     pub(crate) async fn end_session(
         &self,
         session: &Session,
         work: impl Future<Output = Outcome>,
     ) -> Outcome {
-        // It keeps its streams until the session is closed: a stream that is dropped ends as if all had been written.
+        // `work` keeps its streams until the session is closed: dropping a stream would end it as if all data
+        // had been written.
         let mut work = std::pin::pin!(work);
         tokio::select! {
             biased;
@@ -91,7 +93,7 @@ impl Interrupts {
     }
 }
 
-/// The signals that this process ignores, as bits: proc(5), SigIgn.
+/// Returns the set of signals that this process ignores, as bits (proc(5), SigIgn).
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,7 +1,8 @@
-//! Logs: on standard error, as `RUST_LOG` selects them; without it, Hawser's own warnings and errors.
+//! Logs on standard error, as selected by `RUST_LOG`. Without it, Hawser's own warnings and errors are
+//! logged.
 //!
-//! One event is one line, whatever is in it: what acts on terminals is shown as an escape, as in all
-//! that the command prints.
+//! Each event is one line, whatever it contains: control sequences are shown as escapes, as in all output of
+//! the command.
 
 use std::io::{self, Write};
 
@@ -11,7 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::output::Stream;
 
-/// What is logged without `RUST_LOG`.
+/// The filter used without `RUST_LOG`.
 const DEFAULT: &str = "hawser=warn";
 
 /// The format of a line of the log.
@@ -23,7 +24,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Logs from here on.
+/// Starts logging in this format.
 pub(crate) fn start(format: Format) {
     let default = DEFAULT.parse().expect("a directive");
     let filter = EnvFilter::builder()
@@ -48,13 +49,13 @@ fn subscriber(
     }
 }
 
-/// Writes each event, which comes in one piece, as one line.
+/// A writer that turns each event, which arrives in one piece, into one line.
 struct Lines<W>(W);
 
 impl<W: Write> Write for Lines<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        // In one write, which a full queue drops as a whole.
+        // The line is one write, so that a full queue drops it as a whole.
         let line = format!("{}\n", OneLine(text.trim_end_matches('\n')));
         self.0.write_all(line.as_bytes())?;
         Ok(event.len())
@@ -73,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// What a peer may call itself: it clears the screen, and brings a line of its own.
+    /// A hostile peer name that clears the screen and forges a log line.
     const HOSTILE: &str = "peer\u{1b}[2J\n1970-01-01T00:00:00Z  INFO hawser: all is well";
 
     #[derive(Clone, Default)]

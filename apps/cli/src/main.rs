@@ -1,6 +1,6 @@
 //! The `hawser` command.
 //!
-//! One file per sub-command in `commands/`; each returns an [`exit::Exit`].
+//! Each sub-command is one file in `commands/` and returns an [`exit::Exit`] when it fails.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
-//! Standard output and error of a command that serves others. A reader of them that stalls must hold up neither
-//! the served clients nor signals.
+//! Standard output and error of a command that serves clients. A reader that stalls must not block the
+//! clients or signals.
 //!
-//! Invariants: after [`serve`], no thread waits for a reader but the two that write. At most [`QUEUE_BYTES`] wait for
-//! each of them; further lines are dropped and counted, and the count is reported where the gap is. Commands that
-//! serve nobody write at once, and so go at the pace of their reader.
+//! Invariants: after [`serve`], only the two writer threads wait for a reader. Each output queues at most
+//! [`QUEUE_BYTES`]; further lines are dropped and counted, and the count is reported at the gap. Commands
+//! that serve no clients write directly, at the pace of their reader.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// The text that waits for one reader, in bytes.
+/// The maximum amount of text queued for one reader, in bytes.
 const QUEUE_BYTES: usize = 1 << 20;
-/// The maximum time that the end of a command waits for its readers.
+/// The maximum time that an ending command waits for its readers.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// One of the two outputs.
+/// Standard output or standard error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
     Output,
@@ -27,8 +27,8 @@ pub(crate) enum Stream {
 static OUTPUT: OnceLock<Queue> = OnceLock::new();
 static ERROR: OnceLock<Queue> = OnceLock::new();
 
-/// From now on, both outputs are written by threads of their own. With `json`, standard output has objects, and a
-/// gap in it is reported as one.
+/// Moves the writing of both outputs to threads of their own. With `json`, standard output consists of
+/// objects, and a gap in it is reported as one.
 pub(crate) fn serve(json: bool) -> io::Result<()> {
     start(&OUTPUT, Queue::new("standard output", json), io::stdout())?;
     start(&ERROR, Queue::new("standard error", false), io::stderr())
@@ -48,7 +48,7 @@ fn start(place: &'static OnceLock<Queue>, queue: Queue, out: impl Write + Send +
     thread.spawn(write).map(drop)
 }
 
-/// Prints text, which may be a part of a line.
+/// Prints text, which may be part of a line.
 pub(crate) fn print(stream: Stream, text: impl Display) {
     match stream.queue() {
         Some(queue) => queue.push(text.to_string().as_bytes()),
@@ -59,10 +59,10 @@ pub(crate) fn print(stream: Stream, text: impl Display) {
     }
 }
 
-/// Waits until the readers have what was printed; not for one that stalls.
+/// Waits until the readers have received all output, for at most `FLUSH_LIMIT`.
 pub(crate) fn flush() {
     let until = Instant::now() + FLUSH_LIMIT;
-    // A gap in standard output may be reported on standard error.
+    // Standard output comes first, because a gap in it may be reported on standard error.
     for queue in [OUTPUT.get(), ERROR.get()].into_iter().flatten() {
         queue.flush(until);
     }
@@ -77,7 +77,7 @@ impl Stream {
     }
 }
 
-/// Each write is a piece that is kept or dropped as a whole.
+/// Each write is one piece, which is kept or dropped as a whole.
 impl Write for Stream {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         match (self.queue(), self) {
@@ -93,7 +93,7 @@ impl Write for Stream {
     }
 }
 
-/// The text that waits to be written to one output.
+/// The text queued for one output.
 struct Queue {
     name: &'static str,
     json: bool,
@@ -104,7 +104,7 @@ struct Queue {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
-    /// Pieces that found no room after those that wait.
+    /// The number of pieces dropped since the queued text.
     dropped: u64,
     is_writing: bool,
 }
@@ -117,7 +117,7 @@ impl Queue {
     fn push(&self, piece: &[u8]) {
         let mut state = self.state.lock();
         let fits = state.waiting.is_empty() || state.waiting.len() + piece.len() <= QUEUE_BYTES;
-        // A piece after a gap waits until the gap is reported.
+        // After a drop, further pieces are dropped until the gap is reported.
         if fits && state.dropped == 0 {
             state.waiting.extend_from_slice(piece);
         } else {
@@ -126,7 +126,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Writes what comes, for as long as the process lives. Readers may leave; the command goes on.
+    /// Writes queued text for the life of the process. The command continues even if the reader goes away.
     fn write_to(&self, mut out: impl Write) {
         loop {
             let (mut text, dropped) = self.take();
@@ -142,7 +142,7 @@ impl Queue {
         }
     }
 
-    /// All that waits, and the pieces that were dropped behind it.
+    /// Waits for queued text, and takes it with the number of pieces dropped after it.
     fn take(&self) -> (Vec<u8>, u64) {
         let mut state = self.state.lock();
         state.is_writing = false;
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that takes what is written only when it is told to.
+    /// A reader that consumes output only when it is released.
     struct Reader {
         go: Receiver<()>,
         read: Sender<String>,
@@ -204,7 +204,7 @@ mod tests {
         let line = format!("{}\n", "x".repeat(1023));
         let lines = 3 * QUEUE_BYTES / line.len();
         (0..lines).for_each(|_| queue.push(line.as_bytes()));
-        // Nothing of it was read, and all came back: the reader is released now.
+        // Every push has returned, although the reader has not read a byte so far. It is released now.
         for _ in 0..16 {
             go.send(()).expect("the writer waits");
         }

@@ -1,9 +1,9 @@
-//! Progress bars, which are shown on a terminal and never with `--json`.
+//! Progress bars, which are shown only on a terminal and never with `--json`.
 
 use hawser::lang::OneLine;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar for bytes; hidden when `quiet` or not on a terminal.
+/// Creates a bar that counts bytes. It is hidden when `quiet`, or without a terminal.
 pub(crate) fn bytes(quiet: bool, what: &str, total: Option<u64>) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
@@ -16,7 +16,7 @@ pub(crate) fn bytes(quiet: bool, what: &str, total: Option<u64>) -> ProgressBar 
     with_style(bar, style, what)
 }
 
-/// A bar for the part of a run that is done, from 0 to 1000.
+/// Creates a bar for the completed share of a run, from 0 to 1000.
 pub(crate) fn share(quiet: bool, what: &str) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
@@ -24,7 +24,7 @@ pub(crate) fn share(quiet: bool, what: &str) -> ProgressBar {
     with_style(ProgressBar::new(1000), "{msg} {wide_bar} {percent}%", what)
 }
 
-/// A bar for runs.
+/// Creates a bar that counts runs.
 pub(crate) fn count(quiet: bool, what: &str, total: u64) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
@@ -36,7 +36,7 @@ pub(crate) fn count(quiet: bool, what: &str, total: u64) -> ProgressBar {
     )
 }
 
-/// A line for steps of which nobody knows how long they take.
+/// Creates a spinner for steps of unknown duration.
 pub(crate) fn steps(quiet: bool, what: &str) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();

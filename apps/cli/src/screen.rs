@@ -1,4 +1,4 @@
-//! The terminal as a whole screen: raw while it is used, and restored however the command ends.
+//! Full-screen use of the terminal: raw mode while in use, restored however the command ends.
 
 use std::io::{self, Stdout, stdout};
 
@@ -13,14 +13,14 @@ use ratatui_crossterm::crossterm::terminal::{
 
 use crate::exit::Exit;
 
-/// Which styles may be used.
+/// The styles that the terminal may show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Palette {
     pub(crate) colour: bool,
 }
 
 impl Palette {
-    /// The style of a colour; where there is none, the usual one.
+    /// Returns the style with this colour, or the default style if colours are off.
     pub(crate) fn tint(self, colour: Color) -> Style {
         if self.colour {
             Style::new().fg(colour)
@@ -30,17 +30,17 @@ impl Palette {
     }
 }
 
-/// What matters on a line.
+/// The style of the important part of a line.
 pub(crate) fn strong() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-/// What a reader may pass over.
+/// The style of secondary text.
 pub(crate) fn faint() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
-/// Takes the terminal. Whoever does gives it back by [`restore`].
+/// Takes over the terminal. The caller must release it with [`restore`].
 pub(crate) fn open() -> Result<Terminal<CrosstermBackend<Stdout>>, Exit> {
     let open = || -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
         enable_raw_mode()?;
@@ -63,7 +63,7 @@ pub(crate) fn open() -> Result<Terminal<CrosstermBackend<Stdout>>, Exit> {
     Ok(terminal)
 }
 
-/// Best effort: nobody is left to receive an error.
+/// Best effort: at this point an error cannot be reported.
 pub(crate) fn restore() {
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);

@@ -1,4 +1,4 @@
-//! Signals that end a serving command: [`Interrupts`] for threads without a runtime.
+//! Signals that end a serving command: uses [`Interrupts`] in threads without a runtime.
 
 use std::sync::mpsc::Sender;
 
@@ -6,14 +6,15 @@ use crate::device::runtime;
 use crate::exit::Outcome;
 use crate::interrupt::Interrupts;
 
-/// Sends the end of a command when the terminal is interrupted or ends, or when the command is asked to end. A
-/// shell that starts a command in the background has it ignore interrupts: this command ends all the same.
+/// Sends the outcome of the command when a terminating signal arrives: an interrupt, a hangup, or a request
+/// to terminate. A shell starts background commands with interrupts ignored; this command handles them
+/// nevertheless.
 pub(crate) fn end_by(ended: Sender<Outcome>) -> Outcome {
-    // A command that has ended by itself does not wait for it.
+    // A command that has already ended no longer receives.
     at_end(move || drop(ended.send(Ok(()))))
 }
 
-/// Calls `act` on a thread of its own when such a signal comes.
+/// Calls `act` on a thread of its own when a terminating signal arrives.
 pub(crate) fn at_end(act: impl FnOnce() + Send + 'static) -> Outcome {
     let runtime = runtime()?;
     let interrupts = {
@@ -23,7 +24,7 @@ pub(crate) fn at_end(act: impl FnOnce() + Send + 'static) -> Outcome {
     std::thread::spawn(move || {
         runtime.block_on(interrupts.next());
         act();
-        // The runtime goes on: a second signal ends the command at once.
+        // The runtime keeps running, so that a second signal ends the command at once.
         runtime.block_on(std::future::pending::<()>());
     });
     Ok(())

@@ -1,12 +1,14 @@
-//! The border to the terminal: the standard macros for printing, which here show what acts on terminals
-//! as escapes, wherever a text comes from (a peer's error, a name, a request, a program's source).
+//! The output boundary to the terminal. These replacements of the standard printing macros show control
+//! sequences as escapes, wherever the text comes from (a peer's error, a name, a request, a program's
+//! source).
 //!
-//! `println!` and `eprintln!` print one line, whatever is in it: a line feed is shown as an escape, too, so that
-//! nobody's text passes for a line of ours. What has several lines is printed with `print!` and `eprint!`.
+//! `println!` and `eprintln!` print one line, whatever it contains. A line feed is shown as an escape, too,
+//! so that foreign text cannot pass for a line of ours. Text of several lines is printed with `print!` and
+//! `eprint!`.
 //!
-//! JSON that is printed with them stays JSON with the same meaning. What is coloured on purpose is
-//! printed with `std`'s. [`Text`] is the same border for what is written as bytes, and [`write_text`] for files that
-//! people read: a table that is shown by `cat` acts on the terminal as well.
+//! Printed JSON stays JSON with the same meaning. Intentionally coloured text is printed with `std`'s macros.
+//! [`Text`] escapes output that is written as bytes, and [`write_text`] escapes files for people: a table
+//! shown by `cat` reaches the terminal as well.
 
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -17,7 +19,7 @@ use hawser::lang::{OneLine, Printable};
 use crate::exit::{Exit, Outcome};
 use crate::output::{self, Stream};
 
-/// A writer of text, which shows what acts on terminals as escapes. Each write has whole characters.
+/// A writer that shows control sequences as escapes. Each write must consist of whole characters.
 pub(crate) struct Text<W>(pub(crate) W);
 
 impl<W: Write> Write for Text<W> {
@@ -36,7 +38,7 @@ impl<W: Write> Write for Text<W> {
     }
 }
 
-/// Writes a file of text, with what acts on terminals as escapes. JSON keeps its meaning.
+/// Writes a text file with control sequences shown as escapes. JSON keeps its meaning.
 pub(crate) fn write_text(path: &Path, text: &str) -> Outcome {
     std::fs::write(path, Printable(text).to_string())
         .map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display())))
@@ -59,12 +61,12 @@ macro_rules! eprintln {
     ($($part:tt)*) => { $crate::terminal::line($crate::output::Stream::Error, ::std::format_args!($($part)*)) };
 }
 
-/// Prints text of any number of lines: for the macros above.
+/// Prints text of any number of lines, for the macros above.
 pub(crate) fn text(stream: Stream, text: Arguments<'_>) {
     output::print(stream, Printable(text));
 }
 
-/// Prints one line: for the macros above.
+/// Prints one line, for the macros above.
 pub(crate) fn line(stream: Stream, line: Arguments<'_>) {
     output::print(stream, format_args!("{}\n", OneLine(line)));
 }

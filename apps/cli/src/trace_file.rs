@@ -1,4 +1,4 @@
-//! The option of commands that run a program: a file that takes what each event did.
+//! The option of commands that run a program to write a trace of its events to a file.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +8,7 @@ use hawser::trace::{Event, Show};
 
 use crate::exit::Exit;
 
-/// Where the trace of a run goes, if anywhere.
+/// The option for the trace file of a run.
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct TraceArgs {
     /// Write what each event of the program did to a file: a JSON object on each line, as `hawser trace
@@ -22,8 +22,8 @@ impl TraceArgs {
         self.trace.is_some()
     }
 
-    /// Opens the file, if one is wanted, and gives what writes to it. Each event is written at once, so that what was
-    /// traced is there when the process is ended.
+    /// Opens the trace file, if one was requested, and returns its writer. Each event is written immediately,
+    /// so that the trace is complete even if the process is killed.
     pub(crate) fn open(&self) -> Result<Option<Show>, Exit> {
         let Some(path) = self.trace.clone() else {
             return Ok(None);

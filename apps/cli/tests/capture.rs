@@ -1,12 +1,12 @@
-//! Wireshark's dissectors find nothing wrong in what the simulator captures.
+//! Wireshark's dissectors find no errors in the simulator's captures.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What tshark reports as malformed or with a wrong checksum; one line for each packet.
+/// The filter for packets that tshark considers malformed, or whose checksum is wrong.
 const WRONG: &str = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\"";
 
-/// The number of packets in a capture that match a filter, or nothing where there is no tshark.
+/// Returns the number of packets in a capture that match a filter, or `None` without tshark.
 fn packets(capture: &Path, filter: &str) -> Option<usize> {
     let output = Command::new("tshark")
         .args([
@@ -66,7 +66,7 @@ fn tshark_finds_nothing_wrong_in_simulated_tcp() {
 fn tshark_finds_a_wrong_checksum() {
     let capture = captured("tcp-clean.toml");
     let mut bytes = std::fs::read(&capture).expect("the capture is there");
-    // The last byte belongs to the last packet, and is covered by its checksum.
+    // The last byte belongs to the last packet, whose checksum covers it.
     *bytes.last_mut().expect("not empty") ^= 1;
     let spoilt = capture.with_file_name("spoilt.pcap");
     std::fs::write(&spoilt, bytes).expect("the folder for tests can be written");

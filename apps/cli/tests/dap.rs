@@ -1,4 +1,5 @@
-//! `hawser debug --dap`: every way to go that an editor has. Where it must stop is found in the source file.
+//! `hawser debug --dap`: every movement that an editor offers. The expected lines are looked up in the source
+//! file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::debug::{Client, STOP_AND_WAIT, example, line_of, root};
 
-/// The line of the innermost function where the debugger stands.
+/// Returns the current line of the innermost function.
 fn line(client: &mut Client, stop: &Value) -> u64 {
     let stack = client.obeyed("stackTrace", json!({ "threadId": stop["threadId"] }));
     stack["stackFrames"][0]["line"].as_u64().expect("a line")
 }
 
-/// Goes elsewhere: why it stopped, and in which line.
+/// Moves the debugger. Returns the reason for the stop and the line.
 fn go(client: &mut Client, command: &str) -> (String, u64) {
     let (stop, frame) = client.go(command);
     let reason = stop["reason"].as_str().expect("a reason").to_owned();
@@ -28,7 +29,7 @@ fn stop_at(client: &mut Client, path: &Path, breakpoints: &Value) {
     }
 }
 
-/// A client at the entry of a run.
+/// Returns a client stopped at the entry of a run.
 fn at_entry() -> (Client, PathBuf, String) {
     let mut client = Client::launched();
     client.obeyed("configurationDone", json!({}));
@@ -37,7 +38,7 @@ fn at_entry() -> (Client, PathBuf, String) {
     (client, path, text)
 }
 
-/// A scenario of its own for a test, of the example with something changed.
+/// Writes a modified copy of the example, with its scenario, for one test.
 fn scenario(name: &str, program: impl Fn(String) -> String, scenario: impl Fn(String) -> String) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dap").join(name);
     fs::create_dir_all(folder.join("scenarios")).expect("a folder");
@@ -50,7 +51,7 @@ fn scenario(name: &str, program: impl Fn(String) -> String, scenario: impl Fn(St
     path
 }
 
-/// A client at the entry of a run of that scenario.
+/// Returns a client that has launched this scenario.
 fn launched(scenario: &Path) -> Client {
     let mut client = Client::start();
     client.obeyed("initialize", json!({ "adapterID": "hawser" }));
@@ -76,7 +77,7 @@ fn next_goes_over_a_call_step_in_into_it_and_step_out_behind_it() {
     assert_eq!(go(&mut client, "continue"), step("breakpoint", called as u64));
     assert_eq!(go(&mut client, "next"), step("step", behind));
 
-    // Back over all that the call did, to the call again.
+    // Backwards over everything that the call did, to the call again.
     stop_at(&mut client, &path, &json!([{ "line": called }]));
     assert_eq!(
         go(&mut client, "reverseContinue"),
@@ -89,7 +90,7 @@ fn next_goes_over_a_call_step_in_into_it_and_step_out_behind_it() {
     assert_eq!(stack["stackFrames"][1]["line"], called);
     assert_eq!(go(&mut client, "stepOut"), step("step", behind));
 
-    // The statement before is the last of what was called.
+    // The preceding statement is the last one of the called function.
     let last = line_of(&text, "emit pkt_gen(ip, h);") as u64;
     assert_eq!(go(&mut client, "stepBack"), step("step", last));
     client.obeyed("disconnect", json!({}));
@@ -114,13 +115,13 @@ fn a_run_is_paused_and_goes_on() {
             (&json!("pause"), &json!(true))
         );
         client.answer("pause");
-        // It stands somewhere, and can be asked.
+        // The debugger is at a definite place and answers requests.
         let threads = client.obeyed("threads", json!({}));
         assert_eq!(threads["threads"].as_array().map(Vec::len), Some(2));
         let value = client.obeyed("evaluate", json!({ "expression": "MSS", "context": "repl" }));
         assert_ne!(value["result"], "0");
     }
-    // The same for a run backwards, and for who leaves while it runs.
+    // A run backwards also ends, and the client can leave during a run.
     client.obeyed("reverseContinue", json!({ "threadId": 1 }));
     assert_eq!(client.event("stopped")["reason"], "entry");
     client.obeyed("continue", json!({ "threadId": 1 }));
@@ -149,7 +150,7 @@ fn breakpoints_hold_where_their_condition_is_true() {
     );
     assert_eq!(value(&mut client, "c.retransmissions"), "3");
 
-    // Of an event, from there: the fifth time.
+    // A breakpoint on an event, counted from here: it stops at the fifth retransmission.
     stop_at(&mut client, &path, &json!([]));
     let event = json!({ "name": "sw_timeout", "condition": "retransmissions == 5" });
     let set = client.obeyed("setFunctionBreakpoints", json!({ "breakpoints": [event] }));
@@ -158,13 +159,13 @@ fn breakpoints_hold_where_their_condition_is_true() {
     assert_eq!(value(&mut client, "c.retransmissions"), "5");
     client.obeyed("setFunctionBreakpoints", json!({ "breakpoints": [] }));
 
-    // Of a field, backwards: the event that made it 2 is the second time.
+    // A breakpoint on a field, backwards: the second retransmission set it to 2.
     let field = json!({ "dataId": "sw_conn.retransmissions", "condition": "retransmissions == 2" });
     client.obeyed("setDataBreakpoints", json!({ "breakpoints": [field] }));
     assert_eq!(go(&mut client, "reverseContinue").0, "breakpoint");
     assert_eq!(value(&mut client, "retransmissions"), "2");
 
-    // One that cannot be judged stops, and the console says why.
+    // A condition that cannot be evaluated stops the run, and the console shows the reason.
     client.obeyed("setDataBreakpoints", json!({ "breakpoints": [] }));
     let wrong = json!([{ "line": third, "condition": "nothing > 1" }]);
     stop_at(&mut client, &path, &wrong);
@@ -213,13 +214,13 @@ fn the_end_of_a_run_is_a_place_to_go_back_from() {
     );
     let description = stop["description"].as_str().expect("a text");
     assert!(description.starts_with("the run is over"), "{description}");
-    // The last statement that ran.
+    // The debugger is now at the last statement that ran.
     assert_ne!(go(&mut client, "stepBack").1, 0);
     assert_eq!(go(&mut client, "reverseContinue").0, "entry");
     assert_eq!(go(&mut client, "continue").0, "step");
     client.obeyed("continue", json!({ "threadId": 1 }));
     client.event("terminated");
-    // It is still there.
+    // After the end the debugger still accepts requests.
     let set = json!({ "breakpoints": [{ "name": "sw_timeout" }] });
     client.obeyed("setFunctionBreakpoints", set);
     let expected = line_of(&text, "c.retransmissions += 1") as u64;
@@ -245,7 +246,7 @@ fn a_launch_takes_a_seed_and_need_not_stop_at_the_entry() {
         client.obeyed("launch", launch);
         client.event("initialized");
         let (path, text) = example();
-        // The client counts lines from 0.
+        // This client counts lines from 0.
         let repeats = line_of(&text, "c.retransmissions += 1") - 1;
         stop_at(&mut client, &path, &json!([{ "line": repeats }]));
         client.obeyed("configurationDone", json!({}));
@@ -257,7 +258,7 @@ fn a_launch_takes_a_seed_and_need_not_stop_at_the_entry() {
         assert!(trace.contains("sw_timeout"), "{trace}");
         first_losses.push(trace);
 
-        // The other host has no event now, and has its contexts.
+        // The other host has no current event, but its contexts are visible.
         let stack = client.obeyed("stackTrace", json!({ "threadId": 2 }));
         let idle = &stack["stackFrames"][0];
         assert_eq!(idle["name"], "no event here now");

@@ -1,4 +1,4 @@
-//! `hawser debug`: what it says is compared with what `hawser trace` says of the same run, and with the source.
+//! `hawser debug`: its output is compared with that of `hawser trace` for the same run, and with the source.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs the command with some input.
+/// Runs the command with `input` as standard input.
 fn hawser(args: &[&str], input: &str) -> (String, String, Option<i32>) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(args)
@@ -22,7 +22,7 @@ fn hawser(args: &[&str], input: &str) -> (String, String, Option<i32>) {
         .expect("it runs");
     let mut stdin = child.stdin.take().expect("a pipe");
     let input = input.to_owned();
-    // It may answer before it has read all.
+    // The command may answer before it has read all input.
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(input.as_bytes());
     });
@@ -38,7 +38,7 @@ fn objects(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The answers to commands, as objects; the first is the stop at the entry.
+/// Returns the answers to commands as objects. The first is the stop at the entry.
 fn answers(file: &str, commands: &str) -> Vec<Value> {
     let (out, error, code) = hawser(&["debug", file, "--json"], commands);
     assert_eq!(code, Some(0), "{error}\n{out}");
@@ -90,7 +90,7 @@ fn a_packet_is_made_by_the_line_that_the_trace_names() {
 #[test]
 fn a_packet_is_in_flight_until_the_last_switch_has_forwarded_it() {
     const BOTTLENECK: &str = "examples/scenarios/tcp-bottleneck.toml";
-    // The first packet is host a's, and takes 12 ms to host c through two switches.
+    // The first packet is sent by host a, and takes 12 ms to host c through two switches.
     let (traced, ..) = hawser(
         &["trace", BOTTLENECK, "--host", "c", "--to", "20ms", "--json"],
         "",
@@ -107,7 +107,7 @@ fn a_packet_is_in_flight_until_the_last_switch_has_forwarded_it() {
     };
     let stop = &answers[1]["stop"];
     assert_eq!((&stop["at_ns"], &stop["host"]), (&arrival["at_ns"], &json!("c")));
-    // It has arrived, and that of host b, which is 14 ms away, has not.
+    // This packet has arrived. The one of host b, which is 14 ms away, has not.
     assert_eq!(numbers(&answers[2]), [2], "{answers:?}");
 }
 
@@ -164,12 +164,12 @@ fn what_cannot_be_debugged_is_a_bad_input() {
     assert!(error.contains("cannot read no/such/file.toml"), "{error}");
 }
 
-/// A client of the Debug Adapter.
+/// A client of the debug adapter.
 pub(super) struct Client {
     pub(super) child: std::process::Child,
     out: std::io::BufReader<std::process::ChildStdout>,
     sequence: u64,
-    /// Events that came before the answer that was waited for.
+    /// Events received while waiting for an answer.
     events: Vec<Value>,
 }
 
@@ -196,13 +196,13 @@ impl Client {
         serde_json::from_slice(&body[2..]).expect("JSON")
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns the answer.
     pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Value {
         self.send(command, arguments);
         self.answer(command)
     }
 
-    /// The answer to the last request.
+    /// Returns the answer to the last request.
     pub(super) fn answer(&mut self, command: &str) -> Value {
         loop {
             let message = self.read();
@@ -218,7 +218,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and waits for nothing.
+    /// Sends a request without waiting for the answer.
     pub(super) fn send(&mut self, command: &str, arguments: Value) {
         self.sequence += 1;
         let body = json!({
@@ -229,14 +229,14 @@ impl Client {
         write!(stdin, "Content-Length: {}\r\n\r\n{body}", body.len()).expect("it is written");
     }
 
-    /// The body of the answer to a request that is obeyed.
+    /// Sends a request that must succeed, and returns the body of the answer.
     pub(super) fn obeyed(&mut self, command: &str, arguments: Value) -> Value {
         let answer = self.ask(command, arguments);
         assert_eq!(answer["success"], true, "{answer}");
         answer["body"].clone()
     }
 
-    /// The body of the next event with this name.
+    /// Returns the body of the next event with this name.
     pub(super) fn event(&mut self, name: &str) -> Value {
         loop {
             let message = if self.events.is_empty() {
@@ -250,7 +250,7 @@ impl Client {
         }
     }
 
-    /// Goes elsewhere: the stop, and the innermost frame there.
+    /// Moves the debugger. Returns the stop and its innermost frame.
     pub(super) fn go(&mut self, command: &str) -> (Value, Value) {
         self.obeyed(command, json!({ "threadId": 1 }));
         let stop = self.event("stopped");
@@ -258,7 +258,7 @@ impl Client {
         (stop, stack["stackFrames"][0].clone())
     }
 
-    /// A client that has launched a run of stop-and-wait.
+    /// Returns a client that has launched a run of stop-and-wait.
     pub(super) fn launched() -> Client {
         let mut client = Client::start();
         let able = client.obeyed(
@@ -275,7 +275,7 @@ impl Client {
     }
 }
 
-/// The path of the example, and its text.
+/// Returns the path and the text of the example.
 pub(super) fn example() -> (PathBuf, String) {
     let path = root().join("examples/stop-and-wait.mtp");
     let path = path.canonicalize().expect("the example");
@@ -328,7 +328,7 @@ fn an_editor_debugs_by_the_protocol() {
     };
     assert_eq!(print(&mut client, "c.retransmissions", &frame), "2");
 
-    // The statement ran, and did not.
+    // Forwards over the statement, and back again.
     let (_, after) = client.go("stepIn");
     assert_eq!(print(&mut client, "c.retransmissions", &after), "3");
     let (_, before) = client.go("stepBack");
@@ -407,7 +407,7 @@ fn an_editor_goes_back_to_fields_and_events() {
     client.obeyed("disconnect", json!({}));
 }
 
-/// Built-in programs are no files of the machine.
+/// Built-in programs are not files on this machine.
 #[test]
 fn an_editor_gets_the_text_of_a_built_in_program() {
     let mut client = Client::start();

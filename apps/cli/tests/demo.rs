@@ -1,4 +1,4 @@
-//! The demonstration, small: `hawser serve` and `hawser get` against Linux's own TCP, over TUN and
+//! The demonstration at a small size: `hawser serve` and `hawser get` against Linux's own TCP, over TUN and
 //! over AF_PACKET, over IPv4 and IPv6, clean and faulty.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::everybody;
 
-/// Runs the demonstration; nothing where this system does not permit it.
+/// Runs the demonstration. Returns `None` if this system does not permit it.
 fn demo(medium: &str) -> Option<Value> {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
@@ -34,7 +34,7 @@ fn demo(medium: &str) -> Option<Value> {
     Some(serde_json::from_str(&result).expect("the result is JSON"))
 }
 
-/// Eight downloads, each of the whole file, with the figures that the table promises.
+/// Checks eight downloads: each has the whole file and the table's figures.
 fn judge(result: &Value) {
     let rows = result["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 8);
@@ -50,7 +50,7 @@ fn judge(result: &Value) {
             .filter_map(|r| r["retransmissions"].as_u64())
             .sum()
     };
-    // 1 % of some 1,500 segments in each of four downloads.
+    // 1 % of about 1,500 segments in each of four downloads.
     assert!(resent("faulty") >= 10, "{result}");
 }
 
@@ -68,8 +68,8 @@ fn downloads_over_af_packet_are_complete() {
     }
 }
 
-/// Homa's receiver finishes one message after the other, where TCP's senders share its line: on average half the time,
-/// and neither is faster than the line.
+/// Homa's receiver finishes one message after the other, whereas TCP's senders share its line. On average
+/// Homa takes half the time, and neither is faster than the line.
 #[test]
 fn an_incast_is_over_sooner_on_average_by_homa() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
@@ -91,13 +91,13 @@ fn an_incast_is_over_sooner_on_average_by_homa() {
     assert!(figure(1, "mean_ms") < 0.7 * figure(0, "mean_ms"), "{result}");
 }
 
-/// Another user foresees the process id and plants a folder of that name, with a link in it.
+/// Another user predicts the process id and plants a folder with that name, with a link in it.
 #[test]
 fn a_planted_folder_is_not_taken() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     let victim = folder.join("victim");
     std::fs::write(&victim, "mine").expect("a file");
-    // The shell's process becomes the command's.
+    // The shell's process becomes that of the command.
     let script = "for name in demo roaming browser; do
             mkdir \"$TMPDIR/hawser-$name-$$\" && ln -s \"$VICTIM\" \"$TMPDIR/hawser-$name-$$/file\"
         done
@@ -121,7 +121,7 @@ fn a_planted_folder_is_not_taken() {
     assert_eq!(names, 4, "the victim and what was planted, and nothing of ours");
 }
 
-/// As a user who may do nothing: the built command, copied to a place that everybody can read.
+/// Runs the demo as an unprivileged user, from a copy of the command that every user can read.
 #[test]
 fn the_demo_runs_without_privilege() {
     let (_folder, copy) = everybody::copy();
@@ -140,7 +140,7 @@ fn the_demo_runs_without_privilege() {
                 "{result}"
             );
         }
-        // Only root may become somebody else.
+        // Only root can become another user.
         Ok(output) if output.status.code() == Some(127) || output.status.code() == Some(4) => {
             println!(
                 "skipped: the_demo_runs_without_privilege: {}",
@@ -152,8 +152,8 @@ fn the_demo_runs_without_privilege() {
     }
 }
 
-/// Without curl and without a browser one story of four can be shown; the others are named with the
-/// reason, and the command succeeds.
+/// Without curl and a browser, two of the five stories can be shown. The others are listed with the reason,
+/// and the command succeeds.
 #[test]
 fn stories_without_their_tools_are_left_out_and_named() {
     let programs = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-curl");
@@ -188,7 +188,7 @@ fn stories_without_their_tools_are_left_out_and_named() {
     );
 }
 
-/// SCTP is blocked, admitted and blocked again; a session loses QUIC in the middle.
+/// SCTP is blocked, admitted and blocked again, and a session loses QUIC midway.
 #[test]
 fn a_browser_is_served_by_the_transports_that_the_network_admits() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
@@ -216,13 +216,13 @@ fn a_browser_is_served_by_the_transports_that_the_network_admits() {
     );
 }
 
-/// A download that begins on two paths, gains a third and loses the first two, with another transport on each.
+/// A download starts on two paths, gains a third and loses the first two. Each path has another transport.
 #[test]
 fn a_session_roams() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args(["demo", "--story", "roaming", "--json"])
-        .env("RUST_LOG", "hawser_session_driver=debug") // shown when it fails: when each carrier came and went
+        .env("RUST_LOG", "hawser_session_driver=debug") // A failure shows the life of each carrier.
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -234,7 +234,7 @@ fn a_session_roams() {
     assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
     assert_eq!(result["same"], true, "{message}\n{result}");
     let mark = result["mark_seconds"].as_f64().expect("a mark");
-    // Mbit/s of a link from one second to another.
+    // The mean rate of a link between two times, in Mbit/s.
     let mean = |link: &str, from: f64, to: f64| -> f64 {
         let rates = result["mbit_per_second"][link].as_array().expect("rates");
         let marks: Vec<f64> = rates[(from / mark) as usize..(to / mark) as usize]
@@ -279,7 +279,7 @@ fn a_session_roams() {
     );
 }
 
-/// The demonstration's end: for three of ten seconds a transfer's window is held under its own.
+/// The window of a transfer is held below its own value for three of ten seconds.
 #[test]
 fn a_transfer_is_watched_and_steered() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
@@ -316,7 +316,7 @@ fn a_transfer_is_watched_and_steered() {
         (held - lease).abs() < 1.0,
         "held for {held} s instead of {lease} s: {windows:?}"
     );
-    // Its own congestion control may have seen losses at one mark or another.
+    // The transfer's own congestion control may have seen losses at single marks, so the median counts.
     let median = |windows: &[u64]| {
         let mut sorted = windows.to_vec();
         sorted.sort_unstable();
@@ -324,7 +324,7 @@ fn a_transfer_is_watched_and_steered() {
     };
     assert!(median(&windows[..first]) > 2 * set, "before: {windows:?}");
     assert!(median(&windows[last + 1..]) > 2 * set, "after: {windows:?}");
-    // A rate is from one mark to the next, so the first while it was held begins at `first`.
+    // A rate covers the time from one mark to the next, so the first one during the lease is at `first`.
     let rates: Vec<f64> = row("mbit_per_second").iter().filter_map(Value::as_f64).collect();
     let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
     let during = mean(&rates[first..last]);

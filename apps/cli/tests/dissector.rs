@@ -1,4 +1,4 @@
-//! `hawser dissector`: Wireshark shows what the program built, and nothing that comes makes the script fail.
+//! `hawser dissector`: Wireshark shows what the program built, and no packet makes the script fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use std::process::Command;
 use hawser_temporary::Folder;
 use serde_json::Value;
 
-/// A program, the options by which tshark takes its packets for its own, and the dissector's name.
+/// A program, the options by which tshark recognises its packets, and the dissector's name.
 struct Program {
     file: &'static str,
     decode_as: &'static [&'static str],
     name: &'static str,
-    /// The UDP port that it takes instead of its IP protocol.
+    /// The UDP port that the program uses instead of its IP protocol.
     udp: Option<u16>,
-    /// Between hosts `a` and `b`.
+    /// The network between hosts `a` and `b`.
     network: &'static str,
     flows: &'static str,
-    /// Kinds of packets, as they stand in the field `kind`. Each has to occur in the run.
+    /// The kinds of packets, as in the field `kind`. Each must occur in the run.
     kinds: &'static [(&'static str, u64)],
-    /// Kinds that have a name and that the program never sends.
+    /// Named kinds that the program never sends.
     never_sent: &'static [&'static str],
-    /// Headers that only packets of a kind have: the kind, the field, and the header's name.
+    /// Headers that only packets of one kind have: the kind, the field, and the header's name.
     parts: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// A line that loses packets, and a transfer.
+/// A transfer over a lossy link.
 const TRANSFER: Program = Program {
     file: "",
     decode_as: &[],
@@ -38,7 +38,7 @@ const TRANSFER: Program = Program {
     parts: &[],
 };
 
-/// A switch that has room for few packets, and whose lines lose some; calls of a byte, and of up to 400 KB.
+/// Calls of a byte, and of up to 400 KB, over a switch with a small buffer and lossy links.
 const CALLS: Program = Program {
     network: "[[switch]]\nname = \"s\"\npriorities = 8\nbuffer = \"30kB\"\ntrim_to = 60\n\
               [[link]]\nbetween = [\"a\", \"s\"]\nboth = { rate = \"1Gbit/s\", delay = \"50us\", loss = 0.03 }\n\
@@ -56,7 +56,7 @@ const STOP_AND_WAIT: Program = Program {
     ..TRANSFER
 };
 
-/// A reader that stops, so that the sender probes, and a sender that aborts.
+/// A reader stops, so that the sender probes, and a sender aborts.
 const SELECTIVE_REPEAT: Program = Program {
     file: "transports/selective-repeat/selective-repeat.mtp",
     name: "mtp_selective_repeat",
@@ -91,7 +91,8 @@ const ROCE: Program = Program {
     ..TRANSFER
 };
 
-/// Kinds and their parts are those of the Linux module: PlatformLab/HomaModule at 9edb9589, `homa_wire.h`.
+/// The kinds and their parts are those of the Linux module: PlatformLab/HomaModule at 9edb9589,
+/// `homa_wire.h`.
 const HOMA: Program = Program {
     file: "transports/homa/homa.mtp",
     name: "mtp_homa",
@@ -160,7 +161,7 @@ fn hawser(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A run of a program: its scenario, its capture and the dissector, as paths.
+/// The files of a program's run: its scenario, its capture and the dissector.
 struct Run {
     folder: Folder,
     scenario: String,
@@ -193,7 +194,7 @@ impl Run {
     }
 }
 
-/// What tshark prints of a capture, on both outputs; nothing where there is no tshark.
+/// Runs tshark on a capture and returns its output. The result is `None` without tshark.
 fn tshark(program: &Program, run: &Run, capture: &str, args: &[&str]) -> Option<String> {
     let output = Command::new("tshark")
         .args(["-r", capture, "-X", &format!("lua_script:{}", run.script)])
@@ -210,27 +211,27 @@ fn tshark(program: &Program, run: &Run, capture: &str, args: &[&str]) -> Option<
     Some(text)
 }
 
-/// A packet's fields by the names of Wireshark. Of a repeated one all values.
+/// A packet's fields by Wireshark's names. A repeated field has all its values.
 type Fields = BTreeMap<String, Vec<String>>;
 
 fn put(into: &mut Fields, name: String, value: String) {
     into.entry(name).or_default().push(value);
 }
 
-/// The fields of a header, from a trace, of a packet of a kind.
+/// Collects the fields of a header from a trace.
 fn flatten(program: &Program, kind: &str, name: &str, fields: &Value, into: &mut Fields) {
     let top = program.name;
     let place = |(field, _): &(&String, &Value)| {
         let is_it = |part: &(&str, &str, &str)| part.0 == kind && part.1 == field.as_str();
         program.parts.iter().position(is_it)
     };
-    // A trace has them by their names; parts are compared in the order in which they are on the wire.
+    // A trace orders fields by name, but parts are compared in their order on the wire.
     let mut fields_in_order: Vec<(&String, &Value)> = fields.as_object().expect("fields").iter().collect();
     fields_in_order.sort_by_key(place);
     for (field, value) in fields_in_order {
         let part = |part: &&(&str, &str, &str)| part.0 == kind && part.1 == field;
         match value {
-            // What stands in an option list, by the name of each option; padding is not kept there.
+            // The options of a list, by name. Wireshark's fields omit padding.
             Value::Array(options) => options.iter().for_each(|option| {
                 let (member, fields) = option
                     .as_object()
@@ -243,7 +244,7 @@ fn flatten(program: &Program, kind: &str, name: &str, fields: &Value, into: &mut
             Value::Object(_) if field == "data" => {
                 put(into, format!("{top}.data.len"), value["len"].to_string());
             }
-            // A block of SACK is there where the option is as long as that (RFC 2018, 3).
+            // A SACK block exists only if the option is long enough (RFC 2018, 3).
             Value::Object(_) if name.ends_with(".sack") => {
                 let blocks = (fields["len"].as_u64().expect("a length") - 2) / 8;
                 let place = ["a", "b", "c", "d"].iter().position(|known| known == field);
@@ -251,7 +252,7 @@ fn flatten(program: &Program, kind: &str, name: &str, fields: &Value, into: &mut
                     flatten(program, kind, &format!("{top}.sack_block"), value, into);
                 }
             }
-            // A part that is there on a condition.
+            // A conditional part of a header.
             Value::Object(_) => {
                 if let Some((.., header)) = program.parts.iter().find(part) {
                     flatten(program, kind, &format!("{top}.{header}"), value, into);
@@ -327,18 +328,18 @@ fn wireshark_shows_what_the_program_built() {
     }
 }
 
-/// The kind of a packet, where there are kinds.
+/// Returns the kind of a packet, or an empty text if the program has no kinds.
 fn kind_of(row: &Value) -> &str {
     row["headers"][0][1]["kind"].as_str().unwrap_or_default()
 }
 
-/// What is compared is every kind that the program's text names, but those that it never sends.
+/// Checks that the run has packets of every kind in the program's text, except those that it never sends.
 fn every_kind_occurs(program: &Program, sent: &[Value]) {
     let found: BTreeSet<&str> = sent.iter().map(kind_of).filter(|kind| !kind.is_empty()).collect();
     let expected: BTreeSet<&str> = program.kinds.iter().map(|(name, _)| *name).collect();
     assert_eq!(found, expected, "{}", program.file);
     let file = root().join(program.file);
-    // A larger program has what is on the wire in a file of its own.
+    // A larger program defines its wire format in a file of its own.
     let wire = file.with_file_name("wire.mtp");
     let file = if wire.exists() { wire } else { file };
     let text = std::fs::read_to_string(file).expect("the program");
@@ -354,8 +355,8 @@ fn every_kind_occurs(program: &Program, sent: &[Value]) {
     assert_eq!(named, known, "{}", program.file);
 }
 
-/// RFC 1071: every sum of a run is right, and one that is changed is not. Enums have their names, and numbers count from
-/// the first of their direction.
+/// RFC 1071: every checksum of a run is correct, and a changed one is not. Enums are shown by name, and
+/// numbers are relative to the first in their direction.
 #[test]
 fn sums_are_verified_and_numbers_are_relative() {
     let program = &TCP;
@@ -378,7 +379,7 @@ fn sums_are_verified_and_numbers_are_relative() {
         println!("skipped: sums_are_verified_and_numbers_are_relative: there is no tshark");
         return;
     };
-    // tshark's own dissector of TCP counts alike.
+    // tshark's own dissector of TCP counts in the same way.
     let own = Command::new("tshark")
         .args([
             "-r",
@@ -403,7 +404,7 @@ fn sums_are_verified_and_numbers_are_relative() {
     let first = &STOP_AND_WAIT;
     let run = Run::of(first);
     let mut bytes = std::fs::read(&run.capture).expect("a capture");
-    bytes[24 + 16 + 20 + 8] ^= 1; // of the first packet, a bit of its number
+    bytes[24 + 16 + 20 + 8] ^= 1; // A bit of the first packet's sequence number.
     let changed = run.folder.join("changed.pcap");
     std::fs::write(&changed, bytes).expect("a file");
     let args = [
@@ -427,7 +428,7 @@ fn sums_are_verified_and_numbers_are_relative() {
     );
 }
 
-/// The invariant CRC of InfiniBand covers headers in front of the program's, too: IP's and UDP's.
+/// InfiniBand's invariant CRC also covers headers before the program's own: IP and UDP.
 #[test]
 fn invariant_crcs_are_verified() {
     let run = Run::of(&ROCE);
@@ -438,7 +439,8 @@ fn invariant_crcs_are_verified() {
     };
     assert!(shown.lines().count() > 100, "{shown:.500}");
     assert!(shown.lines().all(|status| status == "good"), "{shown:.500}");
-    // Of the first packet: its identification in IP, which counts, its time to live, which does not, a byte behind its first header.
+    // Three bytes of the first packet: in the IP identification, which the CRC covers; in the time to live,
+    // which it does not; and after the first header.
     for (at, expected) in [(4, "bad"), (8, "good"), (20 + 8 + 12 + 4, "bad")] {
         let mut bytes = std::fs::read(&run.capture).expect("a capture");
         bytes[24 + 16 + at] ^= 1;
@@ -452,8 +454,8 @@ fn invariant_crcs_are_verified() {
     }
 }
 
-/// NDP's switches cut packets to their first bytes, and leave the length in the IP header as it was: the header is read,
-/// and no sum is called wrong that cannot be verified.
+/// NDP's switches trim packets to their first bytes, but leave the length in the IP header unchanged. The
+/// header is dissected, and no unverifiable checksum is reported as wrong.
 #[test]
 fn headers_of_cut_packets_are_read() {
     const CUT: usize = 60;
@@ -489,7 +491,7 @@ fn headers_of_cut_packets_are_read() {
     assert!(short > 100 && lengths.len() - short > 100);
 }
 
-/// Packets that are cut, changed and made of noise.
+/// Fuzzes with truncated, changed and random packets.
 #[test]
 fn no_packet_makes_the_script_fail() {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -498,7 +500,7 @@ fn no_packet_makes_the_script_fail() {
         let bytes = std::fs::read(&run.capture).expect("a capture");
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes")) as usize;
         let (mut fuzzed, mut at) = (bytes[..24].to_vec(), 24);
-        // A few hundred packets, from all of the run.
+        // A few hundred packets from the whole run.
         let one_of = 1 + bytes.len() / 150_000;
         for count in 0.. {
             if at >= bytes.len() {
@@ -535,7 +537,7 @@ fn no_packet_makes_the_script_fail() {
     }
 }
 
-/// A packet of IPv4 whose header says how long it is.
+/// Writes an IPv4 packet with the actual length in its header.
 fn write(capture: &mut Vec<u8>, mut packet: Vec<u8>) {
     let len = packet.len() as u16;
     packet[2..4].copy_from_slice(&len.to_be_bytes());

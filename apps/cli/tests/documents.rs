@@ -1,7 +1,7 @@
-//! Every reader of a document that a person writes tells its faults in plain words, with the key and the place.
+//! Every reader of hand-written documents reports faults in plain words, with the key and the place.
 //!
-//! Each reader gets a good document, and then many that are changed in one place: values of other types and ranges,
-//! unknown, missing and repeated keys, and texts that end early.
+//! Each reader gets a good document, and then many variants that are changed in one place: values of other
+//! types and ranges, unknown, missing and repeated keys, and truncated texts.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use hawser::sim::Scenario;
 use hawser::sim::sweep::Sweep;
 use serde_json::{Value, json};
 
-/// The idioms of serde, of its formats and of Rust's types.
+/// The jargon of serde, of its formats and of Rust's types, which no message may contain.
 const IDIOMS: [&str; 29] = [
     "invalid type",
     "invalid value",
@@ -51,7 +51,7 @@ const IDIOMS: [&str; 29] = [
     "__toml",
 ];
 
-/// Values of many types, and beyond many ranges.
+/// Values of many types, and outside many ranges.
 const VALUES: [&str; 13] = [
     "5",
     "-5",
@@ -68,18 +68,19 @@ const VALUES: [&str; 13] = [
     "nan",
 ];
 
-/// The parts of a reader's message that are shown.
+/// The guaranteed content of a reader's messages.
 #[derive(Clone, Copy, PartialEq)]
 enum Tells {
-    /// The line and the column, whatever the fault is.
+    /// The line and the column for every fault.
     Place,
-    /// The key, or the place where the text is not even of its format.
+    /// The key, or the place if the text is not valid in its format.
     Key,
-    /// Plain words; the document is one line.
+    /// Plain words only, because the document is one line.
     Words,
 }
 
-/// A reader of documents: its name, a good document, the reader, and what its messages tell.
+/// A reader of documents: its name, a good document, the function, and the guaranteed content of its
+/// messages.
 struct Reader(&'static str, String, fn(&str) -> Result<(), String>, Tells);
 
 fn example(path: &str) -> String {
@@ -231,7 +232,7 @@ fn readers_of_others() -> Vec<Reader> {
     ]
 }
 
-/// Checks the message of a changed document, if it is refused.
+/// Checks the message about a changed document, if the document is refused.
 fn check(reader: &Reader, what: &str, key: &str, text: &str) {
     let Reader(name, _, read, tells) = reader;
     let Err(message) = read(text) else { return };
@@ -247,7 +248,7 @@ fn check(reader: &Reader, what: &str, key: &str, text: &str) {
     assert!(is_reported, "{name}: {what}: {message}");
 }
 
-/// The number of a line that gives a key its value, and both.
+/// Returns each line that sets a key: its number, the key and the value.
 fn settings(text: &str) -> Vec<(usize, &str, &str)> {
     text.lines()
         .enumerate()
@@ -260,7 +261,7 @@ fn settings(text: &str) -> Vec<(usize, &str, &str)> {
         .collect()
 }
 
-/// The text with another line in the place of one.
+/// Replaces one line of a text.
 fn with_line(text: &str, at: usize, line: &str) -> String {
     let lines = text.lines().enumerate();
     let lines: Vec<&str> = lines
@@ -306,7 +307,7 @@ fn faults_of_toml_documents_are_reported_in_plain_words() {
         }
         let cuts = (0..good.len()).step_by(1 + good.len() / 40);
         for cut in cuts.filter(|cut| good.is_char_boundary(*cut)) {
-            // A document that ends early at the end of a value may lack a key, of which no place is known.
+            // A document that is truncated after a value may lack a key, whose place is unknown.
             check(&reader, &format!("{cut} bytes"), "", &good[..cut]);
         }
     }
@@ -355,7 +356,7 @@ fn json_readers() -> Vec<Reader> {
     ]
 }
 
-/// The document with each of its values replaced in turn, and the path of that value.
+/// Replaces each value of a document in turn. Returns the changed documents with the path of the value.
 fn replaced(document: &Value, other: &Value) -> Vec<(String, Value)> {
     let mut all = vec![("the whole".to_owned(), other.clone())];
     let parts: Vec<(String, &Value)> = match document {

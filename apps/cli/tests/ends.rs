@@ -1,4 +1,4 @@
-//! A server in the background of a shell, which has it ignore interrupts: a signal ends it in order.
+//! A shell starts its background server with interrupts ignored, and a signal still ends the server cleanly.
 
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 
-/// A server that a shell without job control has started in the background, once it listens.
+/// Starts a server in the background of a shell without job control, and waits until it listens.
 fn server(arguments: &str) -> Child {
     let script = format!("trap '' INT; exec \"$HAWSER\" {arguments}");
     let mut child = Command::new("sh")

@@ -1,4 +1,4 @@
-//! Programs as machine code: `emit`, `build`, `--engine`, and which built programs are rejected.
+//! Programs as machine code: `emit`, `build`, `--engine`, and the rejection of unsuitable builds.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn run(arguments: &[&str]) -> Output {
     hawser(arguments).output().expect("hawser starts")
 }
 
-/// Exit code, and what was printed on standard error.
+/// Returns the exit code, and the text on standard error.
 fn ended(output: &Output) -> (i32, String) {
     (
         output.status.code().unwrap_or(-1),
@@ -38,7 +38,7 @@ fn example() -> String {
         .to_string()
 }
 
-/// The example, built under a name of the test's own.
+/// Builds the example under a name for one test.
 fn built(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     good(&["build", &example(), "-o", &path.display().to_string()]);
@@ -82,7 +82,8 @@ fn a_built_program_runs_on_both_engines() {
     }
 }
 
-/// A param that there is not, or a value outside its type, is found before the first seed, as the program's own are.
+/// An unknown param, or a value outside its type, is reported before the first seed, like the program's own
+/// params.
 #[test]
 fn values_that_vary_are_checked_before_the_first_seed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
@@ -121,15 +122,15 @@ fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
     assert_eq!(message["engine"], "native");
 }
 
-/// A library with a constructor that makes a file: whoever finds the file knows that it was loaded.
-/// A scenario that names it is simulated from its text, and nothing of it runs without leave.
+/// A library with a constructor that creates a file: the file shows that the library was loaded. A scenario
+/// that names the library is simulated from its source, and none of its code runs without permission.
 #[test]
 fn a_scenario_that_names_a_library_does_not_run_its_code() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("constructor");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder");
     let witness = folder.join("ran");
-    // A compiler that puts a constructor beside what it is given.
+    // A compiler that adds a constructor to its input.
     let compiler = folder.join("cc-with-constructor");
     let script = format!(
         "#!/bin/sh\n{{ cat; printf '%s\\n' '#include <stdio.h>' '__attribute__((constructor)) static void \
@@ -227,7 +228,7 @@ fn a_library_of_another_hawser_is_refused() {
     assert!(message.contains("build it again"), "{message}");
 }
 
-/// What the table at the end of the C holds.
+/// Returns the digest in the table at the end of the C source.
 fn digest_of(c: &str) -> String {
     let (_, from) = c.rsplit_once(".digest = \"").expect("a digest");
     from.split_once('"').expect("its end").0.to_owned()
@@ -245,7 +246,7 @@ fn a_name_with_trigraphs_is_built() {
     assert_eq!(ended(&swarm(out.as_ref(), &[])).0, 0);
 }
 
-/// What guards a process against a wrong emitter: seen in what the library asks of the system.
+/// Guards the process against faults of the emitter. The test looks for the library's imported symbol.
 #[test]
 fn a_built_program_has_a_stack_protector() {
     let bytes = fs::read(built("guarded.so")).expect("it is there");
@@ -318,7 +319,8 @@ fn a_wrong_program_is_not_built() {
     assert_eq!(ended(&run(&["swarm", "tcp", "--engine", "jit"])).0, 2);
 }
 
-/// The report's last line names the engine; both give the same trace, and a choice goes before it.
+/// The report's last line names the engine. Both engines give the same trace, and an explicit choice takes
+/// precedence.
 #[test]
 fn a_long_run_is_machine_code_and_a_short_one_is_interpreted() {
     let scenario = |bytes: &str| {

@@ -1,5 +1,5 @@
-//! Names that act on terminals: a scenario and a program whose every name holds ESC, a line feed and U+202E, over the
-//! commands that take them and the formats of their files.
+//! Names with control sequences: every name of a scenario and a program contains ESC, a line feed and U+202E.
+//! All commands that take them, and the formats of their files, are checked.
 
 use std::fs;
 use std::io::Write;
@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use hawser_temporary::Folder;
 
-/// Each name holds these after its first letters: a title, a line that looks like one of ours, a text turned round.
+/// The suffix of each name: a window title, a line that imitates the command's own, and reversed text.
 const EVIL: &str = "\u{1b}]0;own\u{7}\u{9b}31m\nPLANTED\u{202e}Y";
-/// The same as a string of TOML.
+/// The same suffix as a string of TOML.
 const EVIL_TOML: &str = "\\u001b]0;own\\u0007\\u009b31m\\nPLANTED\\u202eY";
 
 struct Place {
@@ -24,7 +24,7 @@ fn place() -> Place {
     let folder = Folder::new().expect("a folder");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = fs::read_to_string(root.join("examples/stop-and-wait.mtp")).expect("it is there");
-    // An assertion is shown with its text, which is as odd as its comment; it is false late in the run.
+    // An assertion is shown with its text, including this comment. It becomes false late in the run.
     let assertion = format!("    assert(c.next_out < 9 /* {} */);\n", EVIL.replace('\n', " "));
     let text = text.replace(
         "    if (c.waiting) return;\n",
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-/// Checks that a text moves no cursor, turns nothing round, and has no line that a name began.
+/// Checks that a text has no control sequences or reversed text, and no line that begins within a name.
 fn harmless(what: &str, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let acts = |c: char| {
@@ -95,14 +95,14 @@ fn harmless(what: &str, bytes: &[u8]) {
         let behind: String = text[at..].chars().take(40).collect();
         panic!("{what}: {before:?}{behind:?}");
     }
-    // TOML has texts of several lines, which are no lines of ours.
+    // TOML has multi-line texts, whose lines are not the command's own.
     assert!(
         what.ends_with(".toml") || !text.lines().any(|line| line.starts_with("PLANTED")),
         "{what}: a name begins a line"
     );
 }
 
-/// Checks what a command prints, and that it gets to the names at all.
+/// Checks the output of a command, and that it processes the names at all.
 fn check(place: &Place, arguments: &[&str], input: &str) {
     let what = arguments.join(" ");
     let output = place.hawser(arguments, input);
@@ -158,7 +158,8 @@ fn no_name_acts_on_a_terminal_whatever_prints_it() {
     harmless("an error", &wrong.stderr);
 }
 
-/// Files that people read are shown by `cat`, too. Frames of captures are what they are; their comments are checked.
+/// Files for people are shown by `cat`, too. Frames of captures keep their bytes; only their comments are
+/// checked.
 #[test]
 fn no_name_acts_on_a_terminal_from_a_file() {
     let place = place();
@@ -224,7 +225,7 @@ fn no_name_acts_on_a_terminal_from_a_file() {
             "{name} has the names, escaped"
         );
     }
-    // A saved file means the same as the one it was made of.
+    // A saved file has the same meaning as its original.
     let saved = fs::read_to_string(place.folder.join("shrunk.toml")).expect("it is there");
     let saved = hawser::sim::Scenario::parse(&saved).expect("a scenario");
     assert_eq!(saved.host[0].name, format!("a{EVIL}"));
@@ -240,7 +241,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The comments of a capture: from each `p` with which the program's name begins, the texts behind `.mtp`.
+/// Returns the comments of a capture: the texts after `.mtp:` in the program's name.
 fn comments(capture: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(capture);
     let lines = text.split(".mtp:").skip(1);

@@ -1,4 +1,4 @@
-//! This command as a user who may do nothing.
+//! Runs this command as an unprivileged user.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -6,8 +6,9 @@ use std::process::Command;
 
 use hawser_temporary::Folder;
 
-/// A folder that everybody may enter, with a copy of the built command in it. A process of its own makes it: a descriptor
-/// for writing that another test's child inherits here for a moment would keep the copy from being started (ETXTBSY).
+/// Copies the built command into a folder that every user may enter. A separate process makes the copy. In
+/// this process, a child of another test could briefly inherit the writable descriptor, and then the copy
+/// could not be started (ETXTBSY).
 pub(crate) fn copy() -> (Folder, PathBuf) {
     let folder = Folder::new().expect("a folder");
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).expect("it is ours");

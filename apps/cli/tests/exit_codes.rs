@@ -1,10 +1,10 @@
-//! `docs/exit-codes.md` holds: each code that needs no network is met once.
+//! `docs/exit-codes.md` is correct: each code that needs no network is produced once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The exit code of `hawser …`, and what it prints on standard error.
+/// Runs `hawser …`. Returns the exit code and the text on standard error.
 fn hawser(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(arguments)
@@ -21,7 +21,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A file for one test, and its path.
+/// Writes a file for one test and returns its path.
 fn file(name: &str, text: impl AsRef<[u8]>) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::write(&path, text).expect("the folder for tests can be written");
@@ -58,7 +58,7 @@ fn wrong_usage_ends_with_2() {
     }
 }
 
-/// Seconds or nanoseconds: nobody can know which are meant.
+/// Without a unit, seconds cannot be told from nanoseconds.
 #[test]
 fn a_span_without_a_unit_ends_with_2() {
     for arguments in [
@@ -78,7 +78,8 @@ fn a_span_without_a_unit_ends_with_2() {
     }
 }
 
-/// As `serve` and `get` have it: what was asked for (2), or what this machine has (4), and not the network (5).
+/// As for `serve` and `get`, the fault is in the arguments (2) or in this machine (4), and not in the network
+/// (5).
 #[test]
 fn a_session_whose_stack_cannot_be_had_ends_with_2_or_4() {
     let recv = |arguments: &[&str]| {
@@ -219,7 +220,7 @@ fn calls_that_cannot_be_end_with_2() {
     );
 }
 
-/// Commands that take a program's file take the name of a built-in one as well, where they change nothing.
+/// Commands that take a program's file and do not change it also take the name of a built-in program.
 #[test]
 fn built_in_programs_are_named_where_files_are() {
     for arguments in [
@@ -243,7 +244,7 @@ fn built_in_programs_are_named_where_files_are() {
     );
 }
 
-/// What has no end, as a command's argument and as what a scenario names.
+/// Endless files, as an argument of a command and as named by a scenario.
 #[test]
 fn files_without_an_end_end_with_3() {
     let zero = "/dev/zero";
@@ -302,7 +303,7 @@ fn files_without_an_end_end_with_3() {
     }
 }
 
-/// A scenario from a pipe is one like any other.
+/// A scenario from a pipe is treated like any other.
 #[test]
 fn a_scenario_may_come_from_a_pipe() {
     let scenario = repository().join("examples/scenarios/tcp-lossy.toml");
@@ -328,7 +329,8 @@ fn a_span_of_time_that_ends_before_it_begins_ends_with_2() {
     }
 }
 
-/// What only the program shows to be wrong has the file and the line, as what the scenario shows has.
+/// A fault that appears only with the program is reported with file and line, like faults of the scenario
+/// itself.
 #[test]
 fn a_program_that_does_not_carry_a_flow_is_reported_with_its_place() {
     for (flow, reported) in [
@@ -397,7 +399,7 @@ fn diagnostics_of_several_programs_are_one_json_value() {
 
 #[test]
 fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
-    // It has no simultaneous open, so that the first seed fails.
+    // The program has no simultaneous open, so the first seed fails.
     let program = repository().join("examples/stop-and-wait.mtp");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("swarm");
     fs::create_dir_all(&folder).expect("the folder for tests can be written");
@@ -459,7 +461,7 @@ fn a_swarm_gives_the_same_result_however_many_seeds_run_side_by_side() {
             assert_eq!(swarm(&[options, &["--jobs", jobs]].concat()), one, "{jobs} jobs");
         }
     }
-    // A limit of time ends it early: what ran is reported.
+    // A time limit ends the swarm early, and the completed runs are reported.
     let (code, message) = swarm(&["--plain", "--runs", "1000000", "--jobs", "2", "--for", "200ms"]);
     let result: serde_json::Value = serde_json::from_str(&message).expect("one value");
     let runs = result["runs"].as_u64().expect("a number");
@@ -495,7 +497,7 @@ fn absent_programs_and_params_end_with_2_or_3() {
     assert_eq!(hawser(&["swarm", "nosuch"]).0, 2);
     assert_eq!(hawser(&["script", "--program=nosuch", "."]).0, 2);
     assert_eq!(serve(&["--program=nosuch.mtp"]).0, 3);
-    // A file that names them is wrong itself.
+    // Unknown names within a file are faults of that file.
     let scenario = |line: &str| {
         let rest = "host = [{ name = 'a' }, { name = 'b' }]\nlink = [{ between = ['a', 'b'] }]\n\
                     flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]\n";
@@ -552,8 +554,8 @@ fn every_code_of_the_page_stands_in_help() {
     }
 }
 
-/// The place of `--interact` may be taken by another process, or be a folder: each command that can be watched
-/// reports that and ends with 4, whether it opens the socket inside a runtime or not.
+/// The path of `--interact` may belong to another process, or be a folder. Each command that can be watched
+/// reports this and exits with 4, whether it opens the socket inside a runtime or not.
 #[test]
 fn a_socket_that_cannot_be_opened_ends_with_4() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -580,7 +582,7 @@ fn a_socket_that_cannot_be_opened_ends_with_4() {
     }
 }
 
-/// What takes root says so before anything runs, and what works without.
+/// A command that needs root says so before anything runs, and names the alternative.
 #[test]
 fn scripts_in_the_kernel_take_root() {
     let script = concat!(

@@ -1,8 +1,8 @@
-//! `hawser serve` beside clients that ask for a large file and do not read, that send bodies which nobody reads,
-//! and that take every connection and do nothing or nearly so: ten others keep their rate, and newcomers are
-//! served.
+//! `hawser serve` with greedy clients. Some ask for a large file and do not read. Some send bodies that are
+//! never read. Some take every connection and remain almost idle. Ten other clients keep their rate, and new
+//! ones are served.
 //!
-//! `HAWSER_GREEDY` says how many such clients there are.
+//! `HAWSER_GREEDY` sets the number of greedy clients.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -23,23 +23,24 @@ const TESTS: &[Test] = tests![
     one_address_leaves_places_to_others,
 ];
 
-/// Greedy clients, unless `HAWSER_GREEDY` says otherwise.
+/// The default number of greedy clients.
 const GREEDY: usize = 200;
-/// Everybody else.
+/// The number of other clients.
 const HONEST: usize = 10;
-/// Bytes that each of those loads.
+/// The size of each of their downloads, in bytes.
 const BYTES: usize = 1 << 20;
-/// Rounds of transfers with and without the greedy; the best count, since others use this machine as well.
+/// The rounds of transfers with and without greedy clients. The best counts, because other processes use this
+/// machine as well.
 const ROUNDS: usize = 3;
 
-/// `hawser serve` in a host of a lab of its own, on a line that is slower than this machine.
+/// `hawser serve` on a host in a lab of its own, over a link that is slower than this machine.
 struct Served {
     lab: Lab,
     _server: Running,
     at: SocketAddr,
 }
 
-/// A process that ends with its test.
+/// A process that is killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -88,7 +89,7 @@ fn serve(folder: &Path, more: &[&str]) -> TestResult<Served> {
     Ok(Served { lab, _server: server, at: SocketAddr::from(([10, 9, 0, 2], 80)) })
 }
 
-/// Runs clients in the server's host.
+/// Runs clients on the server's host.
 fn with_clients<F>(served: &Served, clients: impl FnOnce(SocketAddr) -> F + Send) -> TestResult
 where
     F: Future<Output = TestResult>,
@@ -177,7 +178,7 @@ fn idle_connections_make_room_for_newcomers() -> TestResult {
     })
 }
 
-/// Connections of one address that ask slowly, so that something moves on each of them all the time.
+/// Many connections from one address send slowly, so that each always makes progress.
 fn one_address_leaves_places_to_others() -> TestResult {
     const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 3));
     let folder = Folder::new()?;
@@ -190,7 +191,7 @@ fn one_address_leaves_places_to_others() -> TestResult {
         for _ in 0..80 {
             slow.spawn(async move {
                 loop {
-                    // One that is reset comes back.
+                    // A client whose connection is reset reconnects.
                     let _ = ask_slowly(at).await;
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -209,7 +210,7 @@ fn one_address_leaves_places_to_others() -> TestResult {
     })
 }
 
-/// Sends a request a byte at a time.
+/// Sends a request a byte at a time, without end.
 async fn ask_slowly(at: SocketAddr) -> TestResult {
     let mut stream = TcpStream::connect(at).await?;
     stream
@@ -221,8 +222,8 @@ async fn ask_slowly(at: SocketAddr) -> TestResult {
     }
 }
 
-/// A client with a small buffer that sends its request, and more until nobody takes it if it has a body, and
-/// then does nothing.
+/// Opens a connection with a small receive buffer and sends a request. A request with a body continues until
+/// its data is no longer accepted. The client then stays idle.
 async fn open(at: SocketAddr, request: &str) -> TestResult<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(4096)?;
@@ -230,13 +231,13 @@ async fn open(at: SocketAddr, request: &str) -> TestResult<TcpStream> {
     stream.write_all(request.as_bytes()).await?;
     if request.starts_with("POST") {
         let chunk = vec![7; 1 << 20];
-        // A server that closes has been read from as far as it wants.
+        // A server that closes has read all that it wants.
         while let Ok(Ok(_)) = tokio::time::timeout(Duration::from_millis(5), stream.write(&chunk)).await {}
     }
     Ok(stream)
 }
 
-/// The shortest time of several rounds.
+/// Returns the shortest time of several rounds.
 async fn best(at: SocketAddr) -> TestResult<Duration> {
     let mut best = transfers(at).await?;
     for _ in 1..ROUNDS {
@@ -245,7 +246,7 @@ async fn best(at: SocketAddr) -> TestResult<Duration> {
     Ok(best)
 }
 
-/// How long the honest clients' downloads take, all at once.
+/// Returns the time of the honest clients' concurrent downloads.
 async fn transfers(at: SocketAddr) -> TestResult<Duration> {
     let begin = Instant::now();
     let mut clients = JoinSet::new();
@@ -258,12 +259,12 @@ async fn transfers(at: SocketAddr) -> TestResult<Duration> {
     Ok(begin.elapsed())
 }
 
-/// Loads the small file, in a minute at most.
+/// Downloads the small file within a minute.
 async fn load(at: SocketAddr) -> TestResult {
     load_from(Ipv4Addr::UNSPECIFIED.into(), at).await
 }
 
-/// The same from this address.
+/// Downloads the small file from this source address.
 async fn load_from(from: IpAddr, at: SocketAddr) -> TestResult {
     let all = async {
         let socket = TcpSocket::new_v4()?;

@@ -1,7 +1,7 @@
-//! Work grows with the length of a program and no faster: instructions of `hawser check`, `fmt` and
-//! `emit`, counted by valgrind, for a program and for one eight times as long.
+//! Work grows at most linearly with the length of a program. Valgrind counts the instructions of `hawser
+//! check`, `fmt` and `emit` for a program and for one eight times as long.
 //!
-//! A count, and not a time: it is the same on a busy machine.
+//! Counts are compared instead of times, because they are the same on a busy machine.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,20 +11,20 @@ mod large;
 
 use large::{SHAPES, Shape};
 
-/// Lines of the shorter program.
+/// The length of the shorter program, in lines.
 const LINES: usize = 250;
-/// How much longer the other one is.
+/// The ratio of the two lengths.
 const FACTOR: usize = 8;
-/// The most that it may take, in times of what the shorter one takes: sorting and the like are free to
-/// grow by their logarithm. A square would be 64.
+/// The maximum ratio of work. Sorting and the like may grow by an additional logarithm; quadratic work would
+/// give 64.
 const MAX_GROWTH: f64 = 1.25 * FACTOR as f64;
 
-/// Instructions of `hawser …` over a program.
+/// Counts the instructions of `hawser …` for a program.
 fn instructions(command: &str, name: &str, text: &str) -> u64 {
     counted(command, &format!("{command}_{name}.mtp"), text)
 }
 
-/// Instructions of `hawser …` over a file.
+/// Counts the instructions of `hawser …` for a file.
 fn counted(command: &str, name: &str, text: &str) -> u64 {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).expect("the folder for tests can be written");
@@ -45,7 +45,8 @@ fn counted(command: &str, name: &str, text: &str) -> u64 {
     count.unwrap_or_else(|| panic!("valgrind printed no count: {stderr}"))
 }
 
-/// How many times the work of a short program a long one is, beyond what the command's start costs.
+/// Returns the ratio of work between the long and the short program, without the cost of starting the
+/// command.
 fn growth(command: &str, shape: Shape, start: u64) -> f64 {
     let beyond_start = |lines: usize| {
         let name = format!("{shape:?}_{lines}");
@@ -85,7 +86,7 @@ fn emitting_grows_with_the_program() {
     no_faster("emit", &[Shape::Protocols, Shape::Statements, Shape::Fields]);
 }
 
-/// Leaves and spines whose hosts call one another, and no time in which anything could happen.
+/// A leaf-spine network whose hosts call one another, with a duration in which no event can happen.
 fn fabric(hosts: usize) -> String {
     format!(
         "duration = '1ns'\nprogram = 'homa'\n[topology]\nkind = 'leaf-spine'\nleaves = {}\nspines = 8\nhosts = 25\n\
@@ -97,7 +98,7 @@ fn fabric(hosts: usize) -> String {
     )
 }
 
-/// Of twice the hosts, four times as many pairs may call each other; no work is done for a pair.
+/// With twice the hosts, four times as many pairs may call each other, but no work is done per pair.
 #[test]
 fn setting_up_hosts_grows_with_their_number() {
     if Command::new("valgrind").arg("--version").output().is_err() {

@@ -1,4 +1,4 @@
-//! Files and peers on this machine that mean harm.
+//! Hostile files and peers on this machine.
 
 use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -17,7 +17,7 @@ fn hawser(arguments: &[&str]) -> Output {
         .expect("hawser starts")
 }
 
-/// Nothing that moves a cursor, sets a title or turns text around.
+/// Checks that the output moves no cursor, sets no title and reverses no text.
 fn harmless(output: &Output) -> String {
     let text = [&output.stdout[..], &output.stderr].concat();
     let text = String::from_utf8(text).expect("text");
@@ -40,7 +40,7 @@ fn a_source_and_its_diagnostics_reach_the_terminal_without_control_characters() 
     harmless(&output);
 }
 
-/// A running process answers with an error of its own making.
+/// A running process answers with a hostile error.
 #[test]
 fn an_error_of_a_peer_reaches_the_terminal_escaped() {
     let folder = Folder::new().expect("a folder");
@@ -63,7 +63,7 @@ fn an_error_of_a_peer_reaches_the_terminal_escaped() {
     );
 }
 
-/// Answers with one line to each request of one client.
+/// Answers each request of one client with one line.
 fn answering(socket: &std::path::Path, answers: &'static [&'static str]) -> std::thread::JoinHandle<()> {
     let listener = UnixListener::bind(socket).expect("a socket");
     std::thread::spawn(move || {
@@ -79,7 +79,7 @@ fn answering(socket: &std::path::Path, answers: &'static [&'static str]) -> std:
     })
 }
 
-/// What a running process reports of a flow, of an entry of its log, or against a request would be several lines.
+/// A running process reports a flow, an entry of its log, or an error with line feeds in its fields.
 #[test]
 fn line_feeds_of_peers_are_escaped() {
     const HELLO: &str = r#"{"hello":{"version":1,"process":1,"rights":{}}}"#;
@@ -88,7 +88,7 @@ fn line_feeds_of_peers_are_escaped() {
     const LOG: &str = r#"{"audit":[{"first":0,"last":0,"count":1,"who":"a\nb","flow":"0:1","variable":"v",
         "before":0,"act":"refused","why":"c\nd"}],"forgotten":0}"#;
     const ERROR: &str = r#"{"error":"no\nhawser: all is well"}"#;
-    // A line has no line feed: those above are for the reader.
+    // An answer is a single line: the line feeds above are only for readability.
     let flows: &str = Box::leak(FLOWS.replace('\n', "").into_boxed_str());
     let log: &str = Box::leak(LOG.replace('\n', "").into_boxed_str());
     let folder = Folder::new().expect("a folder");
@@ -115,7 +115,7 @@ fn line_feeds_of_peers_are_escaped() {
     }
 }
 
-/// A socket that sends without end and without a line.
+/// A socket sends endless data without a line feed.
 #[test]
 fn a_line_without_end_ends_the_client_within_its_bound() {
     let folder = Folder::new().expect("a folder");
@@ -151,7 +151,7 @@ impl Drop for Process {
     }
 }
 
-/// Another user plants a socket where root expects its own.
+/// Another user plants a socket at the path where root expects its own.
 #[test]
 fn a_socket_of_another_user_is_sent_nothing() {
     const OTHER: u32 = 65_533;
@@ -192,7 +192,7 @@ fn a_socket_of_another_user_is_sent_nothing() {
     }
 }
 
-/// A document that others may write names a file to be written to.
+/// A document that other users may write names a file to be written to.
 #[test]
 fn a_document_of_others_names_no_state() {
     let folder = Folder::new().expect("a folder");

@@ -1,5 +1,5 @@
-//! `--interact` on the commands that have no device: both ends of a session, a proxy's races, a
-//! gateway's sessions, and the links of a lab.
+//! `--interact` on the commands that have no device: both ends of a session, the races of a proxy, the
+//! sessions of a gateway, and the links of a lab.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::place::Place;
 
-/// Lines that `hawser watch --json` has written.
+/// Reads the lines that `hawser watch --json` has written.
 fn lines(place: &Place, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(place.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     text.lines()
@@ -15,7 +15,7 @@ fn lines(place: &Place, name: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The events of signals, with their flows, in order.
+/// Returns the events of the signals with their flows, in order.
 fn events(lines: &[Value]) -> Vec<(&str, &str)> {
     let signals = lines.iter().filter_map(|line| line.get("signal"));
     signals
@@ -27,11 +27,11 @@ fn names<'a>(events: &[(&'a str, &str)]) -> Vec<&'a str> {
     events.iter().map(|(event, _)| *event).collect()
 }
 
-/// Waits for what the server prints, and takes the certificate's SHA-256 out of it.
+/// A shell fragment that waits for the server's output and extracts the certificate's SHA-256.
 const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
                    PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); ";
 
-/// Both processes end right after their sessions: their last signals arrive nevertheless.
+/// Both processes end right after their sessions, and their last signals still arrive.
 #[test]
 fn both_ends_of_a_session_are_seen() {
     let place = Place::new(
@@ -71,7 +71,7 @@ fn both_ends_of_a_session_are_seen() {
         1,
         "{near:?}"
     );
-    // What was sent stands in the samples, path by path.
+    // The samples show the amount of sent data per path.
     let mut carried: BTreeMap<&str, u64> = BTreeMap::new();
     for sample in sent.iter().filter_map(|line| line.get("sample")) {
         if let (Some(flow), Some(bytes)) = (
@@ -123,7 +123,7 @@ fn a_proxy_reports_its_races() {
         of("race.began").contains(&won[0]) && of("race.started").contains(&won[0]),
         "{events:?}"
     );
-    // Nobody listens there: the last race failed, and nothing after it is missing.
+    // No server listens there, so the last race failed. The signal of that failure is not missing.
     assert!(!of("race.all_failed").is_empty(), "{events:?}");
 }
 
@@ -154,7 +154,7 @@ fn a_gateway_reports_its_sessions() {
     assert!(seen.contains(&"session.closed"), "{seen:?}");
 }
 
-/// A lab whose timeline changes a rate that somebody holds, and cuts a link.
+/// A lab whose timeline changes a held rate and cuts a link.
 const LAB: &str = r#"
 [[host]]
 name = "phone"
@@ -178,7 +178,7 @@ link = "mobile"
 state = "down"
 "#;
 
-/// Held values outlast the timeline's, and the timeline's last word counts afterwards.
+/// A held value overrides the timeline. Afterwards, the timeline's last value applies.
 #[test]
 fn links_of_a_lab_are_seen_and_steered() {
     let place = Place::new("links", "true");
@@ -240,7 +240,7 @@ fn links_of_a_lab_are_seen_and_steered() {
     let lost: Vec<&Value> = signals
         .filter(|signal| signal["event"] == "lab.link.lost")
         .collect();
-    // 3 is `silent`.
+    // The cause 3 is `silent`.
     assert!(
         lost.iter().any(|signal| signal["fields"]["cause"] == 3),
         "{lost:?}"

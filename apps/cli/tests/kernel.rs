@@ -1,6 +1,6 @@
-//! `hawser kernel` from outside: Linux's own TCP sends a file to a stack of ours, and is watched, steered
-//! and recorded. Real root is needed: eBPF cannot be loaded in a user namespace, so the transfer has a
-//! network namespace alone. Where it cannot be loaded the tests are skipped.
+//! `hawser kernel` from outside: Linux's own TCP sends a file to a Hawser stack, and is watched, steered and
+//! recorded. This needs real root, because eBPF cannot be loaded in a user namespace, so the transfer has
+//! only a network namespace. Without eBPF the tests are skipped.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,19 +13,19 @@ use crate::everybody;
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 const SCHEMA: &str = include_str!("../../../docs/schemas/qlog.json");
 
-/// How long the file is.
+/// The size of the file, in bytes.
 const BYTES: u64 = 24_000_000;
-/// What the window is set to: under what the path holds, and no whole number of segments.
+/// The modified window, in bytes: less than the path holds, and not a multiple of the segment size.
 const WINDOW: u64 = 20_000;
 
-/// Linux sends through a queue of 200 kB at 40 Mbit/s and 20 ms. Its window is held until the holder is
-/// gone, and once more until the lease is over; both times it has to grow again.
+/// Linux sends through a queue of 200 kB at 40 Mbit/s and 20 ms. Its window is held until the holder has
+/// gone, and once more until the lease is over. It must grow again both times.
 ///
-/// The first client that finds the socket finds what is served there.
+/// The first client that finds the socket also finds the sources.
 ///
-/// Events are the whole machine's, flows this namespace's: other tests' transfers are out of the scope.
-/// What is waited for may come late on a busy machine, so nothing here depends on how long something takes;
-/// what does not come at all is ended by `timeout`.
+/// Events come from the whole machine, but the flows are those of this namespace, so transfers of other tests
+/// are out of scope. On a busy machine signals may be late, so the test does not depend on durations;
+/// `timeout` ends it if a signal never arrives.
 const SCRIPT: &str = r#"
 set -eu
 S="--socket k.sock"
@@ -71,13 +71,13 @@ kill -INT $K; wait $K; wait $W; ALL=${ALL%% *}
 "$HAWSER" watch --replay recording --qlog out.qlog
 "#;
 
-/// A folder that goes with the test.
+/// A folder that is removed with the test.
 struct Folder(hawser_temporary::Folder);
 
 impl Folder {
     fn new() -> Folder {
         let path = hawser_temporary::Folder::new().expect("a folder");
-        // No two parts of it are the same.
+        // No two parts of the file are the same.
         let file: Vec<u8> = (0..BYTES / 8).flat_map(u64::to_le_bytes).collect();
         std::fs::write(path.join("file"), file).expect("a file");
         Folder(path)
@@ -87,7 +87,7 @@ impl Folder {
         std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// A JSON object a line.
+    /// Reads a file with a JSON object per line.
     fn lines(&self, name: &str) -> Vec<Value> {
         self.text(name)
             .lines()
@@ -96,7 +96,7 @@ impl Folder {
     }
 }
 
-/// A congestion control's name is the whole machine's: one for each test of each run.
+/// Returns a unique name for a congestion control, because such names are global to the machine.
 fn name(letter: char) -> String {
     format!("hw_{letter}{}", std::process::id())
 }
@@ -109,7 +109,7 @@ fn kernel(arguments: &[&str]) -> Output {
         .expect("hawser starts")
 }
 
-/// What this machine's kernel gives, by name; nothing where eBPF cannot be loaded.
+/// Returns the capabilities of this machine's kernel by name, or `None` if eBPF cannot be loaded.
 fn capabilities(test: &str, letter: char) -> Option<BTreeMap<String, Value>> {
     let output = kernel(&["--capabilities", "--json", "--name", &name(letter)]);
     let lines = table(&output);
@@ -128,7 +128,7 @@ fn capabilities(test: &str, letter: char) -> Option<BTreeMap<String, Value>> {
     None
 }
 
-/// What `--capabilities --json` prints, by name.
+/// Parses the output of `--capabilities --json` by name.
 fn table(output: &Output) -> BTreeMap<String, Value> {
     let one = |line: &str| -> (String, Value) {
         let line: Value = serde_json::from_str(line).expect("JSON");
@@ -137,7 +137,8 @@ fn table(output: &Output) -> BTreeMap<String, Value> {
     String::from_utf8_lossy(&output.stdout).lines().map(one).collect()
 }
 
-/// In a network namespace of its own; nothing where there can be none, or something else is missing.
+/// Runs the script in a network namespace of its own. Returns `None` if that is impossible, or a requirement
+/// is missing.
 fn run(test: &str, folder: &Path) -> Option<Output> {
     let given = capabilities(test, 'a')?;
     for needed in ["kernel.tcp.conn.cc.cwnd", "reach"] {
@@ -218,7 +219,8 @@ fn offered(offers: &[Value]) {
     );
 }
 
-/// The flow is the socket that `ss` shows, and stands as one on this path can stand. Gives its name.
+/// Checks that the flow is the socket shown by `ss`, and that its values are plausible for this path. Returns
+/// its name.
 fn agreed(folder: &Folder) -> String {
     let flows = folder.lines("flows");
     let flow = flows
@@ -250,7 +252,7 @@ fn agreed(folder: &Folder) -> String {
     };
     assert_eq!(value("state"), 3, "established: {probed}");
     assert!((500..1500).contains(&value("smss")), "{probed}");
-    // Both directions are 10 ms.
+    // The delay is 10 ms in each direction.
     assert!(
         value("rack.min_rtt") >= 20_000_000 && value("srtt") >= value("rack.min_rtt"),
         "{probed}"
@@ -269,7 +271,8 @@ fn agreed(folder: &Folder) -> String {
     flow["flow"].as_str().expect("a name").to_owned()
 }
 
-/// The window was held, in the kernel and not only in what is reported of it, and was the flow's own again.
+/// Checks that the window was held in the kernel itself, and not only in the reports, and that the flow then
+/// regained control.
 fn steered(folder: &Folder) {
     let segments = |file: &str| -> u64 {
         let text = folder.text(file);
@@ -297,7 +300,8 @@ fn steered(folder: &Folder) {
     }
 }
 
-/// The signals of one flow, from its handshake to its end, name its process and who held its window.
+/// Checks that the signals of one flow, from its handshake to its end, name its process and the holder of its
+/// window.
 fn signals_cover_the_flow(folder: &Folder, flow: &str) {
     let lines = folder.lines("lines");
     assert_eq!(lines[0]["header"]["schema"], "hawser-watch/1");
@@ -318,7 +322,7 @@ fn signals_cover_the_flow(folder: &Folder, flow: &str) {
             .copied()
             .collect::<Vec<_>>()
     };
-    // A tracepoint's program does not always run (docs/interact-kernel.md): one of the two may be missing.
+    // A tracepoint's program does not always run (docs/interact-kernel.md), so one of the two may be missing.
     let (established, closed) = (named("kernel.tcp.established"), named("kernel.tcp.closed"));
     assert!(
         (1..=2).contains(&(established.len() + closed.len())),
@@ -333,9 +337,10 @@ fn signals_cover_the_flow(folder: &Folder, flow: &str) {
         "a handshake of {rtts:?} ns"
     );
     assert!(named("kernel.tcp.sent").len() > 100);
-    // Without a cgroup, only our congestion control reports them.
+    // Without a cgroup, only Hawser's congestion control reports round trips.
     assert!(!named("kernel.tcp.round_trip").is_empty(), "it was given ours");
-    // What a busy machine leaves unseen is reported with the next; what a watcher is too late for is not.
+    // Acknowledgements missed on a busy machine are included in the next signal, but those before the
+    // subscription are lost.
     let acked = named("kernel.tcp.acked");
     let acked: u64 = acked.iter().filter_map(|s| s["fields"]["bytes"].as_u64()).sum();
     assert!(
@@ -382,7 +387,7 @@ fn signals_cover_the_flow(folder: &Folder, flow: &str) {
     assert!(above(&windows[..held]) && above(&windows[held..]), "{windows:?}");
 }
 
-/// The recording and what was written meanwhile become the same qlog.
+/// Checks that the recording and the live output become the same qlog.
 fn exported(folder: &Folder) {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let document: Value = serde_json::from_str(&folder.text("out.qlog")).expect("JSON");
@@ -420,7 +425,8 @@ fn exported(folder: &Folder) {
     assert_eq!(records, events.len() + 1, "both forms have the same events");
 }
 
-/// One line for each event, each variable that can be set, and what reaches live sockets.
+/// The list has one line for each event, for each variable that can be set, and for the reach to live
+/// sockets.
 #[test]
 fn what_the_kernel_supports_is_listed() {
     let Some(given) = capabilities("what_the_kernel_supports_is_listed", 'b') else {
@@ -446,7 +452,7 @@ fn what_the_kernel_supports_is_listed() {
         "it takes nothing that loading does not: {given:?}"
     );
 
-    // Without a congestion control nothing can be set, and events stay.
+    // Without a congestion control no variable can be set, but events remain.
     let watched = table(&kernel(&["--capabilities", "--json", "--watch-only"]));
     assert_eq!(
         watched.keys().collect::<Vec<_>>(),
@@ -475,19 +481,19 @@ fn what_the_kernel_supports_is_listed() {
     }
 }
 
-/// As a user who may do nothing: the built command, copied to a place that everybody can read.
+/// Runs `hawser kernel` as an unprivileged user, from a copy of the command that every user can read.
 #[test]
 fn without_privilege_missing_capabilities_are_named() {
     let test = "without_privilege_missing_capabilities_are_named";
-    // Where root lacks something, too, that may be reported first.
+    // If root lacks capabilities, too, those may be reported first.
     let Some(mut given) = capabilities(test, 'c') else {
         return;
     };
     let (folder, copy) = everybody::copy();
-    // The other user's own: it listens here.
+    // A folder that belongs to the other user, whose process listens there.
     let theirs = folder.join("theirs");
     std::fs::create_dir(&theirs).expect("a folder");
-    // Only root may give it away, and only root becomes somebody else.
+    // Only root can change the owner, and only root can become another user.
     let _ = std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534));
     let socket = theirs.join("bus.sock");
     let interact = format!("--interact={}", socket.display());
@@ -528,7 +534,7 @@ fn without_privilege_missing_capabilities_are_named() {
         assert!(output.stdout.is_empty(), "nothing is served: {output:?}");
         is_reported(&String::from_utf8_lossy(&output.stderr));
     }
-    // What there is to be had is listed to whom it is not given, too.
+    // A user without permission also gets the list of capabilities.
     assert_eq!(asking.status.code(), Some(0), "{asking:?}");
     let mut reported = table(&asking);
     let load = reported.remove("load").expect("a line on loading");
@@ -538,7 +544,8 @@ fn without_privilege_missing_capabilities_are_named() {
     assert_eq!(reported, given, "the kernel gives the same to whoever may load");
 }
 
-/// A connection within another network namespace, seen from this one by who may see all, and by nobody else.
+/// A connection in another network namespace. It is visible from this one with `--all-namespaces`, and not
+/// otherwise.
 const ELSEWHERE: &str = r#"
 set -eu
 S="--socket k.sock"
@@ -624,7 +631,8 @@ fn flows_of_other_namespaces_are_listed_probed_and_watched() {
         "no `{shown}` in {}",
         folder.text("text")
     );
-    // To give it our congestion control takes a process in its namespace, and the refusal states it.
+    // Only a process in the flow's own namespace can give it Hawser's congestion control. The refusal says
+    // so.
     let refused = folder.text("refused");
     assert!(
         refused.contains(&format!("in another network namespace ({namespace}, this is ")),

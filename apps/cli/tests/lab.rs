@@ -1,4 +1,4 @@
-//! `hawser lab` from outside: exit codes, what is printed, and that nothing is left behind.
+//! `hawser lab` from outside: exit codes, output, and that nothing is left behind.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ between = ["client", "server"]
 both = { delay = "2ms" }
 "#;
 
-/// A file that goes with the test.
+/// A lab file that is removed with the test.
 struct LabFile(PathBuf, #[allow(dead_code)] Folder);
 
 impl LabFile {
@@ -46,7 +46,7 @@ impl LabFile {
     }
 }
 
-/// Whether this machine allows labs; prints why not.
+/// Returns whether this machine allows labs, and prints the reason if not.
 fn possible() -> bool {
     let file = LabFile::new("probe", "host = [{ name = \"a\" }]");
     let output = file.output(&["up", "--", "true"]);
@@ -56,7 +56,7 @@ fn possible() -> bool {
     output.status.success()
 }
 
-/// The commands of a lab are the first processes of its tree, and see no other.
+/// The commands of a lab run in a process tree of their own and see no other processes.
 #[test]
 fn commands_see_the_processes_of_the_lab_alone() {
     if !possible() {
@@ -85,7 +85,7 @@ fn commands_see_the_processes_of_the_lab_alone() {
     );
 }
 
-/// Of a device without an end all memory would be taken, and a pipe would be waited for.
+/// An endless device would exhaust memory, and a pipe would block.
 #[test]
 fn a_trace_is_a_regular_file() {
     if !possible() {
@@ -180,7 +180,7 @@ fn up_passes_output_and_code_through() {
     assert!(text(&output.stderr).contains("client, server"));
 }
 
-/// A command that is asked to end ends in order; with it the socket goes, if there is one.
+/// A request to terminate reaches the command, which ends cleanly. The socket, if any, is removed.
 #[test]
 fn a_request_to_end_reaches_the_command() {
     if !possible() {
@@ -232,7 +232,7 @@ fn run_prefixes_output_and_writes_a_report() {
     assert_eq!(service.expect("a service")["stopped"], true);
 }
 
-/// A transfer over UDP sockets behind a translator that forgets its mappings: the server follows its client to the new
+/// A transfer over UDP sockets behind a NAT that drops its mappings: the server follows its client to the new
 /// port. The link's round trip takes 40 ms.
 #[test]
 fn quic_lite_goes_on_behind_a_translator_that_rebinds() {
@@ -285,7 +285,7 @@ rebind = true
         lost.is_some_and(|lost| lost > 0),
         "the translator has not changed its port amid the transfer"
     );
-    // How long nothing reached the client, at the longest, from just before the change to a second later.
+    // The longest time without data for the client, from just before the change to a second later.
     let samples = report["samples"].as_array().expect("samples");
     let (mut since, mut before, mut stall) = (1.4, 0, 0.0_f64);
     for sample in samples {
@@ -314,12 +314,12 @@ fn errors_name_line_and_key() {
     assert!(error.contains("min, s, ms, us, ns"), "{error}");
 }
 
-/// A word that stands in the command line of one process alone.
+/// Returns a word that occurs only in the command lines of one test.
 fn mark(name: &str) -> String {
     format!("hawser-lab-test-{name}-{}", std::process::id())
 }
 
-/// Processes, dead ones aside, with this word in their command line.
+/// Counts the live processes whose command line contains this word.
 fn with_mark(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
@@ -328,8 +328,7 @@ fn with_mark(mark: &str) -> usize {
         .count()
 }
 
-/// Starts a lab whose command and whose service start others that would live on, and waits until
-/// they run.
+/// Starts a lab whose command and service start processes that would outlive it, and waits until they run.
 fn start(file: &LabFile, mark: &str) -> Child {
     let script = format!(
         "trap '' HUP INT; setsid sh -c 'sleep 1000; : {mark}' & (trap '' TERM; sh -c 'sleep 1000; : {mark}') & \
@@ -345,7 +344,7 @@ fn start(file: &LabFile, mark: &str) -> Child {
     child
 }
 
-/// Waits until nothing with this word runs.
+/// Waits until no process with this word runs.
 fn await_end(mark: &str, timeout: Duration) {
     let start = Instant::now();
     while with_mark(mark) > 0 {

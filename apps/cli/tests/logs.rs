@@ -1,5 +1,5 @@
-//! Logs of a server over a TUN device, as `RUST_LOG` and `--log` select them. In a user's own network
-//! namespace; says so where there can be none.
+//! Logs of a server over a TUN device, as selected by `RUST_LOG` and `--log`. The tests need a user's own
+//! network namespace and are skipped without one.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::tun;
 
-/// One download, and one datagram to a port of a protocol that the server does not speak.
+/// One download, and one datagram for a protocol that the server does not speak.
 const SCRIPT: &str = r#"
 set -eu
 "$HAWSER" $OPTIONS serve . --dev tun:h0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24 > served 2> log &
@@ -19,7 +19,7 @@ python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).send
 sleep 0.5
 "#;
 
-/// The lines that the server logs; nothing where there can be no server.
+/// Returns the lines that the server logs, or `None` if the server cannot run here.
 fn logged(test: &str, filter: Option<&str>, options: &str) -> Option<Vec<String>> {
     if !tun::is_permitted(test) {
         return None;

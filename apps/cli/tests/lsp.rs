@@ -1,4 +1,4 @@
-//! `hawser lsp` in conversation with an editor. What an answer must be is found in the source file itself.
+//! `hawser lsp` in dialogue with an editor. The expected answers are looked up in the source files.
 
 mod editor;
 
@@ -17,14 +17,14 @@ fn tcp() -> PathBuf {
     folder.canonicalize().expect("TCP is there")
 }
 
-/// A file of TCP: its path and text.
+/// Returns the path and the text of a file of TCP.
 fn tcp_file(name: &str) -> (PathBuf, String) {
     let path = tcp().join(name);
     let text = fs::read_to_string(&path).expect("a program");
     (path, text)
 }
 
-/// A folder for a test, with a program in it.
+/// Creates a folder for a test with these files.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lsp").join(name);
     fs::create_dir_all(&folder).expect("the folder for tests can be written");
@@ -34,7 +34,7 @@ fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     folder.canonicalize().expect("it is there")
 }
 
-/// A small program with a mistake: `lenn`.
+/// A small program with an error: `lenn`.
 const BROKEN: &str = "\
 event seg : NET_EVENT { uint32 len; }
 context conn { uint64 bytes; }
@@ -49,7 +49,7 @@ fn tcp_is_without_fault_and_its_names_lead_to_their_declarations() {
     editor.open(&input, &text);
     assert_eq!(editor.diagnostics(&input, 1), Vec::<Value>::new());
 
-    // A field of the header, used in one file and declared in another.
+    // A header field that is used in one file and declared in another.
     let (header, declared) = tcp_file("header.mtp");
     let byte = find(&text, "h.seq") + 2;
     let place = editor.ask("textDocument/definition", about(&input, &text, byte));
@@ -61,7 +61,7 @@ fn tcp_is_without_fault_and_its_names_lead_to_their_declarations() {
     let hover = editor.ask("textDocument/hover", about(&input, &text, byte));
     let shown = hover["contents"]["value"].as_str().expect("a text");
     assert!(shown.contains("seq<32> seq"), "{shown}");
-    // RFC 9293, section 3.1: the sequence number has 32 bits behind the two ports.
+    // RFC 9293, section 3.1: the 32-bit sequence number follows the two ports.
     assert!(shown.contains("bytes 4 to 7"), "{shown}");
     assert!(shown.contains("modulo 2^32"), "{shown}");
 
@@ -106,7 +106,7 @@ fn a_mistake_is_shown_while_it_is_written_and_mended_by_its_fix() {
     );
     assert_eq!(editor.diagnostics(&path, 2), Vec::<Value>::new());
 
-    // A missing semicolon, and its fix.
+    // A missing semicolon and its fix.
     let text = editor.edit(&path, 3, &text, "ev.len;", "ev.len");
     let found = editor.diagnostics(&path, 3);
     assert_eq!(found[0]["code"], "E0102", "{found:?}");
@@ -189,7 +189,8 @@ fn a_cancelled_request_is_answered_so() {
     let mut editor = Editor::start(&tcp());
     let (path, text) = tcp_file("tcp.mtp");
     editor.open(&path, &text);
-    // In one write, so that the cancellation is there when the request is taken up; opening takes a while.
+    // Both messages are one write, so that the cancellation is available when the request is taken up.
+    // Opening takes a while.
     let request = json!({
         "jsonrpc": "2.0", "id": 77, "method": "textDocument/hover", "params": about(&path, &text, 0),
     });
@@ -205,7 +206,7 @@ fn a_cancelled_request_is_answered_so() {
             break message;
         }
     };
-    // Either it was answered before the cancellation was read, or it was cancelled: never both, never nothing.
+    // The request is answered exactly once: either before the cancellation was read, or as cancelled.
     let cancelled = answer["error"]["code"] == -32800;
     assert!(cancelled || answer.get("result").is_some(), "{answer}");
     editor.end();
@@ -272,7 +273,7 @@ fn hostile_messages_are_answered_or_passed_over() {
         params["context"] = json!({ "includeDeclaration": true });
         editor.ask(&format!("textDocument/{method}"), params);
     }
-    // A range that ends before it begins, one behind the end, and a text beyond the language's limit.
+    // A range that ends before it begins, one past the end, and a text beyond the language's limit.
     let backwards = json!({ "start": far, "end": { "line": 0, "character": 0 } });
     let huge = "context é𝄞 { }\n".repeat(200_000);
     for (version, change) in [
@@ -302,7 +303,8 @@ fn hostile_messages_are_answered_or_passed_over() {
     editor.end();
 }
 
-/// The time from an edit to its diagnostics, in TCP with all of its files: the median and the 95th of 100.
+/// Prints the time from an edit to its diagnostics, in TCP with all its files: the median and the 95th of
+/// 100.
 #[test]
 fn an_edit_of_tcp_is_diagnosed_soon() {
     let mut editor = Editor::start(&tcp());
@@ -312,7 +314,7 @@ fn an_edit_of_tcp_is_diagnosed_soon() {
     let word = "uint64 ";
     let mut took = Vec::new();
     for version in 2..102 {
-        // In turn a name that does not exist, and the right one again.
+        // Alternates between a name that does not exist and the correct one.
         let (old, new) = if version % 2 == 0 {
             (word, "uint65 ")
         } else {
@@ -332,7 +334,7 @@ fn an_edit_of_tcp_is_diagnosed_soon() {
     editor.end();
 }
 
-/// The places of a word in the files of TCP, by URI.
+/// Returns the places of a word in the files of TCP, by URI.
 fn places_of(word: &str) -> Vec<(String, Value)> {
     let mut places = Vec::new();
     let mut files: Vec<PathBuf> = fs::read_dir(tcp())
@@ -400,7 +402,7 @@ fn a_field_of_tcp_is_renamed_in_all_files_and_not_where_it_clashes() {
     editor.end();
 }
 
-/// The names of a completion.
+/// Returns the names of a completion.
 fn proposed(answer: &Value) -> Vec<String> {
     let items = answer.as_array().expect("a list").iter();
     items
@@ -504,7 +506,7 @@ void wait(late ev, conn c) {
     editor.end();
 }
 
-/// The first words of declarations, as they stand in the text of a file at the beginning of a line.
+/// Returns the names of declarations that begin at the start of a line.
 fn declared_names(text: &str) -> Vec<String> {
     let words = [
         "struct",
@@ -576,7 +578,7 @@ fn colours_of_tcp_follow_what_its_names_stand_for() {
     for token in data.chunks(5) {
         start = if token[0] == 0 { start + token[1] } else { token[1] };
         line += token[0];
-        // Comments may hold other letters; code is ASCII.
+        // Comments may contain other characters, but code is ASCII.
         if let Some(word) = lines[line].get(start..start + token[2]) {
             coloured.insert(word, token[3]);
         }
@@ -604,7 +606,7 @@ fn colours_of_tcp_follow_what_its_names_stand_for() {
     editor.end();
 }
 
-/// The largest figure is the one that `hawser check` prints.
+/// The largest figure equals the one that `hawser check` prints.
 #[test]
 fn hints_show_the_worst_case_of_each_chain() {
     let mut editor = Editor::start(&tcp());
@@ -627,7 +629,7 @@ fn hints_show_the_worst_case_of_each_chain() {
         printed.contains(&format!("at most {largest} steps")),
         "{largest}: {printed}"
     );
-    // Behind the event of its chain.
+    // The hint follows the event of its chain.
     let entry = find(&text, "tcp_seg -> {") + "tcp_seg".len();
     assert!(
         hints

@@ -1,5 +1,5 @@
-//! The tests of the command from outside, in one program: each links everything. Rates and delays are
-//! measured in a program of their own, and so is what takes a user namespace.
+//! The tests of the command from outside, linked as one program, because each program links everything. Tests
+//! that measure rates and delays, or that need a user namespace, are programs of their own.
 
 mod capture;
 mod dap;

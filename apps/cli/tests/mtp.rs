@@ -1,4 +1,4 @@
-//! Sessions and the proxy over TCP written in MTP, in labs: the phone's stack is a host of its own on WiFi.
+//! Sessions and the proxy over TCP written in MTP, in labs. The phone's stack is a host of its own on WiFi.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::place::Place;
 /// The phone's stack, on the subnet of the lab's first link.
 const STACK: &str = "--dev packet:wlan0 --addr 10.77.0.9/24 --gateway 10.77.0.2";
 
-/// Waits for what the server says of itself, and takes the certificate's SHA-256 out of it.
+/// A shell fragment that waits for the server's output and extracts the certificate's SHA-256.
 const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
                    PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); ";
 
@@ -17,8 +17,8 @@ fn content(bytes: u32) -> Vec<u8> {
         .collect()
 }
 
-/// The paths of the report that a command ends with: interface, transport, payload sent for the first time
-/// and received.
+/// Returns the paths in a command's final report: interface, transport, and the larger of the payload bytes
+/// first sent and those received.
 fn paths(stdout: &[u8]) -> Vec<(String, String, u64)> {
     let text = String::from_utf8_lossy(stdout).into_owned();
     let last = text.lines().last().unwrap_or_default();
@@ -66,7 +66,7 @@ fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
     }
 }
 
-/// The side that waits accepts carriers at its stack's address as well as at the kernel's.
+/// The waiting side accepts carriers at its stack's address as well as at the kernel's.
 #[test]
 fn a_stack_is_called_and_a_document_names_another() {
     let serve = "exec H send original --anyone --json --dev packet:eth0 --addr 10.77.0.8/24 > printed";
@@ -94,7 +94,7 @@ fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
     let place = Place::new("mtp-mix", "exec H send original --anyone --json > printed");
     let content = content(8_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
-    // WiFi goes in the midst of it, and the stack with it, whose address is probed for 0.3 s first.
+    // WiFi fails midway, and the stack with it. The stack first probes its address for 0.3 s.
     let script = format!(
         "{PIN} (sleep 0.9; ip link set wlan0 down) & \
          H recv server --pin $PIN --json -o down --over mtp-tcp:wlan0,quic:wwan0,tcp:wwan0 {STACK}"
@@ -124,7 +124,7 @@ fn a_gateway_is_called_at_its_stack() {
     let place = Place::new("mtp-gateway", serve);
     let content = content(2_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
-    // HTTP/1.0: the end of the connection is the end of the content.
+    // In HTTP/1.0, the end of the connection ends the content.
     let script = format!(
         "{PIN} until curl -s -o ready http://10.77.0.2:8080/; do sleep 0.1; done; \
          printf 'GET /original HTTP/1.0\\r\\n\\r\\n' | H gateway cat 10.77.0.8 --token token --pin $PIN \

@@ -1,4 +1,4 @@
-//! `hawser mutants`: what it says of a program is compared with the program's text.
+//! `hawser mutants`: its report on a program is compared with the program's text.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,8 @@ fn mutants(args: &[&str]) -> (Option<i32>, Value) {
     (output.status.code(), result)
 }
 
-/// Nobody but a watcher sees `retransmissions`, and without its timer a packet that is lost stays lost.
+/// `retransmissions` is visible only to watchers, so deleting its update goes unnoticed. Without its timer, a
+/// lost packet stays lost.
 #[test]
 fn survivors_are_named_by_line() {
     let (code, result) = mutants(&["--changes", "delete", "--runs", "6"]);

@@ -1,5 +1,5 @@
-//! Neovim, set up as docs/editors.md says, word for word, speaks with `hawser lsp`. What it must have seen is
-//! found in the source files.
+//! Neovim works with `hawser lsp` when set up exactly as in docs/editors.md. The expected results are looked
+//! up in the source files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ fn repository() -> PathBuf {
     root.canonicalize().expect("the repository is there")
 }
 
-/// The minor version of Neovim 0.x, if it is installed.
+/// Returns the minor version of Neovim 0.x, if it is installed.
 fn version() -> Option<u32> {
     let output = Command::new("nvim").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.strip_prefix("NVIM v0.")?.split('.').next()?.parse().ok()
 }
 
-/// The blocks of docs/editors.md about Neovim, in one language.
+/// Returns the blocks in one language from the Neovim section of docs/editors.md.
 fn blocks(language: &str) -> Vec<String> {
     let page = fs::read_to_string(repository().join("docs/editors.md")).expect("the page");
     let (_, section) = page.split_once("\n## Neovim\n").expect("a section");
@@ -32,8 +32,8 @@ fn blocks(language: &str) -> Vec<String> {
     in_language.map(str::to_owned).collect()
 }
 
-/// A folder with copies of TCP, of an example and of its scenario, and a home for Neovim that is set up by the
-/// page.
+/// Prepares a folder with copies of TCP, of an example and of its scenario, and a home in which Neovim is set
+/// up as on the page.
 fn prepared(version: u32) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("neovim");
     _ = fs::remove_dir_all(&folder);
@@ -76,7 +76,7 @@ fn prepared(version: u32) -> PathBuf {
     folder
 }
 
-/// What Neovim saw.
+/// Runs Neovim with the driver script, and returns its observations.
 fn driven(folder: &Path) -> Value {
     let command = Path::new(env!("CARGO_BIN_EXE_hawser"))
         .parent()
@@ -111,7 +111,7 @@ fn driven(folder: &Path) -> Value {
     seen
 }
 
-/// How often a word stands in a text.
+/// Counts the occurrences of a word in a text.
 fn count(text: &str, word: &str) -> usize {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     words.filter(|found| *found == word).count()
@@ -142,7 +142,7 @@ fn neovim_set_up_by_the_page_has_what_the_page_promises() {
     assert!(mistake.contains("there is no type `uint65`"), "{mistake}");
 
     let hover = seen["hover"].as_str().expect("a text");
-    // RFC 9293, section 3.1: the sequence number has 32 bits behind the two ports.
+    // RFC 9293, section 3.1: the 32-bit sequence number follows the two ports.
     assert!(
         hover.contains("seq<32> seq") && hover.contains("bytes 4 to 7"),
         "{hover}"

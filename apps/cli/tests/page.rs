@@ -1,9 +1,9 @@
-//! Pages of documentation that tests follow word for word.
+//! Follows pages of the documentation word for word.
 //!
-//! Blocks marked `mtp file=NAME`, and others of this form, are written to that file, one after the
-//! other; blocks marked `console` are run with the built `hawser`, in the order of the page, and
-//! what they print is compared with the page. There, `…` stands for any text within a line, and
-//! alone on a line for any number of lines. A command that fails must be followed by `echo $?`.
+//! Blocks marked `mtp file=NAME`, and others of this form, are written to that file, one after the other.
+//! Blocks marked `console` are run with the built `hawser`, in the order of the page, and their output is
+//! compared with the page. There, `…` stands for any text within a line, and alone on a line for any number
+//! of lines. A command that fails must be followed by `echo $?`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,12 +11,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Follows a page of `docs/` in an empty folder; gives the files that it writes, and how many commands it has.
+/// Follows a page of `docs/` in an empty folder. Returns the files that it writes and the number of its
+/// commands.
 pub(crate) fn follow_page(page: &str) -> (BTreeSet<String>, usize) {
     follow_page_with(page, &[])
 }
 
-/// [`follow_page`] in a folder that begins with copies of examples: each by its name in `examples/`, and the copy's.
+/// Follows a page like [`follow_page`], in a folder with copies of examples. Each is given by its name in
+/// `examples/` and the name of the copy.
 pub(crate) fn follow_page_with(page: &str, copies: &[(&str, &str)]) -> (BTreeSet<String>, usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
@@ -40,16 +42,16 @@ pub(crate) fn follow_page_with(page: &str, copies: &[(&str, &str)]) -> (BTreeSet
     (files, commands)
 }
 
-/// A fenced block of the page.
+/// A fenced block of a page.
 pub(crate) struct Block {
-    /// Line of its opening fence, from 1.
+    /// The line of its opening fence, counted from 1.
     pub(crate) line: usize,
-    /// What stands behind the fence.
+    /// The info string after the fence.
     pub(crate) info: String,
     pub(crate) text: String,
 }
 
-/// The fenced blocks of a page, in order.
+/// Returns the fenced blocks of a page, in order.
 pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -78,7 +80,7 @@ fn empty_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Adds a block to the end of a file, which is new for its first block.
+/// Appends a block to a file, which is created for its first block.
 fn append(folder: &Path, name: &str, text: &str, new: bool) {
     assert!(!name.contains(['/', ' ']), "{name} is no plain file name");
     let mut file = fs::OpenOptions::new()
@@ -90,7 +92,7 @@ fn append(folder: &Path, name: &str, text: &str, new: bool) {
     write!(file, "{gap}{text}").expect("write");
 }
 
-/// Runs the commands of a console block and compares; returns how many there were.
+/// Runs the commands of a console block and compares their output. Returns the number of commands.
 fn follow(page: &str, folder: &Path, block: &Block) -> usize {
     let (mut count, mut code) = (0, 0);
     for step in block.text.split("$ ").skip(1) {
@@ -117,7 +119,7 @@ fn follow(page: &str, folder: &Path, block: &Block) -> usize {
     count
 }
 
-/// Runs `hawser …`: what it prints, errors last, and its exit code.
+/// Runs `hawser …`. Returns its output followed by its errors, and the exit code.
 fn run(folder: &Path, command: &str) -> (String, i32) {
     let words: Vec<&str> = command.split_whitespace().collect();
     let ["hawser", arguments @ ..] = &words[..] else {
@@ -136,7 +138,7 @@ fn run(folder: &Path, command: &str) -> (String, i32) {
     )
 }
 
-/// Whether the output is what the page says.
+/// Returns whether the output matches the page.
 fn matches(expected: &str, printed: &str) -> bool {
     let expected: Vec<&str> = expected
         .lines()
@@ -162,7 +164,7 @@ fn lines_match(expected: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-/// Whether a line consists of the pieces between `…`, in order.
+/// Returns whether a line consists of the pieces between `…`, in order.
 fn line_matches(expected: &str, line: &str) -> bool {
     let Some((head, tail)) = expected.split_once('…') else {
         return expected == line;

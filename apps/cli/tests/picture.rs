@@ -1,6 +1,7 @@
-//! Pictures of a run: what is in them is held to what else is known of the run, and the page is looked at in a browser.
+//! Pictures of a run: their content is compared with other outputs of the run, and the page is opened in a
+//! browser.
 //!
-//! `HAWSER_SCREENSHOTS=DIRECTORY` keeps pictures of the page. axe-core is where `scripts/phases setup` puts it.
+//! `HAWSER_SCREENSHOTS=DIRECTORY` saves screenshots of the page. `scripts/phases setup` installs axe-core.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +22,7 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// Runs `hawser sim` with these options on a scenario; its report.
+/// Runs `hawser sim` with these options on a scenario. Returns its report.
 fn sim(scenario: &str, options: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(["sim", scenario, "--json"])
@@ -37,7 +38,7 @@ fn sim(scenario: &str, options: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("it is JSON")
 }
 
-/// The data in a page.
+/// Extracts the data from a page.
 fn data(page: &str) -> Value {
     let (_, behind) = page
         .split_once(r#"<script type="application/json" id="data">"#)
@@ -46,7 +47,7 @@ fn data(page: &str) -> Value {
     serde_json::from_str(data).expect("it is JSON")
 }
 
-/// Nothing runs: the program is not even looked for.
+/// The scenario is only drawn, so the program need not exist.
 #[test]
 fn the_network_of_a_scenario_is_drawn() {
     let scenario = folder().join("leaf-spine.toml");
@@ -92,7 +93,7 @@ fn each_packet_has_its_fate_and_the_line_that_sent_it() {
     );
     let drawn = data(&std::fs::read_to_string(&page).expect("it was written"));
     let packets = drawn["packets"].as_array().expect("packets");
-    // The report counts them by itself.
+    // The report has independent counts.
     let links = report["links"].as_array().expect("links");
     let sent: u64 = links.iter().filter_map(|link| link["sent"].as_u64()).sum();
     let lost: u64 = links
@@ -105,7 +106,7 @@ fn each_packet_has_its_fate_and_the_line_that_sent_it() {
         packets.iter().filter(|packet| packet["fate"] == "loss").count() as u64,
         lost
     );
-    // The program's own text has the lines: all packets are sent by `transmit`.
+    // The expected lines come from the program's text: `transmit` sends all packets.
     let program = std::fs::read_to_string(root().join("examples/stop-and-wait.mtp")).expect("it is there");
     let line = 1 + program
         .lines()
@@ -115,7 +116,7 @@ fn each_packet_has_its_fate_and_the_line_that_sent_it() {
         drawn["lines"],
         serde_json::json!([format!("examples/scenarios/../stop-and-wait.mtp:{line}")])
     );
-    // A link of 2 ms and 10 Mbit/s takes no less for any packet.
+    // No packet takes less than the 2 ms of the link.
     for packet in packets.iter().filter(|packet| packet["fate"] == "delivered") {
         let took = packet["end_ns"]
             .as_u64()
@@ -159,13 +160,13 @@ fn a_packet_is_drawn_once_however_many_switches_forward_it() {
     let sent = links.iter().filter(|link| is_host(&link["from"]));
     let sent: u64 = sent.filter_map(|link| link["sent"].as_u64()).sum();
     assert_eq!(packets.len() as u64, sent);
-    // The shared queue is the only place where packets are lost: the link between the switches reports them.
+    // Packets are lost only in the shared queue, and the link between the switches reports them.
     let lost = links.iter().filter_map(|link| link["dropped"]["queue"].as_u64());
     let lost: u64 = lost.sum();
     let of_fate = |fate: &str| packets.iter().filter(|packet| packet["fate"] == fate).count() as u64;
     assert!(lost > 0);
     assert_eq!((of_fate("queue"), of_fate("delivered")), (lost, sent - lost));
-    // From host to host it is 12 or 14 ms.
+    // The path between two hosts takes 12 or 14 ms.
     for packet in packets.iter().filter(|packet| packet["fate"] == "delivered") {
         let took = packet["end_ns"].as_u64().zip(packet["at_ns"].as_u64());
         assert!(took.is_some_and(|(end, at)| end - at >= 12_000_000), "{packet}");
@@ -178,7 +179,7 @@ fn a_packet_is_drawn_once_however_many_switches_forward_it() {
         .filter_map(|q| q["name"].as_str())
         .collect();
     assert!(queues.contains(&"s1 to s2"), "{queues:?}");
-    // Its deepest moment is that of the report, which counts it by itself.
+    // The greatest depth equals that in the report, which has independent counts.
     let bottleneck = links
         .iter()
         .find(|link| link["from"] == "s1" && link["to"] == "s2");
@@ -198,7 +199,7 @@ fn a_packet_is_drawn_once_however_many_switches_forward_it() {
     );
 }
 
-/// Depths of queues that are asked for are in the report, as many whether it is drawn or not.
+/// Queue depths are in the report if requested, and are the same whether drawn or not.
 #[test]
 fn depths_of_queues_are_reported_and_drawn() {
     let text =
@@ -323,7 +324,7 @@ fn a_run_is_recorded_for_watch() {
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    // Bytes acknowledged grow, and never beyond what the application sent.
+    // The number of acknowledged bytes grows, and never exceeds the bytes that the application sent.
     let una = lines
         .iter()
         .filter_map(|line| line["sample"]["values"]["stop-and-wait.sw_conn.una"].as_u64());
@@ -334,8 +335,8 @@ fn a_run_is_recorded_for_watch() {
     );
 }
 
-/// TCP says of `retransmitted` that it is signalled as often as `retransmissions` counts, which the report has. To be
-/// recorded changes nothing in the run.
+/// TCP signals `retransmitted` as often as it increments `retransmissions`, which the report contains.
+/// Recording does not change the run.
 #[test]
 fn signals_are_recorded_for_watch() {
     let file = folder().join("signals.jsonl").display().to_string();
@@ -366,7 +367,7 @@ fn signals_are_recorded_for_watch() {
         .sum();
     assert!(repeated > 10, "{repeated}");
     assert_eq!(count("tcp.retransmitted"), repeated);
-    // Both ends: one of them asked, and enums are numbers with a name in what is offered.
+    // Both ends signal it, since one of them connected. Enums are numbers, whose names are in the offers.
     assert_eq!(count("tcp.established") % 2, 0);
     let changed = signals.iter().find(|one| one["event"] == "tcp.state_changed");
     assert!(
@@ -375,7 +376,8 @@ fn signals_are_recorded_for_watch() {
     );
 }
 
-/// No sender goes beyond the window that its peer announced (RFC 9293, 3.8.6), nor selective repeat beyond the edge.
+/// No sender exceeds the window that its peer announced (RFC 9293, 3.8.6), and selective repeat does not
+/// exceed its edge.
 #[test]
 fn no_packet_is_beyond_the_window_that_is_drawn() {
     let own = folder().join("sr.toml");
@@ -433,14 +435,14 @@ fn list_of(numbers: &Value) -> Vec<u64> {
     numbers.filter_map(Value::as_u64).collect()
 }
 
-/// A real key, on what has the focus.
+/// Presses a real key in the focused element.
 fn press_key(browser: &mut Browser, key: &str) -> Result<(), Box<dyn std::error::Error>> {
     browser.call("Input.dispatchKeyEvent", json!({ "type": "keyDown", "key": key }))?;
     browser.call("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key }))?;
     Ok(())
 }
 
-/// Hovering shows the line of the packet under the pointer; `+` and `-` zoom about the middle, in both views.
+/// Hovering shows the line of the packet under the pointer. `+` and `-` zoom about the middle in both views.
 #[test]
 fn a_pointer_shows_the_line_and_keys_zoom() -> Result<(), Box<dyn std::error::Error>> {
     let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
@@ -503,7 +505,8 @@ fn a_pointer_shows_the_line_and_keys_zoom() -> Result<(), Box<dyn std::error::Er
             assert_eq!(browser.evaluate(window)?, json!(expected), "{view} {key}");
         }
     }
-    // Each line and each word on a drawing is told from its ground (WCAG 2.2, 1.4.3 and 1.4.11), light and dark.
+    // Each line and each word of a drawing has enough contrast (WCAG 2.2, 1.4.3 and 1.4.11), in light and
+    // dark mode.
     let luminance = "const lum = (name) => { let c = colour(name).slice(1); if (c.length === 3) c = [...c].map((d) => d + d).join(''); \
         const [r, g, b] = [0, 2, 4].map((at) => parseInt(c.slice(at, at + 2), 16) / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); \
         return 0.2126 * r + 0.7152 * g + 0.0722 * b; };";
@@ -545,11 +548,11 @@ fn a_browser_shows_the_page_and_obeys_keys() -> Result<(), Box<dyn std::error::E
         )
     };
 
-    // An arrow chooses the first packet, and says what it is and who sent it.
+    // An arrow key selects the first packet, and shows its content and sender.
     browser.evaluate(&press("ArrowDown"))?;
     browser.wait_until(&format!("{}.includes('syn: true')", text("packet")), SOON)?;
     browser.wait_until(&format!("/sent by .*\\.mtp:\\d+/.test({})", text("packet")), SOON)?;
-    // Zooming in shows less time.
+    // Zooming in shows a shorter time.
     let width = "Math.round((state.to - state.from) / 1000) * 1000";
     let before = browser.evaluate(width)?.as_f64().unwrap_or_default();
     browser.evaluate(&press("+"))?;
@@ -558,7 +561,7 @@ fn a_browser_shows_the_page_and_obeys_keys() -> Result<(), Box<dyn std::error::E
     browser.evaluate(&press("ArrowRight"))?;
     assert_eq!(browser.evaluate("state.from > 0")?, true);
     browser.evaluate(&press("0"))?;
-    // Every drawing has ink on it, in both views.
+    // No drawing is empty in either view.
     let ink = "[...document.querySelectorAll('canvas')].every(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v))";
     for view in ["sequence", "ladder"] {
         let choose = "select.dispatchEvent(new Event('change')); 0";
@@ -580,12 +583,12 @@ fn a_browser_shows_the_page_and_obeys_keys() -> Result<(), Box<dyn std::error::E
     Ok(())
 }
 
-/// The address of a file, as a browser takes it.
+/// Returns the URL of a file for a browser.
 fn served(page: &Path) -> String {
     format!("file://{}", page.display())
 }
 
-/// axe-core finds nothing serious, light and dark.
+/// axe-core finds no serious problem in light and dark mode.
 fn axe(browser: &mut Browser) -> Result<(), Box<dyn std::error::Error>> {
     let script = root().join("target/axe/package/axe.min.js");
     if !script.is_file() {
@@ -605,7 +608,7 @@ fn axe(browser: &mut Browser) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Keeps pictures for whoever wants them.
+/// Saves screenshots if requested.
 fn keep(browser: &mut Browser) -> Result<(), Box<dyn std::error::Error>> {
     let Some(directory) = std::env::var_os("HAWSER_SCREENSHOTS").map(PathBuf::from) else {
         return Ok(());
@@ -620,7 +623,7 @@ fn keep(browser: &mut Browser) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Four hosts call a fifth one: slowdown is drawn and written as the report has it.
+/// Four hosts call a fifth. Slowdown is drawn and written with the values of the report.
 #[test]
 fn slowdown_by_size_is_drawn_and_written() {
     let scenario = folder().join("slowdown.toml");
@@ -653,7 +656,8 @@ fn slowdown_by_size_is_drawn_and_written() {
     for figure in ["median", "99th percentile", "99.9th percentile"] {
         assert!(drawing.contains(&format!(">{figure}</text>")), "{figure}");
     }
-    // A line for each figure, with a point for each group, the larger sizes on the right and more slowdown higher up.
+    // There is a line for each figure, with a point for each group. Larger sizes are further to the right,
+    // and higher slowdown is higher up.
     let lines: Vec<Vec<(f64, f64)>> = drawing
         .split("<polyline points=\"")
         .skip(1)
@@ -687,7 +691,7 @@ fn slowdown_by_size_is_drawn_and_written() {
         rows.lines().count() == 11 && first.contains(&format!(",{mean},")),
         "{rows}"
     );
-    // Messages of one size have bars.
+    // Messages of a single size are drawn as bars.
     let (slowdown, drawing) = draw("5000");
     assert_eq!(slowdown["by_size"].as_array().map(Vec::len), Some(1));
     assert!(

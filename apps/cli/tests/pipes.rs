@@ -1,4 +1,4 @@
-//! A signal ends a command whose document comes through a pipe, and has not come yet.
+//! A signal ends a command that is still waiting for its document from a pipe.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use hawser_temporary::Folder;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The exit status as a shell has it: 128 and the signal's number, whether the command ended in order or not.
+/// Returns the exit status as in a shell: 128 plus the signal's number, whether the command ended cleanly or
+/// not.
 fn ended(child: &mut Child, what: &str) -> i32 {
     let limit = Instant::now() + Duration::from_secs(20);
     while Instant::now() < limit {
@@ -53,7 +54,7 @@ fn a_signal_ends_a_command_whose_document_does_not_come() {
             .stderr(Stdio::null())
             .spawn()
             .expect("hawser");
-        // The command reads once both ends are open.
+        // The command starts to read when both ends are open.
         let held = std::fs::OpenOptions::new().read(true).write(true).open(&pipe);
         std::thread::sleep(Duration::from_millis(500));
         kill_process(Pid::from_child(&child), Signal::TERM).expect("it runs");
@@ -63,7 +64,7 @@ fn a_signal_ends_a_command_whose_document_does_not_come() {
     }
 }
 
-/// The header of the recording has come, and its lines have not.
+/// The recording's header has arrived, but its lines have not.
 #[test]
 fn a_signal_ends_a_replay_whose_next_line_does_not_come() {
     let folder = Folder::new().expect("a folder");

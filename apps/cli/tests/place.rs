@@ -1,4 +1,4 @@
-//! A directory that goes with a test, with a lab in it: a phone and a server, WiFi and mobile.
+//! A directory for a test, with a lab of a phone and a server that are connected by WiFi and mobile.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -6,24 +6,24 @@ use std::process::{Command, Output, Stdio};
 use hawser_temporary::Folder;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
-/// The longest that a script may take, in seconds: some wait for what never comes when it is wrong.
+/// The maximum time of a script, in seconds. A faulty script may wait for ever.
 const LIMIT: &str = "180";
 
-/// The directory.
+/// A directory with a lab, removed when dropped.
 pub(crate) struct Place {
     name: &'static str,
     directory: Folder,
-    /// What the server's shell calls besides this command.
+    /// The program that the server's shell needs besides this command.
     needs: Option<&'static str>,
 }
 
 impl Place {
-    /// `serve`: what the server's shell runs, in the directory; `H` stands for this command.
+    /// Creates the directory. The server's shell runs `serve` in it, where `H` stands for this command.
     pub(crate) fn new(name: &'static str, serve: &str) -> Place {
         Place::with_rules(name, "", serve)
     }
 
-    /// The same with more rules for both links.
+    /// Creates the directory like `new`, with additional rules for both links.
     pub(crate) fn with_rules(name: &'static str, rules: &str, serve: &str) -> Place {
         let directory = Folder::new().expect("a directory");
         let needs = serve.contains("python3").then_some("python3");
@@ -52,7 +52,8 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
         Place { name, directory, needs }
     }
 
-    /// Runs a shell on the phone; none where this machine has no labs, or not what the server calls.
+    /// Runs a shell script on the phone. Returns `None` if this machine allows no labs or lacks a program
+    /// that the server needs.
     pub(crate) fn run(&self, script: &str) -> Option<Output> {
         if let Some(needed) = self.needs
             && Command::new(needed).arg("--version").output().is_err()
@@ -77,7 +78,7 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
         Some(output)
     }
 
-    /// A file of it.
+    /// Returns the path of a file in the directory.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }

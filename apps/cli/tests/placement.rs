@@ -1,4 +1,4 @@
-//! `hawser check --target`: where chains run, and what a program lacks.
+//! `hawser check --target`: the places of chains, and the capabilities that a target lacks.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// In the repository's folder, so that files are named alike everywhere.
+/// Runs `hawser check` in the repository's folder, so that file names are the same everywhere.
 fn check(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     command.current_dir(root()).arg("check").args(args);
@@ -21,7 +21,7 @@ fn code(output: &Output) -> i32 {
     output.status.code().expect("it ended by itself")
 }
 
-/// A program that calls an extern that there is nowhere.
+/// A program that calls an extern that no target has.
 const ELSEWHERE: &str = "extern instr_t look_up(uint64 number) -> found;
 event request : NET_EVENT { uint64 number; }
 event found : EVENT { uint64 value; }

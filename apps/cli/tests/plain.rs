@@ -1,5 +1,5 @@
-//! `hawser cat` with a server that does not speak Hawser: `openssl s_server`, which answers a request
-//! with a page about the connection.
+//! `hawser cat` with a server that does not speak Hawser: `openssl s_server`, which answers a request with a
+//! page about the connection.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A process that ends with the test.
+/// A process that is killed when dropped.
 struct Peer(Child);
 
 impl Drop for Peer {

@@ -1,4 +1,4 @@
-//! `hawser policy`: ranking, reasons, checking, exit codes.
+//! `hawser policy`: ranking, explanations, checks, and exit codes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Exit code, standard output, standard error.
+/// Returns the exit code, standard output and standard error.
 fn hawser(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(arguments)
@@ -67,9 +67,10 @@ fn candidates(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The order follows from the rules: a property that was compared counts before one that was not. On eth0
-/// 4 for the round trip and 1 for the wire are compared; on wlan0 the round trip is not, and the preference for
-/// a wire gives way to what is. Within an interface the transport's own score decides.
+/// The order follows from the rules: a compared property counts before one that was not compared. On eth0,
+/// the round trip (4) and the wired link (1) are compared. On wlan0 the round trip is not compared, and the
+/// preference for a wired link yields to the actual one. Within an interface the transport's own score
+/// decides.
 #[test]
 fn the_example_is_ranked() {
     let (code, out, err) = rank(&["--json", "--now", "1700000000"]);
@@ -93,7 +94,7 @@ fn the_example_is_ranked() {
     assert_eq!(report["candidates"][1]["properties"]["so/6/1"]["value"], 1);
 }
 
-/// What was measured has expired: the round trip is no reason any more.
+/// The measurement has expired, so the round trip no longer counts.
 #[test]
 fn rank_uses_the_time_of_the_option() {
     let (_, out, _) = rank(&["--json", "--now", "1700000301"]);

@@ -1,4 +1,4 @@
-//! `hawser proxy` and `hawser gateway`, in a lab: two hosts, two paths, curl.
+//! `hawser proxy` and `hawser gateway` in a lab: two hosts, two paths, and curl.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use crate::place::Place;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 
-/// A place whose server has a web server at port 80 beside what its shell runs: `GET /N` gives N bytes.
+/// Creates a place whose server also runs a web server at port 80: `GET /N` returns N bytes.
 fn place(name: &'static str, serve: &str) -> Place {
     let web = "python3 -u -m http.server 80 --bind 0.0.0.0 --directory web > served";
     let place = Place::new(name, &format!("({web} 2>&1 &) && {serve}"));
@@ -24,7 +24,7 @@ fn read(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.file(name)).unwrap_or_default()
 }
 
-/// Waits until the web server and the proxy listen.
+/// A shell fragment that waits until the web server and the proxy listen.
 const LISTENS: &str =
     "until grep -q Serving served && grep -q listening log; do sleep 0.05; done 2>/dev/null; ";
 
@@ -101,7 +101,7 @@ fn a_policy_chooses_and_learns() {
         );
         assert!(known.contains(&format!("interface/{interface}")), "{known}");
     }
-    // SCTP is preferred, and refused: that is learnt, and that another transport won.
+    // The preferred SCTP is refused. The knowledge contains this, and the transport that won instead.
     assert!(known.contains("\"source\":\"race\""), "{known}\n{log}");
 }
 
@@ -142,7 +142,7 @@ fn wrong_flags_are_named() {
     }
 }
 
-/// What the kernel has given a process for its own data, in KB.
+/// Returns a process's anonymous memory, in KB.
 fn anonymous_kb(pid: u32) -> usize {
     let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("a process");
     let line = smaps
@@ -155,7 +155,8 @@ fn anonymous_kb(pid: u32) -> usize {
         .expect("a number")
 }
 
-/// The goal of docs/proxy.md: microsocks, which has a thread for each, takes 13 KB (measured beside it).
+/// The limit is the goal of docs/proxy.md. microsocks, with a thread per tunnel, takes 13 KB in the same
+/// measurement.
 #[test]
 fn idle_tunnels_take_at_most_8_kb_each() {
     const TUNNELS: usize = 200;
@@ -188,7 +189,7 @@ fn idle_tunnels_take_at_most_8_kb_each() {
         client.read_exact(&mut reply).expect("a reply");
         assert_eq!(reply[..4], [5, 0, 5, 0]);
         let (mut far, _) = origin.accept().expect("a connection");
-        // Something in each direction, so that what that needs is given back.
+        // Data in each direction shows that the buffers for it are released.
         client.write_all(&[7; 3_000]).expect("it is sent");
         far.read_exact(&mut [0; 3_000]).expect("it comes");
         far.write_all(&[7; 3_000]).expect("it is sent");
@@ -206,7 +207,8 @@ fn idle_tunnels_take_at_most_8_kb_each() {
     assert!(each <= 8.0, "{each} KB for each idle tunnel");
 }
 
-/// A client has 16 sessions at a gateway (docs/gateway.md): 31 runs that end badly leave none behind.
+/// A client may have 16 sessions at a gateway (docs/gateway.md): 31 runs that end badly leave no session
+/// behind.
 #[test]
 fn gateway_cat_leaves_no_session_behind() {
     let place = place(
@@ -258,7 +260,7 @@ fn gateway_cat_leaves_no_session_behind() {
     );
 }
 
-/// Without a request, and once however many requests there are.
+/// The warning appears without a request, and only once for any number of requests.
 #[test]
 fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -268,7 +270,7 @@ fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
     assert!(warning.contains("no session with the gateway"), "{warning}");
 }
 
-/// A gateway that listens, and whose certificate is not the one of the pin.
+/// A gateway listens, but its certificate does not match the pin.
 #[test]
 fn a_gateway_of_another_pin_is_reported_once_at_the_start() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -297,8 +299,8 @@ fn a_gateway_of_another_pin_is_reported_once_at_the_start() {
     );
 }
 
-/// A gateway without a given port prints the one that it has, for TCP and for QUIC; a client with another pin is told
-/// of the pin.
+/// A gateway without a given port prints its actual port, for TCP and for QUIC. A client with another pin
+/// gets an error about the pin.
 #[test]
 fn a_gateway_at_port_0_prints_its_port_and_another_pin_is_named() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -347,7 +349,7 @@ fn a_gateway_at_port_0_prints_its_port_and_another_pin_is_named() {
     gateway.wait().expect("it ends");
 }
 
-/// A token, and the file of a gateway's clients that names it.
+/// Creates a token, and the gateway's file of clients with it.
 fn clients(folder: &hawser_temporary::Folder) {
     let made = Command::new(HAWSER)
         .args(["gateway", "token", "phone", "--out"])
@@ -358,8 +360,8 @@ fn clients(folder: &hawser_temporary::Folder) {
     std::fs::write(folder.join("clients"), made.stdout).expect("a file");
 }
 
-/// What a proxy by this gateway logs: one line, before its first request, and no further one for two requests that
-/// fail.
+/// Runs a proxy through this gateway, and returns its only log line. The line appears before the first
+/// request, and two failing requests add none.
 fn only_warning(folder: &hawser_temporary::Folder, gateway: SocketAddr, more: &[&str]) -> String {
     let mut proxy = Command::new(HAWSER)
         .args(["proxy", "--listen", "127.0.0.1:0", "--over", "gateway"])
@@ -397,7 +399,7 @@ fn only_warning(folder: &hawser_temporary::Folder, gateway: SocketAddr, more: &[
     warning
 }
 
-/// Without a word from the gateway, a session outlives it until its carriers are given up.
+/// Without a notification from the gateway, a session would outlive it until its carriers are given up.
 #[test]
 fn clients_of_a_gateway_learn_at_once_that_a_signal_ends_it() {
     let place = place(

@@ -1,7 +1,7 @@
-//! The Python package of `bindings/python`, against this command in a namespace of its own.
+//! The Python package of `bindings/python`, tested with this command in a namespace of its own.
 //!
-//! Its suite is Python's `unittest`; here it is started, with the command that was built. Where mypy
-//! is installed the types are checked, too.
+//! Its suite is Python's `unittest`, which is started here with the built command. If mypy is installed, the
+//! types are checked, too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

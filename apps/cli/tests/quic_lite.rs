@@ -1,4 +1,4 @@
-//! QUIC-Lite between two processes in a lab: what the interactive layer sees of it and sets.
+//! QUIC-Lite between two processes in a lab, observed and modified through the interactive layer.
 
 use std::process::{Command, Stdio};
 
@@ -6,16 +6,16 @@ use hawser_temporary::Folder;
 use serde_json::Value;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
-/// The longest that a script may take, in seconds: some wait for what never comes when it is wrong.
+/// The maximum time of a script, in seconds. A faulty script may wait for ever.
 const LIMIT: &str = "60";
 
-/// A file of so many bytes, a lab with a client and a server of it, and what the client's shell prints.
+/// A file, and a lab with a client and a server for it.
 struct Transfer {
     folder: Folder,
 }
 
 impl Transfer {
-    /// `links` are those of the lab's file.
+    /// Creates a file of `bytes` bytes, and a lab file with these `links`.
     fn new(bytes: u32, links: &str) -> Transfer {
         let folder = Folder::new().expect("a folder");
         let content: Vec<u8> = (0..bytes)
@@ -37,8 +37,8 @@ serve = "cd '{}' && exec {HAWSER} serve . --program quic-lite --dev udp:0.0.0.0:
         Transfer { folder }
     }
 
-    /// Runs a shell on the client; none where this machine has no labs. `H` stands for this command, and `get` fetches
-    /// the file from the server.
+    /// Runs a shell script on the client. Returns its output, or `None` if this machine allows no labs. `H`
+    /// stands for this command, and `get` downloads the file from the server.
     fn run(&self, script: &str) -> Option<String> {
         let begin = r#"
             until [ -S socket ]; do sleep 0.05; done
@@ -64,7 +64,7 @@ serve = "cd '{}' && exec {HAWSER} serve . --program quic-lite --dev udp:0.0.0.0:
         Some(printed)
     }
 
-    /// What `hawser watch` has written to the file `watched`.
+    /// Parses the file `watched`, which `hawser watch` has written.
     fn watched(&self) -> Vec<Value> {
         let written = std::fs::read_to_string(self.folder.join("watched")).expect("what was watched");
         let lines = written.lines();
@@ -74,14 +74,14 @@ serve = "cd '{}' && exec {HAWSER} serve . --program quic-lite --dev udp:0.0.0.0:
     }
 }
 
-/// What a line says behind this word.
+/// Returns the number after this word at the beginning of a line.
 fn number(printed: &str, word: &str) -> u64 {
     let rest = printed.lines().find_map(|line| line.strip_prefix(word));
     let number = rest.and_then(|rest| rest.trim().parse().ok());
     number.unwrap_or_else(|| panic!("no {word} in {printed}"))
 }
 
-/// A queue of 100 kB on 20 Mbit/s and 40 ms overflows in slow start, and a translator forgets its client.
+/// A queue of 100 kB at 20 Mbit/s and 40 ms overflows in slow start, and a NAT drops the client's mapping.
 const WATCHED: &str = r#"
 [[link]]
 name = "line"
@@ -94,7 +94,8 @@ link = "line"
 rebind = true
 "#;
 
-/// The server's window is held at 12,000 bytes, which are 300 kB/s by the round trip, where the line takes 2.5 MB/s.
+/// The server's window is held at 12,000 bytes, which gives 300 kB/s at this round-trip time, where the link
+/// carries 2.5 MB/s.
 #[test]
 fn quic_lite_is_watched_probed_and_modified() {
     let transfer = Transfer::new(14_000_000, WATCHED);
@@ -144,7 +145,7 @@ fn quic_lite_is_watched_probed_and_modified() {
     assert!(windows.filter(|window| **window == 12_000).count() > 2);
 }
 
-/// Two links, of which the second is slower.
+/// Two links, the second with twice the delay.
 const TWO_LINKS: &str = r#"
 [[link]]
 name = "wifi"
@@ -158,8 +159,8 @@ interfaces = ["wwan0", "eth1"]
 both = { rate = "20Mbit/s", queue = "200kB", delay = "20ms" }
 "#;
 
-/// The client is the receiver, so it asks whether the server is there after a quarter of the idle time; three probes
-/// later it looks for another way. The server follows it there.
+/// The client is the receiver, so it probes the server after a quarter of the idle time. After three probes
+/// it tries another path, and the server follows.
 #[test]
 fn a_client_goes_on_over_another_link_when_its_own_is_gone() {
     let transfer = Transfer::new(8_000_000, TWO_LINKS);

@@ -1,4 +1,4 @@
-//! `hawser rdma`, two processes at the ends of a pair of Ethernet devices.
+//! `hawser rdma`: two processes at the ends of a pair of Ethernet devices.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     in_user_namespace("hawser rdma between two processes", TESTS)
 }
 
-/// A process that ends with its test.
+/// A process that is killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -39,7 +39,7 @@ fn rdma(arguments: &str) -> Command {
     command
 }
 
-/// A test in a network of two devices.
+/// Runs a test in a network of two devices.
 fn between_devices(test: impl Fn() -> TestResult + Send + Sync) -> TestResult {
     Namespace::create()?.run(|| -> TestResult {
         let mut netlink = Netlink::open()?;
@@ -51,7 +51,7 @@ fn between_devices(test: impl Fn() -> TestResult + Send + Sync) -> TestResult {
     })?
 }
 
-/// A server that has said that it listens, and what it says afterwards.
+/// Starts a server and waits until it listens. Returns it with its further output.
 fn serve(more: &str) -> TestResult<(Running, impl BufRead)> {
     let arguments = format!("serve --dev packet:hawser0 --addr 10.9.0.1/24 --json{more}");
     let mut server = Running(rdma(&arguments).stdout(Stdio::piped()).spawn()?);
@@ -72,7 +72,7 @@ fn work(kind: &str, more: &str) -> TestResult<Output> {
     Ok(rdma(&format!("{kind} {device} {more}")).output()?)
 }
 
-/// The client itself compares the server's memory with what it has to be.
+/// The client itself checks the server's memory.
 fn memory_of_another_process_is_written_read_and_changed() -> TestResult {
     between_devices(|| {
         let (_server, mut lines) = serve("")?;
@@ -143,8 +143,8 @@ fn what_does_not_fit_together_is_said() -> TestResult {
     })
 }
 
-/// 4,096 bytes and their headers need an MTU of 4,160 bytes over IPv4 (IBA, A17): UDP, BTH, RETH, immediate data and the CRC
-/// are 44 bytes. The device of a client, then that of a server alone, takes less.
+/// 4,096 bytes with headers need an MTU of 4,160 bytes over IPv4 (IBA, A17): UDP, BTH, RETH, immediate data
+/// and the CRC are 44 bytes. First the client's device is too small, then only the server's.
 fn packets_that_no_device_takes_are_refused_at_once() -> TestResult {
     between_devices(|| {
         let (_server, mut lines) = serve("")?;
@@ -154,7 +154,7 @@ fn packets_that_no_device_takes_are_refused_at_once() -> TestResult {
             let errors = String::from_utf8(output.stderr)?;
             assert_eq!(output.status.code(), Some(code), "{errors}");
             assert!(errors.contains(text), "{errors}");
-            // The seven retries of a pair take 0.5 s; a probe of the address takes 0.3 s.
+            // The seven retries of a pair take 0.5 s, and a probe of the address takes 0.3 s.
             assert!(begin.elapsed() < Duration::from_secs(5));
             Ok(())
         };
@@ -176,13 +176,13 @@ fn packets_that_no_device_takes_are_refused_at_once() -> TestResult {
     })
 }
 
-/// The control connection of a caller.
+/// Opens the control connection of a caller.
 fn call() -> TestResult<TcpStream> {
     Ok(TcpStream::connect("127.0.0.1:18515")?)
 }
 
-/// Ten silent callers before one that sends a byte each 100 ms: a reader that waits for them in turn serves no
-/// client in its 5 s.
+/// Three hundred silent callers, and one that sends a byte each 100 ms. A server that waited for each in turn
+/// would serve no client within its 5 s.
 fn callers_that_do_not_complete_a_request_hold_up_no_client() -> TestResult {
     between_devices(|| {
         let (_server, mut lines) = serve("")?;
@@ -205,11 +205,11 @@ fn callers_that_do_not_complete_a_request_hold_up_no_client() -> TestResult {
     })
 }
 
-/// Clients that hold all places and do nothing.
+/// Idle clients hold all places.
 fn idle_clients_make_room() -> TestResult {
     between_devices(|| {
         let (_server, _lines) = serve("")?;
-        // All ask before the first is answered: the server takes them in few turns.
+        // All clients ask before the first is answered, so the server accepts them in a few turns.
         let idle = (0..64).map(|pair| {
             let mut caller = call()?;
             let hello = json!({
@@ -229,7 +229,7 @@ fn idle_clients_make_room() -> TestResult {
         let errors = String::from_utf8_lossy(&refused.stderr);
         assert!(errors.contains("LIMIT"), "{errors}");
         assert_eq!(refused.status.code(), Some(5));
-        // More than `hawser::places::IDLE_TIMEOUT`.
+        // Longer than `hawser::places::IDLE_TIMEOUT`.
         std::thread::sleep(Duration::from_secs(6));
         let output = work("write", "--count 100")?;
         assert!(
@@ -242,7 +242,7 @@ fn idle_clients_make_room() -> TestResult {
     })
 }
 
-/// All commands of docs/messages-streams-verbs.md, in one network of their own.
+/// Runs all commands of docs/messages-streams-verbs.md in one network.
 fn the_page_on_interfaces_works_word_for_word() -> TestResult {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/messages-streams-verbs.md");
     let page = std::fs::read_to_string(page)?;

@@ -1,9 +1,9 @@
-//! Follows `README.md` as a newcomer would: every block marked `console` runs as it is printed, in a copy
-//! of the checkout's texts, as the user who runs the tests.
+//! Follows `README.md` as a newcomer would: every block marked `console` runs as printed, in a copy of the
+//! checkout's texts, as the user who runs the tests.
 //!
-//! Left to those who run them by hand or as phases of their own: installing (`sudo`, `cargo install`,
-//! `make`), and lines that end with `# asks the Internet`. A block that needs what this machine does not
-//! permit (namespaces of one's own, TUN devices) is skipped with a line.
+//! Excluded are installation (`sudo`, `cargo install`, `make`) and lines that end with `# asks the Internet`;
+//! they are run by hand or in phases of their own. A block is skipped with a message if this machine does not
+//! permit its namespaces or TUN devices.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::page::{Block, blocks};
 use crate::tun;
 
-/// What is not run here, by how a line begins.
+/// The beginnings of lines that are not run here.
 const BY_HAND: [&str; 5] = ["sudo ", "make ", "cargo install ", "git clone ", "hawser debug "];
 
 #[test]
@@ -32,7 +32,7 @@ fn every_command_of_the_readme_runs_as_printed() {
     assert!(ran >= 10, "the page lost its commands: only {ran} are run");
 }
 
-/// A folder that equals the checkout to whoever reads it.
+/// Creates a folder that looks like the checkout to a reader.
 fn checkout(repository: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     let _ = fs::remove_dir_all(&folder);
@@ -44,7 +44,7 @@ fn checkout(repository: &Path) -> PathBuf {
     folder
 }
 
-/// Runs a block; returns how many of its lines were run.
+/// Runs a block. Returns the number of lines that were run.
 fn run(folder: &Path, block: &Block) -> usize {
     let lines: Vec<&str> = block.text.lines().filter(|line| is_run(line)).collect();
     if lines.is_empty() {
@@ -54,7 +54,7 @@ fn run(folder: &Path, block: &Block) -> usize {
     if block.text.contains("unshare ") && !namespaces_are_permitted(&place) {
         return lines.len();
     }
-    // A shell within the block stops at its first failure, too.
+    // A nested shell stops at its first failure, too.
     let script = format!("set -e; export SHELLOPTS\n{}\n", lines.join("\n"));
     let path = std::env::join_paths(std::iter::once(folder.join("bin")).chain(std::env::split_paths(
         &std::env::var_os("PATH").unwrap_or_default(),
@@ -64,7 +64,7 @@ fn run(folder: &Path, block: &Block) -> usize {
         .env("PATH", path.expect("folders without a colon"))
         .env("HOME", folder);
     bash.env("XDG_RUNTIME_DIR", folder).env("NO_COLOR", "1");
-    // What was started in the background ends with the block: all of it is one process group.
+    // Background processes end with the block, because all of them are in one process group.
     let (out, err) = (folder.join("printed"), folder.join("errors"));
     bash.stdout(fs::File::create(&out).expect("a file"))
         .stderr(fs::File::create(&err).expect("a file"));
@@ -86,14 +86,14 @@ fn run(folder: &Path, block: &Block) -> usize {
     lines.len()
 }
 
-/// Whether a line of the page is run here.
+/// Returns whether a line of the page is run here.
 fn is_run(line: &str) -> bool {
     let by_hand =
         BY_HAND.iter().any(|start| line.starts_with(start)) || line.ends_with("# asks the Internet");
     !by_hand && !line.trim().is_empty() && !line.starts_with('#')
 }
 
-/// Whether this user may do what the page's blocks with devices do.
+/// Returns whether this user may create the namespaces and devices that the page uses.
 fn namespaces_are_permitted(place: &str) -> bool {
     let unshare = Command::new("unshare")
         .args(["--map-root-user", "--net", "true"])

@@ -1,4 +1,4 @@
-//! `hawser rpc serve` and `call`, two processes at the ends of a pair of Ethernet devices.
+//! `hawser rpc serve` and `call`: two processes at the ends of a pair of Ethernet devices.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     in_user_namespace("hawser rpc between two processes", TESTS)
 }
 
-/// A process that ends with its test.
+/// A process that is killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -34,7 +34,7 @@ fn rpc(arguments: &str) -> Command {
     command
 }
 
-/// A test in a network of two devices.
+/// Runs a test in a network of two devices.
 fn between_devices(test: impl Fn() -> TestResult + Send + Sync) -> TestResult {
     Namespace::create()?.run(|| -> TestResult {
         let mut netlink = Netlink::open()?;
@@ -45,7 +45,7 @@ fn between_devices(test: impl Fn() -> TestResult + Send + Sync) -> TestResult {
     })?
 }
 
-/// A server that has said that it listens.
+/// Starts a server and waits until it listens.
 fn serve(program: &str, more: &str) -> TestResult<Running> {
     let arguments = format!("serve --program {program} --dev packet:hawser0 --addr 10.9.0.1/24 --json{more}");
     let mut server = Running(rpc(&arguments).stdout(Stdio::piped()).spawn()?);
@@ -81,7 +81,7 @@ fn calls_between_two_processes_are_answered_and_their_times_reported() -> TestRe
                 "{program}: {result}"
             );
             assert!(latency("p50") <= latency("p99.9") && latency("p99.9") <= latency("max"));
-            // Little's law: four calls are under way all the time.
+            // Little's law, with four calls in flight all the time.
             let (mean, seconds) = (latency("mean") as f64, result["seconds"].as_f64().unwrap_or(0.0));
             let under_way = mean * 200.0 / (seconds * 1e9);
             assert!(
@@ -121,7 +121,7 @@ fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() -> TestR
     })
 }
 
-/// A hundred thousand calls of a tenth of a second each are not waited for where nobody answers.
+/// Without a server, the command does not wait for a hundred thousand calls of a tenth of a second each.
 fn calls_that_fail_one_after_another_end_after_eight() -> TestResult {
     between_devices(|| {
         for program in ["homa", "tcp"] {
@@ -137,7 +137,7 @@ fn calls_that_fail_one_after_another_end_after_eight() -> TestResult {
     })
 }
 
-/// The commands in docs/messages.md for a user without root, as they stand there.
+/// Runs the commands of docs/messages.md for a user without root, as printed.
 fn the_commands_of_the_page_call_without_root() -> TestResult {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md"))?;
     let begin = page

@@ -1,4 +1,4 @@
-//! `hawser send`, `recv` and `cat`, in labs: two hosts, two paths.
+//! `hawser send`, `recv` and `cat` in labs with two hosts and two paths.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Waits for a state of other processes, which comes within 30 s or never.
+/// Waits up to 30 s for a state of other processes.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(30);
     while !is_so() {
@@ -26,7 +26,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The last line of JSON, which states what was done.
+/// Parses the last line of JSON, which reports the completed transfer.
 fn done(output: &Output) -> Value {
     let text = text(&output.stdout);
     let last = text.lines().last().unwrap_or_default();
@@ -35,7 +35,7 @@ fn done(output: &Output) -> Value {
     done
 }
 
-/// Waits for what the server prints, and takes the certificate's SHA-256 and the code out of it.
+/// A shell fragment that waits for the server's output and extracts the certificate's SHA-256 and the code.
 const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
                    PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); \
                    CODE=$(sed -n 's/.*\"code\":\"\\([-0-9a-z]*\\)\".*/\\1/p' printed); ";
@@ -62,8 +62,8 @@ fn a_file_goes_up_over_both_paths() {
     assert!(std::fs::read(place.file("got/original")).expect("a copy") == content);
 }
 
-/// Where UDP is dropped without an ICMP error, TCP takes its place after a stagger: 250 ms (RFC 8305, 5), and not after the
-/// 10 s of an attempt.
+/// If UDP is dropped without an ICMP error, TCP replaces it after a stagger of 250 ms (RFC 8305, 5). It does
+/// not wait for the 10 s of an attempt.
 #[test]
 fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
     let content = vec![7; 1_000_000];
@@ -96,8 +96,8 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
         };
         let seconds = (ended - began) as f64 / 1e9;
         println!("{side}: {seconds:.2} s");
-        // 1 MB at 80 Mbit/s takes 0.1 s, a stagger 0.25; the rest is for a loaded machine, and less than the 3 s
-        // for which the end of a session waits at most.
+        // 1 MB at 80 Mbit/s takes 0.1 s, and a stagger 0.25 s. The rest allows for a loaded machine, but is
+        // below the 3 s that the end of a session waits at most.
         assert!(
             output.status.success() && seconds < 3.0,
             "{side}: {seconds} s, {output:?}"
@@ -118,7 +118,7 @@ fn a_file_comes_down_from_a_sender_that_waits() {
     };
     assert!(output.status.success(), "{output:?}");
     assert!(std::fs::read(place.file("copy")).expect("a copy") == vec![7; 3_000_000]);
-    // An existing file is not overwritten: the receiver refuses before it calls.
+    // An existing file is not overwritten: the receiver refuses before it connects.
     let place_again = Place::new("again", "H send original --json > printed");
     std::fs::write(place_again.file("original"), b"new").expect("a file");
     std::fs::write(place_again.file("copy"), b"old").expect("a file");
@@ -154,7 +154,7 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
 #[test]
 fn cat_joins_what_goes_in_with_what_comes_out() {
     let place = Place::new("cat", "echo from the server | exec H cat 2> printed > received");
-    // The line to copy, as it is printed, but for the address.
+    // Uses the printed command line, except for the address.
     let script = "until grep -q -- --code printed 2>/dev/null; do sleep 0.05; done; \
                   FLAGS=$(sed -n 's/.*\\(--pin .*\\)/\\1/p' printed | head -1); \
                   echo from the phone | H cat server $FLAGS; sleep 0.3";
@@ -225,7 +225,7 @@ fn errors_of_wrong_flags_name_the_flag() {
     }
 }
 
-/// A command that is ended with the test.
+/// A process that is killed when dropped.
 struct Running(std::process::Child);
 
 impl Drop for Running {
@@ -244,7 +244,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// `arguments`: the command and its flags but for `--json --insecure --listen`.
+    /// Starts a command with `arguments`, to which `--json --insecure --listen` are added.
     fn start(place: &Place, arguments: &[&str]) -> Waiter {
         let free = TcpListener::bind("127.0.0.1:0")
             .and_then(|free| free.local_addr())
@@ -259,7 +259,7 @@ impl Waiter {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut running = Running(command.spawn().expect("hawser starts"));
-        // The pipe stays open: a command whose output nobody takes ends.
+        // The pipe stays open, because a command whose output has no reader ends.
         let mut output = BufReader::new(running.0.stdout.take().expect("a pipe")).lines();
         let first = output.next().expect("a line").expect("text");
         let listening: Value = serde_json::from_str(&first).expect("JSON");
@@ -271,7 +271,7 @@ impl Waiter {
         self.listening["code"].as_str().expect("a code")
     }
 
-    /// Calls it; ends after 20 s in any case.
+    /// Connects a command to it, for at most 20 s.
     fn call(&self, place: &Place, command: &[&str], flags: &[&str]) -> Output {
         let mut call = Command::new("timeout");
         call.args(["20", HAWSER])
@@ -284,7 +284,7 @@ impl Waiter {
             .expect("timeout starts")
     }
 
-    /// The events that it prints until it ends, and its exit code.
+    /// Returns the events that it prints until it ends, and its exit code.
     fn finish(mut self) -> (Vec<Value>, Option<i32>) {
         let lines = self.output.map(|line| line.expect("text"));
         let events = lines
@@ -312,7 +312,7 @@ fn a_caller_without_the_code_gets_no_byte_of_the_file() {
         "{wrong:?}"
     );
     assert!(!place.file("copy").exists(), "nothing was received");
-    // The others have not used the code up.
+    // The rejected attempts have not used up the code.
     let right = waiter.call(&place, &["recv"], &["-o", "copy", "--code", waiter.code()]);
     assert!(right.status.success(), "{right:?}");
     assert_eq!(std::fs::read(place.file("copy")).expect("a copy"), b"content");
@@ -358,7 +358,7 @@ fn the_line_to_copy_holds_address_trust_and_code() {
     );
 }
 
-/// A sender that calls learns neither where its file would go nor what is there.
+/// A calling sender learns neither the path of its file at the receiver nor of files there.
 #[test]
 fn local_paths_are_not_sent_to_a_sender() {
     let place = Place::new("paths", "");
@@ -376,7 +376,7 @@ fn local_paths_are_not_sent_to_a_sender() {
     assert_eq!(std::fs::read(place.file("kept")).expect("it is there"), b"old");
 }
 
-/// HELLO of an insecure session (docs/session-protocol.md), and nothing more.
+/// Sends only the HELLO of an insecure session (docs/session-protocol.md).
 fn idle_caller(address: &str) -> TcpStream {
     let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8, 0, 0, 4, 0];
     hello.extend_from_slice(&[7; 16]);
@@ -389,7 +389,7 @@ fn idle_caller(address: &str) -> TcpStream {
     idle
 }
 
-/// A caller who begins a session and stays idle holds up no other.
+/// A caller that opens a session and stays idle blocks no other.
 #[test]
 fn an_idle_caller_delays_no_other() {
     let place = Place::new("idle", "");
@@ -410,7 +410,8 @@ fn an_idle_caller_delays_no_other() {
     }
 }
 
-/// Senders that begin a file and then do no more: they are stopped as soon as the receiver has a part of it.
+/// Starts senders that begin a file and then stall. Each is stopped as soon as the receiver has a part of its
+/// file.
 fn stopped_senders(place: &Place, waiter: &Waiter, count: usize) -> Vec<Running> {
     let parts = || {
         let entries = std::fs::read_dir(place.file("got")).expect("a directory");
@@ -448,8 +449,8 @@ fn signal(running: &Running, signal: Signal) {
     kill_process(pid, signal).expect("it runs");
 }
 
-/// Sixteen senders of one network hold all its places. A further one is told that there is no place, and gets
-/// one when a sender has been idle for long enough, or has gone.
+/// Sixteen senders of one network hold all its places. Another one is refused, and gets a place when a sender
+/// has been idle for long enough or has gone.
 #[test]
 fn senders_that_begin_a_file_and_leave_make_room() {
     let place = Place::new("leavers", "");
@@ -457,7 +458,7 @@ fn senders_that_begin_a_file_and_leave_make_room() {
     std::fs::write(place.file("original"), b"content").expect("a file");
     let waiter = Waiter::start(&place, &["recv", "--keep", "--anyone", "-o", "got"]);
     let senders = stopped_senders(&place, &waiter, 16);
-    // The last has moved a moment ago, and the first perhaps more than 5 s ago.
+    // The last sender has just made progress; the first may have been idle for more than 5 s.
     let honest = waiter.call(&place, &["send", "original"], &[]);
     if !honest.status.success() {
         assert_eq!(honest.status.code(), Some(5), "{honest:?}");
@@ -473,7 +474,7 @@ fn senders_that_begin_a_file_and_leave_make_room() {
     drop(senders);
 }
 
-/// A signal ends a transfer on both sides, and leaves no part of the file.
+/// A signal ends a transfer on both sides and leaves no partial file.
 #[test]
 fn a_signal_ends_both_sides_and_leaves_no_part() {
     for (number, which) in [(2, Signal::INT), (15, Signal::TERM), (1, Signal::HUP)] {
@@ -495,7 +496,7 @@ fn a_signal_ends_both_sides_and_leaves_no_part() {
     }
 }
 
-/// One end of `hawser cat` at this address.
+/// Starts one end of `hawser cat` with these arguments.
 fn cat(arguments: &[&str], output: impl Into<Stdio>) -> Running {
     let mut command = Command::new(HAWSER);
     command
@@ -505,7 +506,7 @@ fn cat(arguments: &[&str], output: impl Into<Stdio>) -> Running {
     Running(command.spawn().expect("hawser starts"))
 }
 
-/// The peer of a `cat` that a signal ends has not received all, and learns it.
+/// When a signal ends a `cat`, its peer learns that the data is incomplete.
 #[test]
 fn an_interrupted_cat_is_not_taken_for_the_end_of_its_input() {
     for (number, which) in [(2, Signal::INT), (15, Signal::TERM), (1, Signal::HUP)] {

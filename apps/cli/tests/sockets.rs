@@ -1,4 +1,4 @@
-//! Programs in UDP on sockets of the host (`--dev udp:ADDRESS:PORT`), for a user who may do nothing.
+//! Programs in UDP on sockets of the host (`--dev udp:ADDRESS:PORT`), run by an unprivileged user.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::everybody;
 
-/// The user that owns nothing, by convention.
+/// The uid of the unprivileged user, by convention.
 const NOBODY: u32 = 65_534;
 
-/// A process that ends with its test, and what it prints.
+/// A process that is killed when dropped, with its output.
 struct Running {
     process: Child,
-    /// Open as long as it runs: it prints a line for each connection.
+    /// Kept open, because the process prints a line for each connection.
     _output: BufReader<ChildStdout>,
 }
 
@@ -30,7 +30,7 @@ impl Drop for Running {
     }
 }
 
-/// The command in a folder that everybody may enter, with a program in UDP.
+/// A folder that every user may enter, with the command and a program in UDP.
 struct Place {
     folder: Folder,
     hawser: PathBuf,
@@ -43,14 +43,14 @@ impl Place {
         Place { folder, hawser }
     }
 
-    /// A file of so many bytes, and those.
+    /// Writes a file of `len` bytes. Returns its content.
     fn file(&self, name: &str, len: u32) -> Vec<u8> {
         let bytes: Vec<u8> = (0..len).map(|i| (i.wrapping_mul(i) / 7) as u8).collect();
         fs::write(self.folder.join(name), &bytes).expect("a file");
         bytes
     }
 
-    /// Where everybody may write.
+    /// Returns a path in a folder in which every user may write.
     fn received(&self) -> String {
         let folder = self.folder.join("received");
         if !folder.exists() {
@@ -70,7 +70,7 @@ impl Place {
         command
     }
 
-    /// A server, once it has reported that it listens there.
+    /// Starts a server and waits until it reports that it listens at `at`.
     fn serve(&self, arguments: &str, at: &str) -> Running {
         let mut command = self.command(arguments);
         let mut process = command.stdout(Stdio::piped()).spawn().expect("it starts");
@@ -88,7 +88,8 @@ impl Place {
     }
 }
 
-/// The example of the README, in UDP instead of IP, with packets that fit into every interface of the host.
+/// Returns the example of the README, in UDP instead of IP, with packets that fit every interface of the
+/// host.
 fn stop_and_wait_in_udp() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
     let text = fs::read_to_string(file).expect("the example");
@@ -105,7 +106,7 @@ fn stop_and_wait_in_udp() -> String {
     in_udp
 }
 
-/// A port of the loopback address that was free a moment ago.
+/// Returns a port of the loopback address that was free a moment ago.
 fn free_port() -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.local_addr().expect("it is bound").port()
@@ -135,7 +136,7 @@ fn a_file_is_served_and_fetched_through_udp_sockets_without_privileges() {
     }
 }
 
-/// A download has its name once it is complete: until then, and where it fails, an older file stays.
+/// A download gets its name when it is complete. Until then, and if it fails, an older file stays.
 #[test]
 fn a_failed_download_leaves_an_older_file_as_it_was() {
     let place = Place::new();
@@ -151,7 +152,7 @@ fn a_failed_download_leaves_an_older_file_as_it_was() {
     let device = "--program quic-lite --dev udp:127.0.0.1:0";
     let url = format!("http://127.0.0.1:{port}/file");
     let get = format!("get {url} {device} -o {copy}");
-    // The line takes 16 s for the file.
+    // At this rate the file takes 16 s.
     let slow = place.run(&format!("{get} --faults rate=1Mbit/s --max-time 3"));
     assert_eq!(slow.status.code(), Some(5), "{}", errors(&slow));
     assert_eq!((fs::read(&copy).expect("a file"), names()), (b"old".to_vec(), 1));
@@ -176,7 +177,7 @@ fn a_failed_download_leaves_an_older_file_as_it_was() {
     assert!(fs::read(&copy).expect("a file") == bytes && link.is_symlink());
 
     for output in ["/dev/stdout", "/proc/self/fd/1"] {
-        // The pipe is this user's, and opened by its name.
+        // The command opens the pipe by its name, so it runs as the pipe's owner.
         let mut got = Command::new(&place.hawser);
         got.args(format!("get {url} {device} -o {output} --max-time 60").split(' '));
         let got = got.output().expect("it runs");
@@ -198,7 +199,7 @@ fn a_failed_download_leaves_an_older_file_as_it_was() {
     drop(server);
 }
 
-/// Bytes over one stream of a connection that has many.
+/// The file is carried by one stream of a connection that supports many.
 #[test]
 fn a_file_is_served_and_fetched_over_quic_lite() {
     let place = Place::new();
@@ -216,7 +217,7 @@ fn a_file_is_served_and_fetched_over_quic_lite() {
     }
 }
 
-/// The side that waits has one port for the stack, and another one for TCP.
+/// The waiting side has one port for the stack and another for TCP.
 #[test]
 fn a_session_goes_over_quic_lite_through_udp_sockets() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A reader of events or logs that stalls: those who use the server do not notice, and a signal ends it.
+//! A reader of events or logs stalls. The server's clients do not notice, and a signal still ends the server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,13 +9,13 @@ use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, Signal, kill_process};
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
-/// The bytes that a pipe of these tests holds: the events and logs of all requests are more.
+/// The capacity of the tests' pipes, in bytes. The events and logs of all requests exceed it.
 const PIPE_BYTES: usize = 4096;
 const REQUESTS: usize = 100;
-/// The longest that a request, or the end, may take on a machine with other work.
+/// The maximum time of a request, or of the end, on a loaded machine.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The server, its outputs, and its address as its first line names it.
+/// Starts a server. Returns it with its outputs and the address in its first line.
 fn server(arguments: &[&str], filter: &str) -> (Child, BufReader<ChildStdout>, ChildStderr, SocketAddr) {
     let mut child = Command::new(HAWSER)
         .args(arguments)
@@ -38,7 +38,7 @@ fn server(arguments: &[&str], filter: &str) -> (Child, BufReader<ChildStdout>, C
     (child, output, errors, at.unwrap_or_else(|| panic!("{line}")))
 }
 
-/// Ends it by a signal, and returns the time that took.
+/// Ends the server by a signal. Returns the time that this took.
 fn end(child: &mut Child) -> Duration {
     let began = Instant::now();
     kill_process(Pid::from_child(child), Signal::TERM).expect("it runs");
@@ -52,7 +52,7 @@ fn end(child: &mut Child) -> Duration {
     began.elapsed()
 }
 
-/// One byte there and back through the proxy.
+/// Sends a byte through the proxy and back.
 fn tunnel(proxy: SocketAddr, origin: &TcpListener) -> std::io::Result<()> {
     let SocketAddr::V4(to) = origin.local_addr()? else {
         panic!("IPv4")
@@ -87,7 +87,7 @@ fn a_proxy_goes_on_when_the_reader_of_its_events_or_logs_stalls() {
         }
         let took = end(&mut child);
         println!("{events}, {filter}: ended in {took:?}");
-        // A reader that comes back finds a full pipe, but not the last event.
+        // A reader that resumes finds a full pipe, but not the last event.
         let mut read = (Vec::new(), Vec::new());
         output.read_to_end(&mut read.0).expect("its output");
         errors.read_to_end(&mut read.1).expect("its log");

@@ -1,13 +1,13 @@
-//! A subscriber that is killed, frozen, flooded or not allowed, in the middle of a transfer: the
-//! transfer goes on by the transport's own controller. What is attached in the middle of one, and a
-//! controller that steers it from a process of its own.
+//! A subscriber is killed, frozen, flooded or unauthorised in the middle of a transfer, and the transfer
+//! continues under the transport's own controller. Further tests attach files during a transfer, and steer it
+//! by a controller in another process.
 
 use crate::place::Place;
 use crate::tun;
 
-/// A server that can be watched and steered, and a client that loads `file` from it: bytes at
-/// 40 Mbit/s. `W` waits until the transfer goes on, and names its flow in `F`; `cwnd` prints the
-/// window; `same` waits for the transfer's end and compares what came.
+/// A server that can be watched and steered, and a client that downloads `file` from it at 40 Mbit/s. The
+/// flow's name is in `F`; `cwnd` prints the window; `same` waits for the end of the transfer and compares the
+/// files.
 const BEGIN: &str = r#"
     S="--socket $PWD/i.sock"
     head -c 30000000 /dev/urandom > file
@@ -24,8 +24,8 @@ const BEGIN: &str = r#"
     echo "before $(cwnd)"
 "#;
 
-/// Runs a script of the client and gives what it printed, by the first word of each line; nothing
-/// where this machine has no labs.
+/// Runs a script of the client. Returns its output by the first word of each line, or `None` if this machine
+/// allows no labs.
 fn run(name: &'static str, rights: &str, script: &str) -> Option<Vec<(String, String)>> {
     if !tun::is_permitted(name) {
         return None;
@@ -64,7 +64,7 @@ fn reported(lines: &[(String, String)], what: &str) -> bool {
         .any(|(first, rest)| format!("{first} {rest}").contains(what))
 }
 
-/// Its connection is gone with it, so its lease ends at once.
+/// The connection closes with the process, so the lease ends at once.
 #[test]
 fn after_a_steerer_is_killed_the_own_controller_is_in_force() {
     let script = r#"
@@ -86,7 +86,7 @@ fn after_a_steerer_is_killed_the_own_controller_is_in_force() {
     assert!(reported(&lines, "same"));
 }
 
-/// It sends nothing any more: its lease ends when it is over.
+/// The frozen process sends no more messages, so its lease expires.
 #[test]
 fn a_frozen_steerer_holds_no_longer_than_its_lease() {
     let script = r#"
@@ -104,7 +104,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() {
     assert!(reported(&lines, "same"));
 }
 
-/// It is notified of every event and reads none: what it does not take is lost to it, and is counted.
+/// The subscriber gets every event and reads none. The events that do not fit are lost and counted.
 #[test]
 fn a_flooded_subscriber_delays_nobody() {
     let script = r#"
@@ -140,7 +140,7 @@ X
     assert!(reported(&lines, "same"));
 }
 
-/// Without the right nothing is changed, and what would be needed is reported.
+/// Without the right, the variable stays unchanged, and the missing right is reported.
 #[test]
 fn a_steerer_without_the_right_is_refused() {
     let script = r#"
@@ -161,8 +161,8 @@ fn a_steerer_without_the_right_is_refused() {
     );
 }
 
-/// A file that caps the window: the cap is seen in a probe as long as it is there, though who attached
-/// it is gone, and the window grows again when it is not.
+/// A file caps the window. The cap is effective as long as the file is attached, even after the client has
+/// gone; afterwards the window grows again.
 #[test]
 fn a_file_is_attached_to_a_running_program_and_detached() {
     let script = r#"
@@ -194,7 +194,7 @@ fn a_file_is_attached_to_a_running_program_and_detached() {
     }
 }
 
-/// As `hawser check` reports it; the transport goes on as it was.
+/// The errors are those of `hawser check`, and the transport is unaffected.
 #[test]
 fn a_wrong_file_is_refused_with_its_place() {
     let script = r#"
@@ -257,8 +257,8 @@ fn attaching_without_the_right_is_refused() {
     );
 }
 
-/// FAST with an α of 4 segments keeps the queue nearly empty, where the transport's own controller fills it; when
-/// its process is killed, that controller goes on.
+/// FAST with an α of 4 segments keeps the queue nearly empty, where the transport's own controller fills it.
+/// When its process is killed, the transport's controller takes over.
 #[test]
 fn a_controller_steers_from_another_process() {
     let script = r#"
@@ -277,7 +277,7 @@ fn a_controller_steers_from_another_process() {
         return;
     };
     let (steered, after) = (number(&lines, "steered"), number(&lines, "after"));
-    // The path's own round trip is 20 ms; its queue of 200 kB takes 40 ms more.
+    // The path's own round trip is 20 ms; a full queue of 200 kB adds 40 ms.
     assert!(
         (20_000_000..35_000_000).contains(&steered),
         "{steered} ns: {lines:?}"
@@ -305,7 +305,7 @@ fn a_controller_steers_from_another_process() {
     );
 }
 
-/// What can do nothing, or no more, prints the reason and does not end with 0.
+/// A command that can no longer have an effect prints the reason and does not exit with 0.
 #[test]
 fn a_steerer_that_can_set_nothing_fails() {
     let rules = "[[rule]]\\nname = \"blind\"\\nobserve = [\"*\"]\\npriority = 9\\n\
@@ -343,8 +343,8 @@ fn a_steerer_that_can_set_nothing_fails() {
     }
 }
 
-/// What a file signals is offered and published like the program's own; where an assertion of it is false that is
-/// signalled, too, and it is detached, while the transfer goes on.
+/// Signals of a file are offered and published like the program's own. A false assertion is signalled, too,
+/// and detaches the file, while the transfer continues.
 #[test]
 fn an_attachment_that_breaks_an_assertion_is_detached() {
     let script = r#"

@@ -1,4 +1,4 @@
-//! `hawser step`: files, the prompt, and what it says of those that do not pass.
+//! `hawser step`: files, the prompt, and the reports on files that fail.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `hawser sweep`: tasks that run once each, wherever they run and whatever dies under them.
+//! `hawser sweep`: each task runs once, wherever it runs and whichever processes die.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A scenario of its own, and a sweep of it beside it.
+/// Prepares a scenario, and a sweep beside it.
 fn stage(sweep: &str) -> Folder {
     let folder = Folder::new().expect("a folder");
     let examples = root().join("examples");
@@ -60,7 +60,7 @@ fn read(output: &Output) -> (Option<i32>, Value, String) {
     (output.status.code(), value, errors)
 }
 
-/// The lines of the table, by their fields, without the first.
+/// Returns the rows of the table by fields, without the header.
 fn table(folder: &Folder) -> Vec<Vec<String>> {
     let text = fs::read_to_string(folder.join("out/table.csv")).expect("the table");
     let lines = text.lines().skip(1);
@@ -87,7 +87,7 @@ fn every_choice_runs_with_every_seed_once_and_what_is_there_is_kept() {
         "1ms 4 1", "1ms 4 2", "1ms 12 1", "1ms 12 2", "5ms 4 1", "5ms 4 2", "5ms 12 1", "5ms 12 2",
     ];
     assert_eq!(keys, expected);
-    // One of them by hand.
+    // One of the tasks, run by hand.
     let scenario = fs::read_to_string(folder.join("go-back-n.toml")).expect("the scenario");
     let by_hand = scenario
         .replace("delay = \"10ms\"", "delay = \"5ms\"")
@@ -101,7 +101,7 @@ fn every_choice_runs_with_every_seed_once_and_what_is_there_is_kept() {
         .args(["--seed", "2", "--json"]);
     let (_, alone, _) = read(&alone.output().expect("hawser starts"));
     assert_eq!(rows[7][4], alone["seconds"].to_string(), "{rows:?}");
-    // The same again runs nothing; a value more runs what is new.
+    // A repeated sweep runs no task. With an additional value it runs only the new tasks.
     let (_, again, _) = sweep(&folder, &[]);
     assert_eq!((&again["ran"], &again["kept"]), (&json!(0), &json!(8)));
     write(
@@ -113,7 +113,7 @@ fn every_choice_runs_with_every_seed_once_and_what_is_there_is_kept() {
         (&more["ran"], &more["kept"], table(&folder).len()),
         (&json!(4), &json!(8), 12)
     );
-    // Another text of the program is another program.
+    // A program with a different text is a different program.
     let program = folder.join("go-back-n.mtp");
     let text = fs::read_to_string(&program).expect("the program");
     fs::write(&program, text + "\n// changed\n").expect("it is written");
@@ -124,7 +124,7 @@ fn every_choice_runs_with_every_seed_once_and_what_is_there_is_kept() {
     }
 }
 
-/// A worker that is killed takes its task along; another one takes that up.
+/// The task of a killed worker is taken up by another worker.
 #[test]
 fn a_worker_that_is_killed_is_replaced() {
     let folder = stage("seeds = { from = 1, to = 40 }\n");
@@ -134,7 +134,7 @@ fn a_worker_that_is_killed_is_replaced() {
         .expect("it starts");
     let workers = |parent: u32| -> Vec<i32> {
         let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-        // Threads of the parent start them.
+        // The workers are children of the parent's threads.
         let threads = fs::read_dir(format!("/proc/{parent}/task"))
             .into_iter()
             .flatten()
@@ -166,7 +166,7 @@ fn a_worker_that_is_killed_is_replaced() {
 
 #[test]
 fn a_run_that_breaks_its_promise_keeps_its_seed_and_its_command() {
-    // Nothing is delivered in this time.
+    // No data can be delivered in this time.
     let folder = stage("[[vary]]\nkey = \"duration\"\nvalues = [\"5min\", \"150ms\"]\n");
     let (code, result, _) = sweep(&folder, &[]);
     let failed = &result["failed"];
@@ -189,7 +189,7 @@ fn a_run_that_breaks_its_promise_keeps_its_seed_and_its_command() {
     assert_eq!(table(&folder)[1][2], "false");
 }
 
-/// The script's text, and each element of it run as Slurm would.
+/// Checks the script's text, and runs each element of it as Slurm would.
 #[test]
 fn a_batch_script_runs_what_is_missing() {
     let folder = stage(WINDOWS);
@@ -215,7 +215,8 @@ fn a_batch_script_runs_what_is_missing() {
     assert_eq!(empty, json!({ "tasks": 0, "script": null }));
 }
 
-/// A mistake of the scenario itself is shown where it is, and the rest of a table is there without a column.
+/// An error of the scenario is reported with its place there. If one column is wrong, the rest of the table
+/// is still written.
 #[test]
 fn mistakes_have_the_file_that_they_are_in() {
     let folder = stage("[[vary]]\nkey = \"seed\"\nvalues = [1]\n");
@@ -237,7 +238,7 @@ fn mistakes_have_the_file_that_they_are_in() {
     assert!(text.starts_with("seed,ok,a,id\r\n"), "{text}");
 }
 
-/// A pipe without a writer, and a device without an end.
+/// A pipe without a writer, and an endless device.
 #[test]
 fn a_scenario_is_read_from_a_file_and_not_from_a_pipe() {
     let folder = stage("");
@@ -377,7 +378,7 @@ END
 wait $sweep
 "#;
 
-/// A module beside the sweep, which anyone may have put there, is not run in the place of Ray.
+/// A module beside the sweep, which another user may have put there, is not imported instead of Ray.
 #[test]
 fn modules_beside_the_sweep_are_not_imported() {
     let folder = stage("seeds = { from = 1, to = 2 }\n");
@@ -393,7 +394,7 @@ fn modules_beside_the_sweep_are_not_imported() {
         &command(&folder, &["--on", "ray"])
             .current_dir(&*folder)
             .env("PYTHONPATH", &*folder)
-            // An address without a cluster: where Python has Ray, none is started here.
+            // There is no cluster at this address, so no cluster is used or started even if Python has Ray.
             .env("RAY_ADDRESS", "127.0.0.1:1")
             .output()
             .expect("hawser starts"),
@@ -402,12 +403,12 @@ fn modules_beside_the_sweep_are_not_imported() {
     assert_ne!(code, Some(0), "{errors}");
 }
 
-/// A task of the node that dies is tried again on the other one, and none is counted twice.
+/// The task of a dying node is retried on the other one, and no task is counted twice.
 #[test]
 fn ray_loses_a_node_and_no_task() {
     let what = "sweep: ray_loses_a_node_and_no_task";
     let ray = root().join("target/ray/bin");
-    // What is there may have been made with a Python of another user's, behind doors that are closed to this one.
+    // The installation may use another user's Python, which this user may be unable to access.
     let has_ray = Command::new(ray.join("python"))
         .args(["-c", "import ray"])
         .output();
@@ -415,7 +416,7 @@ fn ray_loses_a_node_and_no_task() {
         let why = "there is no Ray that this user can run: scripts/phases setup installs it";
         return hawser_testing::skip(what, why);
     }
-    // The nodes' sockets have names of at most 107 bytes.
+    // The names of the nodes' sockets are limited to 107 bytes.
     let folder = stage("seeds = { from = 1, to = 200 }\n");
     let output = Command::new("timeout")
         .args([

@@ -1,4 +1,4 @@
-//! `hawser trace`: what it says is compared with the source itself.
+//! `hawser trace`: its output is compared with the source itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn trace(args: &[&str]) -> (String, String, Option<i32>) {
     (text(&output.stdout), text(&output.stderr), output.status.code())
 }
 
-/// The events of a run, as objects.
+/// Returns the events of a run as objects.
 pub(crate) fn events(args: &[&str]) -> Vec<Value> {
     let (out, error, code) = trace(&[args, &["--json"]].concat());
     assert_eq!(code, Some(0), "{error}");
@@ -31,12 +31,12 @@ pub(crate) fn events(args: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Lines of the source, read from its files.
+/// Lines of the source, read from its files on demand.
 #[derive(Default)]
 struct Source(BTreeMap<String, Vec<String>>);
 
 impl Source {
-    /// The text of the line that something of a trace names.
+    /// Returns the text of the line that an item of a trace names.
     fn line(&mut self, place: &Value) -> &str {
         let file = place["file"].as_str().expect("a file");
         let lines = self.0.entry(file.to_owned()).or_insert_with(|| {
@@ -50,7 +50,7 @@ impl Source {
         &lines[number - 1]
     }
 
-    /// The first line of the function that such a line stands in.
+    /// Returns the first line of the function that contains this line.
     fn function(&mut self, place: &Value) -> &str {
         self.line(place);
         let lines = &self.0[place["file"].as_str().expect("a file")];
@@ -183,16 +183,16 @@ fn what_the_engine_counted_is_shown_and_explained() {
     assert_eq!(meaning.count(), 1);
 }
 
-/// A packet of TCP over IPv4 in a capture of a run.
+/// A TCP packet over IPv4 in a capture of a run.
 struct Segment {
-    /// Nanoseconds.
+    /// The time, in nanoseconds.
     at: u64,
-    /// The ports that it comes from and goes to.
+    /// The source and destination ports.
     ports: [u16; 2],
     seq: u32,
     flags: u8,
     window: u16,
-    /// Bytes.
+    /// The length of the payload, in bytes.
     payload: usize,
 }
 
@@ -201,7 +201,7 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// The packets of a capture, in order (draft-ietf-opsawg-pcap; LINKTYPE_RAW).
+/// Parses the packets of a capture, in order (draft-ietf-opsawg-pcap; LINKTYPE_RAW).
 fn segments(capture: &[u8]) -> Vec<Segment> {
     let number = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().expect("4 bytes"));
     let (mut at, mut found) = (24, Vec::new());
@@ -223,10 +223,11 @@ fn segments(capture: &[u8]) -> Vec<Segment> {
     found
 }
 
-/// A kind of packet of TCP: its name, the index of one, the function whose line sends it, the event that it is for.
+/// A kind of TCP packet: its name, the index of an example, the function that sends it, and the event that
+/// causes it.
 type Kind = (&'static str, usize, &'static str, &'static str);
 
-/// The packets of a scenario's run.
+/// Runs a scenario and returns its packets.
 fn captured(scenario: &str) -> Vec<Segment> {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     let capture = folder.join("run.pcap");
@@ -239,7 +240,7 @@ fn captured(scenario: &str) -> Vec<Segment> {
     segments(&std::fs::read(&capture).expect("a capture"))
 }
 
-/// The first packet that is as wanted; shown are its index, what was before it, and itself.
+/// Finds the first packet that satisfies a condition on its index, the packets before it, and itself.
 fn first(segments: &[Segment], kind: &str, wanted: impl Fn(usize, &[Segment], &Segment) -> bool) -> usize {
     let found = segments
         .iter()
@@ -248,7 +249,8 @@ fn first(segments: &[Segment], kind: &str, wanted: impl Fn(usize, &[Segment], &S
     found.unwrap_or_else(|| panic!("no {kind} in the run")).0
 }
 
-/// Each of these packets leads to the line that sent it. Sequence numbers show that the event is that of the packet.
+/// Checks that each of these packets leads to the line that sent it. Sequence numbers show that the event
+/// belongs to the packet.
 fn each_leads_to_its_line(scenario: &str, segments: &[Segment], kinds: &[Kind]) {
     let mut source = Source::default();
     for (kind, index, function, event) in kinds {
@@ -275,21 +277,21 @@ fn each_leads_to_its_line(scenario: &str, segments: &[Segment], kinds: &[Kind]) 
         );
         let seq = rule.map_or(&image["seq"], |rule| &rule[1][0]);
         let seq = seq.as_u64().expect("a sequence number") as u32;
-        // One instruction may make several packets.
+        // One instruction may generate several packets.
         let distance = segments[*index].seq.wrapping_sub(seq);
         let len = image["data"]["len"].as_u64().unwrap_or(0) as u32;
         assert!(distance <= len, "{kind}: {seq} and {}", segments[*index].seq);
     }
 }
 
-/// Whether the same bytes were sent before.
+/// Returns whether the same bytes were sent before.
 fn is_repeated(before: &[Segment], segment: &Segment) -> bool {
     let same =
         |other: &Segment| other.ports == segment.ports && other.seq == segment.seq && other.payload > 0;
     segment.payload > 0 && before.iter().any(same)
 }
 
-/// Each kind of packet of TCP that a lossy transfer has.
+/// Covers each kind of TCP packet in a lossy transfer.
 #[test]
 fn a_packet_leads_to_the_line_that_sent_it() {
     let segments = captured(LOSSY);
@@ -328,8 +330,8 @@ fn a_packet_leads_to_the_line_that_sent_it() {
     each_leads_to_its_line(LOSSY, &segments, &kinds);
 }
 
-/// A message is lost at the tail; then both ends are idle, and the link is cut for good. Beside it, an application
-/// that reads slowly.
+/// A message is lost at the tail. Then both ends are idle, and the link goes down for good. A second flow has
+/// an application that reads slowly.
 const IDLE: &str = r#"
 name = "idle"
 duration = "9s"
@@ -375,7 +377,7 @@ link = "wire"
 state = "down"
 "#;
 
-/// The other kinds: probes of a closed window, of the tail of a flight, of an idle peer, and a reset.
+/// Covers the other kinds: a window probe, a tail loss probe, a keepalive, and a reset.
 #[test]
 fn a_probe_and_a_reset_lead_to_the_line_that_sent_them() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -392,14 +394,14 @@ fn a_probe_and_a_reset_lead_to_the_line_that_sent_them() {
             .rfind(|other| other.ports == [s.ports[1], s.ports[0]]);
         peer.is_some_and(|peer| peer.window == 0)
     };
-    // RFC 9293, 3.8.4: the number before the next one, and no data.
+    // RFC 9293, 3.8.4: the sequence number is one below the next one, and there is no data.
     let asks = |before: &[Segment], s: &Segment| {
         let same = before
             .iter()
             .rfind(|other| other.ports == s.ports && other.payload > 0);
         s.flags == ACK && s.payload == 0 && same.is_some_and(|last| end(last) == s.seq.wrapping_add(1))
     };
-    // RFC 8985, 7: sooner than a retransmission timeout, which is 1 s or more.
+    // RFC 8985, 7: earlier than a retransmission timeout, which is at least 1 s.
     let is_soon = |before: &[Segment], s: &Segment| {
         let same = before
             .iter()
@@ -439,18 +441,18 @@ fn a_probe_and_a_reset_lead_to_the_line_that_sent_them() {
     each_leads_to_its_line(scenario, &segments, &kinds);
 }
 
-/// A host that has given a connection up hears of it again: RFC 9293, 3.5.2, group 1.
+/// A host receives a segment for a connection that it has given up: RFC 9293, 3.5.2, group 1.
 #[test]
 fn a_reset_for_no_connection_leads_to_the_line_that_sent_it() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     let scenario = folder.join("forgotten.toml");
-    // The link is mended when the reader has given up, and before the writer asks for its window again.
+    // The link comes up after the reader has given up, and before the writer's next window probe.
     let mended = "[[at]]\ntime = \"7s\"\nlink = \"wire\"\nstate = \"up\"\n";
     let text = IDLE.replace("duration = \"9s\"", "duration = \"30s\"") + mended;
     std::fs::write(&scenario, text).expect("a file");
     let scenario = scenario.to_str().expect("a path");
     let segments = captured(scenario);
-    // For a segment with ACK the reset takes its number from that, and has no ACK itself.
+    // A reset that answers a segment with ACK takes its sequence number from it, and has no ACK itself.
     let reset = first(&segments, "reset for no connection", |_, _, s| {
         s.ports.contains(&7002) && s.flags & RST > 0 && s.flags & ACK == 0
     });
@@ -458,7 +460,7 @@ fn a_reset_for_no_connection_leads_to_the_line_that_sent_it() {
     each_leads_to_its_line(scenario, &segments, &kinds);
 }
 
-/// What is counted of packets that no parser took is in the report of the same run.
+/// Packets that no parser accepted are counted as in the report of the same run.
 #[test]
 fn what_a_parser_refused_is_shown_with_the_parser() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -530,7 +532,7 @@ fn an_event_has_the_number_of_its_flow() {
     assert_eq!(events(&[scenario, "--flow", "1"]).len(), seen[1]);
 }
 
-/// The same events, whichever command ran the scenario.
+/// The events are the same for every command that runs the scenario.
 #[test]
 fn a_replay_writes_what_a_trace_prints() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -546,7 +548,7 @@ fn a_replay_writes_what_a_trace_prints() {
     assert!(written == trace(&[LOSSY, "--seed", "3", "--json"]).0);
 }
 
-/// What a script expects to be sent is what instructions of the trace sent.
+/// The packets that a script expects are those that the trace's instructions sent.
 #[test]
 fn a_script_writes_what_its_events_did() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -577,7 +579,7 @@ fn a_script_writes_what_its_events_did() {
     );
 }
 
-/// A capture's bytes, read without the program's own headers, equal the packets that a trace takes apart.
+/// A capture that is parsed independently of the program's headers equals the packets decoded in a trace.
 #[test]
 fn packets_are_taken_apart_by_the_programs_own_headers() {
     let segments = captured(LOSSY);
@@ -608,7 +610,7 @@ fn packets_are_taken_apart_by_the_programs_own_headers() {
     assert!(sent > 100 && received > 100, "{sent} {received}");
 }
 
-/// tshark shows the line that sent a packet as the packet's comment.
+/// tshark shows the source line of a packet as its comment.
 #[test]
 fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -648,7 +650,7 @@ fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
     assert!(shown.lines().filter(|line| line.contains(".mtp:")).count() > 100);
 }
 
-/// A download from a server over a TUN device, and a packet that no parser takes; then a download to a client.
+/// A download from a server over a TUN device, a packet that no parser accepts, and a download to a client.
 const REAL: &str = r#"
 set -eu
 head -c 300000 /dev/zero > data
@@ -666,7 +668,7 @@ until ss -Hltn | grep -q ':8000 '; do sleep 0.05; done
 cmp data got
 "#;
 
-/// The kernel's TCP knows the ports and the number of bytes.
+/// The expected ports and byte counts come from the kernel's TCP.
 #[test]
 fn a_server_and_a_client_write_what_their_events_did() {
     let test = "a_server_and_a_client_write_what_their_events_did";
@@ -697,7 +699,7 @@ fn a_server_and_a_client_write_what_their_events_did() {
             .map(|line| serde_json::from_str(line).expect("an object a line"))
             .collect()
     };
-    // What an instruction's argument adds up to, over the events of a connection's remote end.
+    // The sum of an instruction's argument over the events of the connection with this remote end.
     let sum = |rows: &[Value], remote: &str, name: &str, argument: &str| -> u64 {
         let of_it = rows.iter().filter(|row| row["context"]["remote"] == remote);
         let instructions = of_it.flat_map(|row| row["instructions"].as_array().expect("a list"));
@@ -727,7 +729,8 @@ fn a_server_and_a_client_write_what_their_events_did() {
     }
 }
 
-/// Events of a trace of so many MiB over TCP, and the most memory that its process had, in KiB.
+/// Traces a transfer of `mib` MiB over TCP. Returns the number of events and the process's peak memory, in
+/// KiB.
 #[cfg(target_os = "linux")]
 fn events_and_peak(form: &[&str], mib: u64) -> (u64, u64) {
     use std::io::{BufRead, BufReader};
@@ -756,7 +759,7 @@ fn events_and_peak(form: &[&str], mib: u64) -> (u64, u64) {
     let mut out = BufReader::with_capacity(1 << 20, child.stdout.take().expect("a pipe"));
     let (mut line, mut events, mut peak_kib) = (Vec::new(), 0, 0);
     while out.read_until(b'\n', &mut line).expect("it is readable") > 0 {
-        // As text each event ends with an empty line.
+        // In text form, each event ends with an empty line.
         events += u64::from(form == ["--json"] || line == b"\n");
         if events % 1_000 == 1 {
             peak_kib = peak().unwrap_or(0).max(peak_kib);
@@ -767,7 +770,7 @@ fn events_and_peak(form: &[&str], mib: u64) -> (u64, u64) {
     (events, peak_kib)
 }
 
-/// `cargo xtask long trace` takes a million events.
+/// `cargo xtask long trace` covers a million events.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_trace_ten_times_as_long_takes_no_more_memory() {

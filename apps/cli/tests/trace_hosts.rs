@@ -1,4 +1,4 @@
-//! `hawser trace` of hosts that fall, and of hosts at switches.
+//! `hawser trace` of hosts that go down, and of hosts at switches.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::trace::events;
 
-/// Host b goes down while it receives; a connects again.
+/// Host b goes down while it receives, and host a connects again.
 const FALL: &str = "program = 'selective-repeat'\nduration = '1min'\nhost = [{ name = 'a' }, { name = 'b' }]\n\
     link = [{ between = ['a', 'b'], both = { rate = '1Mbit/s', delay = '10ms' } }]\n\
     flow = [{ from = 'a', to = 'b', again = 1, send_buffer = '32KiB', bulk = { bytes = '64KiB' } }]\n\
@@ -20,7 +20,7 @@ fn a_host_that_comes_up_again_is_traced_and_its_events_count_on() {
     let at = |event: &Value| event["at_ns"].as_u64().expect("a time");
     let (before, after): (Vec<_>, Vec<_>) = events.iter().partition(|event| at(event) < 1_100_000_000);
     assert!(before.iter().all(|event| at(event) <= 100_000_000));
-    // The second connection brings all bytes: 47 packets of 1,400 at least, and one that opens it.
+    // The second connection carries all bytes: at least 47 packets of 1,400 bytes, and one that opens it.
     let packets = after.iter().filter(|event| event["source"] == "packet").count();
     assert!(before.len() > 3 && packets > 47, "{} and {packets}", before.len());
     let numbers: Vec<u64> = events
@@ -33,7 +33,8 @@ fn a_host_that_comes_up_again_is_traced_and_its_events_count_on() {
 #[test]
 fn a_trace_of_a_scenario_with_switches_has_every_hosts_events() {
     let events = events(&["examples/scenarios/tcp-bottleneck.toml", "--to", "200ms"]);
-    // A packet takes 12 ms and 14 ms to host c, and c answers at once: no switch takes or gives an event.
+    // A packet takes 12 ms from a and 14 ms from b to host c, which answers at once. Switches neither receive
+    // nor cause events.
     let first = |host: &str, source: &str| {
         let of_host = |event: &&Value| event["host"] == host && event["source"] == source;
         let event = events.iter().find(of_host).expect(host);
@@ -42,7 +43,7 @@ fn a_trace_of_a_scenario_with_switches_has_every_hosts_events() {
     let (opened, flow) = first("a", "request");
     let (arrived, _) = first("c", "packet");
     assert_eq!(flow, Some(0));
-    // Three lines of 100, 10 and 100 Mbit/s, and 1, 10 and 1 ms long.
+    // Three links of 100, 10 and 100 Mbit/s, with delays of 1, 10 and 1 ms.
     assert!(
         (12_000_000..12_200_000).contains(&(arrived - opened)),
         "{arrived}"
@@ -58,7 +59,7 @@ fn a_trace_of_a_scenario_with_switches_has_every_hosts_events() {
     assert!(hosts.into_iter().eq(["a", "b", "c"]));
 }
 
-/// Queue pairs have ports of their own, and are found by their hosts.
+/// Queue pairs have ports of their own, so their flow is found by their hosts.
 #[test]
 fn events_of_queue_pairs_have_the_number_of_their_flow() {
     let folder = hawser_temporary::Folder::new().expect("a folder");

@@ -1,7 +1,8 @@
-//! Whether this user may have a TUN device, which takes `/dev/net/tun`: everybody's on Debian, root's alone in
-//! many containers.
+//! Checks whether this user may create a TUN device. This needs `/dev/net/tun`, which is open to every user
+//! on Debian and only to root in many containers.
 
-/// True where `/dev/net/tun` can be opened; otherwise prints that the test is skipped, and why.
+/// Returns true if `/dev/net/tun` can be opened. Otherwise it prints that the test is skipped, with the
+/// reason.
 pub(crate) fn is_permitted(test: &str) -> bool {
     let opened = std::fs::OpenOptions::new()
         .read(true)

@@ -1,5 +1,5 @@
-//! `hawser watch` from outside: a download with losses over a TUN device, watched, steered, recorded,
-//! and what the recording becomes. In a user's own network namespace; is skipped where there can be none.
+//! `hawser watch` from outside: a download with losses over a TUN device is watched, steered and recorded,
+//! and the recording is exported. The tests need a user's own network namespace and are skipped without one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::tun;
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 const SCHEMA: &str = include_str!("../../../docs/schemas/qlog.json");
 
-/// A queue of 25 kB on 20 Mbit/s and 40 ms overflows in slow start.
+/// A queue of 25 kB at 20 Mbit/s and 40 ms overflows in slow start.
 const SCRIPT: &str = r#"
 set -eu
 "$HAWSER" serve www --dev tun:h0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24 \
@@ -35,7 +35,7 @@ wait $WATCH
 "$HAWSER" watch --replay recording --qlog out.qlog --diagram again.svg
 "#;
 
-/// A folder that goes with the test.
+/// A folder that is removed with the test.
 struct Folder(hawser_temporary::Folder);
 
 impl Folder {
@@ -51,7 +51,7 @@ impl Folder {
     }
 }
 
-/// In a network namespace of its own; nothing where there can be none.
+/// Runs the script in a network namespace of its own. Returns `None` if that is impossible.
 fn run(folder: &Path) -> Option<Output> {
     let namespace = |script: &str| {
         let mut command = Command::new("unshare");
@@ -72,7 +72,7 @@ fn run(folder: &Path) -> Option<Output> {
     Some(namespace(SCRIPT).expect("a shell"))
 }
 
-/// How often each event stands in the lines.
+/// Counts the signals in the lines, by event.
 fn counts(lines: &[Value]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for event in lines.iter().filter_map(|line| line["signal"]["event"].as_str()) {
@@ -81,7 +81,7 @@ fn counts(lines: &[Value]) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The diagram's transitions: from, event, to, count.
+/// Returns the diagram's transitions: from, event, to, count.
 fn transitions(picture: &str) -> Vec<(u64, String, u64, u64)> {
     let text = picture
         .split("<metadata>")
@@ -123,7 +123,7 @@ fn a_download_is_watched() {
     exported(&folder);
 }
 
-/// The connection, its states by name, what happened to it, and who held its window.
+/// Checks the connection, the names of its states, its events, and the holder of its window.
 fn seen(lines: &[Value]) {
     assert_eq!(lines[0]["header"]["schema"], "hawser-watch/1");
     let flows = lines.iter().filter_map(|line| line["flows"].as_array()).flatten();
@@ -172,7 +172,7 @@ fn seen(lines: &[Value]) {
     assert_eq!(statistics["statistics"]["lost"], 0, "the queue had room");
 }
 
-/// Each signal that is one transition of the figure was counted once, live and from the recording.
+/// Each signal that is a transition of the figure was counted once, both live and from the recording.
 fn followed(folder: &Folder, counts: &BTreeMap<String, u64>) {
     let live = transitions(&folder.text("live.svg"));
     assert_eq!(live, transitions(&folder.text("again.svg")));
@@ -243,7 +243,7 @@ fn exported(folder: &Folder) {
     assert_eq!(records.len(), events.len() + 1, "both forms have the same events");
 }
 
-/// Go-back-N of the examples has no signals of what happens to it.
+/// The example Go-back-N has no signals.
 const WITHOUT_SIGNALS: &str = r#"
 set -eu
 grep -q '^signal' "$PROGRAM" && exit 1

@@ -1,5 +1,5 @@
-//! Why a run fails: the story that `sim`, `replay` and `swarm` print, against the source of programs with planted
-//! bugs.
+//! Explanations of failed runs: the story that `sim`, `replay` and `swarm` print is compared with the source
+//! of programs with planted bugs.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use hawser_temporary::Folder;
 use serde_json::Value;
 
-/// Go-back-N, with a text in place of another that it has once.
+/// Writes a copy of Go-back-N in which `wrong` replaces the only occurrence of `right`.
 pub(crate) fn planted(folder: &Path, right: &str, wrong: &str) -> String {
     let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/go-back-n.mtp");
     let text = std::fs::read_to_string(original).expect("the example");
@@ -17,7 +17,7 @@ pub(crate) fn planted(folder: &Path, right: &str, wrong: &str) -> String {
     text
 }
 
-/// One flow over a link whose forward direction has these rules.
+/// Writes a scenario with one flow over a link whose forward direction has these rules.
 fn scenario(folder: &Path, forward: &str, flow: &str) {
     let text = format!(
         "program = 'planted.mtp'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
@@ -38,7 +38,7 @@ pub(crate) fn hawser(folder: &Path, arguments: &[&str]) -> (String, String, Opti
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-/// The number of the only line that has a text.
+/// Returns the number of the only line that contains a text.
 pub(crate) fn line_with(source: &str, text: &str) -> usize {
     let mut found = source.lines().enumerate().filter(|(_, line)| line.contains(text));
     let (index, _) = found.next().expect(text);
@@ -46,7 +46,7 @@ pub(crate) fn line_with(source: &str, text: &str) -> usize {
     index + 1
 }
 
-/// The story of a report, by itself.
+/// Extracts the story from a report.
 fn story(printed: &str) -> Vec<&str> {
     printed
         .lines()
@@ -59,13 +59,13 @@ const TIMER_STARTS: &str = "if (c.nxt > c.una && !c.rtx.armed) emit timer_start"
 #[test]
 fn a_timer_that_is_not_started_is_reported_with_the_lost_packet_and_the_line_that_set_it_last() {
     let folder = Folder::new().expect("a folder");
-    // The FIN takes one number: alone, it is not waited for.
+    // The FIN occupies one sequence number, so the planted bug does not wait for it alone.
     let source = planted(
         &folder,
         TIMER_STARTS,
         "if (c.nxt > c.una + 1 && !c.rtx.armed) emit timer_start",
     );
-    // OPEN, the acknowledgement of what came back, FIN: the third is lost.
+    // The packets are OPEN, the acknowledgement of the returned data, and FIN. The third is lost.
     scenario(&folder, "drop = [3]", "bulk = { back = 1000 }");
     let (out, error, code) = hawser(&folder, &["sim", "run.toml"]);
     assert_eq!(code, Some(1), "{error}");
@@ -157,7 +157,7 @@ fn the_story_as_json_has_the_same_and_a_run_that_goes_well_has_none() {
 #[test]
 fn a_story_ends_where_a_run_went_wrong() {
     let folder = Folder::new().expect("a folder");
-    // What comes again is delivered again.
+    // With this bug, repeated data is delivered again.
     planted(
         &folder,
         "unwrap(ev.seq, c.rcvd) == c.rcvd",
@@ -205,7 +205,7 @@ fn a_false_assert_is_the_last_event_of_the_story() {
     );
 }
 
-/// A scenario of many flows and faults in which the last packet of one is lost.
+/// A scenario with many flows and faults, in which the last packet of one flow is lost.
 const LARGE: &str = "program = 'planted.mtp'\nduration = '10min'\nseed = 2\n\
     host = [{ name = 'a' }, { name = 'b', mtu = 9000 }]\n\
     link = [{ between = ['a', 'b'], both = { rate = '7Mbit/s', delay = '17ms', queue_packets = 90 }, \
@@ -314,10 +314,10 @@ fn packets_that_a_switch_which_is_down_loses_are_named_with_the_line_that_sent_t
         story[0].starts_with("why: flow 0 (bulk a -> c:7001): client: not done"),
         "{out}"
     );
-    // Each direction of each link, those between switches included.
+    // Each direction of each link is reported, including those between switches.
     let links = story.iter().filter(|line| line.starts_with("  link "));
     assert_eq!(links.count(), 8, "{out}");
-    // The last event sends once more, and the packet is lost at the switch.
+    // The last event retransmits, and the packet is lost at the switch.
     let sender = std::fs::read_to_string(root.join("transports/tcp/output.mtp")).expect("the program");
     let (_, last) = out.split_once("the last events:").expect("events");
     let lost = last

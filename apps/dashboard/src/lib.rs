@@ -1,5 +1,5 @@
-//! A page that shows what a network and the connections over it do while they do it, with switches that
-//! change it; in the manner of NEAT's Happy BlueBox.
+//! A page that shows the live activity of a network and its connections, with switches that change the
+//! network; in the manner of NEAT's Happy BlueBox.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,18 +28,17 @@
 //! # }
 //! ```
 //!
-//! * [`Feed`]: what is shown: samples of paths, races, candidates, downloads, switches
-//! * [`Controls`]: what the page's switches and buttons do
-//! * [`Dashboard`]: the server of the page: loopback alone, for who knows the token
+//! * [`Feed`]: the content: samples of paths, races, candidates, downloads, switches
+//! * [`Controls`]: the actions of the page's switches and buttons
+//! * [`Dashboard`]: the server of the page, on loopback only and protected by a token
 //! * [`browser`]: a browser under remote control, for demonstrations and tests
 //!
-//! The page itself is in `page/`: HTML, CSS and scripts as they are, no build step; plots are by uPlot.
+//! The page itself is in `page/`: plain HTML, CSS and scripts, without a build step. Plots are drawn by
+//! uPlot.
 //!
-//! Invariants: nothing is served beyond this host, or without the token in the address, or to a page of
-//! another origin. What a feed keeps is bounded, and so are readers that do not read: they are given the
-//! whole state anew.
+//! Invariants: no request is served from beyond this host, without the token in the address, or from a page
+//! of another origin. The content of a feed is bounded. A reader that lags behind gets the whole state again.
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod browser;

@@ -1,6 +1,6 @@
-//! The page in a browser, and its server against whoever should not reach it.
+//! The page in a browser, and the protection of its server.
 //!
-//! `HAWSER_SCREENSHOTS=DIRECTORY` keeps pictures of the page in bright, dark and narrow.
+//! `HAWSER_SCREENSHOTS=DIRECTORY` saves screenshots of the page: bright, dark and narrow.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// A page that is served, and what its switches were orders.
+/// A served page, and the orders that its switches gave.
 struct Stage {
     url: String,
     address: SocketAddr,
@@ -26,7 +26,7 @@ struct Stage {
     _runtime: tokio::runtime::Runtime,
 }
 
-/// A network that obeys, but for one switch.
+/// A network that carries out every order, except for one switch.
 struct Network {
     feed: Feed,
     orders: Arc<Mutex<Vec<String>>>,
@@ -77,7 +77,7 @@ fn stage() -> Stage {
     Stage { url, address, feed, orders, _runtime: runtime }
 }
 
-/// Sends these bytes; returns the code of the answer and all of it.
+/// Sends a request. Returns the status code and the whole answer.
 fn send(stage: &Stage, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(stage.address).expect("the server");
     stream.set_read_timeout(Some(SOON)).expect("a limit");
@@ -92,7 +92,7 @@ fn send(stage: &Stage, request: &str) -> (u16, String) {
     (code, answer)
 }
 
-/// The path of the page, token included.
+/// Returns the path of the page, including the token.
 fn path(stage: &Stage) -> String {
     stage
         .url
@@ -220,7 +220,7 @@ fn the_page_is_for_this_host_alone() {
     assert!(error.to_string().contains("this host alone"), "{error}");
 }
 
-/// Something of everything that can be shown.
+/// Feeds an example of everything that the page can show.
 fn play(feed: &Feed) {
     for step in 0..200 {
         let swing = f64::from(step % 40) / 40.0;
@@ -308,7 +308,7 @@ fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
         browser.evaluate("document.querySelector('.u-wrap canvas').width > 300")?,
         true
     );
-    // A switch moves when the network has moved.
+    // A switch moves only when the network has changed.
     let is = |id: &str, on: bool| format!("document.querySelector('[data-id={id}]').ariaChecked == '{on}'");
     browser.wait_until(&is("sctp", true), SOON)?;
     browser.evaluate("document.querySelector('[data-id=sctp]').click()")?;
@@ -327,7 +327,7 @@ fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
         *stage.orders.lock(),
         ["sctp false", "stuck false", "download sctp 1"]
     );
-    // The refusal that was provoked is the only complaint.
+    // The provoked refusal is the only complaint.
     let unexpected: Vec<_> = browser
         .complaints()
         .iter()
@@ -342,7 +342,7 @@ fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
         browser.resize((390, 844), true)?;
         std::fs::write(directory.join("narrow.png"), browser.screenshot()?)?;
     }
-    // Nothing of it may be wider than a phone.
+    // The page must not be wider than a phone's screen.
     browser.resize((390, 844), true)?;
     assert_eq!(
         browser.evaluate("document.documentElement.scrollWidth <= 390")?,

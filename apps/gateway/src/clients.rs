@@ -1,7 +1,7 @@
-//! Who may use a gateway: a file with a line for each client, its name and its token's SHA-256.
+//! The clients of a gateway: a file with a line for each client, with its name and its token's SHA-256.
 //!
-//! Invariants: names are unique, and so are tokens; looking a client up takes the same time whether its
-//! token is there or not.
+//! Invariants: names are unique, and so are tokens. Looking up a client takes the same time whether or not
+//! its token is known.
 
 use std::fmt;
 use std::io;
@@ -13,46 +13,46 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 
 use hawser::gateway::{BadDigest, Token, TokenDigest};
 
-/// The maximum number of clients of a file, and bytes of a name.
+/// The maximum number of clients in a file, and the maximum length of a name in bytes.
 const MAX_CLIENTS: usize = 10_000;
 const MAX_NAME_LENGTH: usize = 64;
 
-/// Those who may use a gateway.
+/// The clients that may use a gateway.
 #[derive(Clone, Debug, Default)]
 pub struct Clients {
     all: Vec<(Arc<str>, TokenDigest)>,
 }
 
-/// What is wrong with a file of clients.
+/// A file of clients has an invalid line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct ClientsError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The reason as text.
     pub why: String,
 }
 
-/// Why a file of clients is not used.
+/// A file of clients cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientsFileError {
-    /// The system refuses it.
+    /// The system could not read it.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     System(PathBuf, #[source] io::Error),
-    /// Others than its owner may write it: its mode.
+    /// Users other than the owner may write it. The value is its mode.
     #[error("{path}: others may add clients (mode {mode:03o}); chmod go-w it", path = .0.display(), mode = .1)]
     Writable(PathBuf, u32),
-    /// Its text is wrong.
+    /// Its text is invalid.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Malformed(PathBuf, #[source] ClientsError),
 }
 
 impl Clients {
-    /// Understands the text of a file: `NAME SHA256` on each line; empty lines and those that begin
-    /// with `#` are skipped.
+    /// Parses the text of a file: `NAME SHA256` on each line. Empty lines, and lines that begin with `#`, are
+    /// skipped.
     ///
     /// # Errors
-    /// The first line that is not so.
+    /// Fails at the first invalid line.
     pub fn parse(text: &str) -> Result<Clients, ClientsError> {
         let mut all: Vec<(Arc<str>, TokenDigest)> = Vec::new();
         for (number, line) in text.lines().enumerate() {
@@ -86,10 +86,11 @@ impl Clients {
         Ok(Clients { all })
     }
 
-    /// Reads a file. Nobody but its owner may write it: whoever does decides who is let in.
+    /// Reads a file. Only its owner may be able to write it, because its writer decides which clients are
+    /// admitted.
     ///
     /// # Errors
-    /// It cannot be read, others may write it, or it is not understood.
+    /// Fails if the file cannot be read, other users may write it, or it is invalid.
     pub fn read(path: &Path) -> Result<Clients, ClientsFileError> {
         let system = |error| ClientsFileError::System(path.into(), error);
         let mode = std::fs::metadata(path).map_err(system)?.permissions().mode() & 0o777;
@@ -100,13 +101,13 @@ impl Clients {
         Clients::parse(&text).map_err(|error| ClientsFileError::Malformed(path.into(), error))
     }
 
-    /// The line of a client with this token.
+    /// Formats the line of a client with this token.
     #[must_use]
     pub fn line(name: &str, token: &Token) -> String {
         format!("{name} {}", token.digest())
     }
 
-    /// Whose token this is. All are compared, each in constant time.
+    /// Returns the client with this token. All tokens are compared, each in constant time.
     #[must_use]
     pub fn find(&self, token: &Token) -> Option<Arc<str>> {
         let digest = token.digest();
@@ -119,13 +120,13 @@ impl Clients {
             .map(|(name, _)| name.clone())
     }
 
-    /// How many there are.
+    /// Returns the number of clients.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no clients.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -143,7 +144,7 @@ impl fmt::Display for Clients {
 mod tests {
     use super::*;
 
-    /// SHA-256 of 32 zero bytes, by sha256sum(1).
+    /// SHA-256 of 32 zero bytes, computed by sha256sum(1).
     const ZEROS: &str = "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925";
 
     #[test]

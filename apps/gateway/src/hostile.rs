@@ -1,4 +1,4 @@
-//! Greetings and requests of unauthenticated peers, for a fuzzer: it has no other use.
+//! Entry points for a fuzzer: greetings and requests of unauthenticated peers. They have no other use.
 
 use std::future::Future;
 use std::pin::pin;
@@ -9,11 +9,10 @@ use hawser::gateway::wire::{Greeting, Request};
 
 use crate::destination::{AllowList, check};
 
-/// Any bytes as a greeting, a request, and a list of rules.
+/// Parses any bytes as a greeting, a request, and a list of rules.
 ///
 /// # Panics
-/// When what is made of them does not survive encoding, is longer than it may be, or waits for more than
-/// there is.
+/// Panics if a message does not survive encoding, is longer than allowed, or needs more data than available.
 pub fn messages(data: &[u8]) {
     let mut rest = data;
     if let Ok(greeting) = now(Greeting::read(&mut rest)) {
@@ -34,13 +33,13 @@ pub fn messages(data: &[u8]) {
         }
     }
     if let Ok(text) = std::str::from_utf8(data) {
-        // Whatever is understood or not: it does not panic.
+        // Parsing may fail but must not panic.
         let _ = AllowList::parse_file(text);
         let _ = crate::clients::Clients::parse(text);
     }
 }
 
-/// What a future that waits for nothing comes to.
+/// Returns the result of a future that never waits.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -52,7 +51,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 mod tests {
     use super::*;
 
-    /// Every byte of good messages changed to some others, and cut at every length.
+    /// Changes every byte of valid messages to some other values, and truncates the messages at every length.
     #[test]
     fn changed_messages_are_refused_or_other_messages() {
         let name = [&[1, 3, 11][..], b"example.com", &[0, 80]].concat();

@@ -1,20 +1,19 @@
-//! A gateway: the far end of sessions, which connects onwards to allowed destinations only. The near end
-//! is [`hawser::gateway`].
+//! A gateway: the far end of sessions, which connects onwards to allowed destinations only. The near end is
+//! [`hawser::gateway`].
 //!
 //! ```text
 //!   application ─ Gateway::connect ═ session over many paths ═ serve ─ TCP ─► destination
 //! ```
 //!
-//! A client proves itself with a [`Token`](hawser::gateway::Token) on its session's first stream; every other stream names a
-//! [`Destination`](hawser::gateway::Destination) and then is a connection to it. A gateway reaches nothing by default: an
-//! [`AllowList`] states what it does, and [`check`](destination::check) holds every *resolved* address
-//! against it. The protocol is docs/gateway-protocol.md, byte by byte; docs/gateway.md is for those who
-//! run one.
+//! A client authenticates with a [`Token`](hawser::gateway::Token) on its session's first stream. Every other
+//! stream names a [`Destination`](hawser::gateway::Destination) and then becomes a connection to it. By
+//! default a gateway connects nowhere: an [`AllowList`] lists the allowed destinations, and
+//! [`check`](destination::check) compares every *resolved* address with it. docs/gateway-protocol.md
+//! specifies the protocol byte by byte; docs/gateway.md is for operators.
 //!
 //! * [`serve`], [`GatewayConfig`], [`Clients`], [`Limits`], [`Event`]: the far end
-//! * [`destination`]: who may be reached, as a pure function
+//! * [`destination`]: the allowed destinations, as a pure function
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod clients;

@@ -1,4 +1,4 @@
-//! What a gateway gives at most, to one client and to all.
+//! The limits of a gateway's resources, for one client and for all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use hawser::session::{AcceptorConfig, Config};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// What a gateway gives at most. The default suits a handful of people's browsers.
+/// The limits of a gateway's resources. The defaults suit the browsers of a few people.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Sessions in all.
+    /// The maximum number of sessions.
     pub sessions: usize,
-    /// Sessions that have not authenticated; of one network at most a quarter of them, and the oldest
-    /// makes room for another.
+    /// The maximum number of unauthenticated sessions. One network may have a quarter of them, and the oldest
+    /// is dropped to admit another.
     pub unauthenticated: usize,
-    /// Sessions of one client.
+    /// The maximum number of sessions of one client.
     pub sessions_per_client: usize,
-    /// Streams with a request, connecting or connected, in all.
+    /// The maximum number of streams with a request, connecting or connected.
     pub streams: usize,
-    /// The same of one client, over all its sessions.
+    /// The maximum number of such streams of one client, over all its sessions.
     pub streams_per_client: usize,
-    /// Streams of a session that may wait until it is accepted.
+    /// The maximum number of a session's streams that wait until it is accepted.
     pub waiting: usize,
-    /// How long a greeting, and how long a request may take.
+    /// The maximum time of a greeting, and of a request.
     pub request_timeout: Duration,
-    /// How long looking a destination's address up and connecting to it may take.
+    /// The maximum time to resolve a destination and connect to it.
     pub connect: Duration,
-    /// The time without a byte in either direction after which a connection is given up. RFC 5382 (5, REQ-5)
-    /// lets a translator give up none that has been idle for less than 2 h 4 min.
+    /// The time without a byte in either direction after which a connection is closed. RFC 5382 (5, REQ-5)
+    /// forbids translators to drop a connection that has been idle for less than 2 h 4 min.
     pub idle: Duration,
-    /// The time without a stream after which a session is given up.
+    /// The time without a stream after which a session is closed.
     pub session_idle: Duration,
 }
 
@@ -53,15 +53,16 @@ impl Default for Limits {
     }
 }
 
-/// Streams of one session at once.
+/// The maximum number of concurrent streams of one session.
 const STREAMS: u32 = 512;
-/// Bytes that a peer may send before any of them is read: of all that an unauthenticated peer can make a gateway keep.
+/// The number of bytes that a peer may send before any are read. This bounds all data that an unauthenticated
+/// peer can make a gateway store.
 const FIRST_CREDIT: u64 = 128 << 10;
-/// Bytes to which that grows for one that reads as fast.
+/// The maximum to which this credit grows for a peer whose data is read as fast as it arrives.
 const MAX_CREDIT: u64 = 8 << 20;
 
 impl Limits {
-    /// The acceptor and the sessions of a server that is a gateway, bounded accordingly.
+    /// Returns the configuration of a server's acceptor and sessions with these limits.
     #[must_use]
     pub fn acceptor(&self) -> AcceptorConfig {
         let session = Config {
@@ -77,9 +78,9 @@ impl Limits {
     }
 }
 
-/// What is taken of the limits.
+/// The resources in use, against the limits.
 pub(crate) struct Counts {
-    /// Places of sessions that have not authenticated.
+    /// The places of unauthenticated sessions.
     pub(crate) unauthenticated: Gate,
     streams: Arc<Semaphore>,
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
@@ -87,22 +88,22 @@ pub(crate) struct Counts {
     streams_per_client: usize,
 }
 
-/// What one client has.
+/// The resources in use by one client.
 struct Client {
-    /// Oldest first.
+    /// The sessions, oldest first.
     sessions: Vec<Arc<Seat>>,
     streams: Arc<Semaphore>,
 }
 
 /// One session of a client.
 struct Seat {
-    /// Whether no path to the client is live any more.
+    /// Returns whether no path to the client is live.
     is_gone: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Another session of the same client has its place now.
+    /// Notified when another session of the same client takes this place.
     is_taken: Notify,
 }
 
-/// A session's place; it is free again when this is dropped.
+/// A session's place, which is released when dropped.
 pub(crate) struct Place {
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
     name: Arc<str>,
@@ -126,7 +127,7 @@ impl Drop for Place {
     }
 }
 
-/// A stream's, of its client's and of all.
+/// The place of a stream, counted for its client and in total.
 pub(crate) struct StreamPlace {
     _places: [OwnedSemaphorePermit; 2],
 }
@@ -142,8 +143,9 @@ impl Counts {
         }
     }
 
-    /// A place for a session of this client. Names are those of the file: their number is bounded. At the
-    /// limit the oldest session to which no path is live makes room: its client has most likely gone.
+    /// Takes a place for a session of this client. Names come from the clients' file, so their number is
+    /// bounded. At the limit, the oldest session without a live path is closed, because its client has most
+    /// likely gone.
     pub(crate) fn session(
         &self,
         name: &Arc<str>,
@@ -168,7 +170,7 @@ impl Counts {
         })
     }
 
-    /// A place for a stream of the client with this place.
+    /// Takes a place for a stream of this place's client.
     pub(crate) fn stream(&self, place: &Place) -> Option<StreamPlace> {
         let own = place.streams.clone().try_acquire_owned().ok()?;
         let of_all = self.streams.clone().try_acquire_owned().ok()?;

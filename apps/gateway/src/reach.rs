@@ -1,8 +1,8 @@
-//! From a destination to a connection: its name is asked for once, each address of the answer is
-//! checked, and those that pass are raced over TCP.
+//! Connects to a destination. Its name is resolved once, each address of the answer is checked, and the
+//! allowed ones are raced over TCP.
 //!
-//! Invariants: a connection is made to an address that was checked, and to no other: there is no second
-//! resolution that could give another answer (DNS rebinding). What a rule could not allow is not asked for.
+//! Invariants: a connection is made only to a checked address. There is no second resolution that could give
+//! another answer (DNS rebinding). A name that no rule could allow is not resolved.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +23,7 @@ use hawser::gateway::{Destination, Host, Reply};
 
 use crate::destination::{AllowList, check};
 
-/// Who may be reached, and how names are asked for.
+/// The rules of allowed destinations, and the resolver.
 pub(crate) struct Rules<'a> {
     pub(crate) allow: &'a AllowList,
     /// The addresses of this machine.
@@ -31,15 +31,15 @@ pub(crate) struct Rules<'a> {
     /// The prefixes of this network's translators.
     pub(crate) nat64: &'a [Prefix],
     pub(crate) resolver: &'a Resolver,
-    /// How long all of it may take.
+    /// The maximum time for resolution and connection.
     pub(crate) limit: Duration,
 }
 
-/// Why there is no connection.
+/// A connection could not be made.
 #[derive(Debug)]
 pub(crate) struct Unreached {
     pub(crate) reply: Reply,
-    /// For the gateway's operator.
+    /// The reason, for the gateway's operator.
     pub(crate) why: String,
 }
 
@@ -49,23 +49,23 @@ impl Unreached {
     }
 }
 
-/// Connects to `destination`, if it may be reached.
+/// Connects to `destination` if it is allowed.
 ///
-/// All connections of the gateway are made here: whoever has a better race of sockets puts it here.
+/// All outgoing connections of the gateway are made here, so a better race of sockets would be added here.
 pub(crate) async fn reach(destination: &Destination, rules: &Rules<'_>) -> Result<TcpStream, Unreached> {
     if !rules.allow.may_allow(destination.host(), destination.port()) {
         return Err(Unreached::new(Reply::NotAllowed, "no rule allows it"));
     }
     let text = match destination.host() {
         Host::Address(address) => address.to_string(),
-        // With the last dot it is that name, and not one below the domains that this machine searches.
+        // The final dot makes the name absolute, so that this machine's search domains do not apply.
         Host::Name(name) => format!("{name}."),
     };
     let lookup = Lookup::addresses(&text).map_err(|error| Unreached::new(Reply::HostUnreachable, error))?;
     let (stream, address) = Contest::new(destination, rules, &lookup).run().await?;
     let (local, peer) = (stream.local_addr(), stream.peer_addr());
     let is_here = matches!((local, peer), (Ok(local), Ok(peer)) if local.ip() == peer.ip());
-    // An address that this machine got a moment ago, or has without reporting it.
+    // The address was assigned to this machine a moment ago, or is not reported by the system.
     if is_here
         && check(
             destination,
@@ -84,7 +84,7 @@ pub(crate) async fn reach(destination: &Destination, rules: &Rules<'_>) -> Resul
     Ok(stream)
 }
 
-/// A race, with the sockets that run in it.
+/// A race and its running sockets.
 struct Contest<'a> {
     destination: &'a Destination,
     rules: &'a Rules<'a>,
@@ -93,9 +93,9 @@ struct Contest<'a> {
     answers: Answers,
     attempts: JoinSet<(CandidateId, io::Result<TcpStream>)>,
     running: BTreeMap<CandidateId, AbortHandle>,
-    /// Those that passed the check.
+    /// The addresses that passed the check.
     addresses: BTreeMap<CandidateId, SocketAddr>,
-    /// The result of the check for the first that did not.
+    /// The refusal of the first address that failed the check.
     refused: Option<String>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Contest<'a> {
                 match action {
                     Action::Start(id) => self.start(id),
                     Action::Won(winner) => {
-                        // The race has a winner only by the event that came with its stream.
+                        // A race is won only by the event that came with its stream.
                         if let Some((id, stream)) = connected.take()
                             && id == winner
                         {
@@ -143,7 +143,7 @@ impl<'a> Contest<'a> {
                         self.running.remove(&id).iter().for_each(AbortHandle::abort);
                     }
                     Action::Wake(at) => wake = at,
-                    // Nothing is remembered, so that nothing is tried for the memory's sake.
+                    // No outcomes are remembered, so no probes are made.
                     Action::Record(..) | Action::Probe(_) => {}
                 }
             }
@@ -174,7 +174,7 @@ impl<'a> Contest<'a> {
         self.running.insert(id, attempt);
     }
 
-    /// An answer as candidates: those of its addresses that pass the check.
+    /// Converts an answer to candidates: the addresses that pass the check.
     fn resolved(&mut self, answer: Answer) -> Event {
         let question = answer.question;
         let records = match answer.result {
@@ -194,7 +194,7 @@ impl<'a> Contest<'a> {
                 self.rules.nat64,
             ) {
                 Ok(()) => {
-                    // A lookup's answers are bounded, far below this.
+                    // A lookup's answers are limited to far fewer than this.
                     let id = CandidateId(u32::try_from(self.addresses.len()).unwrap_or(u32::MAX));
                     let mut candidate = Candidate::new(id, "tcp", address.to_string());
                     candidate.rank = u16::from(candidate.family == Family::Ipv4);
@@ -212,7 +212,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// The answer to the client. What the rules forbid counts when nothing else was there.
+    /// Returns the answer for the client. A refusal by the rules is reported only if no address was allowed.
     fn defeated(&self, defeat: &Defeat) -> Unreached {
         if let (true, Some(refused)) = (self.addresses.is_empty(), &self.refused) {
             return Unreached::new(Reply::NotAllowed, refused);
@@ -228,7 +228,7 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// Of several failures the one that shows most about the destination.
+/// Returns the rank of a failure: of several, the lowest reveals most about the destination.
 fn preference(reply: Reply) -> u8 {
     match reply {
         Reply::Refused => 0,

@@ -1,7 +1,7 @@
-//! Bytes between a client's stream and the connection onwards, in both directions.
+//! Copies bytes in both directions between a client's stream and the onward connection.
 //!
-//! Invariants: the end of one direction is reported on the other side and does not end the other
-//! direction; a reset does. What is in transit is bounded by two buffers of [`BUFFER`] bytes.
+//! Invariants: the end of one direction is passed on to the other side and does not end the other direction,
+//! but a reset does. Data in transit is bounded by two buffers of [`BUFFER`] bytes.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,33 +10,33 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 
-/// Bytes of each direction that are in transit.
+/// The buffer size of one direction, in bytes.
 const BUFFER: usize = 32 << 10;
 
-/// How it ended.
+/// The reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Both sides sent all.
+    /// Both sides sent all their data.
     Finished,
-    /// The client gave its stream up, or its session ended.
+    /// The client reset its stream, or its session ended.
     ByClient,
     /// The destination reset the connection.
     ByDestination,
-    /// It was idle for too long.
+    /// The connection was idle for too long.
     Idle,
 }
 
-/// What went over it.
+/// The amount of data carried by a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
-    /// Bytes to the destination.
+    /// The number of bytes to the destination.
     pub up: u64,
-    /// Bytes to the client.
+    /// The number of bytes to the client.
     pub down: u64,
 }
 
-/// Carries bytes until both directions have ended, one side resets, nothing moves for `idle`, or the
-/// client sends `stop`.
+/// Copies until both directions have ended, one side resets, no data moves for `idle`, or `stop` is ready
+/// because the client stopped the stream.
 pub(crate) async fn relay<C, D>(
     client: &mut C,
     destination: &mut D,
@@ -93,7 +93,7 @@ enum Broken {
     Sink,
 }
 
-/// One direction to its end, which is reported.
+/// Copies one direction until its end, which is passed on.
 async fn copy(
     source: &mut (impl AsyncRead + Unpin),
     sink: &mut (impl AsyncWrite + Unpin),
@@ -105,7 +105,7 @@ async fn copy(
         let length = source.read(&mut buffer).await.map_err(|_| Broken::Source)?;
         if length == 0 {
             return match sink.shutdown().await {
-                // Whoever reset it in the meantime shows in the other direction.
+                // If the sink was reset in the meantime, the other direction reports it.
                 Err(error) if !is_over(&error) => Err(Broken::Sink),
                 _ => Ok(()),
             };
@@ -123,7 +123,7 @@ async fn copy(
     }
 }
 
-/// What moved in one direction, and when it last did.
+/// The amount of data in one direction, and the time of the last transfer.
 struct Meter {
     began: Instant,
     bytes: AtomicU64,
@@ -171,7 +171,7 @@ mod tests {
             .await
             .expect("the question and its end");
         assert_eq!(received, "question");
-        // The end of the question is not the end of the answer.
+        // The end of the request is not the end of the response.
         tokio::time::sleep(Duration::from_secs(299)).await;
         server.write_all(b"long answer").await.expect("room");
         server.shutdown().await.expect("an end");

@@ -1,9 +1,8 @@
 //! The far end: accepts sessions, authenticates their clients, and connects their streams onwards.
 //!
-//! Invariants: before a session is accepted nothing is read of it but its greeting. Every wait has an end
-//! ([`Limits::request_timeout`], [`Limits::connect`], [`Limits::idle`],
-//! [`Limits::session_idle`]), and every stream that is served has a
-//! place of its client and of all. When a session ends, so do its connections.
+//! Invariants: before a session is accepted, only its greeting is read. Every wait has a limit
+//! ([`Limits::request_timeout`], [`Limits::connect`], [`Limits::idle`], [`Limits::session_idle`]), and every
+//! served stream has a place of its client and of the total. When a session ends, so do its connections.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
@@ -31,70 +30,70 @@ use crate::limits::{Counts, Limits, Place, StreamPlace};
 use crate::reach::{Rules, reach};
 use crate::relay::{Carried, End, relay};
 
-/// What a gateway is.
+/// The configuration of a gateway.
 pub struct GatewayConfig {
-    /// Who may use it.
+    /// The clients that may use it.
     pub clients: Clients,
-    /// Where they may go.
+    /// The allowed destinations.
     pub allow: AllowList,
-    /// How names are asked for.
+    /// The resolver of destinations' names.
     pub resolver: Resolver,
-    /// What it gives at most.
+    /// The limits of its resources.
     pub limits: Limits,
 }
 
-/// What happens at a gateway, for whoever runs it.
+/// An event of a gateway, for its operator.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A client's session was accepted.
     Accepted {
-        /// Its name.
+        /// The client's name.
         client: Arc<str>,
     },
-    /// A session was not accepted, and closed.
+    /// A session was refused and closed.
     Refused {
-        /// The reason for people, from its own text only.
+        /// The reason, without any text from the peer.
         why: String,
     },
     /// A client's stream was connected.
     Connected {
-        /// Whose.
+        /// The client's name.
         client: Arc<str>,
-        /// Where it wanted to go.
+        /// The requested destination.
         destination: Destination,
-        /// Where it went.
+        /// The address of the connection.
         address: std::net::SocketAddr,
     },
     /// A client's stream was not connected.
     Denied {
-        /// Whose.
+        /// The client's name.
         client: Arc<str>,
-        /// Where it wanted to go, if it stated it.
+        /// The requested destination, if it was stated.
         destination: Option<Destination>,
-        /// The answer that it was sent.
+        /// The reply that was sent.
         reply: Reply,
-        /// The reason in words, for people.
+        /// The reason as text.
         why: String,
     },
     /// A connection has ended.
     Ended {
-        /// Whose.
+        /// The client's name.
         client: Arc<str>,
-        /// Where it went.
+        /// The destination of the connection.
         destination: Destination,
-        /// What went over it.
+        /// The amount of data that it carried.
         carried: Carried,
-        /// How.
+        /// The reason for the end.
         end: End,
     },
     /// A client's session has ended.
     Left {
-        /// Whose.
+        /// The client's name.
         client: Arc<str>,
     },
 }
 
-/// The event in words, which may hold text of peers.
+/// The event as text, which may contain text from peers.
 impl Display for Event {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -117,7 +116,7 @@ impl Display for Event {
     }
 }
 
-/// What the tasks of a gateway share.
+/// The state that a gateway's tasks share.
 struct Shared {
     config: GatewayConfig,
     counts: Counts,
@@ -128,12 +127,12 @@ struct Shared {
     stopped: watch::Receiver<()>,
 }
 
-/// Serves the sessions that come to `server`, which should be one by [`Limits::acceptor`], until it is
-/// closed, or until `stop` is ready: then all sessions are closed, so that their clients learn of it at once.
+/// Serves the sessions of `server`, which should be configured with [`Limits::acceptor`], until it is closed
+/// or `stop` is ready. On `stop`, all sessions are closed, so that their clients learn of it at once.
 /// `report` is called with each event and must not block. Dropping the future ends all sessions.
 ///
 /// # Errors
-/// The system does not report this machine's addresses; the server was closed.
+/// Fails if the system does not report this machine's addresses, or if the server was closed.
 pub async fn serve(
     server: Server,
     config: GatewayConfig,
@@ -151,7 +150,7 @@ pub async fn serve(
         report: Box::new(report),
         stopped,
     });
-    // Nobody is served before it is known what this network's translators lead to.
+    // Clients are served only once the prefixes of this network's translators are known.
     shared.find_translators().await;
     let mut sessions = JoinSet::new();
     let mut is_watched = true;
@@ -161,7 +160,7 @@ pub async fn serve(
         tokio::select! {
             session = server.accept() => {
                 let session = session?;
-                // A session whose only carrier is gone already has no address, and will soon be gone.
+                // A session that has already lost its only carrier has no address, and will end soon.
                 let peer = session.paths().first().map(|(_, info)| info.description.peer.ip());
                 let unproven = shared.counts.unauthenticated.enter(peer.unwrap_or(IpAddr::from([0; 4])));
                 sessions.spawn(host(shared.clone(), session, unproven));
@@ -186,13 +185,13 @@ pub async fn serve(
 }
 
 impl Shared {
-    /// Waits until the gateway is to end.
+    /// Waits until the gateway is asked to stop.
     async fn stopped(&self) {
-        // Its sender is dropped then, and sends nothing before.
+        // The sender never sends, and is dropped to stop.
         let _ = self.stopped.clone().changed().await;
     }
 
-    /// Logs an event in words, and reports it to the operator.
+    /// Logs an event as text and reports it to the operator.
     fn report(&self, event: Event) {
         match event {
             Event::Accepted { .. } | Event::Refused { .. } | Event::Left { .. } => {
@@ -205,8 +204,8 @@ impl Shared {
         (self.report)(event);
     }
 
-    /// Asks by which prefixes this network's translators are reached (RFC 7050). What was known stays when
-    /// no name server answers.
+    /// Looks up the prefixes of this network's translators (RFC 7050). The known ones stay if no name server
+    /// answers.
     async fn find_translators(&self) {
         let asked = timeout(self.config.limits.connect, self.config.resolver.nat64()).await;
         if let Ok(Ok(prefixes)) = asked {
@@ -215,18 +214,18 @@ impl Shared {
     }
 }
 
-/// How often it is asked for translators.
+/// The interval between lookups of translators.
 const TRANSLATOR_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(600);
 
 async fn close_at_once(session: &Session) {
-    // Its end is what matters; that it is not an end by agreement is no news.
+    // Only the end matters. The error that the peer did not agree to it is expected.
     let _ = timeout(FAREWELL, session.close(UNAUTHENTICATED)).await;
 }
 
-/// How long the end of a session may take to arrive.
+/// The maximum time for the end of a session to reach the peer.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A session from its beginning to its end.
+/// Serves a session from beginning to end.
 async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace) {
     let limits = &shared.config.limits;
     let (mut waiting, proved) = (Vec::new(), Notify::new());
@@ -245,7 +244,7 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
         Ok(known) => known,
         Err(why) => {
             shared.report(Event::Refused { why });
-            // Streams are given up before the session: nobody waits for them.
+            // Streams are reset before the session is closed, because their data is not wanted.
             waiting
                 .iter()
                 .for_each(|stream: &SessionStream| drop(stream.reset(UNAUTHENTICATED)));
@@ -266,16 +265,16 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
     };
     let is_replaced = Arc::new(visit).host(&session, waiting).await;
     match is_replaced {
-        // Nobody is there to agree.
+        // The client has gone, so it cannot agree to the end.
         true => close_at_once(&session).await,
-        // Both sides know that it is over, or will.
+        // Both sides know that the session is over, or will soon.
         false => drop(timeout(FAREWELL, session.close(0)).await),
     }
     shared.report(Event::Left { client });
 }
 
-/// Reads the greeting, reports by `proved` that the client's token is known, and answers. Streams that come
-/// in the meantime wait in `waiting`.
+/// Reads the greeting, notifies `proved` when the client's token is known, and answers. Streams that open in
+/// the meantime are stored in `waiting`.
 async fn greet(
     shared: &Shared,
     session: &Session,
@@ -320,19 +319,19 @@ async fn greet(
     known
 }
 
-/// A client's session.
+/// A session of an authenticated client.
 struct Visit {
     shared: Arc<Shared>,
     client: Arc<str>,
     place: Place,
-    /// Streams that are served, and what is called when the client wants no more of one.
+    /// The served streams, each with a notification for when the client stops it.
     stops: Mutex<HashMap<u32, Arc<Notify>>>,
 }
 
 impl Visit {
-    /// Serves the session's streams until it ends, nobody has opened one for too long, or another of the
-    /// client's sessions has its place: then it returns true. What is still connected then is reset: the end
-    /// of a session is not the end of what a client had to send.
+    /// Serves the session's streams until it ends, no stream was open for too long, or another session of the
+    /// client takes its place. In the last case it returns true. Streams that are still connected are reset,
+    /// because the end of a session does not mean that the client had sent everything.
     async fn host(self: Arc<Self>, session: &Session, waiting: Vec<SessionStream>) -> bool {
         let mut streams = JoinSet::new();
         waiting
@@ -391,7 +390,7 @@ impl Visit {
         });
     }
 
-    /// One stream: its request, its connection, its bytes.
+    /// Serves one stream: its request, its connection, and its data.
     async fn serve(&self, mut stream: SessionStream, stop: &Notify, _place: StreamPlace) {
         let Shared { config, own, nat64, .. } = &*self.shared;
         let limits = &config.limits;
@@ -416,7 +415,7 @@ impl Visit {
         };
         let reached = tokio::select! {
             reached = reach(&destination, &rules) => reached,
-            // The client does not want it any more.
+            // The client has stopped the stream.
             () = stop.notified() => return drop(stream.reset(RESET)),
         };
         let mut onwards = match reached {
@@ -432,7 +431,7 @@ impl Visit {
             self.shared
                 .report(Event::Connected { client, destination, address });
         }
-        // Small writes are the client's matter; they are not held back once more here.
+        // Small writes are the client's choice, and are not delayed again here.
         let _ = onwards.set_nodelay(true);
         let answered = timeout(
             limits.request_timeout,
@@ -444,7 +443,8 @@ impl Visit {
             _ => (End::ByClient, Carried::default()),
         };
         if end != End::Finished {
-            // What is dropped without a FIN is reset (RFC 9293, 3.10.5); so is the stream.
+            // With zero linger, closing the connection resets it (RFC 9293, 3.10.5). The stream is reset as
+            // well.
             let _ = onwards.set_zero_linger();
             let _ = stream.reset(RESET);
         }
@@ -460,7 +460,7 @@ impl Visit {
         why: String,
     ) {
         self.deny(destination, reply, why);
-        // The stream's end follows the answer when it is dropped.
+        // The end of the stream follows the answer when it is dropped.
         let _ = timeout(
             self.shared.config.limits.request_timeout,
             stream.write_all(&[reply.code()]),

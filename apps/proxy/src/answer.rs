@@ -1,4 +1,4 @@
-//! From why there is no connection to what the client receives.
+//! Maps connection failures to the answers for clients.
 
 use hawser::select::{ConnectError, Failure};
 use hyper::StatusCode;
@@ -11,13 +11,13 @@ pub(crate) mod socks {
     pub(crate) const NETWORK_UNREACHABLE: u8 = 3;
     pub(crate) const HOST_UNREACHABLE: u8 = 4;
     pub(crate) const REFUSED: u8 = 5;
-    /// "TTL expired": what other proxies answer for a time that is over.
+    /// "TTL expired", which other proxies also use for timeouts.
     pub(crate) const TOO_LATE: u8 = 6;
     pub(crate) const NO_SUCH_COMMAND: u8 = 7;
     pub(crate) const NO_SUCH_ADDRESS_TYPE: u8 = 8;
 }
 
-/// The reply of SOCKS5.
+/// Returns the SOCKS5 reply for an error.
 pub(crate) fn reply(error: &ConnectError) -> u8 {
     match error.failure {
         Failure::Refused => socks::REFUSED,
@@ -39,8 +39,8 @@ pub(crate) fn reply(error: &ConnectError) -> u8 {
     }
 }
 
-/// The status of HTTP, and the error type of the field `Proxy-Status` (RFC 9209, 2.3, which
-/// recommends the one for the other).
+/// Returns the HTTP status and the error type of the `Proxy-Status` field (RFC 9209, 2.3, which recommends a
+/// status for each type).
 pub(crate) fn status(failure: Failure) -> (StatusCode, &'static str) {
     match failure {
         Failure::Refused => (StatusCode::BAD_GATEWAY, "connection_refused"),

@@ -1,4 +1,4 @@
-//! One client: what it speaks, and what its requests have in common.
+//! The state of one client, and the parts common to its requests of either protocol.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::event::{Event, Own, Protocol, What};
 use crate::relay::Relayed;
 use crate::{Choice, Settings};
 
-/// What all clients share.
+/// The state that all clients share.
 pub(crate) struct Front {
     pub(crate) settings: Settings,
     pub(crate) racer: Racer,
     pub(crate) requests: AtomicU64,
 }
 
-/// Transports, and the ranking that chose them where a policy does.
+/// Transports, and the ranking that chose them if a policy does.
 type Chosen = (Arc<[Arc<dyn Transport>]>, Option<Vec<Ranked>>);
 
 impl Front {
-    /// Logs an event in words, and reports it to the observer.
+    /// Logs an event as text and reports it to the observer.
     pub(crate) fn publish(&self, request: Option<u64>, what: Own) {
         match what {
             Own::Full { .. } => tracing::warn!("{what}"),
@@ -38,7 +38,7 @@ impl Front {
         }
     }
 
-    /// The transports to a destination, and the ranking that chose them where a policy does.
+    /// Returns the transports to a destination, and the ranking that chose them if a policy does.
     pub(crate) fn transports(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
         Ok(match &self.settings.choice {
             Choice::Always(transports) => (Arc::clone(transports), None),
@@ -50,14 +50,13 @@ impl Front {
     }
 }
 
-/// A client.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) front: Arc<Front>,
     pub(crate) address: SocketAddr,
-    /// Whether the proxy is about to stop.
+    /// Becomes true when the proxy stops.
     pub(crate) stopping: watch::Receiver<bool>,
-    /// Notified once it has asked for something that it may have.
+    /// Notified when the client has made a permitted request.
     pub(crate) admitted: Arc<Notify>,
 }
 
@@ -67,7 +66,7 @@ impl Client {
             .publish(None, Own::Rejected { client: self.address, why: why.into() });
     }
 
-    /// Numbers and reports a request.
+    /// Assigns a number to a request and reports it.
     pub(crate) fn asked(&self, protocol: Protocol, destination: &Destination) -> Asked {
         self.admitted.notify_one();
         let number = self.front.requests.fetch_add(1, Ordering::Relaxed) + 1;
@@ -80,14 +79,14 @@ impl Client {
     }
 }
 
-/// A request that was understood.
+/// A parsed request.
 pub(crate) struct Asked {
     pub(crate) front: Arc<Front>,
     pub(crate) number: u64,
 }
 
 impl Asked {
-    /// Races for its destination. Dropping the future cancels the race.
+    /// Races for the request's destination. Dropping the future cancels the race.
     pub(crate) async fn race(&self, destination: Destination) -> Result<Connected, Box<ConnectError>> {
         let settings = &self.front.settings;
         let transports = match self.front.transports(&destination) {

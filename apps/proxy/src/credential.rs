@@ -1,4 +1,4 @@
-//! Who may use the proxy.
+//! The credential of the proxy's users.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ pub struct Credential {
     digest: [u8; 32],
 }
 
-/// A text that is no credential.
+/// A text that is not a valid credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCredential {
-    /// There is no colon.
+    /// The text has no colon.
     #[error("the first line must be USER:PASSWORD")]
     NoColon,
-    /// Longer than SOCKS5 can carry (RFC 1929, 2), or nothing.
+    /// The user or the password is empty, or longer than SOCKS5 can carry (RFC 1929, 2).
     #[error("the user and the password must have 1 to 255 bytes each")]
     Length,
 }
 
 impl Credential {
-    /// From `USER:PASSWORD`, as the first line of a text. The user has no colon (RFC 7617, 2).
+    /// Parses the first line of a text as `USER:PASSWORD`. The user cannot contain a colon (RFC 7617, 2).
     ///
     /// # Errors
-    /// It has another form.
+    /// Fails if the line does not have this form.
     pub fn parse(text: &str) -> Result<Credential, BadCredential> {
         let line = text.lines().next().unwrap_or_default();
         let (user, password) = line.split_once(':').ok_or(BadCredential::NoColon)?;
@@ -38,7 +38,7 @@ impl Credential {
         Ok(Credential { digest: digest(user.as_bytes(), password.as_bytes()) })
     }
 
-    /// Whether it is this one. It takes as long for any that is not.
+    /// Returns whether the given credential is correct, in constant time.
     pub(crate) fn admits(&self, user: &[u8], password: &[u8]) -> bool {
         let given = digest(user, password);
         let differing = self
@@ -49,7 +49,7 @@ impl Credential {
         differing == 0
     }
 
-    /// Whether the value of a `Proxy-Authorization` field is this one (RFC 7617).
+    /// Returns whether the value of a `Proxy-Authorization` field has the correct credential (RFC 7617).
     pub(crate) fn admits_header(&self, value: &[u8]) -> bool {
         let Some((scheme, rest)) = std::str::from_utf8(value)
             .ok()
@@ -73,7 +73,7 @@ impl fmt::Debug for Credential {
 }
 
 fn digest(user: &[u8], password: &[u8]) -> [u8; 32] {
-    // The length keeps `a` and `bc` apart from `ab` and `c`.
+    // The length distinguishes `a` and `bc` from `ab` and `c`.
     let length = (user.len() as u64).to_be_bytes();
     Sha256::new()
         .chain_update(length)

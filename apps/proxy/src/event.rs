@@ -1,4 +1,4 @@
-//! What happens in a proxy, for logs; one JSON object each.
+//! The events of a proxy, for logs. Each is one JSON object.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
@@ -6,126 +6,126 @@ use std::net::SocketAddr;
 use hawser::select::{Description, Ranked, Report};
 use serde::Serialize;
 
-/// Something that happened.
+/// An event of a proxy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// The number of the request that it is about.
+    /// The number of the request that the event concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
-    /// What happened.
+    /// The event itself.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// The source and content of an event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum What {
-    /// In the race for it.
+    /// An event of the request's race.
     Race(Report),
-    /// In the proxy.
+    /// An event of the proxy itself.
     Own(Own),
 }
 
-/// What happened in the proxy itself.
+/// An event of the proxy itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Own {
-    /// It listens here.
+    /// The proxy listens.
     Listening {
-        /// The address that it is bound to.
+        /// The bound address.
         address: SocketAddr,
     },
     /// A client asked for a destination.
     Asked {
         /// The client's address.
         client: SocketAddr,
-        /// How.
+        /// The protocol of the request.
         protocol: Protocol,
-        /// For what.
+        /// The requested destination.
         destination: String,
     },
     /// A policy chose candidates for the destination.
     Ranked {
-        /// They, best first.
+        /// The candidates, best first.
         candidates: Vec<Ranked>,
     },
-    /// A client was turned away before a race.
+    /// A client was rejected before a race.
     Rejected {
         /// The client's address.
         client: SocketAddr,
-        /// The reason in words, for people.
+        /// The reason as text.
         why: String,
     },
-    /// A client has a relay for its datagrams.
+    /// A client has got a relay for datagrams.
     Associated {
         /// The client's address.
         client: SocketAddr,
-        /// Where it takes them.
+        /// The address at which the relay receives them.
         address: SocketAddr,
     },
-    /// A client's relay for datagrams has come to its end.
+    /// A client's relay for datagrams has ended.
     Dissociated {
         /// The client's address.
         client: SocketAddr,
-        /// Datagrams from the client.
+        /// The number of datagrams from the client.
         sent: u64,
-        /// Datagrams to the client.
+        /// The number of datagrams to the client.
         received: u64,
-        /// Datagrams that went nowhere: of others, fragments, to where nothing may go, without a name's
-        /// address, or more than the system took.
+        /// The number of dropped datagrams: from other senders, fragments, for forbidden destinations, for
+        /// unresolved names, or beyond the system's capacity.
         dropped: u64,
-        /// From its beginning.
+        /// The time since the relay began, in seconds.
         seconds: f64,
     },
-    /// A connection has come to its end.
+    /// A connection has ended.
     Closed {
-        /// The candidate that it went over.
+        /// The candidate that carried it.
         #[serde(flatten)]
         candidate: Description,
-        /// Bytes from the client.
+        /// The number of bytes from the client.
         sent: u64,
-        /// Bytes to the client.
+        /// The number of bytes to the client.
         received: u64,
-        /// From the client's request.
+        /// The time since the client's request, in seconds.
         seconds: f64,
-        /// What ended it, unless both sides did in order.
+        /// The error that ended it, unless both sides closed regularly.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// A plain HTTP request was answered by its origin.
+    /// The origin answered a plain HTTP request.
     Served {
-        /// The candidate that it went over.
+        /// The candidate that carried it.
         #[serde(flatten)]
         candidate: Description,
-        /// The answer's code.
+        /// The status code of the answer.
         status: u16,
     },
-    /// There are no more places: new clients wait. It is reported at most once a minute.
+    /// All places are taken, and new clients wait. This is reported at most once a minute.
     Full {
-        /// The clients that have one.
+        /// The number of connected clients.
         connections: usize,
     },
-    /// It was asked to stop, with so many connections open.
+    /// The proxy was asked to stop.
     Stopping {
-        /// Connections that were open when the stop began.
+        /// The number of connections that were open at that time.
         connections: usize,
     },
 }
 
-/// How a client asked.
+/// The protocol of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// SOCKS5, CONNECT.
+    /// SOCKS5 with the command CONNECT.
     Socks5,
-    /// HTTP, CONNECT.
+    /// HTTP with the method CONNECT.
     Connect,
-    /// HTTP, any other method.
+    /// HTTP with any other method.
     Http,
 }
 
-/// The event in words, which may hold text of peers.
+/// The event as text, which may contain text from peers.
 impl Display for Own {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let words = match self {

@@ -1,4 +1,4 @@
-//! Heads from anybody, for a fuzzer: it has no other use.
+//! Entry points for a fuzzer of message parsers. They have no other use.
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
@@ -6,11 +6,11 @@ use hyper::{Method, Uri};
 use crate::http::request::{Wanted, is_last_hop, strip, understand};
 use crate::socks::wire;
 
-/// Any bytes as each message of a client of SOCKS5.
+/// Parses any bytes as each message of a SOCKS5 client.
 ///
 /// # Panics
-/// When a message is longer than what came, wants more than any can have, or means another thing
-/// when more follows.
+/// Panics if a message is longer than the data, needs more data than a message may have, or changes its
+/// meaning when more data follows.
 pub fn socks(data: &[u8]) {
     hold(
         data,
@@ -50,10 +50,10 @@ fn hold<E>(data: &[u8], parsed: Result<Option<usize>, E>, end_of: &dyn Fn(&[u8])
     }
 }
 
-/// Any bytes as the head of an HTTP request.
+/// Parses any bytes as the head of an HTTP request.
 ///
 /// # Panics
-/// When a destination is none, or something for this hop alone is left to be forwarded.
+/// Panics if a destination is invalid, or a hop-by-hop field would be forwarded.
 pub fn http(data: &[u8]) {
     let mut fields = [httparse::EMPTY_HEADER; 64];
     let mut head = httparse::Request::new(&mut fields);

@@ -1,9 +1,9 @@
-//! A proxy in front of the race: one port that speaks SOCKS5 (RFC 1928, 1929), HTTP CONNECT and plain
-//! HTTP (RFC 9110, 9112), told apart by the first byte.
+//! A proxy in front of the race: one port that speaks SOCKS5 (RFC 1928, 1929), HTTP CONNECT and plain HTTP
+//! (RFC 9110, 9112), told apart by the first byte.
 //!
-//! A client is answered when the race for its destination is over, so that the answer is the right
-//! one. What runs over which transport is decided by the [`Transport`](hawser::select::Transport)s that the
-//! [`Settings`] name; nothing here knows one.
+//! A client is answered when the race for its destination is over, so that the answer is correct. The
+//! [`Transport`](hawser::select::Transport)s in the [`Settings`] decide which transports carry the data; no
+//! code here depends on a particular one.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,18 +17,17 @@
 //! # }
 //! ```
 //!
-//! * [`Proxy`]: listens, accepts, stops; `connection`: finds out what a client speaks
-//! * `socks`: a client of SOCKS5; `http`: one of HTTP
-//! * `answer`: from failures to the codes of both
-//! * `relay`: bytes in both directions, half closes and resets included
-//! * [`Credential`]: who may use it
-//! * [`Event`]: what happens, for logs
+//! * [`Proxy`]: listens, accepts, stops; `connection`: the state of a client; `serve`: detects the protocol
+//!   of a client
+//! * `socks`: a client of SOCKS5; `http`: a client of HTTP
+//! * `answer`: maps failures to the codes of both
+//! * `relay`: copies bytes in both directions, with half-closes and resets
+//! * [`Credential`]: the credential of the users
+//! * [`Event`]: events for logs
 //!
-//! Invariants: memory, connections and the time for a request's head are bounded by [`Limits`]. No
-//! client is answered with success before the race is won. Listening beyond this host needs a
-//! credential.
+//! Invariants: memory, connections and the time for a request's head are bounded by [`Limits`]. No client
+//! gets a success before the race is won. Listening beyond this host requires a credential.
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -1,9 +1,9 @@
-//! Bytes in both directions between a client and what the race ended with.
+//! Copies bytes in both directions between a client and the connection that won the race.
 //!
-//! The end of one direction is passed on as such, and the other goes on. What breaks off is passed
-//! on as broken off: a client must be able to distinguish a page that is complete from one that is not.
+//! The end of one direction is passed on as such, and the other direction continues. A reset is passed on as
+//! a reset, because a client must be able to distinguish a complete page from an incomplete one.
 //!
-//! A direction holds a buffer only while there is something in it, so that an idle tunnel has none.
+//! A direction holds a buffer only while it contains data, so an idle tunnel has none.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -17,26 +17,26 @@ use hawser::select::{Connected, Duplex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
-/// One direction's buffer, in bytes.
+/// The size of one direction's buffer, in bytes.
 const BUFFER: usize = 32 * 1024;
 
-/// What a relay has come to.
+/// The result of a relay.
 #[derive(Debug)]
 pub(crate) struct Relayed {
-    /// Bytes from the client.
+    /// The number of bytes from the client.
     pub(crate) sent: u64,
-    /// Bytes to the client.
+    /// The number of bytes to the client.
     pub(crate) received: u64,
-    /// What ended it, unless both sides did in order.
+    /// The error that ended it, unless both sides closed regularly.
     pub(crate) error: Option<io::Error>,
 }
 
-/// Relays until both directions have ended, or one has broken. `early` is what the client sent ahead
+/// Relays until both directions have ended, or one has failed. `early` is the data that the client sent ahead
 /// of the answer.
 ///
-/// When one direction has ended and nothing has moved in the other for `half_open`, to twice as long, it
-/// is broken off: a client that has closed altogether looks like one that ended its direction, until
-/// something is sent to it.
+/// When one direction has ended and the other is idle for between `half_open` and twice that time, the relay
+/// is aborted. A client that has closed completely cannot be told from one that ended its direction until
+/// data is sent to it.
 pub(crate) async fn relay(
     mut client: TcpStream,
     early: &[u8],
@@ -90,7 +90,7 @@ pub(crate) async fn relay(
     Relayed { sent: sent.into_inner(), received: received.into_inner(), error }
 }
 
-/// One direction, until its end, which is passed on.
+/// Copies one direction until its end, which is passed on.
 async fn pump(
     early: &[u8],
     mut from: impl AsyncRead + Unpin,
@@ -105,7 +105,7 @@ async fn pump(
         if length == 0 {
             SPARE.set(Some(buffer));
             return match to.shutdown().await {
-                // It has ended the other direction, and has received all.
+                // The receiver has already ended the other direction and received all data.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                 result => result,
             };
@@ -117,11 +117,12 @@ async fn pump(
 }
 
 thread_local! {
-    /// The buffer of whoever reads next in this thread.
+    /// The buffer for the next reader in this thread.
     static SPARE: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
 }
 
-/// Reads something: a buffer, and how much is in it. While nothing comes no buffer is held.
+/// Reads some data. Returns a buffer and the length of its content. While no data is available, no buffer is
+/// held.
 async fn fill(from: &mut (impl AsyncRead + Unpin)) -> io::Result<(Box<[u8]>, usize)> {
     poll_fn(|context| {
         let mut buffer = SPARE.take().unwrap_or_else(|| vec![0; BUFFER].into_boxed_slice());
@@ -147,8 +148,8 @@ async fn forward(bytes: &[u8], to: &mut (impl AsyncWrite + Unpin), count: &Atomi
     Ok(())
 }
 
-/// Ends a client that was refused, so that it receives the reason: closing with bytes unread would send a
-/// reset, which may overtake the answer.
+/// Closes the connection to a rejected client so that the client receives the reason. Closing with unread
+/// bytes would send a reset, which may overtake the answer.
 pub(crate) async fn dismiss(mut client: TcpStream) {
     const MAX_BYTES: usize = 64 * 1024;
     const MAX_DURATION: Duration = Duration::from_secs(1);
@@ -163,6 +164,6 @@ pub(crate) async fn dismiss(mut client: TcpStream) {
         }
         Ok::<(), io::Error>(())
     };
-    // Whoever does not go by itself is left.
+    // A client that does not close in time is abandoned.
     let _ = tokio::time::timeout(MAX_DURATION, drain).await;
 }

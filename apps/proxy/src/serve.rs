@@ -1,4 +1,4 @@
-//! Serves a client by the protocol that its first byte names.
+//! Serves a client with the protocol that its first byte selects.
 
 use std::sync::Arc;
 
@@ -10,15 +10,14 @@ use crate::connection::Client;
 use crate::relay::dismiss;
 use crate::{http, socks};
 
-/// The first byte of SOCKS5, and of its predecessor.
+/// The first bytes of SOCKS5 and of its predecessor.
 const SOCKS5: u8 = 5;
 const SOCKS4: u8 = 4;
-/// SOCKS4's reply to a request that is rejected: a version of 0, code 91, and a port and an address without meaning
-/// (Lee, "SOCKS: A protocol for TCP proxy across firewalls").
+/// SOCKS4's reply to a rejected request: version 0, code 91, and an unused port and address (Lee, "SOCKS: A
+/// protocol for TCP proxy across firewalls").
 const SOCKS4_REFUSED: [u8; 8] = [0, 91, 0, 0, 0, 0, 0, 0];
 
-/// Serves a client until it has gone, or until it has to make room for others because it has asked for
-/// nothing yet.
+/// Serves a client until it has gone. A client without a request may be dropped to admit others.
 pub(crate) async fn serve_in(client: Client, stream: TcpStream, mut place: Place) {
     let admitted = Arc::clone(&client.admitted);
     let mut serving = std::pin::pin!(serve(&client, stream));
@@ -40,10 +39,10 @@ async fn serve(client: &Client, mut stream: TcpStream) {
     let peeked = tokio::time::timeout(client.front.settings.limits.head, stream.peek(&mut first)).await;
     match (peeked, first[0]) {
         (Err(_), _) => client.rejected("it sent nothing in time"),
-        // Connections in advance are given up without a word.
+        // Browsers open connections in advance and close them unused, so this is not logged.
         (Ok(Err(_) | Ok(0)), _) => {}
         (Ok(Ok(_)), SOCKS5) => socks::serve(client, stream).await,
-        // A method (RFC 9110, 9.1), or the empty lines that may come before (RFC 9112, 2.2).
+        // A method (RFC 9110, 9.1), or the empty lines that may precede it (RFC 9112, 2.2).
         (Ok(Ok(_)), b'!'..=b'~' | b'\r' | b'\n') => http::serve(client, stream).await,
         (Ok(Ok(_)), SOCKS4) => {
             client.rejected("SOCKS4 is not spoken here; use SOCKS5");

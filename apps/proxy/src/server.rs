@@ -20,46 +20,46 @@ use crate::connection::{Client, Front};
 use crate::event::Own;
 use crate::serve::serve_in;
 
-/// How long nothing is accepted after accepting failed: descriptors come back as others end.
+/// The pause after a failed accept. Descriptors become available again when other connections end.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long the next client waits while half of the places for those who have asked for nothing are taken:
-/// many that come at once have their requests read before one has to make room.
+/// The delay before the next client while half of the places for clients without a request are taken. It
+/// allows the requests of a burst to be read before a client is dropped.
 const CROWDED: Duration = Duration::from_millis(2);
-/// The least time between two reports that there are no more places.
+/// The minimum time between two reports that all places are taken.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
-/// Clients that may wait to be accepted, at each address.
+/// The maximum number of clients that wait to be accepted, at each address.
 const BACKLOG: u32 = 1_024;
 
-/// A proxy that listens.
+/// A listening proxy.
 pub struct Proxy {
     front: Arc<Front>,
     listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
 }
 
-/// Why a proxy does not listen.
+/// A proxy could not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Others than this host's users could use it.
+    /// Without a credential, the address would let users of other hosts use the proxy.
     #[error(
         "listening on {0} lets others use this proxy: give a credential (--credential FILE), or listen on loopback"
     )]
     Open(SocketAddr),
-    /// The system does not permit it.
+    /// The system refused the address.
     #[error("cannot listen on {address}: {error}")]
     System {
-        /// The address that was to be listened on.
+        /// The requested address.
         address: SocketAddr,
-        /// The error of the system.
         error: io::Error,
     },
 }
 
 impl Proxy {
-    /// Listens. Call it within a runtime of tokio with time and I/O.
+    /// Opens the listeners. It must be called within a tokio runtime with time and I/O.
     ///
     /// # Errors
-    /// An address beyond loopback without a credential; an address that the system does not give.
+    /// Fails if an address is beyond loopback and there is no credential, or if the system refuses an
+    /// address.
     pub async fn bind(racer: Racer, settings: Settings) -> Result<Proxy, BindError> {
         let is_open = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
         if let (Some(open), None) = (settings.listen.iter().find(is_open), &settings.credential) {
@@ -76,11 +76,11 @@ impl Proxy {
         Ok(Proxy { front, listeners, addresses })
     }
 
-    /// The same, and it takes clients from this listener as well: one that somebody else has opened, perhaps in
-    /// another network namespace.
+    /// Adds a listener from which the proxy also takes clients. The listener may come from another network
+    /// namespace.
     ///
     /// # Errors
-    /// As for [`Proxy::bind`].
+    /// Fails for the same reasons as [`Proxy::bind`].
     pub fn and_at(mut self, listener: std::net::TcpListener) -> Result<Proxy, BindError> {
         let failed = |error| BindError::System { address: SocketAddr::from(([0; 4], 0)), error };
         let address = listener.local_addr().map_err(failed)?;
@@ -95,22 +95,22 @@ impl Proxy {
         Ok(self)
     }
 
-    /// Where it listens; a port that was asked for as 0 is the one that it got.
+    /// Returns the bound addresses. A requested port 0 is replaced by the actual port.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Serves until `stop` is ready. Then nothing is accepted any more; what is under way may go on
-    /// for [`crate::Limits::drain`], and is broken off after it.
+    /// Serves until `stop` is ready. Then no further clients are accepted. Existing connections may continue
+    /// for [`crate::Limits::drain`], and are then aborted.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Proxy { front, listeners, addresses } = self;
         for address in addresses {
             front.publish(None, Own::Listening { address });
         }
         let limits = front.settings.limits;
-        // Half of the connections are for clients that have asked for something. Networks share the other half; behind
-        // loopback there is one alone, in which newcomers wait for a moment.
+        // Half of the connections are reserved for clients with a request. Networks share the other half. On
+        // loopback there is only one network, whose newcomers wait for a moment.
         let is_local = listeners.iter().all(|listener| {
             listener
                 .local_addr()
@@ -136,7 +136,7 @@ impl Proxy {
             tokio::select! {
                 () = &mut stop => break,
                 Some(_) = clients.join_next() => {}
-                // Without a place, clients wait in the backlog.
+                // Without a free place, clients wait in the backlog.
                 accepted = accept(&listeners), if !is_full => match accepted {
                     Ok((stream, address)) => {
                         if is_local && gate.is_crowded(address.ip()) {
@@ -147,14 +147,14 @@ impl Proxy {
                         let client = Client { front, address, stopping, admitted: Arc::new(Notify::new()) };
                         clients.spawn(serve_in(client, stream, place));
                     }
-                    // Nobody can be notified; the listener goes on.
+                    // No client can be notified, and the listener continues.
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 },
             }
         }
         drop(listeners);
         front.publish(None, Own::Stopping { connections: clients.len() });
-        // Nobody listens when no client is left.
+        // This fails only if no client is left to receive it.
         let _ = stopping.send(true);
         let drained = async { while clients.join_next().await.is_some() {} };
         if tokio::time::timeout(limits.drain, drained).await.is_err() {
@@ -169,13 +169,13 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     } else {
         TcpSocket::new_v6()?
     };
-    // As any server that is started again at its port.
+    // A restarted server must be able to bind its port again.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// The next client of any listener.
+/// Accepts the next client from any listener.
 async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
     poll_fn(|context| {
         let ready = listeners.iter().map(|listener| listener.poll_accept(context));

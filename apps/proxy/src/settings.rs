@@ -1,4 +1,4 @@
-//! How a proxy is to be.
+//! The settings and limits of a proxy.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,56 +10,56 @@ use hawser::select::{Destination, Policies, Profile, Transport, Watcher};
 
 use crate::{Credential, Event};
 
-/// Who is notified what happens. It is called from tasks: it must not block.
+/// The receiver of a proxy's events. It is called from tasks, so it must not block.
 pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// Who learns from the race for a destination. What it gives must not block either.
+/// Creates a watcher that learns from the race for a destination. The watcher must not block, either.
 pub type Learner = Arc<dyn Fn(&Destination) -> Watcher + Send + Sync>;
 
-/// How a proxy is to be.
+/// The settings of a proxy.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where it listens; at first port 1080 of this host alone.
+    /// The addresses to listen on; by default port 1080 on loopback.
     pub listen: Vec<SocketAddr>,
-    /// Who may use it; anybody where there is none, which is allowed on loopback alone.
+    /// The required credential. `None` admits every client, which is allowed only on loopback.
     pub credential: Option<Credential>,
-    /// The transports that are raced.
+    /// The transports to race.
     pub choice: Choice,
     /// The rules of the races.
     pub profile: Profile,
-    /// How long a race may take, names included.
+    /// The maximum time of a race, including name resolution.
     pub deadline: Duration,
-    /// What is bounded, and how.
+    /// The limits of resources and times.
     pub limits: Limits,
-    /// Who is notified what happens.
+    /// The receiver of events.
     pub observer: Option<Observer>,
-    /// Who learns from the races.
+    /// The observer that learns from the races.
     pub learner: Option<Learner>,
 }
 
-/// Which transports are raced.
+/// The choice of transports to race.
 #[derive(Clone, Debug)]
 pub enum Choice {
-    /// Always these.
+    /// The same transports for every destination.
     Always(Arc<[Arc<dyn Transport>]>),
-    /// What a policy chooses for the destination.
+    /// The transports that a policy chooses for the destination.
     ByPolicy(Policies),
 }
 
-/// What is bounded, and how.
+/// The limits of resources and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients at once; more are reset.
+    /// The maximum number of clients. Further ones wait in the backlog.
     pub connections: usize,
-    /// How long a client may take for its request: SOCKS5 until its request, HTTP for each head.
+    /// The maximum time of a client's request: for SOCKS5 up to its request, for HTTP for each head.
     pub head: Duration,
-    /// The longest head of an HTTP request, in bytes; at least 8192.
+    /// The maximum length of the head of an HTTP request, in bytes; at least 8192.
     pub head_bytes: usize,
-    /// How long a tunnel of which one direction has ended may be idle in the other.
+    /// The time for which a tunnel may be idle after one direction has ended.
     pub half_open: Duration,
-    /// How long an origin of plain HTTP may take until its answer begins.
+    /// The time in which an origin of plain HTTP must begin its answer.
     pub answer: Duration,
-    /// How long connections may go on after the proxy was asked to stop.
+    /// The time for which connections may continue after the proxy was asked to stop.
     pub drain: Duration,
 }
 
@@ -78,7 +78,7 @@ impl Default for Limits {
 }
 
 impl Default for Settings {
-    /// Port 1080 of this host, nobody's credential, the default transports by RFC 8305 within 30 s.
+    /// Port 1080 on loopback, no credential, the default transports by RFC 8305 within 30 s.
     fn default() -> Settings {
         Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 1080))],

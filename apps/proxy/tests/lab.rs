@@ -1,4 +1,4 @@
-//! The proxy on broken networks: what curl gets, and when.
+//! The proxy on broken networks: curl's answers and their timing.
 
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Output};
@@ -26,8 +26,8 @@ const TESTS: &[Test] = tests![
     names_of_old_hosts_are_reached,
 ];
 
-/// The sink drops everything: addresses of it are dead, without an ICMP error. Addresses of the lab's
-/// IPv6 come after IPv4 (RFC 6724, 2.1: fc00::/7), unless they are known first.
+/// The sink drops everything, so its addresses are dead without an ICMP error. IPv6 addresses of the lab rank
+/// after IPv4 (RFC 6724, 2.1: fc00::/7), unless they are known first.
 const FILE: &str = r#"
     host = [{ name = "client" }, { name = "server" }, { name = "sink" }]
     [[link]]
@@ -143,7 +143,7 @@ fn main() -> ExitCode {
     in_user_namespace("the proxy in a lab", TESTS)
 }
 
-/// A proxy at the client, an origin at the server, and what becomes of requests.
+/// A proxy at the client, an origin at the server, and the proxy's events.
 struct Place<'a> {
     lab: &'a Lab,
     reported: Arc<Mutex<Vec<Event>>>,
@@ -175,7 +175,7 @@ fn on_stage(settings: Settings, act: impl FnOnce(&Place<'_>) -> TestResult) -> T
     on_prepared_stage(settings, |_| Ok(()), act)
 }
 
-/// The same in a lab that `prepare` has changed.
+/// Runs `act` in a lab that `prepare` has changed.
 fn on_prepared_stage(
     settings: Settings,
     prepare: impl FnOnce(&Lab) -> TestResult,
@@ -236,7 +236,7 @@ fn on_prepared_stage(
     })
 }
 
-/// The milliseconds after which the first race was won.
+/// Returns the time until the first race was won, in milliseconds.
 fn won_after(place: &Place<'_>) -> Result<f64, &'static str> {
     place.events("won")[0]["after_ms"].as_f64().ok_or("no time")
 }
@@ -245,8 +245,8 @@ fn hello(output: &Output) {
     assert_eq!(output.stdout, b"hello", "{output:?}");
 }
 
-/// RFC 8305, 5: a Connection Attempt Delay of 250 ms, and a round trip of 10 ms; curl's own start and
-/// a busy machine get the rest.
+/// RFC 8305, 5: a Connection Attempt Delay of 250 ms, and a round trip of 10 ms. The rest allows for curl's
+/// start and a busy machine.
 fn dead_ipv6_costs_one_delay() -> TestResult {
     on_stage(Settings::default(), |place| {
         for scheme in ["socks5h", "http"] {
@@ -267,8 +267,8 @@ fn dead_ipv6_costs_one_delay() -> TestResult {
     })
 }
 
-/// The answer for IPv4 takes 300 ms, that for IPv6 never comes: the Resolution Delay of 50 ms begins
-/// with the first (RFC 8305, 3).
+/// The IPv4 answer takes 300 ms, and the IPv6 answer never comes. The Resolution Delay of 50 ms begins with
+/// the first answer (RFC 8305, 3).
 fn slow_names_cost_their_delay() -> TestResult {
     on_stage(Settings::default(), |place| {
         let (output, _) = place.curl("socks5h", &["http://slow.example:8080/"])?;
@@ -327,7 +327,7 @@ fn failures_have_their_codes() -> TestResult {
     )
 }
 
-/// The second race begins with the winner of the first, and has no delay.
+/// The second race starts with the winner of the first, and has no delay.
 fn a_blocked_transport_is_remembered() -> TestResult {
     on_stage(Settings::default(), |place| {
         for _ in 0..2 {
@@ -370,8 +370,8 @@ fn candidates_keep_to_their_interface() -> TestResult {
     })
 }
 
-/// RFC 9460, 2.4: of the endpoints that answer, the best by SvcPriority; an alias with the addresses of its
-/// target.
+/// RFC 9460, 2.4: the best of the answering endpoints by SvcPriority wins, and an alias uses the addresses of
+/// its target.
 fn https_records_lead_to_other_endpoints() -> TestResult {
     for profile in [Profile::VERSION3, Profile::RFC8305] {
         let name = profile.name.clone();
@@ -390,7 +390,7 @@ fn https_records_lead_to_other_endpoints() -> TestResult {
                 );
                 assert!(took < Duration::from_millis(1200), "{name}: {url}: {took:?}");
             }
-            // A tunnel to another port may be for anything.
+            // A tunnel to another port may be for any protocol.
             let (output, _) = place.curl("socks5h", &["http://pool.example:8080/"])?;
             hello(&output);
             Ok(())
@@ -399,8 +399,8 @@ fn https_records_lead_to_other_endpoints() -> TestResult {
     Ok(())
 }
 
-/// RFC 9460, 3 and 5.1: the name's own address answers at once, before the record and before the target's
-/// address, and is not used. A record with a mandatory parameter that the client does not know is left out (8).
+/// RFC 9460, 3 and 5.1: the name's own address resolves at once, before the record and the target's address,
+/// and is not used. A record with an unknown mandatory parameter is ignored (8).
 fn own_addresses_wait_for_the_endpoints_of_records() -> TestResult {
     for profile in [Profile::VERSION3, Profile::RFC8305, Profile::NEAT] {
         let name = profile.name.clone();
@@ -423,7 +423,7 @@ fn own_addresses_wait_for_the_endpoints_of_records() -> TestResult {
                 ("http://quick-apex.example:443/", "192.0.2.9:443"),
                 ("http://understood.example:443/", "10.77.0.2:443"),
             ] {
-                // The second time by what is remembered.
+                // The second time uses the remembered outcome.
                 for _ in 0..2 {
                     let (output, _) = place.curl("socks5h", &[url])?;
                     hello(&output);
@@ -439,8 +439,8 @@ fn own_addresses_wait_for_the_endpoints_of_records() -> TestResult {
 }
 
 /// RFC 9460, 3: a client that can do without records uses the name's own addresses when the endpoints have
-/// failed: at once where they refuse or have no addresses, after 2 s where they swallow, and after 250 ms where the
-/// own addresses won before.
+/// failed. This happens at once if they refuse or have no addresses, and after 2 s if they drop packets. If
+/// the own addresses won before, it happens after 250 ms.
 fn own_addresses_are_reached_where_every_endpoint_fails() -> TestResult {
     on_stage(Settings::default(), |place| {
         for (url, delay) in [
@@ -459,8 +459,8 @@ fn own_addresses_are_reached_where_every_endpoint_fails() -> TestResult {
     })
 }
 
-/// A network without IPv4 whose translator has a prefix of its own (RFC 6052, 2.4; RFC 7050): the server
-/// has the address that the translator would send on to it.
+/// An IPv6-only network whose NAT64 has a prefix of its own (RFC 6052, 2.4; RFC 7050). The server has the
+/// address to which the NAT64 would send.
 fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
     if Command::new("ip").arg("-V").output().is_err() {
         println!("skipped: ipv4_addresses_are_reached_by_a_translator: there is no ip (Debian: iproute2)");
@@ -491,7 +491,8 @@ fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
         hello(&output);
         assert_eq!(place.events("won")[0]["remote"], "[2001:db8:64::c000:201]:8080");
         assert!(took < Duration::from_millis(900), "{took:?}");
-        // RFC 8305, 7.2: the name's own address leads nowhere, and the network makes none of it.
+        // RFC 8305, 7.2: the name's own address is dead, and the network does not synthesise an address for
+        // it.
         let (output, took) = place.curl("socks5h", &["http://four.example:8080/"])?;
         hello(&output);
         assert_eq!(place.events("won")[1]["remote"], "[2001:db8:64::c000:201]:8080");
@@ -500,7 +501,7 @@ fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
     })
 }
 
-/// RFC 2181, 11: any label may be looked up, whatever hosts should be called.
+/// RFC 2181, 11: any label may be looked up, even if it is not a valid host name.
 fn names_of_old_hosts_are_reached() -> TestResult {
     on_stage(Settings::default(), |place| {
         for scheme in ["socks5h", "http"] {

@@ -1,21 +1,21 @@
-//! Why there is no carrier.
+//! Reasons why a carrier could not be opened.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a transport gives no connection, or no listener.
+/// A transport could not open a connection or a listener.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The socket cannot be bound to the interface.
+    /// The socket could not be bound to the interface.
     #[error("binding to the interface {interface:?}: {error}")]
     Interface {
-        /// The interface.
+        /// The interface's name.
         interface: String,
         /// The error of the system.
         #[source]
         error: io::Error,
     },
-    /// The socket cannot be bound to this end's address.
+    /// The socket could not be bound to this end's address.
     #[error("binding to {local}: {error}")]
     Local {
         /// The address.
@@ -24,7 +24,7 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
-    /// The address cannot be listened on.
+    /// The socket could not listen on the address.
     #[error("listening on {local}: {error}")]
     Listen {
         /// The address.
@@ -33,7 +33,7 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
-    /// The system does not let the connection have this congestion control.
+    /// The system does not allow this congestion control for the connection.
     #[error("congestion control {name:?}: {error}")]
     CongestionControl {
         /// Its name.
@@ -42,28 +42,29 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
-    /// The system takes no bound on the length of segments.
+    /// The system does not accept a limit on the length of segments.
     #[error("the largest segment: {0}")]
     MaxSegment(#[source] io::Error),
-    /// The peer, or the way to it, gives no connection.
+    /// The connection attempt failed at the peer or on the path.
     #[error("connecting to {peer}: {error}")]
     Connect {
         /// The peer.
         peer: SocketAddr,
-        /// What the network said.
+        /// The error that the network reported.
         #[source]
         error: io::Error,
     },
-    /// The handshake of TLS failed: [`io::ErrorKind::InvalidData`] where a certificate or a protocol does not fit.
+    /// The TLS handshake failed. The error's kind is [`io::ErrorKind::InvalidData`] if a certificate or a
+    /// protocol is not acceptable.
     #[error("TLS with {peer}: {error}")]
     Handshake {
         /// The peer.
         peer: SocketAddr,
-        /// What TLS, or the transport below, said.
+        /// The error of TLS, or of the transport below.
         #[source]
         error: io::Error,
     },
-    /// The peer's answer to the handshake of TLS is no message of TLS.
+    /// The peer's answer in the TLS handshake is not a TLS message.
     #[error("{peer} does not speak TLS: {error}")]
     NoTls {
         /// The peer.
@@ -72,16 +73,16 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
-    /// The client took too long for the handshake of TLS.
+    /// The client took too long for the TLS handshake.
     #[error("TLS handshake took over 10 s")]
     HandshakeTimeout,
-    /// The system refused anything else.
+    /// Another system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
 impl OpenError {
-    /// The kind of what the system or the network said.
+    /// Returns the kind of the error that the system or the network reported.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self {
@@ -98,13 +99,13 @@ impl OpenError {
         }
     }
 
-    /// Returns whether the peer speaks TLS, and its certificate, its protocol or an alert is the reason.
+    /// Returns true if the peer speaks TLS, and its certificate, its protocol or an alert is the reason.
     #[must_use]
     pub fn is_security(&self) -> bool {
         matches!(self, OpenError::Handshake { error, .. } if error.kind() == io::ErrorKind::InvalidData)
     }
 
-    /// Returns whether the peer speaks another protocol.
+    /// Returns true if the peer speaks another protocol.
     #[must_use]
     pub fn is_protocol(&self) -> bool {
         matches!(self, OpenError::NoTls { .. })

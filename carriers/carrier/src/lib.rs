@@ -1,12 +1,11 @@
-//! What a session knows of a transport: a connected, ordered byte stream, and its
-//! statistics.
+//! The session's view of a transport: a connected, ordered byte stream, and its statistics.
 //!
-//! * [`Carrier`]: the stream; [`Description`]: what it is; [`send`]: all that waits, at once
-//! * [`OpenError`]: why there is none
+//! * [`Carrier`]: the stream; [`Description`]: its properties; [`send`]: sends a whole queue
+//! * [`OpenError`]: reasons why a carrier could not be opened
 //! * [`Statistics`]: figures of one carrier, which schedulers and the detection of lost carriers read;
-//!   [`observables`]: the same from the state variables of a transport program
+//!   [`observables`]: the same figures from the variables of a transport program
 //!
-//! Nothing here performs I/O; the crates beside this one do.
+//! This crate performs no I/O; the crates beside it do.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
-//! What a session reads of a connection, from the variables that its program declares `observable`.
+//! The figures that a session reads from the variables that a connection's program declares `observable`.
 //!
-//! The names are those of RFC 9293, RFC 6298 and RFC 5681, as the TCP that comes with Hawser has them; a
-//! program of another transport that wants its sessions scheduled well declares the same (docs/sessions.md).
-//! What it does not declare counts as 0: not known.
+//! The names are those of RFC 9293, RFC 6298 and RFC 5681, as Hawser's own TCP uses them. A program of
+//! another transport declares the same names so that its sessions are scheduled well (docs/sessions.md). A
+//! variable that is not declared counts as 0, which means unknown.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const VARIABLES: [&str; 12] = [
     "retransmissions",
 ];
 
-/// Figures of a connection whose variables have these values.
+/// Computes a connection's figures from the values of these variables.
 #[must_use]
 pub fn of(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
     let [
@@ -50,13 +50,13 @@ pub fn of(values: [Option<u64>; VARIABLES.len()]) -> Statistics {
         slow_start: cwnd < ssthresh,
         in_flight: flight,
         queued,
-        // The SYN has a number of its own (RFC 9293, 3.4).
+        // The SYN occupies one sequence number (RFC 9293, 3.4).
         acked: snd_una.saturating_sub(iss.saturating_add(1)),
         retransmitted: retransmissions.saturating_mul(smss),
-        // Where none is known the window for each round trip counts.
+        // If the rate is unknown, the window per round trip counts.
         rate: 0,
         blocked: flight == 0 && queued > 0 && snd_wnd < smss,
-        // The program finds out by itself how long packets may be (RFC 8899, RFC 4821).
+        // The program itself discovers the maximum packet length (RFC 8899, RFC 4821).
         oversized: false,
     }
 }
@@ -104,7 +104,7 @@ mod tests {
         assert!(of(values).blocked);
     }
 
-    /// A program may declare whatever it likes under these names.
+    /// A program may declare any values under these names.
     #[test]
     fn values_beyond_all_bounds_are_figures() {
         assert_eq!(of([Some(u64::MAX); VARIABLES.len()]).retransmitted, u64::MAX);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Figures of one carrier at one moment, as the transport below keeps them (`TCP_INFO`, those of
-/// a QUIC connection). Counters only grow; a figure that the transport does not know is 0.
+/// Figures of one carrier at one time, as the transport below keeps them (`TCP_INFO`, the statistics of a
+/// QUIC connection). Counters only grow. A figure that the transport does not know is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Smoothed round-trip time (RFC 6298).
@@ -14,7 +14,7 @@ pub struct Statistics {
     pub mss: usize,
     /// Congestion window, in bytes.
     pub window: u64,
-    /// Whether the congestion window is still in slow start.
+    /// True if the congestion window is still in slow start.
     pub slow_start: bool,
     /// Bytes sent that the peer's transport has not acknowledged.
     pub in_flight: u64,
@@ -26,28 +26,29 @@ pub struct Statistics {
     pub retransmitted: u64,
     /// Delivery rate, in bytes per second.
     pub rate: u64,
-    /// Whether the peer's flow-control window is what holds the transport back: missing acknowledgements then mean
-    /// nothing about the path.
+    /// True if the peer's flow-control window blocks the transport. Missing acknowledgements then do not
+    /// indicate a problem of the path.
     pub blocked: bool,
-    /// Packets of full size may be too long for the path, and shorter ones may be asked for: one is not
-    /// acknowledged, or none has ever come.
+    /// True if full-size packets may be too long for the path, and shorter ones are possible. Either such a
+    /// packet is not acknowledged, or none has ever arrived.
     pub oversized: bool,
 }
 
 impl Statistics {
-    /// Probe timeout: how long data may be outstanding on this carrier without an acknowledgement until it is suspected:
-    /// `srtt + max(4·rttvar, 10 ms) + 40 ms`. The last term covers the peer's delayed
-    /// acknowledgement (RFC 9293 3.8.6.3 allows 500 ms; Linux takes 40 ms).
+    /// Returns the probe timeout, `srtt + max(4·rttvar, 10 ms) + 40 ms`: the time for which data may be
+    /// outstanding on this carrier without an acknowledgement until the carrier is suspected. The last term
+    /// covers the peer's delayed acknowledgement (RFC 9293, 3.8.6.3 allows 500 ms; Linux takes 40 ms).
     pub fn probe_timeout(&self) -> Duration {
         self.srtt + (4 * self.rttvar).max(Duration::from_millis(10)) + Duration::from_millis(40)
     }
 
-    /// Bytes that the peer's transport has not acknowledged, sent or not.
+    /// Returns the bytes that the peer's transport has not acknowledged, sent or not.
     pub fn outstanding(&self) -> u64 {
         self.in_flight + self.queued
     }
 
-    /// Bytes per second: the delivery rate, or a window per round trip where there is none yet.
+    /// Returns the rate in bytes per second: the delivery rate, or a window per round trip if that is
+    /// unknown.
     pub fn pace(&self) -> u64 {
         if self.rate > 0 {
             return self.rate;
@@ -59,8 +60,8 @@ impl Statistics {
             .unwrap_or(0)
     }
 
-    /// How much data to hand over at once: about 10 ms at its pace, a full packet at least and
-    /// 64 KiB at most, so that what is urgent never waits for long behind what was handed over.
+    /// Returns the number of bytes to hand over at once: about 10 ms at its pace, between a full packet and
+    /// 64 KiB. Urgent data therefore never waits for long behind data that was handed over.
     pub fn segment(&self) -> usize {
         const MIN_SEGMENT: u64 = 1_200;
         const MAX_SEGMENT: u64 = 65_536;
@@ -72,8 +73,8 @@ impl Statistics {
         }
     }
 
-    /// How long a byte that was handed over last takes until the peer's transport has it: half a
-    /// round trip, behind what is queued.
+    /// Returns the time until the peer's transport has a byte that is handed over now: half a round trip,
+    /// after the queued bytes.
     pub fn arrival(&self) -> Duration {
         let pace = self.pace();
         let queue = match pace {

@@ -24,7 +24,7 @@ pub struct MtpCarrier {
 
 impl MtpCarrier {
     pub(crate) fn new(stream: MaybeTls<Stream>, stack: MtpStack) -> Self {
-        // Once the connection is over, its ends are forgotten: they are asked for while it is there.
+        // The addresses are read while the connection exists, because they are forgotten once it is over.
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
         let (peer, local) = (stream.transport().peer(), stream.transport().local());
         Self {

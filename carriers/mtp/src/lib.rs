@@ -1,12 +1,11 @@
-//! Carriers over transports written in MTP, with TLS 1.3 or without.
+//! Carriers over transports written in MTP, with or without TLS 1.3.
 //!
 //! * [`MtpStack`]: a transport program on a device, where such carriers begin and end
-//! * [`MtpStack::connect`], [`MtpListener`]: how to get an [`MtpCarrier`]
-//! * [`MtpOptions`]: what a connection is asked for
+//! * [`MtpStack::connect`], [`MtpListener`]: open an [`MtpCarrier`]
+//! * [`MtpOptions`]: the options of a connection
 //!
-//! Invariant: as with the kernel's TCP, a carrier takes no more than
-//! [`MtpOptions::not_sent`] bytes that no packet has had yet, so that an urgent segment overtakes nothing
-//! but those.
+//! Invariant: as with the kernel's TCP, a carrier takes at most [`MtpOptions::not_sent`] bytes that are not
+//! in a packet yet. An urgent segment waits for no more than those.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! A transport program on a device: where carriers begin, and where they are accepted.
+//! A transport program on a device: opens and accepts carriers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,21 +14,21 @@ use parking_lot::Mutex;
 
 use crate::carrier::MtpCarrier;
 
-/// Connections that wait to be accepted.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// What a connection is asked for. What the program does not know of it is left out, but for
-/// [`MtpOptions::max_segment`]: without that such a connection is refused.
+/// The options of a connection. Options that the program does not know are ignored, except
+/// [`MtpOptions::max_segment`], without which such a connection is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MtpOptions {
-    /// Wait for full packets (RFC 896). Off by default: segments are cut by the session.
+    /// Wait for full packets (RFC 896). Off by default, because the session cuts the segments.
     pub nagle: bool,
-    /// Close when the peer's transport sends nothing for so long, with data outstanding (RFC 5482) or
-    /// without (keepalive, RFC 9293 3.8.4).
+    /// The time after which the connection is closed if the peer's transport is silent. It applies with data
+    /// outstanding (RFC 5482) and without (keepalive, RFC 9293, 3.8.4).
     pub idle_timeout: Option<Duration>,
     /// Bytes that the stack takes before they are in a packet.
     pub not_sent: u64,
-    /// Neither end sends segments of more than so many bytes.
+    /// The maximum segment size of both ends, in bytes.
     pub max_segment: Option<u16>,
 }
 
@@ -39,7 +39,7 @@ impl Default for MtpOptions {
 }
 
 impl MtpOptions {
-    /// What has to be known before the first packet leaves.
+    /// Returns the options that must be set before the first packet is sent.
     fn first(&self) -> Options {
         let options = Options::new().not_sent(self.not_sent);
         match self.max_segment {
@@ -48,7 +48,7 @@ impl MtpOptions {
         }
     }
 
-    /// What may be set at any time.
+    /// Sets the options that may be set at any time.
     fn tune(&self, stream: &Stream) -> io::Result<()> {
         known(stream.set_nodelay(!self.nagle))?;
         let Some(timeout) = self.idle_timeout else {
@@ -61,7 +61,7 @@ impl MtpOptions {
     }
 }
 
-/// An option that the program does not know is none that it needs.
+/// Ignores the error of an option that the program does not know and does not need.
 fn known(set: io::Result<()>) -> io::Result<()> {
     const ENOPROTOOPT: i32 = 92;
     match set {
@@ -70,10 +70,10 @@ fn known(set: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// What stands for the interface of a stack that is at sockets of the host.
+/// The interface name of a stack that runs on sockets of the host.
 pub const SOCKETS: &str = "udp";
 
-/// A transport program on a device. Clones are the same stack.
+/// A transport program on a device. Clones share the same stack.
 #[derive(Clone)]
 pub struct MtpStack {
     network: Network,
@@ -92,8 +92,8 @@ impl fmt::Debug for MtpStack {
 }
 
 impl MtpStack {
-    /// The stack that `network` drives, which runs `program` on the interface of this name. Its transport
-    /// is called `mtp-` and the program's name.
+    /// Creates the stack that `network` drives, which runs `program` on the interface of this name. Its
+    /// transport is called `mtp-` and the program's name.
     #[must_use]
     pub fn new(network: Network, program: &str, interface: &str) -> Self {
         Self {
@@ -103,34 +103,35 @@ impl MtpStack {
         }
     }
 
-    /// What its transport is called.
+    /// Returns the name of its transport.
     #[must_use]
     pub fn transport(&self) -> &'static str {
         self.transport
     }
 
-    /// The interface that it is on.
+    /// Returns the name of its interface.
     #[must_use]
     pub fn interface(&self) -> &str {
         &self.interface
     }
 
-    /// The same; none at sockets of the host, for which the kernel chooses one for each peer.
+    /// Returns the name of its interface. `None` on sockets of the host, for which the kernel chooses an
+    /// interface for each peer.
     #[must_use]
     pub fn own_interface(&self) -> Option<&str> {
         Some(self.interface()).filter(|name| *name != SOCKETS)
     }
 
-    /// The network that drives it.
+    /// Returns the network that drives it.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Opens a connection with `peer`, and shakes hands if `tls` is given.
+    /// Opens a connection with `peer`, with a TLS handshake if `tls` is given.
     ///
     /// # Errors
-    /// The program's and the handshake's, naming the peer.
+    /// The errors of the program and of the handshake, which name the peer.
     pub async fn connect(
         &self,
         peer: SocketAddr,
@@ -149,7 +150,7 @@ impl MtpStack {
     /// Listens on `address`.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The stack cannot listen on the address.
     pub fn listen(
         &self,
         address: SocketAddr,
@@ -162,7 +163,7 @@ impl MtpStack {
     }
 }
 
-/// The same text for as long as the process lives: there are few names of programs.
+/// Returns the same text with a static lifetime. There are few program names, so the leak is bounded.
 fn interned(name: String) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock();
@@ -183,14 +184,15 @@ pub struct MtpListener {
 }
 
 impl MtpListener {
-    /// The next connection, before its TLS handshake, so that a slow one holds up no other.
+    /// Waits for the next connection, before its TLS handshake, so that a slow handshake holds up no other
+    /// connection.
     ///
     /// # Errors
     /// The listener or its device failed.
     pub async fn accept(&self) -> io::Result<MtpIncoming> {
         let (stream, peer) = loop {
             let stream = self.listener.accept().await?;
-            // One that is over already concerns no other.
+            // A connection that is already over does not affect the others.
             if let Some(peer) = stream.peer() {
                 break (stream, peer);
             }
@@ -205,7 +207,7 @@ impl MtpListener {
     }
 }
 
-/// A connection that was accepted and has not shaken hands.
+/// An accepted connection before its handshake.
 pub struct MtpIncoming {
     stream: Stream,
     peer: SocketAddr,
@@ -215,16 +217,16 @@ pub struct MtpIncoming {
 }
 
 impl MtpIncoming {
-    /// Where it comes from.
+    /// Returns the peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Shakes hands, in 10 s at most.
+    /// Performs the handshake, within 10 s.
     ///
     /// # Errors
-    /// The program's and the handshake's.
+    /// The errors of the program and of the handshake.
     pub async fn accept(self) -> Result<MtpCarrier, OpenError> {
         self.options.tune(&self.stream)?;
         let stream = MaybeTls::accept(self.stream, self.tls.as_ref(), self.peer).await?;

@@ -1,4 +1,4 @@
-//! A QUIC connection's one stream as a carrier.
+//! The single stream of a QUIC connection as a carrier.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,11 +16,11 @@ use quinn::{Connection, RecvStream, SendStream, VarInt};
 
 use crate::figures::{Figures, Observed};
 
-/// Bytes that are kept beyond the congestion window, so that it never runs dry between two events.
+/// Bytes that are buffered beyond the congestion window, so that it never runs dry between two events.
 const MARGIN: u64 = 65_536;
-/// STREAM frames that are read at once.
+/// The maximum number of STREAM frames in one read.
 const FRAMES: usize = 32;
-/// What a QUIC packet adds to its payload: short header, frame header, AEAD tag, at most.
+/// The maximum number of bytes that a QUIC packet adds to its payload: short header, frame header, AEAD tag.
 const OVERHEAD: u16 = 45;
 
 type Stopped = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
@@ -33,11 +33,12 @@ pub struct QuicCarrier {
     figures: Arc<Figures>,
     local: SocketAddr,
     interface: Option<String>,
-    /// Bytes that the peer may send ahead once it has proved who it is, if those are more than now.
+    /// The receive window once the peer has proved that the carrier belongs to a session, if that is larger
+    /// than the present one.
     widens_to: Option<VarInt>,
-    /// The transport takes no more for now.
+    /// True if the transport takes no more bytes for now.
     full: bool,
-    /// After the end was sent: resolves when the peer has everything.
+    /// Set after the end was sent; resolves when the peer has everything.
     stopped: Option<Stopped>,
 }
 
@@ -65,7 +66,7 @@ impl QuicCarrier {
     }
 }
 
-/// What a connection over this local end is.
+/// Returns the properties of a connection over this local end.
 pub(crate) fn describe(connection: &Connection, local: SocketAddr, interface: Option<&str>) -> Description {
     let handshake = connection
         .handshake_data()
@@ -88,7 +89,7 @@ impl Carrier for QuicCarrier {
 
     fn statistics(&mut self) -> Statistics {
         let path = self.connection.stats().path;
-        // What the stream may keep follows the window.
+        // The stream's send buffer follows the congestion window.
         self.connection.set_send_window(path.cwnd + MARGIN);
         let in_flight = self.figures.in_flight();
         Statistics {
@@ -103,7 +104,7 @@ impl Carrier for QuicCarrier {
             retransmitted: self.figures.lost(),
             rate: self.figures.rate(),
             blocked: self.full && in_flight == 0,
-            // quinn finds the path's MTU itself (RFC 9000, 14.3).
+            // quinn discovers the path's MTU itself (RFC 9000, 14.3).
             oversized: false,
         }
     }
@@ -125,7 +126,7 @@ impl Carrier for QuicCarrier {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let mut frames = [const { Bytes::new() }; FRAMES];
         let count = ready!(pin!(self.receive.read_chunks(&mut frames)).poll(cx)).map_err(io::Error::from)?;
-        // A copy costs less than to handle every packet's piece by itself.
+        // A copy costs less than handling each packet's piece separately.
         Poll::Ready(Ok(match count {
             None => Bytes::new(),
             Some(1) => std::mem::take(&mut frames[0]),
@@ -143,17 +144,17 @@ impl Carrier for QuicCarrier {
     }
 
     fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // quinn sends by itself.
+        // quinn sends on its own.
         Poll::Ready(Ok(()))
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.stopped.is_none() {
-            // A stream that was reset has nothing to finish.
+            // A stream that was reset cannot be finished, which does no harm.
             let _ = self.send.finish();
             let stopped = self.send.stopped();
             self.stopped = Some(Box::pin(async move {
-                // Closed or acknowledged: in both cases nothing is left to wait for.
+                // Neither a close nor an acknowledgement leaves anything to wait for.
                 let _ = tokio::time::timeout(Duration::from_secs(3), stopped).await;
             }));
         }

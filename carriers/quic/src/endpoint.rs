@@ -1,4 +1,4 @@
-//! Endpoints: sockets on an interface, and connections from and to them.
+//! QUIC endpoints: sockets on an interface, and connections from and to them.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,58 +15,59 @@ use crate::error::{Broken, QuicError};
 use crate::figures::ObservedFactory;
 use crate::streams::QuicConnection;
 
-/// Bytes that the kernel keeps for a socket that is not read at once: 208 KB, the default, lose
-/// hundreds of packets at a time.
+/// The size of the kernel's socket buffers, in bytes. With the default of 208 KB, a socket that is not read
+/// at once loses hundreds of packets at a time.
 const BUFFERS: usize = 4 << 20;
-/// Bytes that a client may send before it has proved anything: more than its first congestion window
-/// holds (RFC 9002 7.2: 14,720 bytes), so that what it sends early is not held up.
+/// Bytes that a client may send before its proof. This exceeds its first congestion window (RFC 9002, 7.2:
+/// 14,720 bytes), so that early data is not held up.
 const BEFORE_PROOF: u32 = 32 << 10;
 
-/// A packet is lost when one that was sent later is acknowledged and it was sent two round trips ago: a round
-/// trip for it, and one by which it may be late, the most that RACK comes to allow where packets overtake each
-/// other (RFC 8985, 6.2). How many later ones have arrived shows nothing there. quinn cannot change either in a
-/// connection, and RFC 9002's 9/8 of a round trip and 3 packets (6.1) make a loss of nearly every packet that
-/// is late.
+/// A packet is lost if it was sent two round trips ago and a later one was acknowledged. The second round
+/// trip allows for its delay, and is the maximum that RACK allows where packets are reordered (RFC 8985,
+/// 6.2). The number of later packets that have arrived is no indication there. quinn cannot change either
+/// value during a connection. RFC 9002's values, 9/8 of a round trip and 3 packets (6.1), declare nearly
+/// every late packet lost.
 const TIME_THRESHOLD: f32 = 2.0;
 const PACKET_THRESHOLD: u32 = u32::MAX;
 
-/// What a connection is asked for.
+/// The options of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuicOptions {
-    /// Close when nothing came for so long (RFC 9000 10.1).
+    /// The time without a packet after which the connection is closed (RFC 9000, 10.1).
     pub idle_timeout: Option<Duration>,
-    /// Ask for a sign of life when nothing came for so long.
+    /// The time without a packet after which a keep-alive is sent.
     pub keep_alive: Option<Duration>,
-    /// Bytes that the peer may send beyond what was read. The session reads at once, so this bounds
-    /// what is under way.
+    /// Bytes that the peer may send ahead of this side's reads. The session reads at once, so this bounds the
+    /// bytes in flight.
     pub receive_window: u32,
     /// The interface to use (SO_BINDTODEVICE).
     pub interface: Option<String>,
-    /// What decides how much is under way.
+    /// The congestion controller, which limits the bytes in flight.
     pub congestion: Congestion,
 }
 
 /// A congestion controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
-    /// CUBIC that is spared what is lost while no queue is seen (TCP Veno, Fu and Liew 2003), up to 3 %.
+    /// CUBIC that ignores losses while no queue is detected (TCP Veno, Fu and Liew 2003), up to 3 %.
     #[default]
     Tolerant,
-    /// RFC 9438: slows down at each loss, whatever caused it.
+    /// CUBIC as in RFC 9438, which slows down at each loss, whatever its cause.
     Cubic,
-    /// By the rate of delivery and the round trip (Cardwell et al. 2016): losses alone do not slow it down.
+    /// BBR, which follows the delivery rate and the round trip (Cardwell et al. 2016). Losses alone do not
+    /// slow it down.
     Bbr,
 }
 
 impl Congestion {
-    /// The names that there are, each with its controller.
+    /// The names of the controllers.
     pub const NAMES: [(&str, Congestion); 3] = [
         ("tolerant", Congestion::Tolerant),
         ("cubic", Congestion::Cubic),
         ("bbr", Congestion::Bbr),
     ];
 
-    /// The controller of this name.
+    /// Returns the controller with this name.
     pub fn by_name(name: &str) -> Option<Congestion> {
         Self::NAMES
             .iter()
@@ -88,8 +89,8 @@ impl Default for QuicOptions {
 }
 
 impl QuicOptions {
-    /// `window`: bytes of all streams that the peer may send ahead at first.
-    /// `streams`: how many the peer may open at once.
+    /// Returns quinn's configuration. `window` is the number of bytes of all streams that the peer may send
+    /// ahead at first. `streams` is the number of streams that the peer may have open.
     fn transport(&self, window: u32, streams: u32) -> Result<Arc<TransportConfig>, QuicError> {
         let mut transport = TransportConfig::default();
         let idle = self.idle_timeout.map(IdleTimeout::try_from).transpose();
@@ -107,20 +108,20 @@ impl QuicOptions {
     }
 }
 
-/// A socket from which connections are opened: one for each interface and family.
+/// A socket from which connections are opened, one for each interface and family.
 #[derive(Clone, Debug)]
 pub struct QuicEndpoint {
     endpoint: Endpoint,
     options: QuicOptions,
-    /// The number that its interface had when the socket was bound to that, if it is bound to one.
+    /// The index that its interface had when the socket was bound to it. `None` if it is not bound to one.
     index: Option<u32>,
 }
 
 impl QuicEndpoint {
-    /// A socket for peers of the family of `peer`, from `local` if that is given.
+    /// Opens a socket for peers of the family of `peer`, from `local` if that is given.
     ///
     /// # Errors
-    /// The interface or the address cannot be had.
+    /// The socket could not be bound to the interface or the address.
     pub fn open(
         peer: SocketAddr,
         local: Option<SocketAddr>,
@@ -135,8 +136,8 @@ impl QuicEndpoint {
         Ok(Self { endpoint, options, index })
     }
 
-    /// Whether its interface has gone, even if there is another one of that name: the kernel binds a
-    /// socket to the interface's number, so that this one leads nowhere any more.
+    /// Returns true if its interface has gone, even if another one has the same name. The kernel binds a
+    /// socket to the interface's index, so this one is of no use any more.
     pub fn is_stale(&self) -> bool {
         self.options
             .interface
@@ -144,7 +145,7 @@ impl QuicEndpoint {
             .is_some_and(|name| index_of(name) != self.index)
     }
 
-    /// Connects and shakes hands. `name`: what the server's certificate must have.
+    /// Connects, including the handshake. `name` must be in the server's certificate.
     pub async fn connect(
         &self,
         peer: SocketAddr,
@@ -163,8 +164,8 @@ impl QuicEndpoint {
         ))
     }
 
-    /// Connects and shakes hands, for streams that are opened one by one; the peer may open `streams`
-    /// at once.
+    /// Connects, including the handshake, for streams that are opened individually. The peer may have
+    /// `streams` of them open.
     pub async fn connect_streams(
         &self,
         peer: SocketAddr,
@@ -205,7 +206,7 @@ impl QuicEndpoint {
     }
 }
 
-/// A socket that takes connections.
+/// A socket that accepts connections.
 #[derive(Clone, Debug)]
 pub struct QuicListener {
     endpoint: Endpoint,
@@ -225,12 +226,12 @@ impl QuicListener {
         Ok(Self { endpoint: bind(address, &options, Some(config))?, options })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.endpoint.local_addr()
     }
 
-    /// The next connection, before its handshake. None when the listener is closed.
+    /// Waits for the next connection, before its handshake. `None` when the listener is closed.
     pub async fn accept(&self) -> Option<QuicIncoming> {
         let incoming = self.endpoint.accept().await?;
         let window = VarInt::from_u32(self.options.receive_window);
@@ -242,44 +243,44 @@ impl QuicListener {
         })
     }
 
-    /// Takes no more connections, and ends those that there are.
+    /// Stops accepting connections, and closes the existing ones.
     pub fn close(&self) {
         self.endpoint.close(VarInt::from_u32(0), b"");
     }
 }
 
-/// A connection that has not shaken hands.
+/// An incoming connection before its handshake.
 #[derive(Debug)]
 pub struct QuicIncoming {
     incoming: quinn::Incoming,
     local: Option<SocketAddr>,
     interface: Option<String>,
-    /// For a carrier that belongs to a session.
+    /// The receive window of a carrier that belongs to a session.
     window: VarInt,
 }
 
 impl QuicIncoming {
-    /// The source address of its packets.
+    /// Returns the source address of its packets.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.incoming.remote_address()
     }
 
-    /// Whether the peer has shown that it is at the source address of its packets (RFC 9000, 8.1).
+    /// Returns true if the peer has proved that it owns the source address of its packets (RFC 9000, 8.1).
     #[must_use]
     pub fn is_validated(&self) -> bool {
         self.incoming.remote_address_validated()
     }
 
-    /// Has the peer show it, by a Retry (RFC 9000, 8.1.2); it then comes as another incoming connection. Nothing of it
-    /// is kept until then.
+    /// Sends a Retry, with which the peer must validate its address (RFC 9000, 8.1.2). The peer then appears
+    /// as another incoming connection. No state is kept until then.
     pub fn retry(self) {
-        // One that was validated has no need to; it is refused when this is dropped.
+        // Retry fails if the address was already validated; dropping the result then refuses the connection.
         let _ = self.incoming.retry();
     }
 
-    /// Shakes hands, and waits for the stream that is the carrier, for as long as the connection lives:
-    /// whoever calls it bounds that.
+    /// Performs the handshake, and waits for the carrier's stream for as long as the connection lives. The
+    /// caller limits the time.
     pub async fn accept(self) -> Result<QuicCarrier, Broken> {
         let peer = self.incoming.remote_address();
         let connection = self.incoming.await.map_err(Broken::with(peer))?;
@@ -295,8 +296,9 @@ impl QuicIncoming {
         ))
     }
 
-    /// Shakes hands, and leaves its streams to be taken: by [`QuicConnection::into_carrier`] if it
-    /// belongs to a session, else by [`QuicConnection::admit`].
+    /// Performs the handshake, and leaves the streams to the caller. The caller then uses
+    /// [`QuicConnection::into_carrier`] if the connection belongs to a session, and [`QuicConnection::admit`]
+    /// otherwise.
     pub async fn handshake(self) -> Result<QuicConnection, Broken> {
         let peer = self.incoming.remote_address();
         let connection = self.incoming.await.map_err(Broken::with(peer))?;
@@ -310,7 +312,7 @@ impl QuicIncoming {
     }
 }
 
-/// The number of an interface in this thread's network.
+/// Returns the index of an interface in this thread's network namespace.
 fn index_of(name: &str) -> Option<u32> {
     let any = Socket::new(Domain::IPV4, Type::DGRAM, None).ok()?;
     rustix::net::netdevice::name_to_index(&any, name).ok()
@@ -326,7 +328,7 @@ fn bind(
         let bound = socket.bind_device(Some(interface.as_bytes()));
         bound.map_err(|error| OpenError::Interface { interface: interface.clone(), error })?;
     }
-    // More than the system allows is cut by the system.
+    // The system limits these sizes to the permitted maximum.
     socket.set_recv_buffer_size(BUFFERS)?;
     socket.set_send_buffer_size(BUFFERS)?;
     if address.is_ipv6() {

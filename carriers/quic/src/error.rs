@@ -1,4 +1,4 @@
-//! Why there is no QUIC connection, or no more of it.
+//! Reasons why a QUIC connection was not opened, or has ended.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,34 +7,34 @@ use hawser_carrier::OpenError;
 use quinn::crypto::rustls::NoInitialCipherSuite;
 use quinn::{ConnectError, ConnectionError, VarIntBoundsExceeded};
 
-/// Why there is no connection, or no listener.
+/// A connection or a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum QuicError {
-    /// The idle timeout is longer than QUIC can say.
+    /// The idle timeout is too long for QUIC's encoding.
     #[error("idle timeout: {0}")]
     IdleTimeout(#[source] VarIntBoundsExceeded),
-    /// TLS has no cipher suite for the first packets.
+    /// TLS has no cipher suite for the initial packets.
     #[error(transparent)]
     Tls(#[from] NoInitialCipherSuite),
-    /// The socket cannot be had.
+    /// The socket could not be opened.
     #[error(transparent)]
     Socket(#[from] OpenError),
-    /// No connection can begin: the name or the address cannot be a peer's.
+    /// The connection could not begin, because the name or the address is not valid for a peer.
     #[error("connecting to {peer}: {error}")]
     Connect {
         /// The peer.
         peer: SocketAddr,
-        /// Why not.
+        /// The reason.
         #[source]
         error: ConnectError,
     },
-    /// It began, and broke.
+    /// The connection began and failed.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
 impl QuicError {
-    /// The kind of what the system or the network said.
+    /// Returns the kind of the error that the system or the network reported.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self {
@@ -46,7 +46,7 @@ impl QuicError {
         }
     }
 
-    /// Whether the peer's certificate or protocol is the reason, and not the network.
+    /// Returns true if the peer's certificate or protocol is the reason, and not the network.
     #[must_use]
     pub fn is_security(&self) -> bool {
         matches!(self, QuicError::Broken(broken) if broken.is_security())
@@ -62,13 +62,13 @@ impl From<QuicError> for io::Error {
     }
 }
 
-/// A connection has ended, or did not come to be.
+/// A connection has ended, or could not be established.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("QUIC with {peer}: {error}")]
 pub struct Broken {
     /// The peer.
     pub peer: SocketAddr,
-    /// Why.
+    /// The reason.
     #[source]
     pub error: ConnectionError,
 }
@@ -78,7 +78,7 @@ impl Broken {
         move |error| Broken { peer, error }
     }
 
-    /// Whether a handshake of TLS failed (RFC 9001, 4.8: errors 0x100 to 0x1ff).
+    /// Returns true if a TLS handshake failed (RFC 9001, 4.8: errors 0x100 to 0x1ff).
     #[must_use]
     pub fn is_security(&self) -> bool {
         let code = match &self.error {
@@ -89,8 +89,8 @@ impl Broken {
         (0x100..=0x1ff).contains(&code)
     }
 
-    /// Whether this side does not trust the peer's certificate: its own alert is one of those of certificates, 42 to
-    /// 48 (RFC 8446, 6.2; RFC 9001, 4.8).
+    /// Returns true if this side does not trust the peer's certificate. In that case its own alert is one of
+    /// those for certificates, 42 to 48 (RFC 8446, 6.2; RFC 9001, 4.8).
     #[must_use]
     pub fn is_distrust(&self) -> bool {
         let ConnectionError::TransportError(error) = &self.error else {
@@ -99,7 +99,7 @@ impl Broken {
         (0x100 + 42..=0x100 + 48).contains(&u64::from(error.code))
     }
 
-    /// The kind that suits it: bad data where TLS failed, as it is over TCP.
+    /// Returns a suitable error kind: invalid data if TLS failed, as over TCP.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self.is_security() {

@@ -1,5 +1,6 @@
-//! A congestion controller that reports what it sees: bytes in flight and acknowledged, and how round
-//! trips vary, which quinn keeps to itself. And one that spares CUBIC the losses that no queue caused.
+//! A congestion controller that reports figures which quinn keeps to itself: bytes in flight and
+//! acknowledged, and the variation of round trips. Also a variant of CUBIC that ignores losses which no queue
+//! caused.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,26 +13,26 @@ use quinn_proto::RttEstimator;
 
 use crate::endpoint::Congestion;
 
-/// What a connection's controller has seen.
+/// The figures that a connection's controller has observed.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     sent: AtomicU64,
     acked: AtomicU64,
     lost: AtomicU64,
     in_flight: AtomicU64,
-    /// No packet was lost yet.
+    /// True if a packet was lost.
     lossy: AtomicBool,
     rounds: Mutex<Rounds>,
 }
 
-/// Round trips and the rate of delivery.
+/// The variation of round trips, and the delivery rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rounds {
-    /// Mean deviation (RFC 6298 2.3).
+    /// The mean deviation (RFC 6298, 2.3).
     variation: Duration,
     since: Option<Instant>,
     acked_then: u64,
-    /// Bytes per second over the last round trip in which there was always something to send.
+    /// The rate in bytes per second over the last round trip that was not limited by the application.
     rate: u64,
 }
 
@@ -80,7 +81,7 @@ impl Figures {
     }
 }
 
-/// A congestion controller, which reports its [`Figures`].
+/// Creates congestion controllers that report their [`Figures`].
 pub(crate) struct ObservedFactory {
     inner: Arc<dyn ControllerFactory + Send + Sync>,
     is_tolerant: bool,
@@ -106,25 +107,30 @@ impl ControllerFactory for ObservedFactory {
     }
 }
 
-/// Distinguishes losses of a full queue from those of a bad line, as TCP Veno does (Fu and Liew 2003): packets that a
-/// queue drops are preceded by others that waited in it. What is lost while round trips are as short as ever is
-/// no sign of congestion, unless it is much: a queue may be too short to be seen.
+/// Distinguishes losses of a full queue from those of a bad line, as TCP Veno does (Fu and Liew 2003).
+/// Packets that a queue drops are preceded by others that waited in it. A loss while round trips are at their
+/// minimum is therefore not a sign of congestion. Frequent losses are one all the same, because a queue may
+/// be too short to be detected.
 #[derive(Clone, Debug, Default)]
 struct Tolerance {
-    /// Bytes that were acknowledged and lost, those of a round trip an eighth less in the next.
+    /// Bytes that were acknowledged and lost. Earlier bytes lose an eighth of their weight in each round
+    /// trip.
     acked: f64,
     lost: f64,
     round_began: Option<Instant>,
-    /// The smoothed round trip is longer than the shortest.
+    /// True if the smoothed round trip exceeds the shortest one.
     is_queued: bool,
 }
 
 impl Tolerance {
-    /// The share of losses beyond which they are always congestion. More than lines have that people use.
+    /// The share of losses beyond which they always count as congestion. It is higher than the loss of lines
+    /// in use.
     const MAX_SHARE: f64 = 0.03;
-    /// Bytes that may be lost beside, some six packets: the share of a few means nothing.
+    /// Bytes that may be lost in addition, about six packets, because the share of a few packets is not
+    /// significant.
     const FEW: f64 = 7_200.0;
-    /// A round trip that is longer than the shortest by a quarter, and by so much at least, has a queue.
+    /// The minimum queueing delay. A round trip that exceeds the shortest by a quarter, and by at least this
+    /// much, indicates a queue.
     const MIN_QUEUE: Duration = Duration::from_micros(500);
 
     fn acknowledged(&mut self, now: Instant, bytes: u64, smoothed: Duration, shortest: Duration) {
@@ -137,7 +143,7 @@ impl Tolerance {
         self.acked += bytes as f64;
     }
 
-    /// Whether the loss of so many bytes is taken for congestion.
+    /// Returns true if the loss of these bytes counts as congestion.
     fn blames_a_queue(&mut self, lost: u64) -> bool {
         self.lost += lost as f64;
         self.is_queued || self.lost > Self::MAX_SHARE * (self.acked + self.lost) + Self::FEW
@@ -152,7 +158,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// The figures of a connection whose controllers come from [`ObservedFactory`].
+    /// Returns the figures of a connection whose controllers come from [`ObservedFactory`].
     pub(crate) fn of(connection: &quinn::Connection) -> Arc<Figures> {
         match connection.congestion_state().into_any().downcast::<Self>() {
             Ok(observed) => observed.figures,
@@ -227,8 +233,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A tolerance that has seen ten rounds of 100,000 bytes with this smoothed round trip; the shortest is
-    /// 40 ms.
+    /// Returns a tolerance that has seen ten rounds of 100,000 bytes with this smoothed round trip; the
+    /// shortest round trip is 40 ms.
     fn after(smoothed: Duration) -> Tolerance {
         let (mut tolerance, begin) = (Tolerance::default(), Instant::now());
         for round in 0..10 {
@@ -251,7 +257,8 @@ mod tests {
     fn many_losses_are_congestion_without_a_queue() {
         let mut tolerance = after(40 * MS);
         let blamed_at = (1..).find(|_| tolerance.blames_a_queue(1_000));
-        // Ten rounds of 100,000 bytes, each an eighth less than the one after it: 100,000 · 8 · (1 - (7/8)^10).
+        // Ten rounds of 100,000 bytes, each with seven eighths of the weight of the next: 100,000 · 8 · (1 -
+        // (7/8)^10).
         let acked = 800_000.0 * (1.0 - 0.875_f64.powi(10));
         let expected = ((acked * 0.03 + 7_200.0) / 0.97 / 1_000.0) as i32 + 1;
         assert_eq!(blamed_at, Some(expected));

@@ -1,15 +1,14 @@
 //! Carriers over QUIC: one bidirectional stream of a connection of its own (RFC 9000).
 //!
-//! * [`QuicListener`], [`QuicEndpoint`]: how to get a [`QuicCarrier`]; one endpoint for each
-//!   interface
-//! * [`QuicConnection`]: a connection whose streams are opened and taken one by one, each a
-//!   [`QuicStream`]; for peers that speak no session
-//! * [`QuicError`]: why there is none; [`Broken`]: why there is no more of it
-//! * [`QuicOptions`]: what a connection is asked for
-//! * `figures`: a congestion controller that reports what it sees
+//! * [`QuicListener`], [`QuicEndpoint`]: open a [`QuicCarrier`]; there is one endpoint for each interface
+//! * [`QuicConnection`]: a connection whose streams are opened and accepted individually, each a
+//!   [`QuicStream`]; for peers that do not speak the session protocol
+//! * [`QuicError`]: reasons why a connection was not opened; [`Broken`]: the reason why one has ended
+//! * [`QuicOptions`]: the options of a connection
+//! * `figures`: a congestion controller that reports its figures
 //!
-//! Several paths are the session's business: each connection has one. HELLO and JOIN are bound to
-//! the connection by its TLS exporter, so 0-RTT is never used.
+//! The session manages several paths; each connection has only one. HELLO and JOIN are bound to the
+//! connection by its TLS exporter, so 0-RTT is never used.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

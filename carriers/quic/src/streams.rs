@@ -1,4 +1,4 @@
-//! QUIC connections with several streams, for those who have a use for them.
+//! QUIC connections with several streams, for peers that do not speak the session protocol.
 
 use std::future::Future;
 use std::io;
@@ -13,13 +13,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::carrier::{QuicCarrier, describe};
 use crate::error::Broken;
 
-/// A connection. Clones are the same one; it ends when all of them and all of its streams are dropped.
+/// A connection. Clones share it. It ends when all of them and all of its streams are dropped.
 #[derive(Clone, Debug)]
 pub struct QuicConnection {
     connection: Connection,
     local: SocketAddr,
     interface: Option<String>,
-    /// Bytes that the peer may send ahead once it is admitted, if those are more than now.
+    /// The receive window once the peer is admitted, if that is larger than the present one.
     widens_to: Option<VarInt>,
 }
 
@@ -33,13 +33,13 @@ impl QuicConnection {
         Self { connection, local, interface, widens_to }
     }
 
-    /// What it is.
+    /// Returns the connection's properties.
     #[must_use]
     pub fn describe(&self) -> Description {
         describe(&self.connection, self.local, self.interface.as_deref())
     }
 
-    /// The peer may open so many streams at once from now on, and send as much ahead as was asked for.
+    /// Admits the peer: it may now have `streams` streams open, and send ahead as much as configured.
     pub fn admit(&self, streams: u32) {
         self.connection
             .set_max_concurrent_bi_streams(VarInt::from_u32(streams));
@@ -54,14 +54,14 @@ impl QuicConnection {
         Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
     }
 
-    /// The next stream that the peer opens.
+    /// Waits for the next stream that the peer opens.
     pub async fn accept(&self) -> Result<QuicStream, Broken> {
         let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
         Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
     }
 
-    /// Waits for the one stream of a session's carrier, for as long as the connection lives: whoever
-    /// calls it bounds that.
+    /// Waits for the single stream of a session's carrier, for as long as the connection lives. The caller
+    /// limits the time.
     pub async fn into_carrier(self) -> Result<QuicCarrier, Broken> {
         let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
         let Self { connection, local, interface, widens_to } = self;
@@ -82,28 +82,28 @@ pub struct QuicStream {
     connection: QuicConnection,
     send: SendStream,
     receive: RecvStream,
-    /// After the end was sent: resolves when the peer has everything.
+    /// Set after the end was sent; resolves when the peer has everything.
     stopped: Option<Stopped>,
 }
 
 impl QuicStream {
-    /// Its connection.
+    /// Returns its connection.
     #[must_use]
     pub fn connection(&self) -> &QuicConnection {
         &self.connection
     }
 
-    /// Lower comes first.
+    /// Sets the stream's priority; lower values come first.
     pub fn prioritize(&self, priority: u64) {
-        // quinn sends the higher number first. A stream that is over has no priority.
+        // quinn sends higher values first. A stream that is over has no priority.
         let _ = self
             .send
             .set_priority(-i32::try_from(priority).unwrap_or(i32::MAX));
     }
 
-    /// Gives both directions up.
+    /// Abandons both directions.
     pub fn reset(mut self) {
-        // A stream that has ended cannot be given up.
+        // A direction that has ended cannot be abandoned, which does no harm.
         let _ = self.send.reset(VarInt::from_u32(0));
         let _ = self.receive.stop(VarInt::from_u32(0));
     }
@@ -128,10 +128,10 @@ impl AsyncWrite for QuicStream {
         AsyncWrite::poll_flush(Pin::new(&mut self.send), cx)
     }
 
-    /// Sends the end, and is ready when the peer has acknowledged everything, or wants no more.
+    /// Sends the end. Ready when the peer has acknowledged everything, or wants no more.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.stopped.is_none() {
-            // A stream that was reset has nothing to finish.
+            // A stream that was reset cannot be finished, which does no harm.
             let _ = self.send.finish();
             let stopped = self.send.stopped();
             self.stopped = Some(Box::pin(async move {

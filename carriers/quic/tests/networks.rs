@@ -1,4 +1,4 @@
-//! QUIC on networks that lose, delay and overtake packets: what it carries of the line's rate.
+//! QUIC on networks that lose, delay and reorder packets, compared with the line's rate.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -22,7 +22,7 @@ const TESTS: &[Test] = tests![
     a_queue_is_shared,
 ];
 
-/// What `--long` runs: every congestion controller everywhere, printed.
+/// The tests of `--long`: every congestion controller on every line, printed.
 const LONG: &[Test] = tests![congestion_controllers,];
 
 fn main() -> ExitCode {
@@ -58,17 +58,17 @@ const BAD: Line = Line {
     rules: "delay = \"25ms\", queue = 125_000, loss = \"2%\"",
 };
 
-/// What came in so many seconds, in bits per second.
+/// The rates of one measurement, in bits per second.
 #[derive(Clone, Copy, Debug)]
 struct Rates {
     quic: f64,
-    /// Of TCP beside it (CUBIC).
+    /// The rate of a TCP connection (CUBIC) beside it.
     tcp: f64,
-    /// The mean of what waits, in seconds.
+    /// The mean queueing delay, in seconds.
     queue: f64,
 }
 
-/// Certificates for `server`.
+/// Returns TLS configurations with a certificate for `server`.
 fn identity() -> TestResult<(Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>)> {
     let made = rcgen::generate_simple_self_signed(vec!["server".into()])?;
     let chain = vec![made.cert.der().clone()];
@@ -88,7 +88,7 @@ fn identity() -> TestResult<(Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig
     Ok((Arc::new(server), Arc::new(client)))
 }
 
-/// Runs work of one host to its end, in a runtime of its own.
+/// Runs the work of one host to its end, in a runtime of its own.
 fn within<T>(host: &HostHandle, work: impl Future<Output = TestResult<T>>) -> TestResult<T> {
     host.enter()?;
     tokio::runtime::Builder::new_current_thread()
@@ -97,7 +97,8 @@ fn within<T>(host: &HostHandle, work: impl Future<Output = TestResult<T>>) -> Te
         .block_on(work)
 }
 
-/// What goes over one connection in `lasts`, from its beginning, with a TCP connection beside it or without.
+/// Measures the rates of a connection for `lasts`, from its beginning, with or without a TCP connection
+/// beside it.
 fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -> TestResult<Rates> {
     let Line { rules, .. } = line;
     let text = format!(
@@ -125,7 +126,7 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
                     if queue.is_empty() {
                         queue.push_back(chunk.clone());
                     }
-                    // As the session does: the transport's window is looked at each time.
+                    // The session does the same: it reads the transport's window each time.
                     carrier.statistics();
                     let writing = poll_fn(|cx| carrier.poll_write(cx, &mut queue));
                     if let Ok(Err(_)) = tokio::time::timeout(Duration::from_millis(100), writing).await {
@@ -221,7 +222,7 @@ fn congestion_controllers() -> TestResult {
     Ok(())
 }
 
-/// A controller by default carries at least so much of the line's rate.
+/// Checks that the default controller carries at least this share of the line's rate.
 fn carries(line: &Line, share: f64) -> TestResult {
     let rates = measure(line, Congestion::default(), false, Duration::from_secs(6))?;
     println!(
@@ -246,8 +247,8 @@ fn losses_do_not_stop_it() -> TestResult {
     carries(&FAR, 0.3)
 }
 
-/// TCP beside it keeps half of an equal share at least, which BBR does not leave it; and neither of them stops.
-/// What QUIC gets of a queue that TCP fills from the beginning varies: 3 to 6 Mbit/s, with plain CUBIC as well.
+/// TCP beside it keeps at least half of an equal share, which BBR does not leave it, and both continue.
+/// QUIC's part of a queue that TCP fills from the beginning varies from 3 to 6 Mbit/s, also with plain CUBIC.
 fn a_queue_is_shared() -> TestResult {
     let rates = measure(&CLEAN, Congestion::default(), true, Duration::from_secs(6))?;
     println!("  {rates:?}");

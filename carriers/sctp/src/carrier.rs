@@ -1,4 +1,4 @@
-//! An association as a carrier: a stream to the SCTP process, and what the process reports.
+//! An association as a carrier: a stream to the SCTP process, and the process's reports.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -17,9 +17,9 @@ use crate::protocol::Order;
 use crate::queue::take;
 use crate::remote::Remote;
 
-/// Bytes read at once.
+/// The maximum number of bytes in one read.
 const READ: usize = 65_536;
-/// Pieces written at once.
+/// The maximum number of pieces in one write.
 const PIECES: usize = 16;
 
 /// An association.
@@ -28,15 +28,15 @@ pub struct SctpCarrier {
     stream: UnixStream,
     remote: Arc<Remote>,
     process: Arc<Process>,
-    /// Bytes that were accepted.
+    /// The number of bytes accepted.
     written: u64,
-    /// We have announced that nothing more will come.
+    /// True if this side has announced the end of its data.
     finished: bool,
     aborted: bool,
 }
 
 impl SctpCarrier {
-    /// An association that is up.
+    /// Creates the carrier of an association that is up.
     pub(crate) fn new(
         id: u64,
         stream: Stream,
@@ -54,31 +54,31 @@ impl SctpCarrier {
         })
     }
 
-    /// Its paths, one for each address of the peer.
+    /// Returns its paths, one for each address of the peer.
     #[must_use]
     pub fn paths(&self) -> Vec<PathStatistics> {
         self.remote.view(|view| view.paths.clone()).unwrap_or_default()
     }
 
-    /// The path of what is sent by no path in particular.
+    /// Returns the peer's address of the primary path, which carries packets that name no path.
     #[must_use]
     pub fn primary(&self) -> Option<SocketAddr> {
         self.remote.view(|view| view.primary).flatten()
     }
 
-    /// What happened to paths since this was asked last, as far as it was read: events come with the
-    /// data, in order. At most 64 are kept.
+    /// Returns the path events since the last call that have been read, because events arrive in order with
+    /// the data. At most 64 are kept.
     pub fn take_path_events(&mut self) -> Vec<PathEvent> {
         self.remote.take_events()
     }
 
-    /// Whether the peer can end its direction and still receive.
+    /// Returns true if the peer can end its direction and still receive.
     #[must_use]
     pub fn half_closes(&self) -> bool {
         self.remote.view(|view| view.half_closes).unwrap_or(false)
     }
 
-    /// Writes pieces of the queue; none if there is no room.
+    /// Writes pieces of the queue. Pending if there is no room.
     fn write(&mut self, cx: &mut Context<'_>, queue: &VecDeque<Bytes>) -> Poll<io::Result<usize>> {
         let mut pieces = [IoSlice::new(&[]); PIECES];
         let count = queue
@@ -116,7 +116,7 @@ impl Carrier for SctpCarrier {
 
     fn statistics(&mut self) -> Statistics {
         let reported = self.remote.view(|view| view.statistics).unwrap_or_default();
-        // The report does not know of what is on the way to the process.
+        // The report does not include bytes on the way to the process.
         let queued = self.written.saturating_sub(reported.acked + reported.in_flight);
         Statistics { queued, ..reported }
     }
@@ -137,7 +137,7 @@ impl Carrier for SctpCarrier {
                     buffer.truncate(length);
                     return Poll::Ready(Ok(buffer.into()));
                 }
-                // The process has ended the stream, and says why.
+                // The process has ended the stream, and reports the cause.
                 _ => {
                     return self.remote.poll_end(cx).map(|cause| match cause {
                         None => Ok(Bytes::new()),
@@ -168,20 +168,20 @@ impl Carrier for SctpCarrier {
                 take(queue, written);
                 Poll::Ready(Ok(written))
             }
-            // The process has ended the stream, and says why.
+            // The process has ended the stream, and reports the cause.
             Poll::Ready(Err(_)) => self.remote.poll_cause(cx).map(|cause| Err(cause.into())),
         }
     }
 
     fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The process sends by itself.
+        // The process sends on its own.
         Poll::Ready(Ok(()))
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.finished {
             self.finished = true;
-            // A stream or a process that is gone has an end already.
+            // If the stream or the process is gone, the end is already known.
             let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write);
             let _ = self.process.order(Order::Finish { id: self.id }, None);
         }
@@ -191,7 +191,7 @@ impl Carrier for SctpCarrier {
     fn abort(&mut self) {
         if !self.aborted {
             self.aborted = true;
-            // Without a process there is nothing left to abort.
+            // Without a process, there is no association to abort.
             let _ = self
                 .process
                 .order(Order::End { id: self.id, at_once: true }, None);

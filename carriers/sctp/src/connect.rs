@@ -1,4 +1,4 @@
-//! Opening an association.
+//! Opens associations.
 
 use std::future::{Future, pending, poll_fn};
 use std::io;
@@ -16,15 +16,15 @@ use crate::process::Process;
 use crate::protocol::Order;
 use crate::stack::Stack;
 
-/// Addresses of one association at each end, at most.
+/// The maximum number of addresses of an association at each end.
 const ADDRESSES: usize = 8;
 
 impl Stack {
-    /// Connects to the peer that has all these addresses, from all of `locals`, or from whatever this
-    /// machine has if there are none. Each address is one path at its end.
+    /// Connects to the peer that has all these addresses, from all of `locals`, or from any address of this
+    /// machine if there are none. Each address is one path at its end.
     ///
-    /// The kernel chooses the interface of each packet by the peer's address, so each of the peer's
-    /// addresses needs a route over the interface that is meant for it.
+    /// The kernel chooses the interface of each packet by the peer's address. Each of the peer's addresses
+    /// therefore needs a route over the intended interface.
     ///
     /// # Errors
     /// Those that [`SctpError`] lists: refused, unreachable, no answer in time, wrong addresses.
@@ -69,7 +69,7 @@ impl Stack {
     }
 }
 
-/// An association that is being set up. One that is given up ends at once.
+/// An association that is being set up. If it is dropped, the association ends at once.
 struct Attempt<'a> {
     process: &'a Arc<Process>,
     id: Option<u64>,
@@ -100,7 +100,7 @@ fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
     Ok(())
 }
 
-/// The handshake, unless the network reports before that there is no one.
+/// Waits for the handshake, unless the network reports first that no peer answers.
 async fn first(
     handshake: impl Future<Output = Result<(), Fault>>,
     unanswered: impl Future<Output = io::Error>,
@@ -116,10 +116,10 @@ async fn first(
     .await
 }
 
-/// Resolves when the network has reported of every address of the peer that nothing is there.
+/// Resolves when the network has reported for every address of the peer that it is unreachable.
 ///
-/// The library does not receive ICMP's answers to its packets. A socket of our own does: it sends each
-/// address a datagram that is too short to be SCTP, which a peer that is there throws away.
+/// The library does not receive ICMP errors for its packets, but a socket of our own does. It sends each
+/// address a datagram that is too short for SCTP, which an existing peer discards.
 async fn unanswered(peers: &[SocketAddr], port: u16) -> io::Error {
     let mut probes = JoinSet::new();
     for peer in peers {
@@ -135,7 +135,7 @@ async fn unanswered(peers: &[SocketAddr], port: u16) -> io::Error {
     }
 }
 
-/// Resolves when the network reports that nothing is there.
+/// Resolves when the network reports that the peer is unreachable.
 async fn probe(peer: SocketAddr) -> io::Error {
     let ask = async {
         let any: IpAddr = if peer.is_ipv6() {

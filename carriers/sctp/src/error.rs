@@ -1,4 +1,4 @@
-//! What goes wrong, and whose fault it is.
+//! Errors, divided by their cause.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -7,20 +7,20 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The library's file, with the version of its interface: the structures of release 0.9.5.
+/// The library's file, with the version of its interface: the structures are those of release 0.9.5.
 pub(crate) const FILE: &str = "libusrsctp.so.2";
 
-/// Why there is no association.
+/// An association could not be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SctpError {
-    /// The library is not on this machine.
+    /// The library is not installed on this machine.
     #[error(
         "SCTP needs the library {library}, which cannot be loaded ({reason}); \
          install it: `apt-get install libusrsctp2` on Debian and Ubuntu, `dnf install usrsctp` on Fedora"
     )]
     NoLibrary {
-        /// The file that was looked for.
+        /// The name of the library's file.
         library: &'static str,
         /// The error of the loader.
         reason: String,
@@ -28,30 +28,30 @@ pub enum SctpError {
     /// The UDP port for encapsulation is in use.
     #[error("UDP port {port}, which is to carry SCTP, cannot be had: {error}; choose another one")]
     Port {
-        /// The port.
+        /// The port number.
         port: u16,
         /// The error of the system.
         error: io::Error,
     },
-    /// The library could not begin.
+    /// The library could not start.
     #[error("SCTP cannot begin: {0}")]
     Start(String),
-    /// Not an address of this machine, as the library knows it.
+    /// An address is not one of this machine's, as far as the library knows.
     #[error(
         "cannot use the local addresses {}: {error}; only addresses that the machine had when SCTP began \
          in this process are known",
         list(addresses)
     )]
     Local {
-        /// What was asked for.
+        /// The requested addresses.
         addresses: Vec<IpAddr>,
         /// The error of the library.
         error: io::Error,
     },
-    /// No address to connect to, or more than fit, or unequal ports.
+    /// The addresses are invalid: none was given, there are too many, or their ports differ.
     #[error("cannot connect: {0}")]
     Addresses(&'static str),
-    /// The peer answered no: ABORT, or no process has its port.
+    /// The peer refused: it sent ABORT, or no process uses its port.
     #[error("{} refused the association: {what}", list(peers))]
     Refused {
         /// The peer's addresses that were tried.
@@ -59,7 +59,7 @@ pub enum SctpError {
         /// The error of the network.
         what: &'static str,
     },
-    /// The network reports that there is no route.
+    /// The network reported that there is no route.
     #[error("{} cannot be reached: {error}", list(peers))]
     Unreachable {
         /// The peer's addresses that were tried.
@@ -67,18 +67,18 @@ pub enum SctpError {
         /// The error of the network.
         error: io::Error,
     },
-    /// No answer in time.
+    /// The peer did not answer in time.
     #[error("{} did not answer in {} ms", list(peers), limit.as_millis())]
     TimedOut {
         /// The peer's addresses that were tried.
         peers: Vec<SocketAddr>,
-        /// How long it was waited for.
+        /// The time that was allowed.
         limit: Duration,
     },
-    /// The SCTP process has ended; it is started again.
+    /// The SCTP process has ended, and is started again.
     #[error("the SCTP process has ended, and is started again")]
     Gone,
-    /// Any other error of the library.
+    /// The library reported another error.
     #[error("SCTP: {0}")]
     Other(#[from] io::Error),
 }
@@ -101,7 +101,7 @@ impl From<SctpError> for io::Error {
     }
 }
 
-/// An error in the SCTP process. Errors of the system are numbers.
+/// An error in the SCTP process. System errors are numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fault {
     NoLibrary(String),
@@ -110,7 +110,7 @@ pub(crate) enum Fault {
         addresses: Vec<IpAddr>,
         error: i32,
     },
-    /// The peer has answered no.
+    /// The peer has refused.
     Refused,
     /// The peer has aborted a handshake that had begun.
     Aborted,
@@ -134,7 +134,7 @@ impl From<io::Error> for Fault {
 }
 
 impl Fault {
-    /// The error for the caller, who wanted these peers.
+    /// Converts the fault to an error for the caller that wanted these peers.
     pub(crate) fn about(self, peers: &[SocketAddr]) -> SctpError {
         let error = io::Error::from_raw_os_error;
         let refused = |what| SctpError::Refused { peers: peers.into(), what };

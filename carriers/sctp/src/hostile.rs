@@ -1,12 +1,12 @@
-//! Arbitrary bytes as a datagram: a fuzz target calls this, and so does a test.
+//! Checks arbitrary bytes as a datagram, for a fuzz target and a test.
 
 use crate::packet;
 
-/// Checks the datagram. One that is accepted is read as a C program does, which goes from length to length;
-/// it has to advance at every step, and to stay within the datagram.
+/// Checks the datagram. If it is accepted, it is read in the way of a C program, which goes from length to
+/// length. This reader must advance at every step and stay within the datagram.
 ///
 /// # Panics
-/// The check accepted what such a reader does not survive.
+/// Panics if the check accepted a datagram that such a reader cannot handle.
 pub fn datagram(bytes: &[u8]) {
     if packet::check(bytes).is_err() {
         return;
@@ -15,7 +15,7 @@ pub fn datagram(bytes: &[u8]) {
     while at < bytes.len() {
         let (kind, length) = (bytes[at], length_at(bytes, at));
         let chunk = &bytes[at..at + length];
-        // Fixed fields before a list: RFC 9260 3.3.2, 3.3.3, 3.3.5, 3.3.6, 3.3.7, 3.3.10.
+        // The lengths of the fixed fields before a list: RFC 9260, 3.3.2, 3.3.3, 3.3.5, 3.3.6, 3.3.7, 3.3.10.
         match kind {
             1 | 2 => walk(chunk, 20),
             4 | 5 | 6 | 9 => walk(chunk, 4),
@@ -26,7 +26,7 @@ pub fn datagram(bytes: &[u8]) {
     assert_eq!(at, bytes.len(), "padding is outside the datagram");
 }
 
-/// Goes through a list that begins there.
+/// Walks through a list that begins at `at`.
 fn walk(chunk: &[u8], mut at: usize) {
     while at < chunk.len() {
         let length = length_at(chunk, at);
@@ -45,7 +45,7 @@ fn length_at(bytes: &[u8], at: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Packets of a real association, and the one that held up usrsctp 0.9.5.
+    /// Packets of a real association, and the packet that made usrsctp 0.9.5 hang.
     const SEEDS: [&[u8]; 2] = [
         include_bytes!("../../../tools/fuzz/seeds/sctp/init"),
         include_bytes!("../../../tools/fuzz/seeds/sctp/init-parameter-without-length"),

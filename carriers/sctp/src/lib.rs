@@ -1,20 +1,21 @@
-//! Carriers over SCTP (RFC 9260) that use several paths at once: usrsctp with concurrent multipath
-//! transfer, in UDP (RFC 6951), without privilege, in a process of its own.
+//! Carriers over SCTP (RFC 9260) that use several paths at once: usrsctp with concurrent multipath transfer,
+//! in UDP (RFC 6951). The library runs without privilege in a process of its own.
 //!
 //! * [`Stack`]: a stack with its UDP port and its process; [`Stack::connect`], [`Stack::listen`] and
-//!   [`SctpListener`]: the two ways to an [`SctpCarrier`]
-//! * [`SctpOptions`]: what an association is asked for; [`SctpError`]: reasons why there is none
+//!   [`SctpListener`]: open an [`SctpCarrier`]
+//! * [`SctpOptions`]: the options of an association; [`SctpError`]: reasons why it could not be opened
 //! * [`PathStatistics`], [`PathEvent`]: the paths of an association
-//! * `process`: starts the process, watches it and starts it again; `protocol`: the messages between both;
-//!   `remote`: what the process has reported
+//! * `process`: starts the process, watches it and restarts it; `protocol`: the messages between both;
+//!   `remote`: the process's reports on an association
 //! * `helper`: the process, with the C library; `packet`: the check of datagrams before the library reads
 //!   them; `udp`: the sockets
 //!
-//! Invariants: the library runs in the process alone, which has no rights but to move packets. A process
-//! that fails takes its associations with it, and nothing of the program.
+//! Invariants: the library runs only in the process, which has no rights except to move packets. A process
+//! that fails takes its associations with it, but does not affect the program otherwise.
 //!
-//! SCTP is **not secure**: no key, no certificate, no encryption. What needs security does not get it
-//! here ([`Description::secure`](hawser_carrier::Description::secure) is false, there is no exporter).
+//! SCTP is **not secure**: it has no key, no certificate and no encryption. It is not suitable for data that
+//! needs security ([`Description::secure`](hawser_carrier::Description::secure) is false, and there is no
+//! exporter).
 
 #![warn(missing_docs)]
 #![deny(unsafe_code)]

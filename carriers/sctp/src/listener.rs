@@ -1,4 +1,4 @@
-//! Taking associations.
+//! Accepts associations.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,13 +17,14 @@ use crate::protocol::Order;
 use crate::remote::Remote;
 use crate::stack::Stack;
 
-/// Associations that the process accepts before the program takes them; others wait in the library.
+/// The number of associations that the process accepts before the program takes them. Others wait in the
+/// library.
 pub(crate) const OFFERS: usize = 8;
 
 type Accepted = (u64, UnixStream, Arc<Remote>);
 type Addresses = Result<Vec<SocketAddr>, Fault>;
 
-/// A listener in the process, as the program knows it.
+/// A listener in the process, as the program sees it.
 pub(crate) struct Listening {
     id: OnceLock<u64>,
     addresses: Vec<IpAddr>,
@@ -31,7 +32,7 @@ pub(crate) struct Listening {
     options: SctpOptions,
     answer: OnceLock<SyncSender<Addresses>>,
     accepted: UnboundedSender<Accepted>,
-    /// Associations that the program has not taken yet.
+    /// The number of associations that the program has not taken yet.
     waiting: AtomicUsize,
 }
 
@@ -40,10 +41,10 @@ impl Listening {
         self.id.get().copied().unwrap_or_default()
     }
 
-    /// Gives it its number; the process's answer comes where is returned.
+    /// Sets its number. The process's answer arrives at the returned receiver.
     pub(crate) fn begin(&self, id: u64) -> Receiver<Addresses> {
         let (answer, receiver) = sync_channel(1);
-        // It begins once.
+        // A listener begins only once.
         let _ = self.id.set(id);
         let _ = self.answer.set(answer);
         receiver
@@ -58,7 +59,8 @@ impl Listening {
         }
     }
 
-    /// The listener waits for the first answer alone. It reports when a new start of the process does not listen again.
+    /// The listener waits only for the first answer. A failure to listen again in a restarted process is
+    /// logged.
     pub(crate) fn answer(&self, result: Addresses) {
         if let Err(fault) = &result {
             tracing::warn!(?fault, "an SCTP listener cannot listen");
@@ -67,7 +69,7 @@ impl Listening {
     }
 
     pub(crate) fn push(&self, id: u64, stream: UnixStream, remote: Arc<Remote>) {
-        // A listener that is gone ends what it has accepted by itself.
+        // A listener that is gone ends its accepted associations itself.
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _ = self.accepted.send((id, stream, remote));
     }
@@ -86,11 +88,11 @@ pub struct SctpListener {
 }
 
 impl Stack {
-    /// Takes associations on this SCTP port at these addresses. To use several paths, a server has to
-    /// have an address on each.
+    /// Accepts associations on this SCTP port at these addresses. To use several paths, a server needs an
+    /// address on each.
     ///
     /// # Errors
-    /// An address is none of this machine's, or has the port in use.
+    /// An address is not one of this machine's, or its port is in use.
     pub fn listen(
         &self,
         addresses: &[IpAddr],
@@ -124,13 +126,13 @@ impl Stack {
 }
 
 impl SctpListener {
-    /// Where it listens.
+    /// Returns the addresses on which it listens.
     #[must_use]
     pub fn local(&self) -> Vec<SocketAddr> {
         self.local.clone()
     }
 
-    /// The next association, after its handshake.
+    /// Waits for the next association, until its handshake is complete.
     ///
     /// # Errors
     /// The association was lost again; the listener stays open.

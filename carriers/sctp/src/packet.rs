@@ -1,45 +1,45 @@
 //! Checks a datagram before the C library reads it: RFC 9260, sections 3.1 to 3.3.
 //!
-//! Invariants: every length in an accepted datagram covers its own header and lies within what encloses it,
-//! so that a reader that goes from length to length always advances and never leaves the datagram. A chunk
-//! of an extension that Hawser switches off is refused: no peer was offered it. Checksums, tags and the
-//! meaning of values are left to the library.
+//! Invariants: every length in an accepted datagram covers its own header and lies within the enclosing
+//! structure. A reader that goes from length to length therefore always advances and never leaves the
+//! datagram. A chunk of an extension that Hawser disables is refused, because it was not offered to any peer.
+//! The library checks checksums, tags and the meaning of values.
 
 use thiserror::Error;
 
-/// Bytes of the common header (3.1).
+/// The length of the common header in bytes (3.1).
 const HEADER: usize = 12;
-/// Bytes of type, flags and length, with which a chunk begins (3.2), and of type and length, with which a
-/// parameter and an error cause begin (3.2.1, 3.3.10).
+/// The length in bytes of the header of a chunk (type, flags and length; 3.2). The header of a parameter or
+/// error cause (type and length; 3.2.1, 3.3.10) is equally long.
 const FIELD: usize = 4;
 
-/// The reasons for which a datagram is dropped.
+/// The reason why a datagram is dropped.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(crate) enum PacketFault {
-    /// It ends within the common header, or has no chunk.
+    /// The datagram ends within the common header, or has no chunk.
     #[error("the packet has no chunk")]
     Empty,
     /// A port is 0 (3.1).
     #[error("a port is 0")]
     Port,
-    /// A chunk's length is shorter than its fixed fields, or leaves the packet.
+    /// A chunk's length is shorter than its fixed fields, or extends beyond the packet.
     #[error("a chunk of type {0} has a length that its fields do not allow")]
     Chunk(u8),
-    /// A parameter or an error cause has such a length.
+    /// The length of a parameter or an error cause is too short, or too long for what encloses it.
     #[error("a parameter of type {0:#06x} has a length that its fields do not allow")]
     Parameter(u16),
-    /// INIT, INIT ACK or SHUTDOWN COMPLETE is not alone (3), or INIT has a tag (8.5.1).
+    /// INIT, INIT ACK or SHUTDOWN COMPLETE is bundled with other chunks (3), or INIT has a tag (8.5.1).
     #[error("a chunk of type {0} has company, or a tag that it must not have")]
     Company(u8),
-    /// The chunk belongs to an extension that is switched off.
+    /// The chunk belongs to a disabled extension.
     #[error("a chunk of type {0} belongs to an extension that was not agreed on")]
     Extension(u8),
 }
 
-/// Accepts the datagram, or says why not.
+/// Checks the datagram.
 ///
 /// # Errors
-/// The first fault that is met.
+/// The first fault that is found.
 pub(crate) fn check(datagram: &[u8]) -> Result<(), PacketFault> {
     let Some((header, mut rest)) = datagram.split_first_chunk::<HEADER>() else {
         return Err(PacketFault::Empty);
@@ -73,11 +73,11 @@ pub(crate) fn check(datagram: &[u8]) -> Result<(), PacketFault> {
 #[derive(Clone, Copy)]
 struct Chunk<'a> {
     kind: u8,
-    /// Behind type, flags and length.
+    /// The bytes after type, flags and length.
     value: &'a [u8],
 }
 
-/// Types of chunks (3.2).
+/// The chunk types (3.2).
 const DATA: u8 = 0;
 const INIT: u8 = 1;
 const INIT_ACK: u8 = 2;
@@ -93,33 +93,33 @@ const COOKIE_ACK: u8 = 11;
 const ECN_ECHO: u8 = 12;
 const CWR: u8 = 13;
 const SHUTDOWN_COMPLETE: u8 = 14;
-/// Extensions that the library has, and that Hawser switches off: AUTH, NR-SACK, I-DATA, ASCONF-ACK,
-/// PKTDROP, RE-CONFIG, FORWARD TSN, ASCONF, I-FORWARD-TSN.
+/// Extensions of the library that Hawser disables: AUTH, NR-SACK, I-DATA, ASCONF-ACK, PKTDROP, RE-CONFIG,
+/// FORWARD TSN, ASCONF, I-FORWARD-TSN.
 const EXTENSIONS: [u8; 9] = [0x0f, 0x10, 0x40, 0x80, 0x81, 0x82, 0xc0, 0xc1, 0xc2];
 
-/// Chunks that share a packet with no other (section 3).
+/// Returns true if the chunk must not share a packet with others (section 3).
 fn is_alone(kind: u8) -> bool {
     matches!(kind, INIT | INIT_ACK | SHUTDOWN_COMPLETE)
 }
 
-/// The first chunk, and what is behind its padding.
+/// Returns the first chunk, and the bytes after its padding.
 fn take_chunk(bytes: &[u8]) -> Result<(Chunk<'_>, &[u8]), PacketFault> {
     let kind = bytes[0];
     let fault = PacketFault::Chunk(kind);
     let (head, _) = bytes.split_first_chunk::<FIELD>().ok_or(fault)?;
     let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
     let value = bytes.get(FIELD..length).ok_or(fault)?;
-    // The padding is the sender's duty (3.2); a packet without it is cut off.
+    // The sender must add the padding (3.2), so a packet without it is truncated.
     let after = bytes.get(length.next_multiple_of(4)..).ok_or(fault)?;
     Ok((Chunk { kind, value }, after))
 }
 
-/// Checks what the chunk holds by its type (3.3).
+/// Checks the contents of the chunk according to its type (3.3).
 fn check_chunk(chunk: Chunk<'_>) -> Result<(), PacketFault> {
     let Chunk { kind, value } = chunk;
     let length = value.len();
     let holds = match kind {
-        // TSN, stream, sequence, protocol; the library aborts for a DATA chunk without data (6.2).
+        // TSN, stream, sequence, protocol. The library aborts on a DATA chunk without data (6.2).
         DATA => length >= 12,
         // Tag, window, streams, TSN, then parameters.
         INIT | INIT_ACK => {
@@ -137,7 +137,7 @@ fn check_chunk(chunk: Chunk<'_>) -> Result<(), PacketFault> {
         SHUTDOWN_ACK | COOKIE_ACK | SHUTDOWN_COMPLETE => length == 0,
         COOKIE_ECHO => length > 0,
         _ if EXTENSIONS.contains(&kind) => return Err(PacketFault::Extension(kind)),
-        // The highest bits of an unknown type say what a receiver does with it (3.2).
+        // The highest bits of an unknown type determine how a receiver handles it (3.2).
         _ => true,
     };
     if holds {
@@ -147,7 +147,7 @@ fn check_chunk(chunk: Chunk<'_>) -> Result<(), PacketFault> {
     }
 }
 
-/// Goes through a list of parameters or causes, whose values `fits` judges by type.
+/// Walks through a list of parameters or causes, whose values `fits` judges by type.
 fn check_parameters(mut bytes: &[u8], fits: fn(u16, &[u8]) -> bool) -> Result<(), PacketFault> {
     while !bytes.is_empty() {
         let kind = bytes.first_chunk().map_or(0, |kind| u16::from_be_bytes(*kind));
@@ -195,14 +195,14 @@ fn cause_fits(kind: u16, value: &[u8]) -> bool {
         }),
         // Out of resource, invalid parameter, cookie while shutting down.
         4 | 7 | 10 => value.is_empty(),
-        // An address, a chunk, parameters, new addresses: they begin with a length of their own.
+        // An address, a chunk, parameters, new addresses: each begins with a length of its own.
         5 | 6 | 11 => begins_with_its_length(value),
         8 => check_parameters(value, |_, _| true).is_ok(),
         _ => true,
     }
 }
 
-/// Whether a chunk or parameter of a length within `value` begins there.
+/// Returns true if a chunk or parameter begins there whose length lies within `value`.
 fn begins_with_its_length(value: &[u8]) -> bool {
     value.get(2..4).is_some_and(|length| {
         let length = usize::from(u16::from_be_bytes([length[0], length[1]]));

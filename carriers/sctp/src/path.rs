@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// One path of an association: to one address of the peer.
+/// One path of an association, to one address of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathStatistics {
     /// The peer's address.
     pub peer: SocketAddr,
-    /// Whether the peer answers on it.
+    /// True if the peer answers on it.
     pub active: bool,
-    /// Whether it has ever answered on it.
+    /// True if the peer has ever answered on it.
     pub confirmed: bool,
     /// Smoothed round-trip time, to the millisecond.
     pub srtt: Duration,
@@ -20,34 +20,34 @@ pub struct PathStatistics {
     pub rto: Duration,
     /// Congestion window, in bytes.
     pub window: u64,
-    /// Bytes that a packet may have.
+    /// The maximum size of a packet, in bytes.
     pub mtu: usize,
-    /// Its capacity: a window per round trip, in bytes per second; 0 before the first round trip.
+    /// Its capacity, a window per round trip, in bytes per second; 0 before the first round trip.
     pub rate: u64,
 }
 
-/// A path of an association changed: RFC 6458, 6.1.2.
+/// A change of a path of an association (RFC 6458, 6.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEvent {
-    /// The peer's address at its end.
+    /// The peer's address of the path.
     pub peer: SocketAddr,
-    /// Its state now.
+    /// The path's state now.
     pub state: PathState,
 }
 
-/// An event of a path.
+/// The state that a path has entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PathState {
-    /// It can be used again.
+    /// The path can be used again.
     Available,
-    /// The peer does not answer on it.
+    /// The peer does not answer on the path.
     Unreachable,
-    /// The peer gave it up.
+    /// The peer has removed the path.
     Removed,
-    /// The peer has it now.
+    /// The peer has added the path.
     Added,
-    /// It is the primary path now: packets leave on it unless they name another.
+    /// The path is now the primary one, which carries packets that name no other path.
     Primary,
-    /// The peer has answered on it for the first time.
+    /// The peer has answered on the path for the first time.
     Confirmed,
 }

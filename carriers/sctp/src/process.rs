@@ -1,8 +1,8 @@
-//! The SCTP process of a stack: it is started, listened to, watched, and started again.
+//! The SCTP process of a stack: starts it, takes its reports, watches it, and restarts it.
 //!
-//! Invariants: a process that gives no sign of life, or ends, takes its associations with it and nothing
-//! else: each of them ends with an error, and listeners are there again in the next process. The UDP
-//! sockets are the program's, so that their ports stay in between.
+//! Invariants: a process that ends or gives no sign of life takes only its associations with it. Each of them
+//! ends with an error, and the next process has the same listeners. The UDP sockets belong to the program, so
+//! that their ports are kept in between.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,23 +26,23 @@ use crate::protocol::{self, CONTROL, Cause, Order, Report, Setup, VARIABLE};
 use crate::remote::Remote;
 use crate::udp::Sockets;
 
-/// The greatest time that the process may take to begin, and to answer an order to listen.
+/// The maximum time in which the process must start, and answer an order to listen.
 const BEGINNING: Duration = Duration::from_secs(10);
 /// The interval at which the process is asked for a sign of life.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Intervals without a sign of life of each of its threads after which the process is ended.
+/// The number of intervals without a sign of life of all its threads after which the process is killed.
 const SILENT: u32 = 10;
-/// The pause before a process that did not last is started again, and the longest one.
+/// The first and the longest pause before a short-lived process is restarted.
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A process that has lived for so long has lasted.
+/// The lifetime from which a process no longer counts as short-lived.
 const LASTED: Duration = Duration::from_secs(30);
-/// The buffer of each stream to the process, bytes: what waits there cannot be overtaken.
+/// The buffer of each stream to the process, in bytes. Urgent data cannot overtake its contents.
 const STREAM: usize = 32_768;
 
 type Outgoing = (Order, Option<OwnedFd>);
 
-/// A stack's process. It ends with the value.
+/// A stack's process, which ends when the value is dropped.
 pub(crate) struct Process {
     shared: Arc<Shared>,
     pub(crate) udp_port: u16,
@@ -57,12 +57,12 @@ struct Shared {
 #[derive(Default)]
 struct Table {
     next: u64,
-    /// The way to the process; none while there is none.
+    /// The channel to the process; `None` while there is no process.
     orders: Option<Sender<Outgoing>>,
-    /// No one needs the process any more.
+    /// True if the process is no longer needed.
     closing: bool,
     associations: HashMap<u64, Arc<Remote>>,
-    /// Streams for associations that are to come, and their listeners.
+    /// Streams for future associations, with their listeners.
     offers: HashMap<u64, (UnixStream, Arc<Listening>)>,
     listeners: HashMap<u64, Weak<Listening>>,
 }
@@ -93,7 +93,7 @@ impl Process {
         }
     }
 
-    /// A number for an association, its stream, and what becomes of it.
+    /// Registers an association. Returns its number, both ends of its stream, and its state.
     pub(crate) fn expect(&self) -> io::Result<(u64, UnixStream, OwnedFd, Arc<Remote>)> {
         let (ours, theirs) = pair()?;
         let remote = Arc::new(Remote::default());
@@ -106,16 +106,16 @@ impl Process {
     /// Sends an order.
     ///
     /// # Errors
-    /// There is no process at the moment.
+    /// There is no process at present.
     pub(crate) fn order(&self, order: Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
         self.shared.table.lock().order(order, descriptor)
     }
 
-    /// Ends an association, of which nothing more is wanted.
+    /// Ends an association that is no longer needed.
     pub(crate) fn end(&self, id: u64, at_once: bool) {
         let mut table = self.shared.table.lock();
         table.associations.remove(&id);
-        // Without a process there is no association.
+        // If there is no process, the association no longer exists.
         let _ = table.order(Order::End { id, at_once }, None);
     }
 
@@ -133,12 +133,11 @@ impl Process {
         result.unwrap_or_else(|_| Err(Fault::Start("its process does not answer".into())))
     }
 
-    /// Offers a listener a stream in place of one that it has taken.
+    /// Offers a listener a new stream in place of one that it has used.
     pub(crate) fn offer(&self, listening: &Arc<Listening>) {
         self.shared.table.lock().complete(listening);
     }
 
-    /// Ends a listener.
     pub(crate) fn close_listener(&self, id: u64) {
         let mut table = self.shared.table.lock();
         table.listeners.remove(&id);
@@ -191,8 +190,8 @@ impl Table {
         }
     }
 
-    /// Offers a listener as many streams as it lacks. Those that cannot be had now are offered at the next heartbeat: a
-    /// program without free descriptors, and one without a process, get some later.
+    /// Offers a listener as many streams as it lacks. If this fails now, it is repeated at the next
+    /// heartbeat, because free descriptors or a process may be available later.
     fn complete(&mut self, listening: &Arc<Listening>) {
         let id = listening.id();
         let offered = self.offers.values().filter(|(_, of)| of.id() == id).count();
@@ -214,7 +213,7 @@ impl Table {
     }
 }
 
-/// Our end of a stream to the process, and its end.
+/// Returns our end of a stream to the process, and the process's end.
 fn pair() -> io::Result<(UnixStream, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     sockopt::set_socket_send_buffer_size(&ours, STREAM)?;
@@ -227,7 +226,7 @@ impl Shared {
     fn close(&self) {
         let mut table = self.table.lock();
         table.closing = true;
-        // The writer ends, and with it the pair.
+        // The writer thread ends, and shuts down the socket pair.
         table.orders = None;
     }
 
@@ -242,7 +241,7 @@ impl Shared {
                 return;
             }
             if let Err(fault) = result {
-                // The first process: the stack does not begin. A later one is tried again.
+                // If the first process fails, the stack cannot open. Later ones are retried.
                 if begun.try_send(Err(fault.clone())).is_ok() {
                     return;
                 }
@@ -261,7 +260,7 @@ impl Shared {
         }
     }
 
-    /// Runs one process to its end.
+    /// Runs one process until it ends.
     fn run(&self, begun: &SyncSender<Result<(), Fault>>) -> Result<(), Fault> {
         let (control, mut child) = self.spawn()?;
         let control = Arc::new(control);
@@ -299,7 +298,7 @@ impl Shared {
             .zip(CONTROL..)
             .map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd })
             .collect();
-        // The entry has to be part of the program.
+        // This reference keeps the entry from being removed by the linker.
         std::hint::black_box(&helper::entry::ENTRY);
         let mut command = Command::new("/proc/self/exe");
         command
@@ -315,7 +314,7 @@ impl Shared {
         Ok((ours, command.spawn()?))
     }
 
-    /// Takes the process's reports until it is over.
+    /// Takes the process's reports until it ends.
     fn attend(&self, control: &Arc<OwnedFd>, begun: &SyncSender<Result<(), Fault>>) -> Result<Over, Fault> {
         let mut watch = Watch::default();
         let started = Instant::now();
@@ -326,7 +325,7 @@ impl Shared {
                 Ok(Some((Report::Ready, _))) => {
                     is_ready = true;
                     self.begin(control.clone())?;
-                    // The first process alone is waited for.
+                    // Only the start of the first process is awaited.
                     let _ = begun.try_send(Ok(()));
                 }
                 Ok(Some((Report::Unable(fault), _))) => return Err(fault),
@@ -335,7 +334,7 @@ impl Shared {
                 Ok(None) if self.table.lock().closing => return Ok(Over::Closed),
                 Ok(None) if is_ready => return Ok(Over::Gone),
                 Ok(None) => return Err(Fault::Start("its process ended at once".into())),
-                // A process that was stopped and goes on is interrupted in the call (signal(7)).
+                // A call is interrupted when a stopped process continues (signal(7)).
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -359,7 +358,7 @@ impl Shared {
         }
     }
 
-    /// Gives the process its orders: listeners that there were before.
+    /// Gives the process its initial orders: the existing listeners.
     fn begin(&self, control: Arc<OwnedFd>) -> Result<(), Fault> {
         let (orders, outgoing) = channel();
         std::thread::Builder::new()
@@ -404,7 +403,7 @@ impl Shared {
         }
     }
 
-    /// Ends all associations with an error: their process is gone.
+    /// Ends all associations with an error, because their process is gone.
     fn fail_all(&self) {
         let mut table = self.table.lock();
         table.offers.clear();
@@ -429,7 +428,7 @@ impl Table {
     }
 }
 
-/// The end of a process.
+/// The way in which a process ended.
 enum Over {
     /// The stack was closed.
     Closed,
@@ -437,7 +436,7 @@ enum Over {
     Gone,
 }
 
-/// Sends orders until there are no more, and ends the pair.
+/// Sends orders until there are no more, and then shuts down the socket pair.
 fn write(control: &OwnedFd, outgoing: &Receiver<Outgoing>) {
     while let Ok((order, descriptor)) = outgoing.recv() {
         if protocol::send(control, &order, descriptor.as_ref()).is_err() {
@@ -447,16 +446,16 @@ fn write(control: &OwnedFd, outgoing: &Receiver<Outgoing>) {
     let _ = rustix::net::shutdown(control, rustix::net::Shutdown::Write);
 }
 
-/// Judges the process's signs of life.
+/// Evaluates the process's signs of life.
 #[derive(Debug, Default)]
 struct Watch {
     counts: Vec<u64>,
-    /// Intervals in which not all threads gave one.
+    /// The number of intervals in which not all threads gave one.
     silent: u32,
 }
 
 impl Watch {
-    /// Each count is of one thread; a thread that works lets its own grow.
+    /// Takes the counts of the threads. A working thread increases its own.
     fn note(&mut self, counts: Vec<u64>) {
         let all_grew =
             counts.len() != self.counts.len() || counts.iter().zip(&self.counts).all(|(new, old)| new > old);
@@ -466,7 +465,7 @@ impl Watch {
         }
     }
 
-    /// Whether too many intervals have passed; to be called once in each.
+    /// Returns true if too many intervals have passed. To be called once in each interval.
     fn is_silent(&mut self) -> bool {
         self.silent += 1;
         self.silent > SILENT

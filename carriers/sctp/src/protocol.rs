@@ -1,8 +1,8 @@
-//! Messages between a program and its SCTP process: each is one packet of JSON over a socket pair that keeps
-//! their borders, with at most one descriptor.
+//! The messages between a program and its SCTP process. Each is one packet of JSON, with at most one
+//! descriptor, over a socket pair that preserves packet boundaries.
 //!
-//! Invariants: neither side trusts the other. A message has a greatest length; one that cannot be read ends
-//! the pair.
+//! Invariants: neither side trusts the other. The length of a message is limited, and an invalid message ends
+//! the connection.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -21,72 +21,72 @@ use crate::error::Fault;
 use crate::options::SctpOptions;
 use crate::path::{PathEvent, PathStatistics};
 
-/// The longest message, bytes.
+/// The maximum length of a message, in bytes.
 const LONGEST: usize = 65_536;
-/// The variable that makes a program its own SCTP process: a [`Setup`].
+/// The environment variable that makes a program its own SCTP process. It contains a [`Setup`].
 pub(crate) const VARIABLE: &str = "HAWSER_SCTP_PROCESS";
-/// Descriptors that the process begins with: the pair, and behind it the UDP sockets.
+/// The first descriptor of the process, its end of the socket pair. The UDP sockets follow.
 pub(crate) const CONTROL: i32 = 3;
 
-/// The state in which the process begins.
+/// The initial state of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) udp_port: u16,
-    /// Whether there is a UDP socket of each family.
+    /// True if there is a UDP socket of the family.
     pub(crate) v4: bool,
     pub(crate) v6: bool,
-    /// Destinations to accept; all if there are none.
+    /// The destinations to accept; if empty, all.
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-/// An order to the process. Numbers of associations and listeners are the program's.
+/// An order to the process. The program assigns the numbers of associations and listeners.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Connect. The descriptor is the stream of the association.
+    /// Connect an association; the descriptor is its stream.
     Connect {
         id: u64,
         peers: Vec<SocketAddr>,
         locals: Vec<IpAddr>,
         options: SctpOptions,
     },
-    /// Listen.
+    /// Start a listener.
     Listen { id: u64, addresses: Vec<IpAddr>, port: u16, options: SctpOptions },
-    /// Use this number and the descriptor for the next association of a listener.
+    /// Use this number and the descriptor for the listener's next association.
     Offer { listener: u64, id: u64 },
-    /// End this direction of an association, after what was written and the end of the stream.
+    /// End this direction of an association, after the written data and the end of the stream.
     Finish { id: u64 },
-    /// End an association or a listener: at once, or after what was written.
+    /// End an association or a listener, at once or after the written data.
     End { id: u64, at_once: bool },
-    /// Give a sign of life.
+    /// Report a sign of life.
     Beat,
 }
 
 /// A report of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// It has begun.
+    /// The process has started.
     Ready,
-    /// It could not begin.
+    /// The process could not start.
     Unable(Fault),
     /// The number of times that each thread of the library has asked for more.
     Beat(Vec<u64>),
-    /// The listener is at these addresses.
+    /// The listener is open at these addresses.
     Listening { id: u64, addresses: Vec<SocketAddr> },
     /// A handshake has begun.
     Trying { id: u64 },
     /// The association is up.
     Up { id: u64, view: View },
-    /// The association, or the listener, did not come up.
+    /// The association or the listener could not be opened.
     Failed { id: u64, fault: Fault },
     /// The association's state has changed.
     Changed { id: u64, view: View },
-    /// The peer has all that was written.
+    /// The peer has all written data.
     Finished { id: u64 },
-    /// The peer sends no more: its direction has ended, or the association for this cause.
+    /// The peer sends no more. Its direction has ended, or the whole association, for this cause.
     Ended { id: u64, cause: Option<Cause> },
 }
 
-/// Causes for which an association ends.
+/// The cause of an association's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Cause {
     Reset,
@@ -123,11 +123,11 @@ pub(crate) struct View {
     #[serde(with = "StatisticsFields")]
     pub(crate) statistics: Statistics,
     pub(crate) paths: Vec<PathStatistics>,
-    /// The events of paths since the last report.
+    /// The path events since the last report.
     pub(crate) events: Vec<PathEvent>,
 }
 
-/// [`Statistics`] field by field.
+/// The fields of [`Statistics`], for serialisation.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Statistics")]
 struct StatisticsFields {
@@ -171,7 +171,7 @@ pub(crate) fn send<M: Serialize>(
     }
 }
 
-/// Receives one message and its descriptor; none at the end of the pair.
+/// Receives one message with its descriptor. Returns `None` when the socket pair is closed.
 pub(crate) fn receive<M: DeserializeOwned>(
     socket: impl AsFd,
     flags: RecvFlags,

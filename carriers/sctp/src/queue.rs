@@ -1,4 +1,4 @@
-//! Pieces of bytes in a queue, of which a transport takes as many as it has room for.
+//! A queue of byte pieces, from which a transport takes as many bytes as it has room for.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! An association in the process, as the program knows it.
+//! An association in the process, as the program sees it.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
@@ -9,10 +9,10 @@ use crate::error::Fault;
 use crate::path::PathEvent;
 use crate::protocol::{Cause, View};
 
-/// Path events that are kept until they are asked for. The oldest go.
+/// The number of path events that are kept until they are read. The oldest are dropped.
 const EVENTS: usize = 64;
 
-/// The reports of the process on an association, and the tasks that wait for more.
+/// The process's reports on an association, and the tasks that wait for more.
 #[derive(Default)]
 pub(crate) struct Remote {
     state: Mutex<State>,
@@ -20,12 +20,12 @@ pub(crate) struct Remote {
 
 #[derive(Default)]
 struct State {
-    /// There once it is up.
+    /// Set once the association is up.
     view: Option<View>,
     fault: Option<Fault>,
     trying: bool,
     finished: bool,
-    /// The end of the peer's direction, with the cause if the whole association is over.
+    /// Set at the end of the peer's direction, with the cause if the whole association is over.
     end: Option<Option<Cause>>,
     events: VecDeque<PathEvent>,
     reader: Option<Waker>,
@@ -61,7 +61,7 @@ impl Remote {
         self.with(|state| state.finished = true);
     }
 
-    /// The first cause stays.
+    /// Records the end. The first cause is kept.
     pub(crate) fn end(&self, cause: Option<Cause>) {
         self.with(|state| {
             if state.end.flatten().is_none() {
@@ -80,7 +80,7 @@ impl Remote {
         wakers.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// Waits until the handshake has begun. One that cannot begin ends.
+    /// Waits until the handshake has begun. It never resolves if the handshake cannot begin.
     pub(crate) fn poll_trying(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         if state.trying {
@@ -103,7 +103,7 @@ impl Remote {
         }
     }
 
-    /// Waits for the process's word on why nothing more comes.
+    /// Waits for the process's report of the end of the data, with its cause.
     pub(crate) fn poll_end(&self, cx: &Context<'_>) -> Poll<Option<Cause>> {
         let mut state = self.state.lock();
         match state.end {
@@ -125,7 +125,7 @@ impl Remote {
         Poll::Pending
     }
 
-    /// The cause for which the association is over.
+    /// Returns the cause if the association is over.
     pub(crate) fn cause(&self) -> Option<Cause> {
         self.state.lock().end.flatten()
     }
@@ -142,7 +142,7 @@ impl Remote {
         }
     }
 
-    /// Its state, once it is up.
+    /// Reads its state, once it is up.
     pub(crate) fn view<T>(&self, read: impl FnOnce(&View) -> T) -> Option<T> {
         self.state.lock().view.as_ref().map(read)
     }

@@ -1,4 +1,4 @@
-//! SCTP stacks of a program.
+//! The SCTP stacks of a program.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -12,23 +12,23 @@ use crate::udp;
 /// The stack of all connections that need no port of their own.
 static SHARED: Mutex<Option<Stack>> = Mutex::new(None);
 
-/// The loader's reason why the library is absent. A process that lacks it looks for it once.
+/// The loader's reason why the library is absent. It is looked for only once in a process.
 static ABSENT: OnceLock<String> = OnceLock::new();
 
-/// An SCTP stack: usrsctp in UDP (RFC 6951), with its port, in a process of its own. It ends with the last
-/// value that uses it.
+/// An SCTP stack: usrsctp in UDP (RFC 6951), with its port, in a process of its own. It ends when the last
+/// value that uses it is dropped.
 #[derive(Clone)]
 pub struct Stack {
     pub(crate) process: Arc<Process>,
 }
 
 impl Stack {
-    /// A stack with this UDP port at all addresses; without a port the one that the program has for its
-    /// connections, which is begun now if it was not. A stack belongs to the network namespace of the
-    /// thread that begins it, and knows the addresses that the machine has then.
+    /// Opens a stack with this UDP port at all addresses. Without a port, returns the program's shared stack,
+    /// which is started if necessary. A stack belongs to the network namespace of the thread that starts it,
+    /// and knows the addresses that the machine has at that time.
     ///
     /// # Errors
-    /// The library is absent, the port is taken, or the process does not begin.
+    /// The library is absent, the port is in use, or the process does not start.
     pub fn open(udp_port: Option<u16>) -> Result<Self, SctpError> {
         if let Some(port) = udp_port.filter(|port| *port != 0) {
             return Self::bind(&[], port);
@@ -40,8 +40,9 @@ impl Stack {
         }
     }
 
-    /// The stack that the program has for its connections, as [`Stack::open`] without a port has it. Its start takes a
-    /// thread of its own, in the network namespace of the caller: other tasks of the runtime go on meanwhile.
+    /// Returns the program's shared stack, like [`Stack::open`] without a port. The stack is started in a
+    /// thread of its own, in the network namespace of the caller, so that other tasks of the runtime
+    /// continue.
     ///
     /// # Errors
     /// Those of [`Stack::open`].
@@ -50,7 +51,7 @@ impl Stack {
             return Ok(stack);
         }
         let (opened, result) = tokio::sync::oneshot::channel();
-        // A caller that is gone wants no stack any more.
+        // If the caller is gone, the stack is not needed any more.
         let open = move || drop(opened.send(Self::open(None)));
         std::thread::Builder::new()
             .name("sctp-start".into())
@@ -59,8 +60,8 @@ impl Stack {
         result.await.map_err(|_| died())?
     }
 
-    /// A stack with this UDP port, or with any if it is 0, at these addresses alone: packets to others are
-    /// not received.
+    /// Opens a stack with this UDP port, or with any if it is 0, only at these addresses. Packets to others
+    /// are not received.
     ///
     /// # Errors
     /// Those of [`Stack::open`].
@@ -71,14 +72,14 @@ impl Stack {
         let (sockets, udp_port) = udp::open(addresses, udp_port)?;
         let process = Process::start(sockets, udp_port).inspect_err(|error| {
             if let SctpError::NoLibrary { reason, .. } = error {
-                // Another thread may have found the same.
+                // Another thread may have set it already.
                 let _ = ABSENT.set(reason.clone());
             }
         })?;
         Ok(Self { process })
     }
 
-    /// The UDP port that carries SCTP.
+    /// Returns the UDP port that carries SCTP.
     #[must_use]
     pub fn udp_port(&self) -> u16 {
         self.process.udp_port

@@ -1,4 +1,4 @@
-//! The UDP sockets that carry SCTP (RFC 6951): one of each family, with one port.
+//! The UDP sockets that carry SCTP (RFC 6951): one for each family, with the same port.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -8,25 +8,27 @@ use socket2::{Domain, Socket, Type};
 
 use crate::error::SctpError;
 
-/// The sockets of a stack, one of each family.
+/// The sockets of a stack, one for each family.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     pub(crate) v4: Option<UdpSocket>,
     pub(crate) v6: Option<UdpSocket>,
-    /// Destinations to accept; all if there are none.
+    /// The destinations to accept; if empty, all.
     pub(crate) addresses: Vec<IpAddr>,
 }
 
-/// Tries to find a port that is free in both families.
+/// The number of attempts to find a port that is free in both families.
 const PORT_TRIES: usize = 16;
-/// The receive buffer of each socket, bytes: all associations share it, and what a burst of many overflows
-/// has to be sent again. The system grants what it allows.
+/// The receive buffer of each socket, in bytes. All associations share it, and data that overflows it in a
+/// burst must be sent again. The system grants as much as it permits.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// Opens the sockets at these addresses, or at all if there are none, and at this port, or at any if it is 0.
+/// Opens the sockets at these addresses, or at all if there are none, and at port `wanted`, or at any if that
+/// is 0.
 ///
-/// A family with one address is bound to it. One with several is bound to all that the machine has, and
-/// what is sent to others is dropped, since the library has one socket of each family.
+/// The socket of a family with one address is bound to it. With several addresses, the socket is bound to all
+/// of the machine's, because the library has only one socket for each family. Datagrams to other addresses
+/// are dropped.
 pub(crate) fn open(addresses: &[IpAddr], wanted: u16) -> Result<(Sockets, u16), SctpError> {
     let taken = |(port, error)| SctpError::Port { port, error };
     let mut result = open_both(addresses, wanted);
@@ -61,7 +63,7 @@ fn open_both(addresses: &[IpAddr], wanted: u16) -> Result<(Sockets, u16), (u16, 
     Ok((sockets, port))
 }
 
-/// The address to bind for a family: the only one of it, or all (`any`), or none.
+/// Returns the address to bind for a family: its only address, or all (`any`), or `None`.
 fn one_of(addresses: &[IpAddr], is_of: fn(&IpAddr) -> bool, any: IpAddr) -> Option<IpAddr> {
     let mut of_family = addresses.iter().copied().filter(is_of);
     match (of_family.next(), of_family.next()) {
@@ -78,7 +80,7 @@ fn bind(ip: IpAddr, port: u16) -> io::Result<UdpSocket> {
         socket.set_only_v6(true)?;
     }
     socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
-    // It takes a privilege, and does without.
+    // This needs a privilege; without it, the default size is used.
     let _ = sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER);
     socket.bind(&address.into())?;
     Ok(socket.into())

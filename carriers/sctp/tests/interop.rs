@@ -1,5 +1,5 @@
-//! Against another implementation of SCTP: sctp-proto, which has nothing in common with usrsctp, is a
-//! machine without I/O, and is driven here over a UDP socket, which is all that RFC 6951 asks for.
+//! Interoperability with another implementation of SCTP. sctp-proto shares no code with usrsctp, and is a
+//! machine without I/O. It is driven here over a UDP socket, which is all that RFC 6951 requires.
 
 use std::collections::{HashMap, VecDeque};
 use std::error::Error;
@@ -19,7 +19,7 @@ use sctp_proto::{
 type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// SCTP's, not UDP's: sctp-proto's own default.
+/// The SCTP port, not the UDP port: sctp-proto's own default.
 const PORT: u16 = 5_000;
 const BYTES: usize = 300_000;
 const MESSAGE: usize = 10_000;
@@ -30,7 +30,7 @@ struct Other {
     socket: UdpSocket,
     endpoint: Endpoint,
     associations: HashMap<AssociationHandle, Association>,
-    /// What a client still has to send.
+    /// Bytes that a client still has to send.
     left: Vec<u8>,
     received: Vec<u8>,
     is_client: bool,
@@ -68,7 +68,7 @@ impl Other {
         Ok(())
     }
 
-    /// Until the association is over.
+    /// Runs until the association is over.
     fn run(&mut self) -> Outcome {
         let end = Instant::now() + TIMEOUT;
         while !self.over {
@@ -118,7 +118,7 @@ impl Other {
                 }
             }
             out.extend(std::iter::from_fn(|| association.poll_transmit(now)));
-            // A server's is closed until its handshake is over.
+            // A server's association counts as closed until its handshake is over.
             self.over |= self.up && association.is_closed();
         }
         for transmit in out {
@@ -134,7 +134,7 @@ impl Other {
 
     fn receive(&mut self) -> Outcome {
         let mut buffer = [0; 2_048];
-        // Nothing for now, or the answer of a host to a packet of ours.
+        // No datagram has arrived, or a host answered one of our packets with an error.
         let Ok((length, from)) = self.socket.recv_from(&mut buffer) else {
             return Ok(());
         };
@@ -154,7 +154,7 @@ impl Other {
     }
 }
 
-/// Bytes that show where they belong.
+/// Returns bytes whose values depend on their positions.
 fn content() -> Vec<u8> {
     (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect()
 }
@@ -165,7 +165,7 @@ async fn read(carrier: &mut SctpCarrier, into: &mut Vec<u8>) -> Outcome<bool> {
     Ok(!bytes.is_empty())
 }
 
-/// It connects, sends, and gets everything back.
+/// The other implementation connects, sends, and gets everything back.
 async fn called(stack: Stack) -> Outcome {
     let listener = stack.listen(&[HERE], PORT, SctpOptions::default())?;
     let to = SocketAddr::new(HERE, stack.udp_port());
@@ -195,7 +195,7 @@ async fn called(stack: Stack) -> Outcome {
     Ok(())
 }
 
-/// We connect, send, and get everything back.
+/// Hawser connects, sends, and gets everything back.
 async fn calling(stack: Stack) -> Outcome {
     let mut other = Other::new(false)?;
     let options = SctpOptions {

@@ -1,46 +1,49 @@
-//! The bytes that the kernel keeps unsent: enough for the time until this process runs again, and no more.
+//! Controls the number of bytes that the kernel keeps unsent: enough until this process runs again, and no
+//! more.
 //!
-//! A controller that estimates the path's rate, as BBR does, ignores the samples of a connection that had
-//! nothing to send (draft-cheng-iccrg-delivery-rate-estimation, 3.4). One that runs dry in each round trip gives
-//! it no others: BBR then stays in its start-up for ever, and sends at almost three times the path's rate.
+//! A controller that estimates the path's rate, such as BBR, ignores rate samples from times when the
+//! connection had no data to send (draft-cheng-iccrg-delivery-rate-estimation, 3.4). A connection that runs
+//! dry in each round trip yields no other samples. BBR then stays in its start-up phase for ever, and sends
+//! at almost three times the path's rate.
 
 use std::time::Duration;
 
 use hawser_carrier::Statistics;
 use socket2::SockRef;
 
-/// The time for which the kernel can go on sending after it has asked for more: longer than a busy machine takes to run
-/// the process that writes.
+/// The time for which the kernel can continue to send after it has asked for more. It is longer than a busy
+/// machine takes to schedule the writing process.
 const LATENESS: Duration = Duration::from_millis(20);
-/// The kernel asks for more when it holds less than a half of TCP_NOTSENT_LOWAT (tcp(7), `__sk_stream_memory_free`).
+/// The kernel asks for more when it holds less than this fraction (a half) of TCP_NOTSENT_LOWAT (tcp(7),
+/// `__sk_stream_memory_free`).
 const ASKS_AT: u32 = 2;
-/// Bytes that it keeps at least, and at most.
+/// The minimum and maximum number of bytes that the kernel keeps unsent.
 pub(crate) const MIN_UNSENT: u32 = 16 << 10;
 const MAX_UNSENT: u32 = 1 << 20;
 
-/// The bytes that one socket's kernel keeps unsent: its TCP_NOTSENT_LOWAT.
+/// The number of bytes that the kernel keeps unsent for one socket: its TCP_NOTSENT_LOWAT.
 #[derive(Debug)]
 pub(crate) struct Ahead(u32);
 
 impl Ahead {
-    /// A socket that was opened just now.
+    /// Returns the value of a newly opened socket.
     pub(crate) fn new() -> Self {
         Self(MIN_UNSENT)
     }
 
-    /// Sets what suits the connection's present rate.
+    /// Adapts the value to the connection's present rate.
     pub(crate) fn follow(&mut self, statistics: &Statistics, socket: &SockRef<'_>) {
         if let Some(bytes) = self.moves_to(statistics) {
-            // A kernel that refuses keeps what it was given when the socket was opened.
+            // If the kernel refuses, the earlier value remains.
             if socket.set_tcp_notsent_lowat(bytes).is_ok() {
                 self.0 = bytes;
             }
         }
     }
 
-    /// The new limit, if it differs from the present one by a quarter or more.
+    /// Returns the new limit, if it differs from the present one by a quarter or more.
     fn moves_to(&self, statistics: &Statistics) -> Option<u32> {
-        // A window in a round trip is what slow start sends next, whatever was delivered so far.
+        // In slow start, the next rate is a window per round trip, whatever has been delivered so far.
         let per_second = |bytes: u64| match statistics.srtt.as_micros() as u64 {
             0 => 0,
             micros => bytes.saturating_mul(1_000_000) / micros,
@@ -56,7 +59,7 @@ impl Ahead {
 mod tests {
     use super::*;
 
-    /// A connection of 100 Mbit/s: its rate, and a window for a round trip of 40 ms.
+    /// The statistics of a 100 Mbit/s connection: its rate, and its window for a round trip of 40 ms.
     fn fast() -> Statistics {
         Statistics {
             srtt: Duration::from_millis(40),

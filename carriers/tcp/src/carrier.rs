@@ -19,25 +19,26 @@ use crate::options::{SMALL_SEGMENT, TcpOptions};
 use crate::socket::{open, reset_on_close, tune};
 use crate::{info, socket};
 
-/// How long a client's TLS handshake is given, or four round trips if these are longer, before a second one with
-/// small packets runs beside it: TCP has sent again what was lost by then (RFC 6298, 2.1), as long as before.
+/// The time after which a second TLS handshake with small packets runs beside a client's first one; four
+/// round trips if that is longer. By then, TCP has sent lost packets again (RFC 6298, 2.1), with the same
+/// length.
 const STALLED: Duration = Duration::from_secs(1);
 
 /// A TCP connection.
 pub struct TcpCarrier {
     stream: MaybeTls<TcpStream>,
     options: TcpOptions,
-    /// None: the options say how much the kernel keeps unsent.
+    /// Adapts the kernel's unsent bytes. `None` if the options fix their number.
     ahead: Option<Ahead>,
-    /// Nothing more can come: an MPTCP connection without subflows.
+    /// True if no more data can arrive, because an MPTCP connection has no subflows left.
     is_cut: bool,
-    /// A handshake with long packets did not succeed, and one with small ones did.
+    /// True if a handshake with long packets stalled, and one with small ones succeeded.
     is_kept_small: bool,
 }
 
-/// Connects to `peer`, from `local` if that is given, and shakes hands if `tls` is. A path may lose long packets
-/// without a sign, and a server's certificates fill some: where the handshake stalls, a connection with small ones
-/// is tried beside it.
+/// Connects to `peer`, from `local` if that is given, with a TLS handshake if `tls` is given. A path may
+/// silently lose long packets, and a server's certificates fill some. If the handshake stalls, a connection
+/// with small packets is tried beside it.
 pub async fn connect(
     peer: SocketAddr,
     local: Option<SocketAddr>,
@@ -115,19 +116,20 @@ impl TcpListener {
         Ok(Self { listener, options, tls })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The next connection, before its TLS handshake, so that a slow one holds up no other.
+    /// Waits for the next connection, before its TLS handshake, so that a slow handshake holds up no other
+    /// connection.
     pub async fn accept(&self) -> io::Result<TcpIncoming> {
         let (stream, peer) = self.listener.accept().await?;
         Ok(TcpIncoming { stream, peer, options: self.options.clone(), tls: self.tls.clone() })
     }
 }
 
-/// A connection that was accepted and has not shaken hands.
+/// An accepted connection before its handshake.
 pub struct TcpIncoming {
     stream: TcpStream,
     peer: SocketAddr,
@@ -136,12 +138,12 @@ pub struct TcpIncoming {
 }
 
 impl TcpIncoming {
-    /// Where it comes from.
+    /// Returns the peer's address.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Shakes hands, in 10 s at most.
+    /// Performs the handshake, within 10 s.
     pub async fn accept(self) -> Result<TcpCarrier, OpenError> {
         tune(&SockRef::from(&self.stream), &self.options)?;
         let stream = MaybeTls::accept(self.stream, self.tls.as_ref(), self.peer).await?;
@@ -165,7 +167,7 @@ impl TcpCarrier {
     }
 }
 
-/// What is reported of an MPTCP connection whose subflows have all ended.
+/// The error of an MPTCP connection whose subflows have all ended.
 const NO_SUBFLOW: &str = "no subflow of the MPTCP connection is left";
 
 impl Carrier for TcpCarrier {

@@ -1,5 +1,5 @@
-//! Socket options that the libraries in use do not have: `TCP_INFO`, `MPTCP_INFO`, pacing, the
-//! interface by index. The only unsafe code of the crate.
+//! Socket options that the libraries in use do not provide: `TCP_INFO`, `MPTCP_INFO`, pacing, the interface
+//! by index. This is the only unsafe code of the crate.
 #![allow(unsafe_code)] // System calls.
 
 use std::io;
@@ -18,8 +18,8 @@ const MPTCP_INFO: libc::c_int = 1;
 const SO_MAX_PACING_RATE: libc::c_int = 47;
 const TCP_INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// `struct tcp_info` of linux/tcp.h, as far as it is read here. A shorter one of an older kernel
-/// leaves the rest zero.
+/// `struct tcp_info` of linux/tcp.h, up to the last field that is read here. The shorter structure of an
+/// older kernel leaves the rest zero.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct TcpInfo {
@@ -79,17 +79,17 @@ struct TcpInfo {
     snd_wnd: u32,
 }
 
-/// A plain-old-data socket option; what the kernel does not fill stays zero.
+/// Reads a plain-old-data socket option. Bytes that the kernel does not fill stay zero.
 fn get<T: Copy + Default>(fd: RawFd, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
     get_some(fd, level, name).map(|(value, _)| value)
 }
 
-/// The same, and how many bytes of it the kernel has filled.
+/// Does the same, and also returns the number of bytes that the kernel has filled.
 fn get_some<T: Copy + Default>(fd: RawFd, level: libc::c_int, name: libc::c_int) -> io::Result<(T, usize)> {
     let mut value = MaybeUninit::new(T::default());
     let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is `length` bytes that may be written, and the kernel writes no more. `T` is
-    // used here with integers alone, for which every pattern of bits is a value.
+    // SAFETY: `value` consists of `length` writable bytes, and the kernel writes no more. `T` holds only
+    // integers here, for which every bit pattern is valid.
     let result = unsafe { libc::getsockopt(fd, level, name, value.as_mut_ptr().cast(), &mut length) };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -110,7 +110,7 @@ fn set<T: Copy>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: T) -> i
     }
 }
 
-/// At most `rate` bytes a second.
+/// Limits the sending rate to `rate` bytes per second.
 pub(crate) fn set_pacing(socket: &SockRef<'_>, rate: u64) -> io::Result<()> {
     set(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MAX_PACING_RATE, rate)
 }
@@ -122,27 +122,28 @@ pub(crate) fn set_unicast_interface(socket: &SockRef<'_>, name: &str, peer: Sock
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_UNICAST_IF),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF),
     };
-    // Both options take the index in network order (ip(7), ipv6(7)).
+    // Both options take the index in network byte order (ip(7), ipv6(7)).
     set(socket.as_raw_fd(), level, option, index.to_be())
 }
 
-/// Whether an MPTCP socket speaks MPTCP, or fell back to TCP.
+/// Returns true if an MPTCP socket uses MPTCP and did not fall back to TCP.
 pub(crate) fn is_mptcp(socket: &SockRef<'_>) -> bool {
     const FALLBACK: u32 = 1;
     // struct mptcp_info begins with eight bytes of counts; its flags follow.
     get::<[u32; 3]>(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO).is_ok_and(|info| info[2] & FALLBACK == 0)
 }
 
-/// Whether an MPTCP connection has lost its last subflow, which the kernel keeps for a minute before it says so
-/// (RFC 8684, 3.6). Linux before 6.5 does not report it.
+/// Returns true if an MPTCP connection has lost its last subflow. The kernel keeps such a connection for a
+/// minute before it reports the loss (RFC 8684, 3.6). Linux before 6.5 does not report the number of
+/// subflows.
 pub(crate) fn has_lost_all_subflows(socket: &SockRef<'_>) -> bool {
-    /// The byte that counts all subflows, the first one among them, in struct mptcp_info of linux/mptcp.h.
+    /// The offset of the count of all subflows, including the first, in struct mptcp_info of linux/mptcp.h.
     const SUBFLOWS: usize = 80;
     let info = get_some::<[u32; 24]>(socket.as_raw_fd(), SOL_MPTCP, MPTCP_INFO);
     info.is_ok_and(|(info, length)| length > SUBFLOWS && info[SUBFLOWS / 4].to_ne_bytes()[0] == 0)
 }
 
-/// What the kernel reports of a connection of TCP; nothing of any other socket.
+/// Returns the kernel's statistics of a TCP connection, or default values for any other socket.
 pub fn statistics(socket: &SockRef<'_>) -> Statistics {
     let Ok(info) = get::<TcpInfo>(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO) else {
         return Statistics::default();
@@ -164,7 +165,8 @@ pub fn statistics(socket: &SockRef<'_>) -> Statistics {
         acked: info.bytes_acked,
         retransmitted: info.bytes_retrans,
         rate: info.delivery_rate,
-        // What came is judged by its largest packet; before any came the kernel takes 536 bytes for it.
+        // The receive direction is judged by its largest packet. Before any has arrived, the kernel assumes
+        // 536 bytes.
         oversized: info.snd_mss > SMALL_SEGMENT && (in_flight >= mss || info.rcv_mss <= SMALL_SEGMENT),
         blocked: info.unacked == 0 && info.notsent_bytes > 0 && info.snd_wnd < info.snd_mss,
     }

@@ -1,15 +1,13 @@
-//! Carriers over the kernel's TCP and MPTCP, with TLS 1.3 or without.
+//! Carriers over the kernel's TCP and MPTCP, with or without TLS 1.3.
 //!
-//! * [`connect`], [`TcpListener`]: how to get a [`TcpCarrier`]
-//! * [`TcpOptions`]: what a carrier's socket is asked for; TLS is that of `hawser-carrier-tls`
-//! * `socket`: options, and the interface that a socket is bound to; `info`: `TCP_INFO` and
-//!   `MPTCP_INFO`
+//! * [`connect`], [`TcpListener`]: open a [`TcpCarrier`]
+//! * [`TcpOptions`]: the options of a carrier's socket; TLS is that of `hawser-carrier-tls`
+//! * `socket`: options, and the interface that a socket is bound to; `info`: `TCP_INFO` and `MPTCP_INFO`
+//! * `ahead`: the number of bytes that the kernel keeps unsent
 //!
-//! * `ahead`: the bytes that the kernel keeps unsent
-//!
-//! Invariants: before it takes no more, a carrier keeps unsent at most one TLS record and 16 KB, or what its
-//! connection sends in 40 ms if that is more, up to 1 MiB (TCP_NOTSENT_LOWAT): a control segment waits for no
-//! more than that.
+//! Invariants: before it takes no more, a carrier keeps unsent at most one TLS record and 16 KB. If its
+//! connection sends more than that in 40 ms, the limit is that amount, up to 1 MiB (TCP_NOTSENT_LOWAT). A
+//! control segment waits for no more than that.
 
 #![warn(missing_docs)]
 #![deny(unsafe_code)]

@@ -11,10 +11,10 @@ use tracing::debug;
 use crate::ahead::MIN_UNSENT;
 use crate::options::TcpOptions;
 
-/// Connections that wait to be accepted.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1_024;
 
-/// A socket for `address` with everything that must be set before it connects or listens.
+/// Opens a socket for `address` with all options that must be set before it connects or listens.
 pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, OpenError> {
     let protocol = if options.mptcp {
         Protocol::MPTCP
@@ -23,7 +23,7 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, 
     };
     let domain = Domain::for_address(address);
     let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
-        // A kernel without MPTCP: TCP, as it would fall back to.
+        // If the kernel has no MPTCP, TCP is used, as in a fallback.
         Err(error) if options.mptcp && is_unknown_protocol(&error) => {
             debug!(%error, "no MPTCP in this kernel: TCP is used");
             Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?
@@ -38,7 +38,7 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, 
     tune(&SockRef::from(&socket), options)?;
     if let Some(bytes) = options.max_segment {
         match socket.set_tcp_mss(bytes) {
-            // MPTCP has it since Linux 6.17.
+            // MPTCP sockets have this option since Linux 6.17.
             Err(error) if options.mptcp && error.raw_os_error().is_some_and(is_lack) => {}
             result => result.map_err(OpenError::MaxSegment)?,
         }
@@ -46,7 +46,7 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, 
     Ok(socket)
 }
 
-/// A listening socket.
+/// Opens a listening socket.
 pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> Result<Socket, OpenError> {
     let socket = open(address, options)?;
     socket.set_reuse_address(true)?;
@@ -60,7 +60,7 @@ pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> Result<Socket
     Ok(socket)
 }
 
-/// Sets what may be set at any time. An option that a socket of MPTCP does not take is left out.
+/// Sets the options that may be set at any time. Options that an MPTCP socket does not take are ignored.
 pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> Result<(), OpenError> {
     for (option, result) in set_all(socket, options) {
         match result {
@@ -77,7 +77,8 @@ pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> Result<(), Ope
     Ok(())
 }
 
-/// The options among these that sockets of MPTCP do not take. A kernel without MPTCP lacks none: TCP is used.
+/// Returns the options among these that MPTCP sockets do not take. A kernel without MPTCP lacks none, because
+/// TCP is used.
 #[must_use]
 pub fn lacks_of_mptcp(options: &TcpOptions) -> Vec<&'static str> {
     let Ok(socket) = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)) else {
@@ -102,7 +103,7 @@ fn set_all(socket: &SockRef<'_>, options: &TcpOptions) -> Vec<(&'static str, io:
     ];
     if let Some(timeout) = options.idle_timeout {
         let probe = (timeout / 4).max(Duration::from_secs(1));
-        // If the kernel takes only one of both, the connection ends in one of the two cases.
+        // If the kernel accepts only one of the two, the connection ends in only one of the two cases.
         let probes = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe));
         results.push((
             "idle_timeout",
@@ -118,18 +119,18 @@ fn set_all(socket: &SockRef<'_>, options: &TcpOptions) -> Vec<(&'static str, io:
     results
 }
 
-/// Whether an error says that a socket has no such option.
+/// Returns true if the error means that a socket does not have the option.
 fn is_lack(number: i32) -> bool {
     matches!(number, libc::EOPNOTSUPP | libc::ENOPROTOOPT)
 }
 
-/// Ends the connection at once when the socket is closed.
+/// Resets the connection when the socket is closed.
 pub(crate) fn reset_on_close(socket: &SockRef<'_>) {
-    // A socket that cannot linger is closed all the same.
+    // A socket without this option is closed all the same.
     let _ = socket.set_linger(Some(Duration::ZERO));
 }
 
-/// Makes `socket` use `interface`.
+/// Binds `socket` to `interface`, or only its outgoing packets if the privilege for that is missing.
 fn bind_to(socket: &Socket, interface: &str, address: SocketAddr) -> io::Result<()> {
     match socket.bind_device(Some(interface.as_bytes())) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -150,7 +151,7 @@ fn is_unknown_protocol(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// MULTI's Figure 2 sets an idle timeout, which Linux's sockets of MPTCP refuse (TCP_USER_TIMEOUT).
+    /// MULTI's Figure 2 sets an idle timeout, which Linux's MPTCP sockets refuse (TCP_USER_TIMEOUT).
     #[test]
     fn a_socket_of_mptcp_opens_without_the_options_that_it_lacks() {
         let options = TcpOptions {

@@ -1,24 +1,24 @@
-//! What each side brings to a handshake.
+//! The configuration of each side for a TLS handshake.
 
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
 
-/// The label under which a carrier's 32 bytes are exported (RFC 8446 7.5).
+/// The label under which a carrier's 32 bytes are exported (RFC 8446, 7.5).
 pub const EXPORTER: &[u8] = b"EXPORTER-hawser-session";
 
-/// TLS for a client.
+/// The TLS configuration of a client.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
-    /// Whom to trust, and the application protocols to offer. 0-RTT is not used.
+    /// The trusted certificates, and the application protocols to offer. 0-RTT is not used.
     pub config: Arc<rustls::ClientConfig>,
     /// The name that the server's certificate must have.
     pub name: ServerName<'static>,
 }
 
-/// TLS for a server.
+/// The TLS configuration of a server.
 #[derive(Clone, Debug)]
 pub struct TlsServer {
-    /// Its certificate and the application protocols that it takes.
+    /// The server's certificate, and the application protocols that it accepts.
     pub config: Arc<rustls::ServerConfig>,
 }

@@ -1,10 +1,10 @@
-//! TLS 1.3 over any byte stream, for the carriers whose transport has none of its own.
+//! TLS 1.3 over any byte stream, for carriers whose transport has no encryption of its own.
 //!
-//! * [`MaybeTls`]: a byte stream with TLS 1.3 or without, read and written as carriers are
-//! * [`TlsClient`], [`TlsServer`]: what each side brings to the handshake
+//! * [`MaybeTls`]: a byte stream with or without TLS 1.3, with a carrier's read and write operations
+//! * [`TlsClient`], [`TlsServer`]: the configuration of each side
 //! * [`EXPORTER`]: the label under which both sides derive the same 32 bytes
 //!
-//! Invariant: no 0-RTT data, which could be replayed.
+//! Invariant: 0-RTT data, which could be replayed, is never sent.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

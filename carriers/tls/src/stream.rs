@@ -1,4 +1,4 @@
-//! A byte stream with TLS 1.3 or without.
+//! A byte stream with or without TLS 1.3.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -15,14 +15,14 @@ use tokio_util::io::poll_read_buf;
 
 use crate::config::{EXPORTER, TlsClient, TlsServer};
 
-/// Bytes read at once.
+/// The maximum number of bytes in one read.
 const READ: usize = 65_536;
-/// Slices written at once.
+/// The maximum number of slices in one write.
 const SLICES: usize = 64;
-/// How long a server's TLS handshake may take.
+/// The maximum duration of a server's TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// A byte stream with TLS 1.3 or without.
+/// A byte stream with or without TLS 1.3.
 pub struct MaybeTls<S> {
     stream: Stream<S>,
     buffer: BytesMut,
@@ -34,10 +34,10 @@ enum Stream<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
-    /// The client's side of a connection with `peer`: shakes hands if `tls` is given.
+    /// Creates the client's side of a connection with `peer`, with a handshake if `tls` is given.
     ///
     /// # Errors
-    /// [`OpenError::Handshake`], the transport's errors among them.
+    /// [`OpenError::Handshake`], also for errors of the transport.
     pub async fn connect(transport: S, tls: Option<&TlsClient>, peer: SocketAddr) -> Result<Self, OpenError> {
         let Some(tls) = tls else {
             return Ok(Stream::Plain(transport).into());
@@ -49,10 +49,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         Ok(Stream::Tls(Box::new(TlsStream::Client(stream))).into())
     }
 
-    /// The server's side: shakes hands, in 10 s at most, if `tls` is given.
+    /// Creates the server's side, with a handshake if `tls` is given, within 10 s.
     ///
     /// # Errors
-    /// As [`MaybeTls::connect`]; [`OpenError::HandshakeTimeout`].
+    /// As [`MaybeTls::connect`], and [`OpenError::HandshakeTimeout`].
     pub async fn accept(transport: S, tls: Option<&TlsServer>, peer: SocketAddr) -> Result<Self, OpenError> {
         let Some(tls) = tls else {
             return Ok(Stream::Plain(transport).into());
@@ -64,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         Ok(Stream::Tls(Box::new(TlsStream::Server(stream))).into())
     }
 
-    /// The transport below.
+    /// Returns the transport below.
     pub fn transport(&self) -> &S {
         match &self.stream {
             Stream::Plain(transport) => transport,
@@ -72,12 +72,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         }
     }
 
-    /// Whether it has TLS.
+    /// Returns true if it uses TLS.
     pub fn is_secure(&self) -> bool {
         matches!(self.stream, Stream::Tls(_))
     }
 
-    /// The application protocol that TLS agreed on.
+    /// Returns the application protocol that TLS agreed on.
     pub fn alpn(&self) -> Option<Vec<u8>> {
         let Stream::Tls(tls) = &self.stream else {
             return None;
@@ -85,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec)
     }
 
-    /// 32 bytes that both sides derive alike under [`EXPORTER`]; none without TLS 1.3.
+    /// Returns 32 bytes that both sides derive alike under [`EXPORTER`]; `None` without TLS 1.3.
     pub fn exporter(&self) -> Option<[u8; 32]> {
         let Stream::Tls(tls) = &self.stream else {
             return None;
@@ -107,7 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         }
     }
 
-    /// The next bytes, as many as there are. Empty: the end.
+    /// Returns the next bytes, as many as are available. Empty bytes mean the end.
     pub fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let buffer = &mut self.buffer;
         buffer.reserve(READ);
@@ -118,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         Poll::Ready(Ok(buffer.split().freeze()))
     }
 
-    /// Takes bytes off the front of `queue`, as many as the transport accepts.
+    /// Takes as many bytes off the front of `queue` as the transport accepts.
     pub fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -150,7 +150,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         }
     }
 
-    /// Hands what was written, and waits in TLS's buffers, to the transport.
+    /// Hands written bytes that wait in TLS's buffers to the transport.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
             Stream::Plain(transport) => Pin::new(transport).poll_flush(cx),
@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
         }
     }
 
-    /// Ends this direction, after everything before.
+    /// Ends this direction, after all earlier bytes.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.stream {
             Stream::Plain(transport) => Pin::new(transport).poll_shutdown(cx),
@@ -173,8 +173,9 @@ impl<S> From<Stream<S>> for MaybeTls<S> {
     }
 }
 
-/// A connection that ends without TLS's own end (close_notify, RFC 8446 6.1) is no attack here: only
-/// CLOSE ends a session. The library's text is for its users, with an address of its manual.
+/// Replaces the library's error text, which is meant for developers and refers to its manual. A connection
+/// that ends without TLS's close_notify (RFC 8446, 6.1) is not an attack here, because only CLOSE ends a
+/// session.
 fn explained(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), CUT_OFF),
@@ -182,10 +183,10 @@ fn explained(error: io::Error) -> io::Error {
     }
 }
 
-/// What is reported of a peer that closes the connection and not TLS.
+/// The error text for a peer that closes the connection without ending TLS.
 const CUT_OFF: &str = "the peer closed the connection without ending TLS";
 
-/// The error of a handshake: a message that cannot be read is none of TLS.
+/// Returns the error of a handshake. An unreadable message means that the peer does not speak TLS.
 fn failed(peer: SocketAddr, error: io::Error) -> OpenError {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     match matches!(cause, Some(rustls::Error::InvalidMessage(_))) {

@@ -1,4 +1,4 @@
-//! Compiles the parser that tree-sitter made of the grammar.
+//! Compiles the parser that tree-sitter generated from the grammar.
 
 fn main() {
     println!("cargo:rerun-if-changed=src");

@@ -1,7 +1,7 @@
 //! The tree-sitter grammar of MTP, for editors.
 //!
-//! `grammar.js` is the grammar; `src/parser.c` is what `scripts/grammar` makes of it, committed because editors
-//! build it without a generator.
+//! `grammar.js` is the grammar. `scripts/grammar` generates `src/parser.c` from it, which is committed
+//! because editors build it without a generator.
 
 use tree_sitter_language::LanguageFn;
 
@@ -10,8 +10,8 @@ unsafe extern "C" {
 }
 
 /// The language, for `tree_sitter::Parser`.
-// SAFETY: the function is the one that the generated parser defines, of the version that `LanguageFn` is for.
+// SAFETY: the generated parser defines this function, in the version that `LanguageFn` expects.
 pub const LANGUAGE: LanguageFn = unsafe { LanguageFn::from_raw(tree_sitter_mtp) };
 
-/// The colours of its nodes.
+/// The query that assigns highlight classes to its nodes.
 pub const HIGHLIGHTS: &str = include_str!("../queries/highlights.scm");

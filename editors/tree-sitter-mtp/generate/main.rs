@@ -1,9 +1,9 @@
-//! Makes the parser of the grammar in the folder around this one; `scripts/grammar` runs it.
+//! Generates the parser from the grammar in the folder around this one; `scripts/grammar` runs it.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What the editors that are supported read: tree-sitter 0.20 and later.
+/// The ABI version that the supported editors read: tree-sitter 0.20 and later.
 const VERSION: usize = 14;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The grammar reads what the language has, and nothing else.
+//! The grammar accepts exactly the language.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn parse(text: &str) -> Tree {
     parser.parse(text, None).expect("a tree")
 }
 
-/// The programs below a folder, build folders left out.
+/// Collects the programs below a folder, except in build folders.
 fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -37,7 +37,7 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Lines, from 1, at which something was not understood.
+/// Collects the lines, from 1, with syntax errors.
 fn errors(node: Node<'_>, lines: &mut Vec<usize>) {
     if node.is_error() || node.is_missing() {
         lines.push(node.start_position().row + 1);
@@ -118,7 +118,7 @@ fn colours_name_nodes_of_the_grammar() {
     }
 }
 
-/// The parser begins with the digest of the grammar that it was made of.
+/// The parser begins with the digest of the grammar that it was generated from.
 #[test]
 fn the_parser_was_made_of_this_grammar() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

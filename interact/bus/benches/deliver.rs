@@ -1,13 +1,13 @@
-//! What an event costs its provider: with nobody who wants it, with a T-ware in the loop, with a
-//! queue, and under filters. `empty` is the loop around it alone, to be subtracted.
+//! The cost of an event for its provider: without subscribers, with a T-ware in the loop, with a queue, and
+//! under filters. `empty` is the surrounding loop alone, to be subtracted.
 //!
 //! ```text
 //! cargo bench -p hawser-bus --bench deliver               # nanoseconds and, with valgrind, instructions
 //! cargo bench -p hawser-bus --bench deliver -- loop 1000  # one case, so many events
 //! ```
 //!
-//! Time is that of the processor, the median of several runs; instructions are the difference of two
-//! runs under callgrind. Standard output is one JSON object for each case.
+//! Time is processor time, the median of several runs. Instructions are the difference of two runs under
+//! callgrind. Standard output has one JSON object for each case.
 
 #![allow(clippy::disallowed_methods)] // A bench reads its arguments and the clock; the crate does not.
 #![allow(clippy::disallowed_types)] // No machine: it starts itself under valgrind to count instructions.
@@ -35,7 +35,7 @@ const ACKED: EventId = EventId(0);
 const CWND: VariableId = VariableId(0);
 const EVENTS: u64 = 2_000_000;
 const RUNS: usize = 5;
-/// From event to event.
+/// The time between two events.
 const STEP: Duration = Duration::from_micros(1);
 const FLOWS: u64 = 4;
 
@@ -74,7 +74,7 @@ impl State for Windows {
     }
 }
 
-/// Adds up what it receives, and sets the window if it is to.
+/// Adds up the values that it receives, and sets the window if configured to.
 struct Adder {
     sum: u64,
     modifies: bool,
@@ -101,7 +101,7 @@ struct Setting {
     windows: Windows,
     _subscriber: Subscriber,
     queue: Option<Consumer>,
-    /// Nothing is even asked: what the loop costs by itself.
+    /// True if the loop runs without publishing, to measure its own cost.
     is_empty: bool,
     now: Instant,
 }
@@ -173,7 +173,7 @@ impl Setting {
     }
 }
 
-/// Nanoseconds that this process has run for: what others do on the same machine counts less.
+/// Returns the processor time of this process, in nanoseconds: other load on the machine affects it less.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split_whitespace()
@@ -196,7 +196,7 @@ fn nanoseconds(case: &str) -> f64 {
     each[RUNS / 2]
 }
 
-/// Instructions of one run of this program under callgrind; nothing where that is not installed.
+/// Counts the instructions of one run of this program under callgrind; `None` if valgrind is not installed.
 fn count(case: &str, events: u64) -> Option<u64> {
     let mut command = Command::new("valgrind");
     command

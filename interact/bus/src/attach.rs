@@ -1,9 +1,9 @@
-//! Attachments: more of a provider's own program, put there and taken off while it runs.
+//! Attachments: additions to a provider's own program, which are made and removed while it runs.
 //!
-//! What is attached is checked in the thread of who asks, which may take long; the provider's thread
-//! is left the last step, between two of its own. An attachment is part of how the provider works, not
-//! a lease: it stays when its subscriber goes, until somebody detaches or replaces it. The log has who
-//! put it there and who took it off.
+//! An attachment is checked in the caller's thread, because that may take long. The provider's thread only
+//! takes the last step, between two events. An attachment is part of the provider's behaviour, not a lease:
+//! it stays when its subscriber leaves, until it is detached or replaced. The log records which subscriber
+//! attached it and which one detached it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,48 +16,46 @@ use crate::flow::SourceId;
 use crate::order::Order;
 use crate::subscriber::Subscriber;
 
-/// Bytes of a name.
+/// The maximum length of a name, in bytes.
 const NAME: usize = 64;
 
-/// What a provider's thread does in the end, in a form of its own.
+/// The last step of a change, which the provider's thread carries out; its type is the provider's own.
 pub type Step = Box<dyn Any + Send>;
 
-/// What is attached.
+/// An attachment of a running provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name, by which it is replaced and detached.
+    /// The name by which it is replaced and detached.
     pub name: String,
-    /// Who attached it.
+    /// The name of the subscriber that attached it.
     pub who: String,
-    /// Where its parts run: `cap after cc`.
+    /// The places in which its parts run: `cap after cc`.
     pub places: Vec<String>,
 }
 
-/// A change of what is attached to a provider.
+/// A change of a provider's attachments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// Attaches a text, in place of what has the name.
+    /// Attaches a text, and replaces an attachment of the same name.
     Attach {
-        /// The name.
         name: &'a str,
         /// The text, in the provider's language.
         text: &'a str,
-        /// Values of its params: `CAP=20000`.
+        /// Values of its parameters: `CAP=20000`.
         params: &'a [String],
-        /// Who wants it.
+        /// The name of the subscriber that requests it.
         who: &'a str,
     },
-    /// Takes one off.
+    /// Removes an attachment.
     Detach {
-        /// The name.
         name: &'a str,
-        /// Why, where nobody asked for it; otherwise empty.
+        /// The reason, if no subscriber requested it; otherwise empty.
         why: &'a str,
     },
 }
 
 impl<'a> Change<'a> {
-    /// The attachment's name.
+    /// Returns the attachment's name.
     #[must_use]
     pub fn name(&self) -> &'a str {
         match self {
@@ -65,7 +63,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What the log has of it.
+    /// Returns the change as the log records it.
     pub(crate) fn act(&self) -> Act {
         match self {
             Change::Attach { text, .. } => Act::attached(text),
@@ -74,22 +72,22 @@ impl<'a> Change<'a> {
     }
 }
 
-/// A provider to which something can be attached.
+/// A provider that takes attachments.
 pub trait Attachable: Send + Sync {
-    /// Checks a change of what is attached now, in the thread of who asks for it. What comes of it is
-    /// taken to the provider's thread, for [`Source::next_step`](crate::Source::next_step); with it come warnings, empty where there are
+    /// Checks a change of attachments, in the caller's thread. The step goes to the provider's thread, for
+    /// [`Source::next_step`](crate::Source::next_step). The text holds warnings, and is empty if there are
     /// none.
     ///
     /// # Errors
-    /// [`Refusal::Unable`], with what is wrong, and where.
+    /// [`Refusal::Unable`], with the faults and their places.
     fn prepare(&self, change: Change<'_>) -> Result<(Step, String), Refusal>;
 
-    /// What is attached now, in the order in which it was.
+    /// Returns the present attachments, in the order in which they were attached.
     fn attachments(&self) -> Vec<Attachment>;
 
-    /// An assertion of the provider's program was false in the chain of an event, both by their numbers: what is
-    /// attached and has to do with it is to be detached from `source`. It is called in the provider's thread, and
-    /// may not wait.
+    /// Reports that an assertion of the provider's program was false in the chain of an event, both given by
+    /// their numbers. The implementation detaches the attachments that are involved from `source`. It is
+    /// called in the provider's thread, and must not block.
     fn failed_assertion(&self, bus: &Bus, source: SourceId, event: u32, assertion: u32) {
         let _ = (bus, source, event, assertion);
     }
@@ -101,7 +99,8 @@ pub(crate) struct Attaching {
     pub(crate) step: Result<Step, Refusal>,
 }
 
-/// A change whose step the provider takes: its result goes to [`Source::stepped`](crate::Source::stepped).
+/// A change whose step the provider carries out. Its result goes to
+/// [`Source::stepped`](crate::Source::stepped).
 pub struct Stepping {
     pub(crate) who: (Arc<str>, Origin),
     pub(crate) name: String,
@@ -120,13 +119,13 @@ impl std::fmt::Debug for Stepping {
 }
 
 impl Subscriber {
-    /// Attaches a text to a source, in place of what has the name there, with values of its params (`CAP=20000`).
-    /// It is checked here and now, in
-    /// the calling thread; the source takes it between two events, and the answer comes then: warnings, or an
-    /// empty text.
+    /// Attaches a text to a source, with values of its parameters (`CAP=20000`), and replaces an attachment
+    /// of the same name. The text is checked now, in the calling thread. The source applies it between two
+    /// events and then answers with warnings, or with an empty text.
     ///
     /// # Errors
-    /// When there is no such source, or the name is none. Whether the source takes it is in the answer.
+    /// When there is no such source, or the name is not valid. A refusal by the source is in the answer
+    /// instead.
     pub fn attach(
         &self,
         source: SourceId,
@@ -137,8 +136,8 @@ impl Subscriber {
         self.change_attachments(source, Change::Attach { name, text, params, who: self.name() })
     }
 
-    /// Takes an attachment off a source, whoever has put it there. The log has `why`, which is empty where a
-    /// person or a program asks for it.
+    /// Removes an attachment from a source, whichever subscriber made it. The log records `why`, which is
+    /// empty if a person or a program requests the removal.
     ///
     /// # Errors
     /// As [`Subscriber::attach`].
@@ -151,7 +150,7 @@ impl Subscriber {
         self.change_attachments(source, Change::Detach { name, why })
     }
 
-    /// What is attached to a source; nothing where nothing can be.
+    /// Returns the attachments of a source; `None` if the source takes none.
     ///
     /// # Errors
     /// When there is no such source.
@@ -194,7 +193,7 @@ impl Subscriber {
     }
 }
 
-/// Whether something can be called so: 1 to 64 letters, digits, `-`, `_`, `.`.
+/// Returns whether a name is valid for an attachment: 1 to 64 letters, digits, `-`, `_`, `.`.
 fn is_name(name: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=NAME).contains(&name.len()) && name.chars().all(letter)

@@ -1,7 +1,7 @@
-//! What was modified, by whom, and what came of it.
+//! The log of modifications: what was changed, by which subscriber, and with which result.
 //!
-//! Every modification is in it. A writer that sets the same variable of the same flow again and
-//! again has one entry with a count, so that the log stays bounded and holds more.
+//! The log records every modification. Repeated writes of one writer to the same variable of a flow share one
+//! entry with a count. The log is bounded, and covers a longer time in this way.
 
 use std::collections::VecDeque;
 
@@ -9,35 +9,36 @@ use hawser_time::Instant;
 
 use crate::flow::Target;
 
-/// What happened to a variable, or to an attachment.
+/// An operation on a variable or on an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// It was set, to this value the last time.
+    /// It was set, most recently to this value.
     Set(u64),
-    /// A request to set it was refused: why.
+    /// A request to set it was refused, for this reason.
     Refused(String),
     /// Its lease was over: it went back to the provider's own value.
     Expired,
     /// Its holder gave it back.
     Released,
-    /// Its holder went away.
+    /// Its holder left.
     HolderGone,
-    /// A T-ware in the loop panicked with this message: it is called no more, and holds nothing.
+    /// A T-ware in the loop panicked with this message: it is not called again, and its leases end.
     Panicked(String),
-    /// Another of higher priority took it from this one.
+    /// Another subscriber of higher priority took it from this one.
     Lost,
-    /// An attachment of this name was put there, or in place of one: which text, as [`Act::attached`]
-    /// has it.
+    /// An attachment of this name was added or replaced. The value identifies its text, as [`Act::attached`]
+    /// makes it.
     Attached(String),
-    /// It was taken off: why, where nobody asked for it; otherwise empty.
+    /// An attachment was removed. The value is the reason, or empty if its removal was requested.
     Detached(String),
 }
 
-/// Hexadecimal digits of a text's hash in the log.
+/// The hexadecimal digits of a text's hash in the log.
 const DIGITS: usize = 16;
 
 impl Act {
-    /// That a text was attached: the log has the beginning of its SHA-256, as `sha256sum` shows it.
+    /// Makes the entry for a text that was attached: the log has the beginning of its SHA-256, as `sha256sum`
+    /// prints it.
     #[must_use]
     pub fn attached(text: &str) -> Act {
         let hash = hmac_sha256::Hash::hash(text.as_bytes());
@@ -45,7 +46,7 @@ impl Act {
         Act::Attached(digits.collect())
     }
 
-    /// Its name in documents.
+    /// Returns its name in documents.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -74,41 +75,37 @@ impl Act {
     }
 }
 
-/// Where a subscriber's requests come from, as far as it is known: for the log.
+/// The origin of a subscriber's requests, as far as it is known, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The number of its user.
     pub user: Option<u32>,
-    /// The number of its process.
     pub process: Option<u32>,
 }
 
-/// One line of the log.
+/// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// When it happened first, by the provider's clock.
+    /// The time of the first occurrence, by the provider's clock.
     pub first: Instant,
-    /// And last.
+    /// The time of the last occurrence, by the provider's clock.
     pub last: Instant,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
-    /// When it happened first and last by the wall clock, where the bus has one.
+    /// The times of the first and the last occurrence by the wall clock, where the bus has one.
     pub wall: Option<(Instant, Instant)>,
     /// The name of the subscriber or process that did it.
     pub who: String,
-    /// From where.
     pub origin: Origin,
-    /// Which flow; [`FlowId::ALL`](crate::FlowId::ALL) for an attachment.
+    /// The flow; [`FlowId::ALL`](crate::FlowId::ALL) for an attachment.
     pub target: Target,
-    /// Which variable, or which attachment, by name.
+    /// The name of the variable or of the attachment.
     pub variable: String,
-    /// The variable's value before the first.
+    /// The variable's value before the first occurrence.
     pub before: u64,
-    /// The operation.
     pub act: Act,
 }
 
-/// The last entries.
+/// The most recent entries, up to a capacity.
 #[derive(Debug)]
 pub struct Audit {
     entries: VecDeque<Entry>,
@@ -116,19 +113,19 @@ pub struct Audit {
     forgotten: u64,
 }
 
-/// How far back an entry may be to take up one more of its kind.
+/// The number of entries that are searched, from the newest back, for one that a new entry can extend.
 const NEAR: usize = 16;
 
 impl Audit {
-    /// A log of at most so many entries.
+    /// Makes a log that keeps at most `capacity` entries.
     #[must_use]
     pub fn new(capacity: usize) -> Audit {
         Audit { entries: VecDeque::new(), capacity: capacity.max(1), forgotten: 0 }
     }
 
-    /// Adds an entry, to one before it where that is of the same kind and nothing else has happened
-    /// to the variable since. Where several subscribers fight for the variable, each act of each of them has one
-    /// entry, although those of the others have come in between.
+    /// Adds an entry. It extends an earlier one if that is of the same kind and the variable has not changed
+    /// otherwise since. Where several subscribers contend for the variable, each subscriber has one entry for
+    /// each act, even if entries of the others came in between.
     pub fn add(&mut self, entry: Entry) {
         let same = |there: &&mut Entry| there.target == entry.target && there.variable == entry.variable;
         let is_own = |there: &Entry| there.who == entry.who && there.origin == entry.origin;
@@ -153,24 +150,24 @@ impl Audit {
         self.entries.push_back(entry);
     }
 
-    /// The entries, oldest first.
+    /// Returns the entries, oldest first.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter()
     }
 
-    /// Gives all that it has to another log, and what it has forgotten.
+    /// Moves all entries, and the count of dropped ones, to another log.
     pub(crate) fn drain_into(&mut self, other: &mut Audit) {
         other.forgotten += std::mem::take(&mut self.forgotten);
         self.entries.drain(..).for_each(|entry| other.add(entry));
     }
 
-    /// Whether there are none.
+    /// Returns whether the log has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many entries had to go for newer ones.
+    /// Returns the number of entries dropped for newer ones.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.forgotten
@@ -209,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Two that take a variable from each other, for as long as they like.
+    /// Two subscribers take a variable from each other many times.
     #[test]
     fn a_contest_for_a_variable_has_one_entry_for_each_act_of_each_subscriber() {
         let mut audit = Audit::new(99);
@@ -223,7 +220,7 @@ mod tests {
             .entries()
             .map(|e| (e.who.as_str(), e.act.name(), e.count))
             .collect();
-        // The first round of the one who is there first is not a fight yet.
+        // The first round of the subscriber that came first is not a contest yet.
         assert_eq!(
             seen,
             [
@@ -240,7 +237,7 @@ mod tests {
         );
     }
 
-    /// The same name is not the same subscriber: the process distinguishes them.
+    /// Two subscribers of the same name are distinguished by their processes.
     #[test]
     fn entries_of_two_processes_of_one_name_are_kept_apart() {
         let mut audit = Audit::new(9);

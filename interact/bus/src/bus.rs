@@ -1,4 +1,4 @@
-//! The central handler: who provides what, who has subscribed to it, and who may do what.
+//! The central handler: the sources, their subscribers and subscriptions, and the rights of each subscriber.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,20 +24,20 @@ use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
 use crate::tware::Tware;
 
-/// Orders that wait at a source.
+/// The maximum number of orders queued at one source. Orders that must not be dropped may exceed it.
 const ORDERS: usize = 1024;
-/// Subscribers of a bus, at most.
+/// The maximum number of subscribers of a bus.
 const MAX_SUBSCRIBERS: usize = 1024;
-/// Subscriptions of a bus, at most.
+/// The maximum number of subscriptions of a bus.
 const MAX_SUBSCRIPTIONS: usize = 4096;
-/// Entries of the log of modifications.
+/// The number of entries that the log of modifications keeps.
 const AUDIT_ENTRIES: usize = 4096;
-/// Sources that are gone whose schemas are remembered: somebody may still read their last signals.
+/// The number of closed sources whose schemas are kept, because readers may still process their last signals.
 const GONE: usize = 64;
 
 /// The central handler.
 ///
-/// Cheap to clone: all clones are the same bus.
+/// Cloning is cheap: all clones are the same bus.
 #[derive(Clone, Default)]
 pub struct Bus {
     inner: Arc<Mutex<Inner>>,
@@ -45,7 +45,7 @@ pub struct Bus {
     wall: Option<WallClock>,
 }
 
-/// A clock whose origin is the beginning of 1970.
+/// A clock whose origin is the Unix epoch.
 pub type WallClock = fn() -> Instant;
 
 struct Log(Arc<Mutex<Audit>>);
@@ -79,17 +79,17 @@ struct Line {
     id: SourceId,
     schema: Arc<Schema>,
     orders: Sender<Order>,
-    /// How many orders wait there.
+    /// The number of orders queued at the source.
     called: Arc<AtomicUsize>,
     waker: Option<Waker>,
     attachable: Option<Arc<dyn Attachable>>,
 }
 
-/// What a source has of the bus.
+/// The handles that a source receives when it registers with the bus.
 pub(crate) struct Registered {
     pub(crate) id: SourceId,
     pub(crate) orders: Receiver<Order>,
-    /// How many orders wait.
+    /// The number of orders queued at this source.
     pub(crate) called: Arc<AtomicUsize>,
     pub(crate) audit: Arc<Mutex<Audit>>,
     pub(crate) wall: Option<WallClock>,
@@ -98,7 +98,7 @@ pub(crate) struct Registered {
 /// Makes a subscriber's T-ware for one more source.
 pub(crate) type Factory = Arc<dyn Fn() -> Box<dyn Tware> + Send + Sync>;
 
-/// A subscriber, as the bus knows it.
+/// A subscriber, as the bus records it.
 struct Known {
     id: SubscriberId,
     name: Arc<str>,
@@ -109,7 +109,7 @@ struct Known {
     notices: Arc<Notices>,
 }
 
-/// A subscription, which sources that come later shall have, too.
+/// A subscription that also applies to sources that register later.
 struct Standing {
     id: SubscriptionId,
     subscriber: SubscriberId,
@@ -117,23 +117,20 @@ struct Standing {
     outlet: Outlet,
 }
 
-/// A source, as others see it.
+/// A source, as other components see it.
 #[derive(Clone, Debug)]
 pub struct SourceInfo {
-    /// Its number.
     pub id: SourceId,
-    /// What it offers.
+    /// The events and variables that the source offers.
     pub schema: Arc<Schema>,
 }
 
-/// A subscription, as others see it.
+/// A subscription, as other components see it.
 #[derive(Clone, Debug)]
 pub struct Subscribed {
-    /// Its number.
     pub id: SubscriptionId,
-    /// Whose it is.
+    /// The name of the subscriber that owns it.
     pub who: String,
-    /// What it asks for.
     pub subscription: Subscription,
 }
 
@@ -142,15 +139,15 @@ pub struct Subscribed {
 pub struct Pending<T>(pub(crate) Receiver<T>);
 
 impl<T> Pending<T> {
-    /// Waits for it, for at most so long. Not for the thread that drives the source.
+    /// Waits for the answer, for at most `timeout`. The thread that drives the source must not call this.
     ///
     /// # Errors
-    /// [`BusError::Timeout`] when it did not come.
+    /// [`BusError::Timeout`] when the answer did not arrive in time.
     pub fn wait(&self, timeout: std::time::Duration) -> Result<T, BusError> {
         self.0.recv_timeout(timeout).map_err(|_| BusError::Timeout)
     }
 
-    /// It, if it is there.
+    /// Returns the answer if it has arrived.
     #[must_use]
     pub fn ready(&self) -> Option<T> {
         self.0.try_recv().ok()
@@ -158,19 +155,20 @@ impl<T> Pending<T> {
 }
 
 impl Bus {
-    /// A bus that nobody uses yet.
+    /// Makes a bus without sources and subscribers.
     #[must_use]
     pub fn new() -> Bus {
         Bus::default()
     }
 
-    /// The same whose log has wall time: the bus has no clock of its own.
+    /// Makes a bus whose log also records wall-clock time. The bus has no clock of its own.
     #[must_use]
     pub fn with_wall_clock(clock: WallClock) -> Bus {
         Bus { wall: Some(clock), ..Bus::default() }
     }
 
-    /// Takes in a provider's end, which has the orders of all who are here from the start.
+    /// Registers a source, and sends it the orders that follow from all present subscribers and
+    /// subscriptions.
     pub(crate) fn register(
         &self,
         schema: &Arc<Schema>,
@@ -209,26 +207,28 @@ impl Bus {
         }
     }
 
-    /// Offers a provider's documents, in place of another's, for as long as the provider is held elsewhere.
+    /// Sets the bus's provider of documents, and replaces an earlier one. The bus holds it weakly, so the
+    /// offer lasts for as long as another owner keeps the provider alive.
     pub fn offer_documents(&self, provider: &Arc<dyn Documents>) {
         self.lock().documents = Some(Arc::downgrade(provider));
     }
 
-    /// The provider of documents, while there is one.
+    /// Returns the provider of documents, while there is one.
     #[must_use]
     pub fn documents(&self) -> Option<Arc<dyn Documents>> {
         self.lock().documents.as_ref()?.upgrade()
     }
 
-    /// A new subscriber. What it sets has `priority`.
+    /// Adds a subscriber. Its modifications have `priority`.
     ///
     /// # Errors
-    /// When it may not have that priority, or there are too many subscribers.
+    /// When its rights do not allow that priority, or there are too many subscribers.
     pub fn join(&self, name: &str, rights: Rights, priority: u8) -> Result<Subscriber, BusError> {
         self.admit(name, rights, priority, None, Origin::default(), None)
     }
 
-    /// The same for one that comes from elsewhere, for which `waker` is called when there are notices for it.
+    /// Adds a subscriber that lives elsewhere, such as in another process. `waker` is called when notices are
+    /// queued for it.
     ///
     /// # Errors
     /// As [`Bus::join`].
@@ -243,7 +243,7 @@ impl Bus {
         self.admit(name, rights, priority, None, origin, Some(waker))
     }
 
-    /// Admits a subscriber to every source, with its T-ware if that lives there.
+    /// Admits a subscriber to every source, with its T-ware if that lives in the source.
     fn admit(
         &self,
         name: &str,
@@ -280,10 +280,10 @@ impl Bus {
         Ok(Subscriber::new(self.clone(), id, name, origin, notices))
     }
 
-    /// A new subscriber whose T-ware runs in the loop: `make` makes one for each source.
+    /// Adds a subscriber whose T-ware runs in the loop: `make` makes one for each source.
     ///
     /// # Errors
-    /// What is wrong with one of its subscriptions; then it does not exist.
+    /// The error of the first of its subscriptions that is refused; the subscriber is then not added.
     pub fn attach(
         &self,
         name: &str,
@@ -306,7 +306,7 @@ impl Bus {
         Ok(subscriber)
     }
 
-    /// The sources that there are.
+    /// Returns all registered sources.
     #[must_use]
     pub fn sources(&self) -> Vec<SourceInfo> {
         let mut inner = self.lock();
@@ -318,7 +318,7 @@ impl Bus {
             .collect()
     }
 
-    /// The subscriptions that there are.
+    /// Returns all subscriptions.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<Subscribed> {
         let inner = self.lock();
@@ -337,8 +337,8 @@ impl Bus {
         inner.subscriptions.iter().map(shown).collect()
     }
 
-    /// The log of modifications, oldest first, and how many entries had to go for newer ones. What
-    /// happened within the last tenth of a second may be missing.
+    /// Returns the log of modifications, oldest first, and the number of entries dropped for newer ones.
+    /// Modifications of the last tenth of a second may be missing.
     #[must_use]
     pub fn audit(&self) -> (Vec<Entry>, u64) {
         let log = self.audit.lock().0.clone();
@@ -380,7 +380,7 @@ impl Bus {
         let mut subscription = inner.subscriptions[at].subscription.clone();
         change(&mut subscription);
         let there = &inner.subscriptions[at].subscription;
-        // What is named stays: a change is of how much is received, not of what.
+        // The names stay: a change may alter how much is received, but not which events and variables.
         let mut subscription =
             Subscription { events: there.events.clone(), with: there.with.clone(), ..subscription };
         inner.check(subscriber, &mut subscription)?;
@@ -419,7 +419,6 @@ impl Bus {
             .for_each(|line| line.order(Order::Expel(subscriber)));
     }
 
-    /// Sends an order to a source.
     pub(crate) fn order(&self, source: SourceId, order: Order) -> Result<(), BusError> {
         let inner = self.lock();
         let line = inner.sources.iter().find(|line| line.id == source);
@@ -427,7 +426,7 @@ impl Bus {
         Ok(())
     }
 
-    /// Sends each source an order.
+    /// Sends an order to each source.
     pub(crate) fn order_all(&self, order: impl Fn() -> Order) {
         self.lock().sources.iter().for_each(|line| line.order(order()));
     }
@@ -440,11 +439,11 @@ impl Bus {
             .map(|known| known.rights.clone())
     }
 
-    /// What a source offers; or offered, for the last 64 that are gone: their last signals may be
-    /// read after their end.
+    /// Returns the schema of a source. The schemas of the last 64 sources that closed are kept, because their
+    /// last signals may be read after their end.
     ///
     /// # Errors
-    /// [`BusError::NoSource`] when there is none of that number, or it is gone for longer.
+    /// [`BusError::NoSource`] when there is no source with that number, or it closed too long ago.
     pub fn schema(&self, source: SourceId) -> Result<Arc<Schema>, BusError> {
         let inner = self.lock();
         let there = inner.sources.iter().map(|line| (line.id, &line.schema));
@@ -455,7 +454,7 @@ impl Bus {
             .ok_or(BusError::NoSource(source.0))
     }
 
-    /// A source offers another schema from now on.
+    /// Records the new schema of a source.
     pub(crate) fn offer(&self, source: SourceId, schema: &Arc<Schema>) {
         let mut inner = self.lock();
         let compiled = inner
@@ -470,7 +469,7 @@ impl Bus {
         line.order(Order::Offer(schema.clone(), compiled));
     }
 
-    /// What a source takes attachments with, and its provider.
+    /// Returns the attachment checker of a source, and the source's provider.
     pub(crate) fn attachable(
         &self,
         source: SourceId,
@@ -490,16 +489,16 @@ impl Bus {
 }
 
 impl Line {
-    /// Sends an order and wakes the source. A source that is gone, or that has taken none for very
-    /// long, does not get it: who waits for an answer gets [`BusError::Timeout`].
+    /// Sends an order and wakes the source. A source that is gone, or whose queue has been full for very
+    /// long, does not receive it. A caller that waits for an answer then gets [`BusError::Timeout`].
     fn order(&self, order: Order) {
-        // What ends something is never left out: there is no more of it than of what began; nor is what the
-        // source itself has published.
+        // Orders that end something are never dropped, because there are no more of them than of orders that
+        // began something. Nor are orders about the source's own schema.
         let ends = matches!(order, Order::Expel(_) | Order::Unsubscribe(_) | Order::Offer(..));
         if !ends && self.called.load(Ordering::Relaxed) >= ORDERS {
             return;
         }
-        // Counted first: the source may have taken it before this thread goes on.
+        // The count goes up first, because the source may take the order before this thread goes on.
         self.called.fetch_add(1, Ordering::Release);
         if self.orders.send(order).is_err() {
             self.called.fetch_sub(1, Ordering::Relaxed);
@@ -508,7 +507,7 @@ impl Line {
         }
     }
 
-    /// A source that is gone has dropped its end.
+    /// Returns whether the source still exists; a closed source has dropped its end.
     fn is_alive(&self) -> bool {
         Arc::strong_count(&self.called) > 1
     }
@@ -531,7 +530,7 @@ impl Known {
 }
 
 impl Inner {
-    /// Sources that have ended are remembered by what they offered, for a while.
+    /// Removes sources that have ended, and keeps their schemas for a while.
     fn sweep(&mut self) {
         let Inner { sources, gone, .. } = self;
         sources.retain(|line| {
@@ -544,7 +543,7 @@ impl Inner {
         gone.drain(..gone.len().saturating_sub(GONE));
     }
 
-    /// The place of a subscriber's subscription.
+    /// Returns the index of a subscriber's subscription.
     fn own(&self, subscriber: SubscriberId, id: SubscriptionId) -> Result<usize, BusError> {
         let own = |s: &Standing| s.id == id && s.subscriber == subscriber;
         self.subscriptions
@@ -553,7 +552,8 @@ impl Inner {
             .ok_or(BusError::NoSubscription(id.0))
     }
 
-    /// Whether a subscription names what there is, and no more than its subscriber may.
+    /// Checks that a subscription names events and variables that exist, and only ones that its subscriber
+    /// may observe.
     fn check(&self, subscriber: SubscriberId, subscription: &mut Subscription) -> Result<(), BusError> {
         let known = self.subscribers.iter().find(|known| known.id == subscriber);
         let known = known.ok_or(BusError::NoSubscription(0))?;
@@ -573,7 +573,7 @@ impl Inner {
                     }
                 }
             }
-            // Everything may be nothing yet: a program without signals has variables all the same.
+            // The pattern `*` may match no event yet: a program without signals still has variables.
             let is_nothing = self
                 .sources
                 .iter()
@@ -627,7 +627,8 @@ impl Inner {
             .any(|line| line.schema.variable(&whole_name(name, &line.schema)).is_some())
     }
 
-    /// A subscription in a source's numbers; nothing when the source has nothing of it.
+    /// Compiles a subscription into a source's numbers; `None` when the source has no event of the
+    /// subscription.
     fn compile(&self, standing: &Standing, schema: &Schema) -> Option<Compiled> {
         let known = self
             .subscribers
@@ -669,7 +670,7 @@ impl Line {
     }
 }
 
-/// `.conn.srtt` is the provider's.
+/// Completes a relative name: `.conn.srtt` belongs to the schema's provider.
 fn whole_name(name: &str, schema: &Schema) -> String {
     if name.starts_with('.') {
         format!("{}{name}", schema.provider())
@@ -678,7 +679,7 @@ fn whole_name(name: &str, schema: &Schema) -> String {
     }
 }
 
-/// The names that end alike, or all of them.
+/// Lists the names with the same ending, or all names.
 pub(crate) fn hint<'a>(wanted: &Pattern, names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN: usize = 8;
     let names: std::collections::BTreeSet<&str> = names.collect();
@@ -701,7 +702,7 @@ pub(crate) fn hint<'a>(wanted: &Pattern, names: impl Iterator<Item = &'a str>) -
     }
 }
 
-/// Queues of subscribers, for who makes them: see [`Ring`].
+/// Makes the outlet of a subscriber with a queue: see [`Ring`].
 pub(crate) fn to_ring(ring: &Ring) -> Outlet {
     Outlet::Ring(ring.clone())
 }

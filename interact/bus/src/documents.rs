@@ -1,56 +1,57 @@
-//! Providers of documents: what they know is JSON, not numbers, and is listed, put, deleted and watched
-//! as a whole. What Hawser knows of networks is one.
+//! Providers of documents. Their state is JSON instead of numbers, and it is listed, put, deleted and watched
+//! as whole documents. Hawser's knowledge of networks is such a provider.
 //!
-//! A document does not fit a signal's words, so that none goes through a ring: who watches takes texts.
-//! The rights are the same: a provider's documents have a name like a variable's. Who may observe it
-//! may list and watch them; who may modify it, with whatever bounds, may put and delete them.
+//! A document does not fit into a signal's words, so documents do not go through a ring: a watcher receives
+//! texts. The rights work in the same way, because a provider's documents have a name like a variable's. A
+//! subscriber that may observe the name may list and watch the documents. A subscriber that may modify it,
+//! with whatever bounds, may put and delete them.
 
 use std::pin::Pin;
 
-/// A provider of documents. Every text is JSON: what comes in is a client's and not to be trusted; what
-/// goes out is one object.
+/// A provider of documents. Every text is JSON. Incoming texts come from clients and are not trusted; an
+/// outgoing text is one object.
 pub trait Documents: Send + Sync {
-    /// The name of which rights speak: `knowledge.nodes`.
+    /// Returns the name that rights refer to, such as `knowledge.nodes`.
     fn name(&self) -> &'static str;
 
-    /// The documents that pass a filter, as the answer to who asks.
+    /// Returns the documents that pass a filter.
     ///
     /// # Errors
-    /// What is wrong with the filter.
+    /// The faults of the filter.
     fn list(&self, filter: &str) -> Result<String, Vec<Fault>>;
 
-    /// Takes a document in, and answers.
+    /// Stores a document, and answers.
     ///
     /// # Errors
-    /// Everything that is wrong with it; then nothing has changed.
+    /// All faults of the document; the stored documents are then unchanged.
     fn put(&self, document: &str) -> Result<String, Vec<Fault>>;
 
     /// Deletes the document of this name, and answers.
     ///
     /// # Errors
-    /// There is none, or it may not be deleted.
+    /// When there is no such document, or it may not be deleted.
     fn delete(&self, name: &str) -> Result<String, Vec<Fault>>;
 
-    /// Begins to report what becomes of documents that pass a filter.
+    /// Begins to report changes of documents that pass a filter.
     ///
     /// # Errors
-    /// What is wrong with the filter.
+    /// The faults of the filter.
     fn watch(&self, filter: &str) -> Result<Box<dyn Watch>, Vec<Fault>>;
 }
 
-/// What becomes of documents, from when it began. The provider never waits for it.
+/// Changes of documents since the watch began. The provider never waits for the watcher.
 pub trait Watch: Send + Sync {
-    /// The next event. The future may be dropped before it is ready: nothing is lost by that.
+    /// Returns the next event. The future may be dropped before it is ready, without losing an event.
     fn next(&mut self) -> NextEvent<'_>;
 }
 
 /// The next event of a [`Watch`].
 pub type NextEvent<'a> = Pin<Box<dyn Future<Output = Result<String, WatchEnd>> + Send + 'a>>;
 
-/// Why a [`Watch`] ends.
+/// The reasons for which a [`Watch`] ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchEnd {
-    /// So many events were not taken in time.
+    /// The watcher was too slow, and this many events were missed.
     #[error("too slow: {0} events were missed; list again")]
     Missed(u64),
     /// The provider is gone.
@@ -58,13 +59,13 @@ pub enum WatchEnd {
     Gone,
 }
 
-/// What is wrong with a request.
+/// A fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where in it; empty for the whole.
+    /// The path of the faulty part; empty for the whole request.
     pub path: String,
-    /// What is wrong.
+    /// The description of the fault.
     pub message: String,
-    /// What would be right, where that is known.
+    /// A correction, if one is known.
     pub hint: Option<String>,
 }

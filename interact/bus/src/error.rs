@@ -1,111 +1,111 @@
-//! What can be wrong with a request.
+//! Errors of requests to the bus and to a source.
 
 use std::fmt::Display;
 
 use crate::flow::Target;
 
-/// Why a source refused a modification, or a change of what is attached to it.
+/// The reasons for which a source refuses a modification, or a change of its attachments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The flow is gone, or never was.
+    /// The flow is gone, or never existed.
     #[error("there is no flow {0}")]
     NoFlow(Target),
-    /// The flow has no such variable: it is of another kind.
+    /// The flow has no such variable, because it is of another kind.
     #[error("the flow {0} has no such variable: it is of another kind")]
     NotOfFlow(Target),
-    /// No right to set it.
+    /// The subscriber has no right to set the variable.
     #[error("no right to set it")]
     NoRight,
-    /// No right to attach, nor to detach.
+    /// The subscriber has no right to attach or to detach.
     #[error("no right to attach or to detach")]
     NotToAttach,
     /// The provider takes no attachments.
     #[error("nothing can be attached to {0}")]
     NotAttachable(String),
-    /// As many changes of attachments wait as can.
+    /// The queue of changes of attachments is full.
     #[error("{0} changes wait to be attached already")]
     Busy(usize),
-    /// Outside the bounds of the right, or of the program.
+    /// The value is outside the bounds of the subscriber's right, or of the program.
     #[error("{value} is outside {min}..={max}")]
     OutOfRange {
-        /// The value wanted.
+        /// The requested value.
         value: u64,
-        /// The smallest allowed.
+        /// The smallest allowed value.
         min: u64,
-        /// The greatest allowed.
+        /// The largest allowed value.
         max: u64,
     },
-    /// Somebody of no lower priority holds it.
+    /// A subscriber of equal or higher priority holds the variable.
     #[error("`{0}` holds it with priority {1}: take a higher one, or wait for the end of its lease")]
     Held(String, u8),
-    /// The provider cannot do it: why.
+    /// The provider cannot do it, for this reason.
     #[error("{0}")]
     Unable(String),
-    /// Nothing to give back.
+    /// The subscriber does not hold the variable that it releases.
     #[error("it is not held by this subscriber")]
     NotHeld,
-    /// A lease has a length.
+    /// The length of the lease is 0, or above the maximum.
     #[error("a lease is longer than 0 and at most one day")]
     Lease,
-    /// The source holds as many variables as it can.
+    /// The source already has the maximum number of held variables.
     #[error("the source has {0} variables held, its most")]
     Full(usize),
 }
 
 impl Refusal {
-    /// The provider cannot do it, for a reason of its own.
+    /// Makes a refusal of the provider, with its reason.
     #[must_use]
     pub fn unable(why: impl Display) -> Refusal {
         Refusal::Unable(why.to_string())
     }
 }
 
-/// Why the bus refused a request.
+/// The reasons for which the bus refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
     /// No provider has an event of this name.
     #[error("no provider has an event `{name}`{hint}")]
     NoEvent {
-        /// The name wanted.
+        /// The requested name.
         name: String,
-        /// What there is with a similar name.
+        /// Existing events with a similar name.
         hint: String,
     },
     /// No provider has a variable of this name.
     #[error("no provider has a variable `{name}`{hint}")]
     NoVariable {
-        /// The name wanted.
+        /// The requested name.
         name: String,
-        /// What there is with a similar name.
+        /// Existing variables with a similar name.
         hint: String,
     },
-    /// The subscriber may not do that.
+    /// The subscriber has no right to do this.
     #[error("`{who}` has no right to {what}: an operator's rights file grants it")]
     NoRight {
-        /// The subscriber.
+        /// The name of the subscriber.
         who: String,
-        /// `receive tcp.acked`, `read …`, `set …`, `take priority 9 (its highest is 3)`.
+        /// The refused act: `receive tcp.acked`, `read …`, `set …`, `take priority 9 (its highest is 3)`.
         what: String,
     },
-    /// More fields and variables than a signal has room for.
+    /// The subscription has more fields and variables than fit into a signal.
     #[error("{0} values: a signal has room for {max}", max = crate::MAX_VALUES)]
     Wide(usize),
-    /// There is no such source.
+    /// No source has this number.
     #[error("there is no source {0}")]
     NoSource(u32),
-    /// There is no such subscription of this subscriber.
+    /// The subscriber has no subscription of this number.
     #[error("no subscription {0}")]
     NoSubscription(u32),
-    /// An attachment cannot be called so.
+    /// The name is not valid for an attachment.
     #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
     Name(String),
     /// The source did not answer in time; it may be busy, or gone.
     #[error("the source did not answer in time")]
     Timeout,
-    /// Too many of something.
+    /// A table of the bus is full.
     #[error("there are {1} {0} already, as many as can be")]
     Full(&'static str, usize),
-    /// The source refused it.
+    /// The source refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }

@@ -1,25 +1,26 @@
 //! The time filter and the frequency filter (iTCP, section 2.4), for one event of one flow and one
 //! subscription.
 //!
-//! The paper says that the frequency filter counts the events that are skipped, but its Figure 4
-//! passes every third for F = 3: that is what F means here.
+//! The paper's text says that the frequency filter counts the events that are skipped, but its Figure 4
+//! passes every third for F = 3. F has the meaning of the figure here.
 
 use std::time::Duration;
 
 use hawser_time::Instant;
 
-/// How much of what a subscription names is delivered.
+/// Limits how many of a subscription's events are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// From the first event on, only the last within this span survives, and is delivered when it is
-    /// over; the next event then begins the next such interval. Zero: all survive at once.
+    /// The length of an interval, which begins with the first event. Of the events in an interval only the
+    /// last survives, and it is delivered when the interval ends. The next event then begins a new interval.
+    /// If zero, all events survive at once.
     pub interval: Duration,
-    /// Every n-th survivor passes; 0 and 1: all.
+    /// Every n-th survivor passes; 0 and 1 pass all.
     pub frequency: u32,
 }
 
 impl Filter {
-    /// Whether everything passes at once, so that no state is kept.
+    /// Returns whether every event passes at once, so that no state is kept.
     #[must_use]
     #[inline]
     pub fn is_open(&self) -> bool {
@@ -27,30 +28,30 @@ impl Filter {
     }
 }
 
-/// What becomes of an event.
+/// The outcome of an event at the filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It is delivered.
+    /// The event is delivered.
     Pass,
-    /// It is not.
+    /// The event is dropped.
     Drop,
-    /// It begins an interval: it is kept until then, or until a later one takes its place.
+    /// The event begins an interval. It is kept until this time, or until a later event replaces it.
     Hold(Instant),
-    /// It takes the place of the one that is kept.
+    /// The event replaces the one that is kept.
     Replace,
 }
 
-/// Where both filters stand.
+/// The state of both filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
     /// The end of the running interval.
     until: Option<Instant>,
-    /// Survivors since the last that passed.
+    /// The number of survivors since the last event that passed.
     survivors: u32,
 }
 
 impl Gate {
-    /// Judges an event. Where an interval has ended before `now`, [`Gate::close`] comes first.
+    /// Judges an event. If an interval has ended before `now`, the caller must call [`Gate::close`] first.
     pub fn judge(&mut self, filter: &Filter, now: Instant) -> Passage {
         if filter.interval.is_zero() {
             return if self.survive(filter) {
@@ -67,7 +68,7 @@ impl Gate {
         Passage::Hold(until)
     }
 
-    /// Ends the interval if it is over at `now`, and returns then whether what was kept is delivered.
+    /// Ends the interval if it is over at `now`; returns then whether the event that was kept is delivered.
     pub fn close(&mut self, filter: &Filter, now: Instant) -> Option<bool> {
         if self.until? > now {
             return None;
@@ -76,13 +77,13 @@ impl Gate {
         Some(self.survive(filter))
     }
 
-    /// The end of the running interval.
+    /// Returns the end of the running interval.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// The frequency filter: counts a survivor; true when it passes.
+    /// The frequency filter: counts a survivor, and returns whether it passes.
     fn survive(&mut self, filter: &Filter) -> bool {
         self.survivors += 1;
         let pass = self.survivors >= filter.frequency;
@@ -104,8 +105,8 @@ mod tests {
         Filter { interval: Duration::from_nanos(interval), frequency }
     }
 
-    /// Runs a filter over events at `times`, ascending, up to `end`, in nanoseconds; gives the indices
-    /// delivered and when.
+    /// Runs a filter over events at `times`, ascending, up to `end`, in nanoseconds. Returns the index of
+    /// each delivered event and the time of its delivery.
     fn run(filter: Filter, times: &[u64], end: u64) -> Vec<(usize, u64)> {
         let mut gate = Gate::default();
         let (mut kept, mut out) = (0, Vec::new());
@@ -127,8 +128,8 @@ mod tests {
         out
     }
 
-    /// The same, from the words of the paper: cut into intervals, take the last of each, then every
-    /// F-th of those.
+    /// The same, following the paper's text: cut the time into intervals, take the last event of each, then
+    /// every F-th of those.
     fn model(filter: Filter, times: &[u64], end: u64) -> Vec<(usize, u64)> {
         let interval = nanos(filter.interval);
         let mut survivors = Vec::new();
@@ -150,11 +151,11 @@ mod tests {
         survivors.into_iter().skip(every - 1).step_by(every).collect()
     }
 
-    /// Figure 4 of the paper: of eleven events the time filter leaves the fourth, the seventh and the
-    /// tenth, the frequency filter of these the tenth.
+    /// Figure 4 of the paper: of eleven events the time filter passes the fourth, the seventh and the tenth.
+    /// Of these the frequency filter passes the tenth.
     #[test]
     fn figure_4_of_the_paper() {
-        // Four events in the first interval, three in the second and third, one after that.
+        // Four events in the first interval, three in the second and in the third, one after that.
         let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300];
         let number = |out: Vec<(usize, u64)>| out.into_iter().map(|(i, _)| i + 1).collect::<Vec<_>>();
         let time = filter(100, 0);
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(run(filter, &[1000, 1009, 1010], 1020), [(1, 1010), (2, 1020)]);
     }
 
-    /// Sequences that a generator makes from each seed: bursts, pauses, equal times.
+    /// Random sequences, one from each seed: bursts, pauses, equal times.
     #[test]
     fn filters_match_the_figure_of_the_paper() {
         for seed in 0..4000u64 {

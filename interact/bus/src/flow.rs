@@ -1,4 +1,4 @@
-//! Flows: what events are about, and whose variables are read and set.
+//! Flows: the objects of events, and the owners of the variables that are read and set.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,32 +7,31 @@ use std::net::SocketAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(pub u32);
 
-/// A flow of a source: a connection, a session, a race. Never used again for another.
+/// A flow of a source: a connection, a session, a race. Its number is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowId(pub u64);
 
 impl FlowId {
-    /// In the log: what concerns all of a source's flows. No flow is called so.
+    /// Stands in the log for all flows of a source. No flow has this number.
     pub const ALL: FlowId = FlowId(u64::MAX);
 }
 
-/// A flow of a source.
+/// A flow together with its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Target {
-    /// Whose it is.
     pub source: SourceId,
     /// The flow, among those of the source.
     pub flow: FlowId,
 }
 
-/// `3:1f`: the source's number and, in hexadecimal, the flow's.
+/// Prints `3:1f`: the source's number and, in hexadecimal, the flow's.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{:x}", self.source.0, self.flow.0)
     }
 }
 
-/// A text that names no flow.
+/// A text could not be parsed as the name of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no flow: expected SOURCE:FLOW, for instance 3:1f")]
 pub struct TargetError(pub String);
@@ -51,23 +50,24 @@ impl std::str::FromStr for Target {
     }
 }
 
-/// What is known of a flow beside its variables.
+/// The description of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowInfo {
-    /// What it is among its provider's: `conn`, `listener`, `path`.
+    /// The kind of flow within its provider: `conn`, `listener`, `path`.
     pub kind: String,
-    /// This end, where it has one.
+    /// The local address, if the flow has one.
     pub local: Option<SocketAddr>,
-    /// The other end, where it has one.
+    /// The remote address, if the flow has one.
     pub remote: Option<SocketAddr>,
-    /// What else a person knows it by: an interface, a host's name.
+    /// Another name for people: an interface, a host's name.
     pub label: String,
-    /// What else is known of it, by names of [`ATTRIBUTES`].
+    /// Further facts, by names of [`ATTRIBUTES`].
     pub attributes: Vec<(&'static str, String)>,
 }
 
-/// Facts of a flow of another process, each if it is known: the number of its network namespace, the number of the interface
-/// that it is bound to, the number and the command of the process, the path of its control group.
+/// The attributes of a flow of another process, each present if it is known. They are the number of its
+/// network namespace, the number of the interface that it is bound to, and the path of its control group. Of
+/// its process they are the id and the command.
 pub const ATTRIBUTES: [&str; 5] = ["namespace", "interface", "pid", "command", "cgroup"];
 
 impl fmt::Display for FlowInfo {

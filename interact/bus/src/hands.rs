@@ -1,4 +1,4 @@
-//! What a T-ware does: modifications.
+//! The modifications that a T-ware requests.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use crate::flow::{FlowId, SourceId, Target};
 use crate::schema::VariableId;
 use crate::signal::MAX_WORDS;
 
-/// Modifications at a time, at most.
+/// The maximum number of modifications requested at a time.
 const MAX_MODIFICATIONS: usize = 64;
 
 /// A modification: a lease on a variable of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modification {
-    /// Of which flow.
+    /// The flow of the variable.
     pub target: Target,
-    /// Which variable.
+    /// The variable to set.
     pub variable: VariableId,
-    /// Its value for that long; nothing gives the variable back.
+    /// The value and the length of the lease; `None` gives the variable back.
     pub set: Option<(u64, Duration)>,
 }
 
 impl Modification {
-    /// As words, for a ring.
+    /// Encodes the modification as words, for a ring.
     pub(crate) fn words(&self) -> [u64; 6] {
         let (value, lease) = self.set.unwrap_or_default();
         [
@@ -36,7 +36,7 @@ impl Modification {
         ]
     }
 
-    /// From words that came over a border.
+    /// Decodes a modification from words of an untrusted origin.
     pub(crate) fn from_words(words: &[u64; MAX_WORDS]) -> Option<Modification> {
         let target = Target {
             source: SourceId(u32::try_from(words[0]).ok()?),
@@ -52,8 +52,8 @@ impl Modification {
     }
 }
 
-/// Where a T-ware puts what it wants changed. It takes effect after the T-ware returns: at once in
-/// the loop, elsewhere at the source's next poll.
+/// Collects the modifications that a T-ware requests. They take effect after the T-ware returns: in the loop
+/// at once, elsewhere at the source's next poll.
 #[derive(Debug, Default)]
 pub struct Hands {
     wanted: Vec<Modification>,
@@ -61,9 +61,9 @@ pub struct Hands {
 }
 
 impl Hands {
-    /// Sets a variable of a flow for the length of a lease. Again before its end: another value, or more
-    /// time. While it holds, what the provider itself wrote last is kept beside it, and is what the
-    /// variable becomes at the end.
+    /// Sets a variable of a flow for the length of a lease. A repeated call before its end changes the value
+    /// or extends the lease. While the lease lasts, the value that the provider itself wrote last is kept
+    /// separately; the variable returns to it at the end.
     pub fn modify(&mut self, target: Target, variable: VariableId, value: u64, lease: Duration) {
         self.push(Modification { target, variable, set: Some((value, lease)) });
     }
@@ -81,18 +81,18 @@ impl Hands {
         }
     }
 
-    /// Takes what is wanted, in order.
+    /// Takes the requested modifications, in order.
     pub fn take(&mut self) -> impl Iterator<Item = Modification> + '_ {
         self.wanted.drain(..)
     }
 
-    /// Whether nothing is wanted.
+    /// Returns whether no modification is requested.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Modifications beyond the room, so far.
+    /// Returns the number of modifications that did not fit, so far.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow

@@ -1,9 +1,9 @@
-//! Leases: which variables of which flows are held, by whom, for how long.
+//! Leases: the variables that are held, with their flow, their holder and their end.
 //!
-//! A held variable keeps its holder's value: after each event of the flow the source writes it again.
-//! What the provider itself wrote in between is kept beside it, and is what the variable becomes
-//! when the lease ends. So a variable that the provider never writes gets back the value that it had, and
-//! one that the provider moves goes on from what it wrote last.
+//! A held variable keeps its holder's value: the source writes it again after each event of the flow. The
+//! value that the provider itself wrote in between is kept separately, and the variable returns to it when
+//! the lease ends. A variable that the provider never writes therefore gets back its earlier value. A
+//! variable that the provider updates continues from the provider's last value.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::map::Map;
 use crate::order::SubscriberId;
 use crate::schema::VariableId;
 
-/// Variables held at a source, at most.
+/// The maximum number of variables held at a source.
 pub(crate) const MAX_HOLDS: usize = 65_536;
 /// The longest lease: one day.
 pub(crate) const MAX_LEASE: Duration = Duration::from_secs(86_400);
@@ -24,70 +24,70 @@ pub(crate) const MAX_LEASE: Duration = Duration::from_secs(86_400);
 pub struct Hold {
     /// The variable's number in the source's schema.
     pub variable: VariableId,
-    /// By whom.
+    /// The holder.
     pub(crate) subscriber: SubscriberId,
-    /// With what priority.
+    /// The priority of the hold.
     pub priority: u8,
-    /// Its value.
+    /// The value that the holder set.
     pub value: u64,
-    /// What the provider itself would have it be.
+    /// The provider's own value, to which the variable returns.
     pub own: u64,
-    /// When the lease ends.
+    /// The end of the lease.
     pub until: Instant,
 }
 
-/// All that is held at a source.
+/// All holds at a source.
 #[derive(Debug, Default)]
 pub struct Holds {
     by_flow: Map<FlowId, Vec<Hold>>,
     count: usize,
-    /// No lease ends before.
+    /// A lower bound of the ends of all leases.
     next: Option<Instant>,
 }
 
-/// What became of a request to hold.
+/// The outcome of a request to hold a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It is held now; its value before.
+    /// The variable was not held before; its value before.
     New(u64),
-    /// It was held by the same subscriber.
+    /// The same subscriber held it already; its value before.
     Again(u64),
-    /// It was taken from another of lower priority.
+    /// It was taken from another subscriber of lower priority; its value before.
     Taken(SubscriberId, u64),
-    /// Somebody of no lower priority has it.
+    /// A subscriber of equal or higher priority holds it.
     Denied(SubscriberId, u8),
-    /// There is no more room.
+    /// The table of holds is full.
     Full,
 }
 
 impl Holds {
-    /// Whether nothing is held.
+    /// Returns whether no variable is held.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many variables are held.
+    /// Returns the number of held variables.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// The first moment at which a lease may end.
+    /// Returns the earliest time at which a lease may end.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         self.next
     }
 
-    /// What is held of a flow.
+    /// Returns the holds of a flow.
     #[must_use]
     #[inline]
     pub fn of(&mut self, flow: FlowId) -> &mut [Hold] {
         self.by_flow.get_mut(&flow).map_or(&mut [], |list| list)
     }
 
-    /// Holds a variable; `hold.own` is its value now.
+    /// Holds a variable; `hold.own` is its current value.
     pub(crate) fn take(&mut self, flow: FlowId, hold: Hold) -> Held {
         let list = self.by_flow.entry(flow).or_default();
         let held = match list.iter_mut().find(|h| h.variable == hold.variable) {
@@ -118,7 +118,7 @@ impl Holds {
         held
     }
 
-    /// Ends those holds of all flows for which `ends` holds, and shows each.
+    /// Ends the holds of all flows that satisfy `ends`, and passes each to `ended`.
     pub(crate) fn end(&mut self, ends: impl Fn(FlowId, &Hold) -> bool, mut ended: impl FnMut(FlowId, Hold)) {
         let (mut count, mut next) = (0, None::<Instant>);
         self.by_flow.retain(|flow, list| {
@@ -138,7 +138,7 @@ impl Holds {
         self.next = next;
     }
 
-    /// Ends what is held of a flow, for which `ends` holds.
+    /// Ends the holds of a flow that satisfy `ends`.
     pub(crate) fn end_of(
         &mut self,
         flow: FlowId,

@@ -1,12 +1,12 @@
-//! The central handler of the interactive layer (iTCP, sections 2.2 to 2.4): who publishes what,
-//! who receives it, and who may change it.
+//! The central handler of the interactive layer (iTCP, sections 2.2 to 2.4). It records which provider
+//! publishes which events, which subscribers receive them, and which variables each subscriber may change.
 //!
-//! A *provider* is described by a [`Schema`]: events with fields, state variables with rights. Each
-//! part of the system that runs one (a stack, a session, a race) holds a [`Source`], in its own
-//! thread. Whoever wants events joins the [`Bus`] as a [`Subscriber`] and subscribes with a
-//! [`Subscription`]. Signals pass the subscription's filters at the source, in the paper's order, subscription,
-//! time, frequency, and go to a [`Tware`] that lives in the source itself or into a bounded
-//! [`Ring`](ring::Ring) from which another thread or process takes them.
+//! A *provider* is described by a [`Schema`]: events with fields, and state variables with access rights.
+//! Each part of the system that runs a provider (a stack, a session, a race) holds a [`Source`] in its own
+//! thread. A component that wants events joins the [`Bus`] as a [`Subscriber`] and subscribes with a
+//! [`Subscription`]. Signals pass the subscription's filters at the source, in the paper's order:
+//! subscription, time, frequency. They then go to a [`Tware`] that lives in the source itself, or into a
+//! bounded [`Ring`](ring::Ring) from which another thread or process takes them.
 //!
 //! ```text
 //!   Subscriber ──subscribe, probe, modify──► Bus ──orders──► Source, in the provider's thread
@@ -14,11 +14,11 @@
 //!     └───────────────── signals through a ring ◄──────────┘
 //! ```
 //!
-//! What a provider knows as documents, and not in numbers, is beside that: [`Documents`].
+//! State that a provider exposes as documents instead of numbers goes through [`Documents`].
 //!
-//! Invariants: a source never waits for a subscriber; what does not fit in a queue is counted
-//! there; every modification is a lease, which ends by itself; no machine here reads a clock: `now`
-//! comes in, by the provider's own.
+//! Invariants: a source never waits for a subscriber. Signals that do not fit in a queue are counted there.
+//! Every modification is a lease, which ends by itself. No machine here reads a clock: the provider passes
+//! `now` in, by its own clock.
 
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! Maps by numbers that the provider chose itself, so that nobody can make them collide.
+//! Maps with keys that the provider chose itself, so that no peer can make them collide.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map whose order is the same in every run.
 pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, BuildHasherDefault<Mix>>;
 
-/// Multiplies and folds each number.
+/// A hasher that multiplies and folds each number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mix(u64);
 

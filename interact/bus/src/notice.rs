@@ -1,4 +1,4 @@
-//! What a subscriber is notified of beside its signals: a lease of its own ended before its time.
+//! Notices, which a subscriber receives beside its signals: a lease of its own ended before its time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,21 +9,22 @@ use crate::flow::Target;
 use crate::ring::Waker;
 use crate::schema::VariableId;
 
-/// Notices that wait for a subscriber; of more, the oldest are dropped. The log has all of them.
+/// The maximum number of notices queued for a subscriber. When it is reached, the oldest are dropped. The log
+/// has all of them.
 pub const MAX_NOTICES: usize = 1024;
 
-/// A lease that ended before its time, and not because its holder gave it back.
+/// A lease that ended before its time without being released by its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Of which flow.
+    /// The flow of the variable.
     pub target: Target,
-    /// Which variable was held.
+    /// The variable that was held.
     pub variable: VariableId,
-    /// Why it is held no more: a phrase without a full stop.
+    /// The reason why the lease ended: a phrase without a full stop.
     pub why: String,
 }
 
-/// Notices queued for a subscriber, from all sources.
+/// The notices queued for a subscriber, from all sources.
 pub(crate) struct Notices {
     waiting: Mutex<VecDeque<Notice>>,
     waker: Option<Waker>,

@@ -1,4 +1,4 @@
-//! What the bus asks of a source.
+//! Orders of the bus to a source.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -19,7 +19,7 @@ use crate::subscriber::Probe;
 use crate::subscription::Statistics;
 use crate::tware::Tware;
 
-/// A subscriber; never used again for another.
+/// The number of a subscriber, which is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SubscriberId(pub(crate) u32);
 
@@ -29,7 +29,7 @@ pub(crate) struct Compiled {
     pub(crate) id: SubscriptionId,
     pub(crate) subscriber: SubscriberId,
     pub(crate) events: Vec<EventId>,
-    /// Nothing stands for a variable that this source does not have.
+    /// `None` stands for a variable that this source does not have.
     pub(crate) with: Vec<Option<VariableId>>,
     pub(crate) scope: Scope,
     pub(crate) priority: u8,
@@ -37,7 +37,7 @@ pub(crate) struct Compiled {
     pub(crate) outlet: Outlet,
 }
 
-/// Where signals go.
+/// The destination of signals.
 #[derive(Clone, Debug)]
 pub(crate) enum Outlet {
     /// Into a queue.
@@ -46,37 +46,37 @@ pub(crate) enum Outlet {
     Loop(usize),
 }
 
-/// A subscriber at a source: what it may set, and its T-ware if that lives there.
+/// A subscriber at a source: the variables that it may set, and its T-ware if that lives there.
 pub(crate) struct Admitted {
     pub(crate) id: SubscriberId,
     pub(crate) name: Arc<str>,
     pub(crate) origin: Origin,
-    /// Where it is notified of leases that have ended.
+    /// The queue for notices of leases that ended early.
     pub(crate) notices: Arc<Notices>,
-    /// By variable: the smallest and the largest value.
+    /// The smallest and the largest value that it may set, by variable.
     pub(crate) grants: Vec<Option<(u64, u64)>>,
     /// The priority of its modifications.
     pub(crate) priority: u8,
     pub(crate) tware: Option<Box<dyn Tware>>,
-    /// Where its modifications come from, if they come without waiting for an answer.
+    /// Its queue of modifications that do not wait for an answer, if it has one.
     pub(crate) steering: Option<Steering>,
 }
 
-/// Modifications that come without waiting for an answer.
+/// A queue of modifications that do not wait for an answer.
 pub(crate) struct Steering {
     pub(crate) queue: Consumer,
-    /// How many found no room in it since the source took some.
+    /// The number of modifications that found the queue full since the source last emptied it.
     pub(crate) dropped: Arc<AtomicU64>,
 }
 
-/// An order; replies that nobody waits for any more are dropped.
+/// An order. A reply is dropped if the caller has stopped waiting for it.
 pub(crate) enum Order {
     Admit(Box<Admitted>),
     Expel(SubscriberId),
-    /// A subscriber's modifications come through this ring from now on.
+    /// The subscriber's modifications come through this ring from now on.
     Steer(SubscriberId, Steering),
     Subscribe(Box<Compiled>),
-    /// What the source offers is another schema from now on, in whose numbers subscriptions are.
+    /// The source offers another schema from now on; the subscriptions are given in its numbers.
     Offer(Arc<Schema>, Vec<Compiled>),
     Change(SubscriptionId, Filter, Scope, u8),
     Unsubscribe(SubscriptionId),

@@ -2,36 +2,36 @@
 
 use std::fmt;
 
-/// A name, or a pattern over names: `*` stands for any characters, dots included, `?` for one.
+/// A name, or a pattern over names: `*` matches any characters, dots included, `?` matches one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// The pattern that a text is.
+    /// Makes a pattern from its text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Pattern {
         Pattern(text.into())
     }
 
-    /// Whether it stands for one name alone.
+    /// Returns whether the pattern has no wildcards and so matches one name alone.
     #[must_use]
     pub fn is_name(&self) -> bool {
         !self.0.contains(['*', '?'])
     }
 
-    /// The text that it was made from.
+    /// Returns the text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a name is one of those that it stands for. Takes at most as many steps as the
-    /// product of both lengths.
+    /// Returns whether the pattern matches a name. Takes at most as many steps as the product of both
+    /// lengths.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
         let (mut p, mut n) = (0, 0);
-        // Where the last star stands, and up to where it is taken to reach.
+        // The position of the last star, and the end of the characters that it currently matches.
         let mut star: Option<(usize, usize)> = None;
         while n < name.len() {
             match pattern.get(p) {

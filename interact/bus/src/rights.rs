@@ -1,46 +1,46 @@
-//! Who may see and set what.
+//! The rights of a subscriber to observe and set.
 
 use crate::pattern::Pattern;
 use crate::schema::{Access, Schema, VariableId};
 
-/// Leave to set variables, to values within bounds.
+/// A right to set variables to values within bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Which variables.
+    /// The variables that may be set.
     pub variables: Pattern,
-    /// The smallest value.
+    /// The smallest allowed value.
     pub min: u64,
-    /// The greatest.
+    /// The largest allowed value.
     pub max: u64,
 }
 
-/// What one subscriber may do, within what the providers declare.
+/// The rights of one subscriber, within the limits that the providers declare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// The events that it may receive and the variables that it may read.
     pub observe: Vec<Pattern>,
-    /// What it may set; the first that names a variable counts.
+    /// The variables that it may set; the first grant whose pattern matches a variable applies.
     pub modify: Vec<Grant>,
-    /// Whether it may attach to programs, and detach what is there.
+    /// True if it may attach texts to programs, and detach those that are attached.
     pub attach: bool,
     /// The highest priority that it may take.
     pub priority: u8,
 }
 
 impl Rights {
-    /// None.
+    /// Returns no rights at all.
     #[must_use]
     pub fn none() -> Rights {
         Rights { observe: Vec::new(), modify: Vec::new(), attach: false, priority: 0 }
     }
 
-    /// To see everything, with the usual priority.
+    /// Returns the right to observe everything, with the usual priority.
     #[must_use]
     pub fn observer() -> Rights {
         Rights { observe: vec!["*".into()], priority: 1, ..Rights::none() }
     }
 
-    /// To do all that the providers declare, and to attach to them.
+    /// Returns the right to do everything that the providers declare, and to attach to them.
     #[must_use]
     pub fn all() -> Rights {
         let all = Grant { variables: "*".into(), min: 0, max: u64::MAX };
@@ -52,19 +52,21 @@ impl Rights {
         }
     }
 
-    /// Whether it may receive this event, or read this variable.
+    /// Returns whether the subscriber may receive this event, or read this variable.
     #[must_use]
     pub fn may_observe(&self, name: &str) -> bool {
         self.observe.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// Whether it may put and delete documents of this name ([`crate::Documents`]), which have no bounds.
+    /// Returns whether the subscriber may put and delete documents of this name ([`crate::Documents`]), which
+    /// have no bounds.
     #[must_use]
     pub fn may_put(&self, name: &str) -> bool {
         self.modify.iter().any(|grant| grant.variables.matches(name))
     }
 
-    /// The values to which it may set a variable, the provider's bounds included.
+    /// Returns the range of values to which the subscriber may set a variable, within the provider's own
+    /// bounds.
     #[must_use]
     pub fn may_set(&self, schema: &Schema, variable: VariableId) -> Option<(u64, u64)> {
         let variable = schema.variable_type(variable)?;

@@ -1,17 +1,25 @@
 //! A bounded queue of signals in plain words, which may lie in memory that processes share.
 //!
-//! Many producers, one consumer, each slot with a number of its own by which producers and the consumer know whose turn it is
-//! (Vyukov's bounded queue). A producer never waits: a full ring refuses.
+//! There are many producers and one consumer. Each slot has a sequence number that tells the producers and
+//! the consumer whose turn it is (Vyukov's bounded queue). A producer never waits: a full ring refuses the
+//! signal.
 //!
-//! The consumer may be a process that is not trusted. Whatever it writes into the words, a producer
-//! ends after a bounded number of steps and touches nothing outside; the worst is that signals are
-//! lost or garbled, and [`Signal::new`](crate::Signal::new) checks every word that it uses.
+//! The consumer may be a process that is not trusted. Whatever it writes into the words, a producer ends
+//! after a bounded number of steps and touches no memory outside. At worst, signals are lost or garbled, and
+//! [`Signal::new`](crate::Signal::new) checks every word that it uses.
 //!
-//! In memory, in words of 8 bytes: 0 [`MAGIC`], 1 slots (a power of two), 2 words of a slot; 8 the
-//! producers' next number; 16 the consumer's; 24 not 0 while the consumer sleeps; from 32 on the
-//! slots, each its number and then the signal's words. Slot `n` of `N` begins with the number `n`;
-//! it may be written by whoever takes number `k` when it is `k`, is then `k + 1`, may be read, and is
-//! then `k + N`.
+//! In memory, in words of 8 bytes:
+//!
+//! * 0: [`MAGIC`]
+//! * 1: the number of slots (a power of two)
+//! * 2: the words of a slot
+//! * 8: the producers' next number
+//! * 16: the consumer's next number
+//! * 24: not 0 while the consumer sleeps
+//! * from 32 on: the slots, each with its number and then the signal's words
+//!
+//! Slot `n` of `N` begins with the number `n`. When the number is `k`, the producer that takes number `k` may
+//! write the slot. It is then `k + 1`, and the consumer may read the slot, which sets the number to `k + N`.
 
 use std::sync::Arc;
 #[cfg(not(all(test, hawser_loom)))]
@@ -24,21 +32,21 @@ use crate::signal::MAX_WORDS;
 
 /// The first word of a ring: `HAWSER` and a version.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HAWSER\0\x01");
-/// Words of a slot: its number and a signal.
+/// The words of a slot: its number and a signal.
 pub const SLOT: usize = 1 + MAX_WORDS;
-/// Words before the slots.
+/// The number of words before the slots.
 const HEAD: usize = 32;
 const TAIL_AT: usize = 8;
 const HEAD_AT: usize = 16;
 const SLEEP_AT: usize = 24;
-/// Attempts of a producer whom others overtake, at most.
+/// The maximum number of attempts of a producer that other producers overtake.
 const ATTEMPTS: usize = 64;
-/// Slots, at most: 16 MiB.
+/// The maximum number of slots: 16 MiB.
 pub const MAX_SLOTS: usize = 1 << 16;
 
-/// Words that a ring lies in.
+/// The words that a ring lies in.
 pub trait Memory: Send + Sync {
-    /// They, always the same.
+    /// Returns the words, the same slice at each call.
     fn words(&self) -> &[AtomicU64];
 }
 
@@ -48,11 +56,11 @@ impl Memory for Box<[AtomicU64]> {
     }
 }
 
-/// Called when there is something for a consumer that sleeps.
+/// Called when a signal was queued for a consumer that sleeps.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// Words that a ring of this many slots, rounded up to a power of two and at most [`MAX_SLOTS`],
-/// takes.
+/// Returns the words that a ring takes, for this many slots rounded up to a power of two and capped at
+/// [`MAX_SLOTS`].
 #[must_use]
 pub fn words_for(slots: usize) -> usize {
     HEAD + rounded(slots) * SLOT
@@ -79,7 +87,7 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring in this process's memory, with its consumer.
+    /// Makes a ring in this process's memory, with its consumer.
     #[must_use]
     pub fn new(slots: usize, waker: Option<Waker>) -> (Ring, Consumer) {
         let words: Box<[AtomicU64]> = (0..words_for(slots)).map(|_| AtomicU64::new(0)).collect();
@@ -90,10 +98,10 @@ impl Ring {
         )
     }
 
-    /// Makes a ring in memory of [`words_for`] words, whatever is in it.
+    /// Makes a ring in memory of [`words_for`] words, whatever the memory contains.
     ///
     /// # Panics
-    /// When it has fewer words.
+    /// When the memory has fewer words.
     #[must_use]
     pub fn create(memory: Arc<dyn Memory>, slots: usize, waker: Option<Waker>) -> Ring {
         let slots = rounded(slots);
@@ -114,20 +122,22 @@ impl Ring {
         Ring { memory, slots, waker }
     }
 
-    /// How many signals it holds.
+    /// Returns the number of signals that the ring can hold.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Appends up to [`MAX_WORDS`] words, and wakes the consumer if it sleeps; false when it is full.
+    /// Appends up to [`MAX_WORDS`] words, and wakes the consumer if it sleeps; returns false when the ring is
+    /// full.
     pub fn push(&self, words: &[u64]) -> bool {
         let there_is_room = self.put(words);
         self.wake();
         there_is_room
     }
 
-    /// [`Ring::push`] without waking the consumer, for [`Ring::wake`] behind several.
+    /// Does the same as [`Ring::push`] without waking the consumer; the caller uses [`Ring::wake`] after
+    /// several.
     pub fn put(&self, words: &[u64]) -> bool {
         let memory = self.memory.words();
         let tail = &memory[TAIL_AT];
@@ -163,8 +173,8 @@ impl Ring {
     /// Wakes the consumer if it sleeps.
     pub fn wake(&self) {
         let Some(waker) = &self.waker else { return };
-        // The signal is there before the consumer is asked whether it sleeps; it marks that before it
-        // checks a last time.
+        // The signal must be visible before the sleep mark is read. The consumer sets the mark before it
+        // checks for signals a last time.
         fence(Ordering::SeqCst);
         let sleeping = &self.memory.words()[SLEEP_AT];
         if sleeping.load(Ordering::Relaxed) != 0 && sleeping.swap(0, Ordering::Relaxed) != 0 {
@@ -194,7 +204,7 @@ impl Consumer {
         Consumer { memory, slots, next: 0 }
     }
 
-    /// The consumer of a ring that another process made; nothing when the memory is none.
+    /// Opens the consumer's end of a ring that another process made; `None` when the memory is not a ring.
     #[must_use]
     pub fn open(memory: Arc<dyn Memory>) -> Option<Consumer> {
         let words = memory.words();
@@ -208,7 +218,7 @@ impl Consumer {
         right.then(|| Consumer { memory, slots, next })
     }
 
-    /// Takes the next one's words into `out`; false when there is none.
+    /// Takes the next signal's words into `out`; returns false when the ring is empty.
     pub fn pop(&mut self, out: &mut [u64; MAX_WORDS]) -> bool {
         let memory = self.memory.words();
         let at = HEAD + (self.next as usize & (self.slots - 1)) * SLOT;
@@ -225,15 +235,15 @@ impl Consumer {
         true
     }
 
-    /// Whether there is something.
+    /// Returns whether a signal is queued.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let at = HEAD + (self.next as usize & (self.slots - 1)) * SLOT;
         self.memory.words()[at].load(Ordering::Acquire) == self.next.wrapping_add(1)
     }
 
-    /// Announces that the consumer is about to sleep: from now on the next signal wakes it. False when
-    /// there is something already, and it should not sleep.
+    /// Announces that the consumer is about to sleep: from now on the next signal wakes it. Returns false
+    /// when a signal is queued already, so that the consumer should not sleep.
     #[must_use]
     pub fn doze(&self) -> bool {
         let sleeping = &self.memory.words()[SLEEP_AT];

@@ -1,19 +1,19 @@
-//! What a provider offers: events with fields, state variables with rights.
+//! Schemas: the events with their fields, and the state variables with their rights, that a provider offers.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::pattern::Pattern;
 
-/// Index of an event in [`Schema::events`]; below 64.
+/// The index of an event in [`Schema::events`]; below 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(pub u16);
 
-/// Index of a variable in [`Schema::variables`].
+/// The index of a variable in [`Schema::variables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VariableId(pub u16);
 
-/// What a value, always one word, means.
+/// The meaning of a value, which is always one word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number: bytes, packets, a count.
@@ -24,12 +24,12 @@ pub enum Kind {
     Duration,
     /// Nanoseconds of the provider's clock.
     Time,
-    /// One of these, by number.
+    /// One of these values, each with its name.
     Enum(Vec<(u64, String)>),
 }
 
 impl Kind {
-    /// Its name in documents.
+    /// Returns its name in documents.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// The name of one of an enumeration's values.
+    /// Returns the name of one of an enumeration's values.
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&str> {
         let Kind::Enum(names) = self else { return None };
@@ -55,31 +55,29 @@ impl Kind {
 /// A field of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
     pub name: String,
-    /// What its values mean.
     pub kind: Kind,
 }
 
 /// An event that a provider can signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventType {
-    /// Its whole name: `tcp.acked`.
+    /// The whole name: `tcp.acked`.
     pub name: String,
-    /// Its fields, in the order in which a signal has their values.
+    /// The fields, in the order of their values in a signal.
     pub fields: Vec<Field>,
 }
 
-/// What may be done with a variable at most, whoever it is.
+/// The access that the provider allows at most, whatever the rights of the subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It may be read.
     Observable,
     /// It may also be set, to a value within both bounds.
     Modifiable {
-        /// The smallest value.
+        /// The smallest allowed value.
         min: u64,
-        /// The greatest.
+        /// The largest allowed value.
         max: u64,
     },
 }
@@ -87,59 +85,59 @@ pub enum Access {
 /// A state variable of a provider's flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its whole name: `tcp.conn.cc.cwnd`.
+    /// The whole name: `tcp.conn.cc.cwnd`.
     pub name: String,
-    /// What its values mean.
     pub kind: Kind,
-    /// What may be done with it.
     pub access: Access,
 }
 
-/// Events of a provider, at most: a source has one bit of a word for each, whether anybody wants it.
+/// The maximum number of events of a provider: a source has one bit of a word for each, set while the event
+/// has subscribers.
 pub const MAX_EVENTS: usize = 64;
-/// Fields of an event, at most.
+/// The maximum number of fields of an event.
 pub const MAX_FIELDS: usize = 8;
-/// Variables of a provider, at most.
+/// The maximum number of variables of a provider.
 pub const MAX_VARIABLES: usize = 4096;
 
-/// Why something is no schema.
+/// The errors of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// More events than there are bits in a word.
+    /// There are more events than bits in a word.
     #[error("{0} events: a provider has at most {MAX_EVENTS}")]
     Events(usize),
-    /// More fields than a signal has room for.
+    /// An event has more fields than fit into a signal.
     #[error("`{0}` has {1} fields: an event has at most {MAX_FIELDS}")]
     Fields(String, usize),
-    /// More variables than ids.
+    /// There are more variables than ids.
     #[error("{0} variables: a provider has at most {MAX_VARIABLES}")]
     Variables(usize),
-    /// A name that something else has.
+    /// Two events, fields or variables have the same name.
     #[error("`{0}` is there twice")]
     Twice(String),
-    /// A name outside the provider's.
+    /// A name does not begin with the provider's.
     #[error("`{0}` does not begin with `{1}.`, the provider's name")]
     Name(String, String),
 }
 
-/// What a provider offers. Names are resolved once, when somebody subscribes; afterwards there are
-/// only numbers.
+/// The events and variables that a provider offers. Names are resolved once, at subscription; afterwards only
+/// numbers are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     provider: String,
     events: Vec<EventType>,
-    /// A bit for each event that is offered no longer.
+    /// A bit for each event that is no longer offered.
     retired: u64,
     variables: Vec<Variable>,
-    /// By whole name: what a person reads of it.
+    /// Descriptions for people, by whole name.
     about: BTreeMap<String, String>,
 }
 
 impl Schema {
-    /// The schema of a provider, `tcp` or `kernel.tcp`, whose name all others begin with.
+    /// Makes the schema of a provider, such as `tcp` or `kernel.tcp`. All other names begin with the
+    /// provider's.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first rule of schemas that is violated.
     pub fn new(
         provider: impl Into<String>,
         events: Vec<EventType>,
@@ -171,26 +169,26 @@ impl Schema {
         Ok(Schema { provider, events, retired: 0, variables, about: BTreeMap::new() })
     }
 
-    /// The same with descriptions, which name a value's unit: of events and variables by their whole names,
-    /// of fields by `EVENT.FIELD`.
+    /// Adds descriptions, which name a value's unit: of events and variables by their whole names, of fields
+    /// by `EVENT.FIELD`.
     #[must_use]
     pub fn described(mut self, about: impl IntoIterator<Item = (String, String)>) -> Schema {
         self.about.extend(about);
         self
     }
 
-    /// The description of an event, a variable, or (`EVENT.FIELD`) a field, if there is one.
+    /// Returns the description of an event, a variable, or (`EVENT.FIELD`) a field, if there is one.
     #[must_use]
     pub fn about(&self, name: &str) -> Option<&str> {
         self.about.get(name).map(String::as_str)
     }
 
-    /// What a provider offers from now on that offers `next` in place of this: the same variables, and other
-    /// events. An event of the same name and as many fields keeps its number; the number of one that is gone is
-    /// given to another only when there is no other left, so that signals that wait still mean what they did.
+    /// Returns the schema of a provider that now offers `next` in place of this: the same variables, and
+    /// other events. An event of the same name and number of fields keeps its number. The number of a removed
+    /// event is reused only when no other is free, so that queued signals keep their meaning.
     ///
     /// # Errors
-    /// When the variables are others, or no number is left.
+    /// When the variables differ, or no number is left.
     pub fn followed_by(&self, next: &Schema) -> Result<Schema, SchemaError> {
         if self.variables.len() != next.variables.len() {
             return Err(SchemaError::Variables(next.variables.len()));
@@ -233,7 +231,7 @@ impl Schema {
         })
     }
 
-    /// The names of events, fields and variables that have no description.
+    /// Returns the names of events, fields and variables that have no description.
     #[must_use]
     pub fn undescribed(&self) -> Vec<String> {
         let of_event = |event: &EventType| {
@@ -251,37 +249,37 @@ impl Schema {
             .collect()
     }
 
-    /// The provider's name.
+    /// Returns the provider's name.
     #[must_use]
     pub fn provider(&self) -> &str {
         &self.provider
     }
 
-    /// Its events, those included that are offered no longer; an [`EventId`] is an index.
+    /// Returns its events, including those no longer offered; an [`EventId`] is an index.
     #[must_use]
     pub fn events(&self) -> &[EventType] {
         &self.events
     }
 
-    /// Whether an event can happen still.
+    /// Returns whether an event is still offered.
     #[must_use]
     pub fn is_offered(&self, id: EventId) -> bool {
         usize::from(id.0) < self.events.len() && self.retired >> id.0 & 1 == 0
     }
 
-    /// The events that can happen.
+    /// Returns the events that are offered.
     pub fn offered(&self) -> impl Iterator<Item = (EventId, &EventType)> {
         let numbered = (0u16..).map(EventId).zip(&self.events);
         numbered.filter(|(id, _)| self.is_offered(*id))
     }
 
-    /// Its variables; a [`VariableId`] is an index.
+    /// Returns its variables; a [`VariableId`] is an index.
     #[must_use]
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// An event by its whole name.
+    /// Finds an event by its whole name.
     #[must_use]
     pub fn event(&self, name: &str) -> Option<EventId> {
         self.offered()
@@ -289,7 +287,7 @@ impl Schema {
             .map(|(id, _)| id)
     }
 
-    /// A variable by its whole name.
+    /// Finds a variable by its whole name.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<VariableId> {
         self.variables
@@ -298,26 +296,26 @@ impl Schema {
             .map(|at| VariableId(at as u16))
     }
 
-    /// An event's type.
+    /// Returns the name and fields of an event.
     #[must_use]
     pub fn event_type(&self, id: EventId) -> Option<&EventType> {
         self.events.get(usize::from(id.0))
     }
 
-    /// What a variable is.
+    /// Returns the name, kind and access of a variable.
     #[must_use]
     pub fn variable_type(&self, id: VariableId) -> Option<&Variable> {
         self.variables.get(usize::from(id.0))
     }
 
-    /// The events whose names a pattern matches.
+    /// Returns the events whose names a pattern matches.
     pub fn events_like<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = EventId> + 'a {
         self.offered()
             .filter(|(_, event)| pattern.matches(&event.name))
             .map(|(id, _)| id)
     }
 
-    /// The variables whose names a pattern matches.
+    /// Returns the variables whose names a pattern matches.
     pub fn variables_like<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = VariableId> + 'a {
         let of = |(at, _): (usize, &Variable)| VariableId(at as u16);
         self.variables

@@ -1,4 +1,4 @@
-//! Which flows a subscription is about.
+//! Scopes: the flows to which a subscription applies.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -6,20 +6,20 @@ use std::str::FromStr;
 use crate::flow::{ATTRIBUTES, FlowInfo, Target};
 use crate::pattern::Pattern;
 
-/// Which flows.
+/// The flows to which a subscription applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Each.
+    /// All flows.
     #[default]
     All,
-    /// This one.
+    /// This flow only.
     One(Target),
-    /// Those for which a rule holds.
+    /// Flows that match a rule.
     Rule(Rule),
 }
 
 impl Scope {
-    /// Whether a flow is one of them.
+    /// Returns whether a flow is in the scope.
     #[must_use]
     pub fn holds(&self, flow: Target, info: &FlowInfo) -> bool {
         match self {
@@ -30,7 +30,7 @@ impl Scope {
     }
 }
 
-/// Conditions that all hold: `kind=conn remote=10.0.0.0/8 remote.port=443 label=wlan*`.
+/// A conjunction of conditions: `kind=conn remote=10.0.0.0/8 remote.port=443 label=wlan*`.
 ///
 /// A flow is judged once, at its first event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Rule {
     label: Option<Pattern>,
     local: End,
     remote: End,
-    /// By name: what attributes are to be like.
+    /// The patterns that attributes must match, by the attribute's name.
     attributes: Vec<(&'static str, Pattern)>,
 }
 
@@ -51,7 +51,7 @@ struct End {
     port: Option<u16>,
 }
 
-/// A text that is no rule.
+/// A text could not be parsed as a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no condition: expected kind=PATTERN, label=PATTERN, local=ADDRESS[/BITS], \
@@ -89,13 +89,13 @@ impl FromStr for Rule {
 }
 
 impl Rule {
-    /// The text that it was made from.
+    /// Returns the text of the rule.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it holds for a flow.
+    /// Returns whether a flow matches the rule.
     #[must_use]
     pub fn holds(&self, flow: &FlowInfo) -> bool {
         let like = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|p| p.matches(text));

@@ -1,31 +1,32 @@
-//! A signal: an event as it comes to a subscriber, in words.
+//! Signals: events in the form in which a subscriber receives them, as words.
 
 use hawser_time::Instant;
 
 use crate::flow::{FlowId, SourceId, Target};
 use crate::schema::EventId;
 
-/// A subscription of a bus; never used again for another.
+/// The number of a subscription of a bus, which is never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubscriptionId(pub u32);
 
-/// Values of a signal, at most: an event's fields and the variables that were asked for with it.
+/// The maximum number of values of a signal: an event's fields and the variables that the subscription asks
+/// for.
 pub const MAX_VALUES: usize = 24;
-/// Words before the values.
+/// The number of words before the values.
 pub(crate) const HEADER: usize = 4;
-/// Words of a signal, at most.
+/// The maximum number of words of a signal.
 pub(crate) const MAX_WORDS: usize = HEADER + MAX_VALUES;
 
-/// A signal: what happened to which flow and when, with the event's fields and the variables that
-/// the subscription asks for, as they were after the event took effect.
+/// A signal: an event of a flow and its time, with the event's fields and the variables that the subscription
+/// asks for. The variables have their values after the event took effect.
 ///
-/// In memory: `subscription | event << 32 | fields << 48 | values << 56`, `source | lost << 32`,
-/// flow, time, values.
+/// In memory: `subscription | event << 32 | fields << 48 | values << 56`, `source | lost << 32`, flow, time,
+/// values.
 #[derive(Clone, Copy, Debug)]
 pub struct Signal<'a>(&'a [u64]);
 
 impl<'a> Signal<'a> {
-    /// A signal from words that came over a border; nothing when they are none.
+    /// Makes a signal from words of an untrusted origin; `None` when they are not a valid signal.
     #[must_use]
     pub fn new(words: &'a [u64]) -> Option<Signal<'a>> {
         let first = *words.first()?;
@@ -35,57 +36,56 @@ impl<'a> Signal<'a> {
             .then(|| Signal(&words[..whole]))
     }
 
-    /// Whose it is.
+    /// Returns the subscription that it belongs to.
     #[must_use]
     pub fn subscription(&self) -> SubscriptionId {
         SubscriptionId(self.0[0] as u32)
     }
 
-    /// What happened.
     #[must_use]
     pub fn event(&self) -> EventId {
         EventId((self.0[0] >> 32) as u16)
     }
 
-    /// To which flow.
+    /// Returns the flow of the event, with its source.
     #[must_use]
     pub fn target(&self) -> Target {
         Target { source: SourceId(self.0[1] as u32), flow: FlowId(self.0[2]) }
     }
 
-    /// How many signals of this subscription and source were lost right before it, because the queue
-    /// was full.
+    /// Returns the number of signals of this subscription and source that were lost right before this one,
+    /// because the queue was full.
     #[must_use]
     pub fn lost(&self) -> u32 {
         (self.0[1] >> 32) as u32
     }
 
-    /// When, by the provider's clock.
+    /// Returns the time of the event, by the provider's clock.
     #[must_use]
     pub fn time(&self) -> Instant {
         Instant::from_nanos(self.0[3])
     }
 
-    /// The event's fields, in the schema's order.
+    /// Returns the event's fields, in the schema's order.
     #[must_use]
     pub fn fields(&self) -> &'a [u64] {
         &self.0[HEADER..HEADER + usize::from((self.0[0] >> 48) as u8)]
     }
 
-    /// The variables asked for, in the subscription's order.
+    /// Returns the variables asked for, in the subscription's order.
     #[must_use]
     pub fn variables(&self) -> &'a [u64] {
         &self.0[HEADER + self.fields().len()..]
     }
 
-    /// All of it.
+    /// Returns all words of the signal.
     #[must_use]
     pub fn words(&self) -> &'a [u64] {
         self.0
     }
 }
 
-/// Room for a signal.
+/// A buffer for one signal.
 #[derive(Clone, Copy, Debug)]
 pub struct SignalBuf {
     words: [u64; MAX_WORDS],
@@ -99,7 +99,7 @@ impl Default for SignalBuf {
 }
 
 impl SignalBuf {
-    /// Writes a signal, without its variables. Fields beyond the room are left out.
+    /// Writes a signal, without its variables. Fields that do not fit are left out.
     pub(crate) fn begin(
         &mut self,
         subscription: SubscriptionId,
@@ -118,7 +118,7 @@ impl SignalBuf {
         self.words[HEADER..self.len].copy_from_slice(fields);
     }
 
-    /// Adds a variable's value; left out when there is no room.
+    /// Adds a variable's value; leaves it out when the buffer is full.
     pub(crate) fn push(&mut self, value: u64) {
         if let Some(word) = self.words.get_mut(self.len) {
             *word = value;
@@ -127,12 +127,12 @@ impl SignalBuf {
         }
     }
 
-    /// Sets how many were lost before it.
+    /// Sets the number of signals that were lost before it.
     pub(crate) fn set_lost(&mut self, lost: u32) {
         self.words[1] = self.words[1] & u64::from(u32::MAX) | u64::from(lost) << 32;
     }
 
-    /// Takes words from elsewhere, a ring for instance; false when they are no signal.
+    /// Copies words from elsewhere, such as from a ring; returns false when they are not a valid signal.
     pub fn take(&mut self, words: &[u64]) -> bool {
         let Some(signal) = Signal::new(words) else {
             return false;
@@ -142,13 +142,13 @@ impl SignalBuf {
         true
     }
 
-    /// Copies another one, and no more of it than there is.
+    /// Copies another signal, and no words beyond its length.
     pub(crate) fn copy(&mut self, from: &SignalBuf) {
         self.len = from.len;
         self.words[..self.len].copy_from_slice(&from.words[..self.len]);
     }
 
-    /// What was written.
+    /// Returns the signal that was written.
     #[must_use]
     pub fn signal(&self) -> Signal<'_> {
         Signal(&self.words[..self.len])

@@ -1,7 +1,7 @@
-//! A provider's end of the bus: where events pass the filters and variables are read and set.
+//! A provider's end of the bus: events pass the filters here, and variables are read and set here.
 //!
-//! It lives in the provider's own thread and calls nobody else's. An event that nobody asked for
-//! costs its provider the test of a bit of [`Source::wanted`]. Orders wait until the provider polls.
+//! It lives in the provider's own thread and calls into no other thread. An event without subscribers costs
+//! its provider the test of a bit of [`Source::wanted`]. Orders wait until the provider polls.
 
 mod attach;
 mod deliver;
@@ -36,12 +36,12 @@ use crate::subscription::Statistics;
 
 /// A provider's state, as a source reads and sets it.
 pub trait State {
-    /// A variable of a flow, if the flow is there and has it.
+    /// Reads a variable of a flow; `None` if the flow is gone or has no such variable.
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64>;
-    /// Sets one; false when the flow is gone or has no such variable.
+    /// Sets a variable; returns false when the flow is gone or has no such variable.
     fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool;
-    /// Sets one for the length of a lease, which ends with [`State::restore`]. A provider whose flows
-    /// live elsewhere leaves the lease there, so that it ends even without this process.
+    /// Sets a variable for the length of a lease, which ends with [`State::restore`]. A provider whose flows
+    /// live elsewhere keeps the lease there, so that it ends even if this process dies.
     ///
     /// # Errors
     /// [`Refusal::Unable`], with the reason.
@@ -56,52 +56,53 @@ pub trait State {
         self.write(flow, variable, value);
         Ok(())
     }
-    /// Ends a lease: `own` is what the provider itself wrote last.
+    /// Ends a lease: `own` is the value that the provider itself wrote last.
     fn restore(&mut self, flow: FlowId, variable: VariableId, own: u64) {
         self.write(flow, variable, own);
     }
-    /// What a flow is.
+    /// Describes a flow.
     fn info(&self, flow: FlowId) -> Option<FlowInfo>;
-    /// All flows that there are.
+    /// Returns all present flows.
     fn flows(&self) -> Vec<FlowId>;
 }
 
-/// What all who want an event of a source want of it.
+/// The part that is common to all subscriptions to an event of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Common {
-    /// This flow alone; `None`: several, or not all the same.
+    /// The only flow that is wanted; `None`: several, or the subscriptions differ.
     pub flow: Option<FlowId>,
-    /// This filter, of the flow or of all: what is left by it is published by [`Source::publish_filtered`].
-    /// `None`: they want different things, and each event is to be published.
+    /// The common filter, of the flow or of all flows. The provider may apply it, and publishes the events
+    /// that pass by [`Source::publish_filtered`]. `None`: the subscriptions differ, and each event is to be
+    /// published.
     pub filter: Option<Filter>,
 }
 
-/// Events of flows that one subscription keeps state of at a source, at most.
+/// The maximum number of pairs of flow and event for which one subscription keeps state at a source.
 const MAX_GATES: usize = 65_536;
-/// How long after one search for flows that are gone the next one begins.
+/// The interval between two searches for flows that are gone.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// How long the source's own log waits for the bus's.
+/// The delay with which the source's own log is merged into the bus's.
 const AUDIT_EVERY: Duration = Duration::from_millis(100);
-/// Entries of the source's own log.
+/// The number of entries of the source's own log.
 const AUDIT_ENTRIES: usize = 256;
 
 /// A subscription at a source.
 #[derive(Debug)]
 struct Listener {
     compiled: Compiled,
-    /// No state is kept: everything passes at once.
+    /// True if every event passes at once, so that no state is kept.
     open: bool,
     gates: Map<(FlowId, EventId), Kept>,
-    /// When those of flows that are gone are searched for next.
+    /// The earliest time of the next search for gates of flows that are gone.
     sweep_due: Instant,
     statistics: Statistics,
-    /// Lost since the last that was delivered.
+    /// The number of signals lost since the last that was delivered.
     lost: u32,
-    /// Its subscriber was not woken since something was put into the queue.
+    /// True if signals were queued since its subscriber was last woken.
     untold: bool,
 }
 
-/// State of the filters for one event of one flow.
+/// The state of the filters for one event of one flow.
 #[derive(Debug)]
 struct Kept {
     in_scope: bool,
@@ -117,18 +118,18 @@ pub struct Source {
     schema: Arc<Schema>,
     attachable: Option<Arc<dyn Attachable>>,
     orders: Receiver<Order>,
-    /// How many orders wait.
+    /// The number of queued orders.
     called: Arc<AtomicUsize>,
-    /// A bit for each event that somebody wants.
+    /// A bit for each event that has subscribers.
     wanted: u64,
     listeners: Vec<Listener>,
-    /// By event: indices of listeners, highest priority first.
+    /// The indices of listeners, highest priority first, by event.
     by_event: Vec<Vec<u32>>,
     admitted: Vec<Admitted>,
-    /// Some admitted' modifications come through rings.
+    /// True if modifications of any admitted subscriber come through a ring.
     steered: bool,
     holds: Holds,
-    /// When intervals end: subscription, flow, event.
+    /// The ends of intervals, with subscription, flow and event.
     ends: BinaryHeap<Reverse<(Instant, u32, FlowId, EventId)>>,
     audit: Audit,
     audit_due: Instant,
@@ -136,15 +137,17 @@ pub struct Source {
     wall: Option<WallClock>,
     buf: SignalBuf,
     hands: Hands,
-    /// Subscribers are woken at the end of the batch.
+    /// True if subscribers are woken only at the end of the batch.
     batching: bool,
-    /// Signals put into queues since subscribers were woken.
+    /// The number of signals queued since subscribers were last woken.
     untold: usize,
-    /// What T-wares in the loop want changed, once all have received the event.
+    /// Modifications that T-wares in the loop request; they take effect when all T-wares have received the
+    /// event.
     acting: Vec<(SubscriberId, Modification)>,
-    /// Subscribers whose T-wares in the loop have panicked since [`Source::act`], and the texts of the panics.
+    /// Subscribers whose T-wares in the loop have panicked since the last [`Source::act`], with the messages
+    /// of the panics.
     fallen: Vec<(SubscriberId, String)>,
-    /// Changes of what is attached, and their steps.
+    /// Changes to attachments, and their steps.
     steps: VecDeque<(Stepping, Step)>,
 }
 
@@ -160,15 +163,14 @@ impl std::fmt::Debug for Source {
 }
 
 impl Bus {
-    /// A provider's end: one for each running instance. `waker` is called when there are orders for it
+    /// Makes a provider's end; each running instance has one. `waker` is called when orders are queued for it
     /// and must make its thread poll it.
     #[must_use]
     pub fn source(&self, schema: Arc<Schema>, waker: Option<Waker>) -> Source {
         Source::new(self.clone(), schema, waker, None)
     }
 
-    /// The same for a provider to which something can be attached: it takes [`Source::next_step`] after
-    /// each poll.
+    /// Makes the end of a provider that takes attachments: it calls [`Source::next_step`] after each poll.
     #[must_use]
     pub fn attachable_source(
         &self,
@@ -217,23 +219,23 @@ impl Source {
         }
     }
 
-    /// Its number.
     #[must_use]
     pub fn id(&self) -> SourceId {
         self.id
     }
 
-    /// What it offers.
+    /// Returns the schema that the source offers.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
-    /// Offers other events from now on, and the same variables. Those whose names stay keep their numbers:
-    /// [`Source::schema`] has them. Who has subscribed by a pattern is signalled what is new.
+    /// Replaces the events that the source offers; the variables stay. Events whose names stay keep their
+    /// numbers, as [`Source::schema`] then shows. Subscribers by pattern also receive the new events that
+    /// match.
     ///
     /// # Errors
-    /// When there are more than a provider can have; then everything is as before.
+    /// When there are more events than a provider may have; the schema is then unchanged.
     pub fn offer(&mut self, next: &Schema) -> Result<(), SchemaError> {
         let schema = Arc::new(self.schema.followed_by(next)?);
         if *schema != *self.schema {
@@ -243,15 +245,15 @@ impl Source {
         Ok(())
     }
 
-    /// The events that somebody wants, event `n` in bit `n`. It changes in [`Source::poll`] alone.
+    /// Returns the events that have subscribers, event `n` in bit `n`. Only [`Source::poll`] changes it.
     #[must_use]
     #[inline]
     pub fn wanted(&self) -> u64 {
         self.wanted
     }
 
-    /// What all who want an event have in common: a provider that can filter where events come from
-    /// does it by this.
+    /// Returns the part that is common to all subscriptions to an event. A provider that can filter at the
+    /// origin of events filters by it.
     #[must_use]
     pub fn common(&self, event: EventId) -> Common {
         let places = self
@@ -276,21 +278,21 @@ impl Source {
         Common { flow, filter }
     }
 
-    /// Whether somebody wants an event.
+    /// Returns whether an event has subscribers.
     #[must_use]
     #[inline]
     pub fn wants(&self, event: EventId) -> bool {
         self.wanted >> (event.0 & 63) & 1 != 0
     }
 
-    /// Whether [`Source::poll`] has orders to take.
+    /// Returns whether orders wait for [`Source::poll`].
     #[must_use]
     #[inline]
     pub fn is_called(&self) -> bool {
         self.called.load(Ordering::Relaxed) > 0
     }
 
-    /// When [`Source::poll`] has something to do, if no order comes before.
+    /// Returns the time at which [`Source::poll`] next has work, if no order comes before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let interval = self.ends.peek().map(|Reverse((until, ..))| *until);
@@ -298,17 +300,18 @@ impl Source {
         [interval, self.holds.next(), audit].into_iter().flatten().min()
     }
 
-    /// What is held, for the provider to read.
+    /// Returns the holds, for the provider to read.
     #[must_use]
     pub fn holds(&self) -> &Holds {
         &self.holds
     }
 
-    /// Does what is due: ends of leases, orders, modifications from elsewhere, ends of intervals.
-    /// True when it did something.
+    /// Handles everything that is due: ends of leases, orders, modifications from elsewhere, ends of
+    /// intervals. Returns true when it did something.
     pub fn poll<S: State>(&mut self, now: Instant, state: &mut S) -> bool {
         let mut any = false;
-        // Before the orders: a holder that leaves when its lease is over has not given it back early.
+        // Leases end before orders are taken: a holder that leaves when its lease is over has not given it
+        // back early.
         if self.holds.next().is_some_and(|until| until <= now) {
             self.expire(now, state);
             any = true;
@@ -319,7 +322,7 @@ impl Source {
                 self.obey(now, order, state);
                 any = true;
             }
-            // What was asked for from outside may be asked after, too.
+            // The caller of an order from outside may read the log next, so the log is shared at once.
             self.audit_due = now;
         }
         if self.steered {
@@ -336,20 +339,19 @@ impl Source {
         any
     }
 
-    /// From here on to [`Source::end_batch`] subscribers that sleep are left asleep, so that a turn of
-    /// the provider wakes each of them once and is not held up by them. One whose queue fills is woken
-    /// before.
+    /// Leaves sleeping subscribers asleep until [`Source::end_batch`], so that a turn of the provider wakes
+    /// each of them once and is not delayed by them. A subscriber whose queue fills is woken earlier.
     pub fn begin_batch(&mut self) {
         self.batching = true;
     }
 
-    /// Wakes those who have signals since [`Source::begin_batch`].
+    /// Wakes the subscribers that have signals since [`Source::begin_batch`].
     pub fn end_batch(&mut self) {
         self.batching = false;
         self.wake();
     }
 
-    /// After an event of a flow: what is held of it has its holder's value again.
+    /// Restores the holders' values of a flow's held variables after an event of the flow.
     #[inline]
     pub fn settle<S: State>(&mut self, flow: FlowId, state: &mut S) {
         if !self.holds.is_empty() {
@@ -357,7 +359,7 @@ impl Source {
         }
     }
 
-    /// A flow is gone: what was kept of it goes now, its variables are held no more.
+    /// Handles the end of a flow: its kept events are delivered now, and its variables are no longer held.
     pub fn ended<S: State>(&mut self, now: Instant, flow: FlowId, state: &mut S) {
         for at in 0..self.listeners.len() {
             for k in 0..self.listeners[at].compiled.events.len() {
@@ -381,8 +383,8 @@ impl Source {
         self.wake();
     }
 
-    /// What was set of a flow did not take effect, as a provider found whose flows live elsewhere: it is
-    /// held no more, and the log has the reason.
+    /// Ends the holds of a flow for which a modification did not take effect, as a provider whose flows live
+    /// elsewhere found. The log has the reason.
     pub fn failed(&mut self, now: Instant, flow: FlowId, why: &str) {
         let mut ended = Vec::new();
         self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
@@ -399,8 +401,8 @@ impl Source {
         }
     }
 
-    /// An event cannot be had after all, as a provider found when it was asked for: the log has for those
-    /// who want it why they receive nothing.
+    /// Records that an event is not available, as the provider found when it was subscribed to. The log has,
+    /// for each subscriber of the event, the reason why it receives none.
     pub fn unable(&mut self, now: Instant, event: EventId, why: &str) {
         let name = self
             .schema
@@ -428,7 +430,7 @@ impl Source {
         }
     }
 
-    /// What a subscriber is called in the log, and where it is.
+    /// Returns a subscriber's name and origin for the log.
     fn who(&self, subscriber: SubscriberId) -> (Arc<str>, Origin) {
         let admitted = self.admitted.iter().find(|admitted| admitted.id == subscriber);
         admitted.map_or_else(
@@ -450,7 +452,7 @@ impl Source {
         Target { source: self.id, flow }
     }
 
-    /// Variables whose leases are over go back to the provider.
+    /// Gives variables whose leases are over back to the provider.
     fn expire<S: State>(&mut self, now: Instant, state: &mut S) {
         let mut ended = Vec::new();
         self.holds
@@ -468,7 +470,7 @@ impl Source {
         }
     }
 
-    /// Writes into the log.
+    /// Adds an entry to the log.
     fn note(
         &mut self,
         now: Instant,
@@ -487,7 +489,7 @@ impl Source {
         self.enter(now, &who, flow, name, before, act);
     }
 
-    /// The same, by names.
+    /// Adds an entry to the log, by names.
     fn enter(
         &mut self,
         now: Instant,
@@ -504,7 +506,7 @@ impl Source {
         self.audit.add(entry);
     }
 
-    /// An entry of what happens now.
+    /// Makes an entry for an operation at `now`.
     fn entry(
         &self,
         now: Instant,
@@ -528,7 +530,7 @@ impl Source {
         }
     }
 
-    /// Gives the log to the bus, unless somebody reads it just now.
+    /// Moves the log to the bus's, unless another thread holds the lock at the moment.
     fn share_audit(&mut self, now: Instant) {
         let Some(mut shared) = self.shared_audit.try_lock() else {
             self.audit_due = now + AUDIT_EVERY;
@@ -540,13 +542,13 @@ impl Source {
 
 impl Drop for Source {
     fn drop(&mut self) {
-        // In a batch, if its provider has panicked.
+        // A batch may still be open if its provider has panicked.
         self.wake_now();
         self.audit.drain_into(&mut self.shared_audit.lock());
     }
 }
 
-/// What the provider itself wrote last: it may have done so since the flow was settled.
+/// Returns the value that the provider itself wrote last: it may have done so since the flow was settled.
 fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64 {
     state
         .read(flow, hold.variable)
@@ -554,7 +556,7 @@ fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64
         .unwrap_or(hold.own)
 }
 
-/// Writes what is held of a flow, where the provider has written something else.
+/// Writes the held values of a flow again, where the provider has written something else.
 fn settle<S: State>(holds: &mut [crate::hold::Hold], flow: FlowId, state: &mut S) {
     for hold in holds {
         let Some(value) = state.read(flow, hold.variable) else {

@@ -23,10 +23,10 @@ use crate::schema::VariableId;
 use crate::signal::SubscriptionId;
 use crate::subscription::{Statistics, Subscription};
 
-/// Modifications that wait at a source.
+/// The number of modifications that can be queued at a source.
 const STEERING: usize = 256;
 
-/// A subscriber: what it has subscribed to and holds ends when it is dropped.
+/// A subscriber. When it is dropped, its subscriptions and leases end.
 #[derive(Debug)]
 pub struct Subscriber {
     bus: Bus,
@@ -34,16 +34,16 @@ pub struct Subscriber {
     name: String,
     pub(crate) origin: Origin,
     notices: Arc<Notices>,
-    /// Where modifications go that wait for no answer, by source.
+    /// The queues of modifications that do not wait for an answer, by source.
     steering: Mutex<BTreeMap<SourceId, (Ring, Arc<AtomicU64>)>>,
 }
 
 /// Variables of a flow at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// When, by the provider's clock.
+    /// The time of the probe, by the provider's clock.
     pub time: Instant,
-    /// The values, in the order of the question; nothing where the flow has no such variable.
+    /// The values, in the order of the request; `None` where the flow has no such variable.
     pub values: Vec<Option<u64>>,
 }
 
@@ -69,46 +69,47 @@ impl Subscriber {
         self.id
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it may do; nothing once the bus has let it go.
+    /// Returns its rights; `None` once the bus has removed it.
     #[must_use]
     pub fn rights(&self) -> Option<Arc<Rights>> {
         self.bus.rights(self.id)
     }
 
-    /// The bus that it is a subscriber of.
+    /// Returns the bus to which it belongs.
     #[must_use]
     pub fn bus(&self) -> &Bus {
         &self.bus
     }
 
-    /// The next of its leases that ended before its time, if it was not notified of it yet.
+    /// Takes the next notice of a lease of its own that ended before its time.
     #[must_use]
     pub fn next_notice(&self) -> Option<Notice> {
         self.notices.take()
     }
 
-    /// Whether [`Subscriber::next_notice`] has one.
+    /// Returns whether [`Subscriber::next_notice`] has a notice.
     #[must_use]
     pub fn is_notified(&self) -> bool {
         !self.notices.is_empty()
     }
 
-    /// Subscribes: signals go into this queue. One queue may serve several subscriptions; it then
-    /// keeps their order.
+    /// Subscribes: signals go into this queue. One queue may serve several subscriptions; it then keeps their
+    /// order.
     ///
     /// # Errors
-    /// What is wrong with the subscription.
+    /// The reason why the bus refuses the subscription.
     pub fn subscribe(&self, subscription: Subscription, queue: &Ring) -> Result<SubscriptionId, BusError> {
         self.bus.subscribe(self.id, subscription, to_ring(queue))
     }
 
-    /// Changes how much of what it names a subscription receives: scope, filters, priority.
+    /// Changes the scope, the filters or the priority of a subscription. The events and variables that it
+    /// names stay.
     ///
     /// # Errors
     /// When there is no such subscription, or the change is not allowed.
@@ -119,12 +120,12 @@ impl Subscriber {
     /// Ends a subscription.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such subscription.
     pub fn unsubscribe(&self, id: SubscriptionId) -> Result<(), BusError> {
         self.bus.unsubscribe(self.id, id)
     }
 
-    /// What became of a subscription's events, over all sources that answer in time.
+    /// Returns the statistics of a subscription, summed over all sources that answer in time.
     #[must_use]
     pub fn statistics(&self, id: SubscriptionId, timeout: Duration) -> Statistics {
         let (reply, answers) = sync_channel(1024);
@@ -137,7 +138,7 @@ impl Subscriber {
         sum
     }
 
-    /// The flows of a source.
+    /// Asks for the flows of a source.
     ///
     /// # Errors
     /// When there is no such source.
@@ -147,10 +148,10 @@ impl Subscriber {
         Ok(Pending(answer))
     }
 
-    /// A source's variables by whole name or pattern.
+    /// Finds variables of a source by whole name or pattern.
     ///
     /// # Errors
-    /// When none is meant that this subscriber may read.
+    /// When the pattern matches no variable that this subscriber may read.
     pub fn variables(&self, source: SourceId, pattern: &Pattern) -> Result<Vec<VariableId>, BusError> {
         let schema = self.bus.schema(source)?;
         let rights = self.bus.rights(self.id).ok_or(BusError::NoSource(source.0))?;
@@ -170,10 +171,10 @@ impl Subscriber {
         Ok(may)
     }
 
-    /// Asks for variables of a flow; the answer is nothing when there is no such flow.
+    /// Asks for variables of a flow; the answer is `None` when there is no such flow.
     ///
     /// # Errors
-    /// When there is no such source, or no right to read one of them.
+    /// When there is no such source, or the subscriber may not read one of the variables.
     pub fn probe(
         &self,
         target: Target,
@@ -196,11 +197,11 @@ impl Subscriber {
         Ok(Pending(answer))
     }
 
-    /// Sets a variable of a flow for the length of a lease, or gives it back, and is answered what came of
-    /// it: the value before.
+    /// Sets a variable of a flow for the length of a lease, or gives it back. The answer is the value before,
+    /// or the source's refusal.
     ///
     /// # Errors
-    /// When there is no such source. Whether the source does it is in the answer.
+    /// When there is no such source. A refusal by the source is in the answer instead.
     pub fn modify(
         &self,
         modification: &Modification,
@@ -221,9 +222,9 @@ impl Subscriber {
         Ok(Pending(answer))
     }
 
-    /// The same with the subscriber's own priority and without an answer, for many: what is refused is
-    /// in the log. The source takes it when it is next at work. False when its queue is full: then
-    /// nothing comes of it, which is in the log as well.
+    /// Requests a modification with the subscriber's own priority and without an answer; meant for many
+    /// modifications. Refusals are in the log. The source takes the modification at its next poll. Returns
+    /// false when its queue is full: the modification is then dropped, and the log counts it.
     pub fn steer(&self, modification: &Modification) -> bool {
         let mut rings = self.steering.lock();
         let source = modification.target.source;

@@ -1,4 +1,4 @@
-//! What a subscriber asks for.
+//! Subscriptions: the events that a subscriber asks for.
 
 use std::time::Duration;
 
@@ -6,24 +6,25 @@ use crate::filter::Filter;
 use crate::pattern::Pattern;
 use crate::scope::Scope;
 
-/// Which events a subscriber receives, and how many of them.
+/// The events that a subscriber receives, and the limits on their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
-    /// Events: names or patterns.
+    /// The events, as names or patterns.
     pub events: Vec<Pattern>,
-    /// Variables whose values come with each signal, by whole name, or without the provider's name
-    /// from a dot on: `.conn.cc.cwnd`. One that a source does not have is 0 there.
+    /// Variables whose values come with each signal. A variable is given by its whole name, or without the
+    /// provider's name from a dot on: `.conn.cc.cwnd`. If a source lacks the variable, its value is 0.
     pub with: Vec<String>,
-    /// Of which flows.
+    /// The flows whose events are received.
     pub scope: Scope,
-    /// Who is called first, in the loop; and who wins a variable that several want to set.
+    /// The priority: in the loop, the T-ware with the highest is called first, and it wins a variable that
+    /// several T-wares want to set.
     pub priority: u8,
-    /// The time and the frequency filter, for each event of each flow apart.
+    /// The time filter and the frequency filter, applied to each event of each flow separately.
     pub filter: Filter,
 }
 
 impl Subscription {
-    /// All of some events, with priority 1.
+    /// Subscribes to every occurrence of some events, with priority 1.
     #[must_use]
     pub fn new(events: impl IntoIterator<Item = impl Into<Pattern>>) -> Subscription {
         Subscription {
@@ -35,35 +36,35 @@ impl Subscription {
         }
     }
 
-    /// With these variables' values.
+    /// Adds variables whose values come with each signal.
     #[must_use]
     pub fn with(mut self, variables: impl IntoIterator<Item = impl Into<String>>) -> Subscription {
         self.with.extend(variables.into_iter().map(Into::into));
         self
     }
 
-    /// Of these flows only.
+    /// Limits the subscription to these flows.
     #[must_use]
     pub fn of(mut self, scope: Scope) -> Subscription {
         self.scope = scope;
         self
     }
 
-    /// At most one in this span, the last.
+    /// Delivers at most one event in this interval, the last.
     #[must_use]
     pub fn every(mut self, interval: Duration) -> Subscription {
         self.filter.interval = interval;
         self
     }
 
-    /// Every n-th of what is left.
+    /// Delivers every n-th of the events that pass the time filter.
     #[must_use]
     pub fn each_nth(mut self, frequency: u32) -> Subscription {
         self.filter.frequency = frequency;
         self
     }
 
-    /// With this priority.
+    /// Sets the priority.
     #[must_use]
     pub fn priority(mut self, priority: u8) -> Subscription {
         self.priority = priority;
@@ -71,25 +72,26 @@ impl Subscription {
     }
 }
 
-/// Where a T-ware runs.
+/// The place in which a T-ware runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the source, as part of the event.
     Loop,
-    /// Elsewhere, from a queue of this many signals.
+    /// Elsewhere, fed from a queue of this many signals.
     Queue(usize),
 }
 
-/// What became of a subscription's events at its sources, so far.
+/// The counts of a subscription's events at its sources, so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Events that the subscription names, of flows in its scope.
+    /// Events that match the subscription, of flows in its scope.
     pub events: u64,
-    /// Of them passed the filters.
+    /// Events that passed the filters.
     pub passed: u64,
-    /// Of those found a full queue, or were lost before the source: then of whatever flow.
+    /// Events that passed the filters and found a full queue. Events lost before the source are included,
+    /// whatever their flow.
     pub lost: u64,
-    /// Events that there was no room to keep until their interval's end: they were lost, too.
+    /// Events that were lost because there was no memory to keep them until the end of their interval.
     pub crowded: u64,
 }
 

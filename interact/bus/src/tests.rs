@@ -20,7 +20,7 @@ const CLOSED: EventId = EventId(1);
 const CWND: VariableId = VariableId(0);
 const SRTT: VariableId = VariableId(1);
 
-/// A point in time, in nanoseconds.
+/// Makes a point in time, in nanoseconds.
 const fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
@@ -75,7 +75,7 @@ impl State for Flows {
 struct Provider {
     source: Source,
     flows: Flows,
-    /// Nanoseconds, as everywhere in these tests.
+    /// The time, in nanoseconds, as everywhere in these tests.
     now: u64,
 }
 
@@ -100,7 +100,7 @@ impl Provider {
         self.source.settle(FlowId(flow), &mut self.flows);
     }
 
-    /// The provider itself moves the window.
+    /// Changes the window as the provider itself.
     fn own_write(&mut self, flow: u64, cwnd: u64) {
         self.flows.0[flow as usize] = cwnd;
         self.source.settle(FlowId(flow), &mut self.flows);
@@ -119,7 +119,7 @@ impl Provider {
     }
 }
 
-/// Takes what waits: event, flow, fields and variables, lost.
+/// Takes the queued signals: event, flow, fields and variables, lost.
 fn waiting(consumer: &mut Consumer) -> Vec<(u16, u64, Vec<u64>, u32)> {
     let mut out = Vec::new();
     let take = |signal: &Signal<'_>, _: &mut Hands| {
@@ -191,7 +191,7 @@ fn scopes_choose_flows() {
     assert_eq!(numbers(waiting(&mut of_rule)), [0, 2]);
 }
 
-/// Keeps the order in which T-wares receive an event.
+/// Records the order in which T-wares receive an event.
 struct Listening {
     name: &'static str,
     priority: u8,
@@ -244,13 +244,13 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     assert!(waiting(&mut signals).is_empty());
     tcp.poll(110);
     assert_eq!(waiting(&mut signals), [(0, 0, vec![3], 0)]);
-    // Nobody polled in between: what the old interval left goes first.
+    // The provider has not polled in between: the event that the old interval kept goes first.
     tcp.publish(200, 1, ACKED, &[4]);
     assert_eq!(waiting(&mut signals), [(0, 1, vec![2], 0)]);
-    // A flow's end cuts its interval short.
+    // The end of a flow cuts its interval short.
     tcp.source.ended(at(201), FlowId(1), &mut tcp.flows);
     assert_eq!(waiting(&mut signals), [(0, 1, vec![4], 0)]);
-    // While it runs, a subscription can be changed.
+    // A subscription can be changed while it runs.
     watcher
         .change(id, |subscription| {
             subscription.filter = Filter { interval: Duration::ZERO, frequency: 2 }
@@ -281,7 +281,7 @@ fn events_lost_at_a_full_queue_are_counted() {
     assert_eq!(asked, Statistics { events: 11, passed: 11, lost: 6, crowded: 0 });
 }
 
-/// Asks while the provider goes on.
+/// Asks for the statistics while the provider goes on.
 fn statistics(tcp: &mut Provider, subscriber: &Subscriber, id: SubscriptionId) -> Statistics {
     std::thread::scope(|scope| {
         let answer = scope.spawn(|| subscriber.statistics(id, Duration::from_millis(200)));
@@ -293,7 +293,7 @@ fn statistics(tcp: &mut Provider, subscriber: &Subscriber, id: SubscriptionId) -
     })
 }
 
-/// A provider's own queue may be full, too: of the kernel's ring it is known how much.
+/// The queue before the source may be full, too: the kernel's ring counts its losses.
 #[test]
 fn losses_before_the_source_are_reported() {
     let bus = Bus::new();
@@ -336,7 +336,7 @@ fn a_lease_holds_against_the_provider_and_ends_by_itself() {
     );
 }
 
-/// The provider is busy while the lease ends and its holder, who has counted along, goes.
+/// The provider is busy while the lease ends. The holder knows the length of its lease, and leaves.
 #[test]
 fn a_holder_that_goes_when_its_lease_is_over_has_not_given_it_back() {
     let bus = Bus::new();
@@ -353,7 +353,7 @@ fn a_holder_that_goes_when_its_lease_is_over_has_not_given_it_back() {
     );
 }
 
-/// A provider whose flows live elsewhere learns later that one could not be set.
+/// A provider whose flows live elsewhere learns later that a variable could not be set.
 #[test]
 fn a_modification_without_effect_is_not_held() {
     let bus = Bus::new();
@@ -372,7 +372,7 @@ fn a_modification_without_effect_is_not_held() {
     );
 }
 
-/// Nobody waits for an answer, so nobody else would know.
+/// The subscriber does not wait for an answer, so only the log can report the loss.
 #[test]
 fn events_lost_at_a_full_queue_are_logged() {
     let bus = Bus::new();
@@ -579,7 +579,7 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
     );
 }
 
-/// Its last signals may be read after its end; but nothing is kept for ever.
+/// The last signals of a source may be read after its end, but schemas are not kept for ever.
 #[test]
 fn the_schema_of_an_ended_source_is_known_for_a_while() {
     let bus = Bus::new();

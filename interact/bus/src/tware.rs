@@ -1,4 +1,4 @@
-//! T-wares: what subscribers run on signals.
+//! T-wares: programs that subscribers run on signals.
 
 use crate::flow::SourceId;
 use crate::hands::{Hands, Modification};
@@ -7,23 +7,24 @@ use crate::schema::Schema;
 use crate::signal::{MAX_WORDS, Signal};
 use crate::subscription::Subscription;
 
-/// A transient-ware (iTCP, section 2.2): receives signals, remembers, modifies. One source runs
-/// unchanged in the loop, in another thread and in another process.
+/// A transient-ware (iTCP, section 2.2): it receives signals, keeps state, and modifies variables. The same
+/// source code runs in the loop, in another thread and in another process.
 pub trait Tware: Send {
-    /// What it subscribes to. The n-th of these is `n` in [`Tware::signal`].
+    /// Returns its subscriptions. Subscription `n` of this list is number `n` in [`Tware::signal`].
     fn subscriptions(&self) -> Vec<Subscription>;
 
-    /// Called once for each source, before its first signal: names become numbers here.
+    /// Called once for each source, before the source's first signal, so that the T-ware can resolve names to
+    /// numbers.
     fn begin(&mut self, source: SourceId, schema: &Schema);
 
-    /// Something happened. `subscription` is the number of the subscription that it belongs to.
+    /// Handles one signal. `subscription` is the number of the subscription that the signal belongs to.
     ///
-    /// One that panics is called no more, and what it holds is given back; its provider goes on.
+    /// A T-ware that panics is not called again and its leases end; its provider goes on.
     fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands);
 }
 
-/// Takes all that waits in a queue, in order, and gives it to `signal`; hands what it wants changed
-/// to `modify`. Gives how many signals there were.
+/// Takes all signals that wait in a queue, in order, and gives them to `signal`. Passes the modifications
+/// that it requests to `modify`. Returns the number of signals.
 pub fn run_waiting(
     consumer: &mut Consumer,
     hands: &mut Hands,

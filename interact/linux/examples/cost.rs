@@ -1,9 +1,9 @@
-//! What watching Linux's TCP costs: a transfer of 200 Mbit/s between two namespaces, watched by several means
-//! for five seconds each.
+//! Measures the cost of watching Linux's TCP: a transfer of 200 Mbit/s between two namespaces, watched by
+//! several means for five seconds each.
 //!
-//! `cargo run -p hawser-linux --features ebpf --example cost`, as root. The times of programs are the
-//! kernel's own (`kernel.bpf_stats_enabled`, which itself adds some 20 ns to each run); the reader's are its
-//! thread's CPU time. Both depend on the machine.
+//! `cargo run -p hawser-linux --features ebpf --example cost`, as root. The times of the programs are the
+//! kernel's own (`kernel.bpf_stats_enabled`, which itself adds some 20 ns to each run). The reader's time is
+//! the CPU time of its thread. Both depend on the machine.
 
 use std::error::Error;
 use std::fs;
@@ -82,7 +82,7 @@ fn measure() -> Outcome {
     Ok(())
 }
 
-/// A flow that does not end.
+/// Starts a flow that does not end.
 fn start(lab: &Lab, congestion_control: &str) -> Outcome<u64> {
     let listener = lab.host("server")?.run(|| TcpListener::bind("0.0.0.0:0"))??;
     let address = lab.host("server")?.ipv4().ok_or("no address")?;
@@ -111,7 +111,7 @@ fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bo
         events += kernel.poll(Some(Duration::from_secs(1)), |record| last = Some(*record))?;
         wakes += 1;
         if let Some(record) = last.filter(|_| modify) {
-            // As wide as it is: what is measured is the means.
+            // The lease keeps the present window, because only the means are measured.
             kernel.modify(
                 record.flow,
                 Variable::Cwnd,
@@ -129,7 +129,7 @@ fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bo
         used.as_secs_f64() / seconds * 100.0
     );
     for (id, name, time, count) in programs() {
-        // Others of the machine may have programs of the same names.
+        // Other processes on the machine may have programs of the same names.
         let (time_before, count_before) = runs
             .iter()
             .find(|run| run.0 == id)
@@ -145,7 +145,7 @@ fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bo
     Ok(line)
 }
 
-/// Number, name, nanoseconds, runs of each program of ours.
+/// Returns number, name, nanoseconds and runs of each of our programs.
 fn programs() -> Vec<(u32, String, u64, u64)> {
     let ours = ["segment_arrived", "decide"];
     let all = libbpf_rs::query::ProgInfoIter::default();
@@ -158,7 +158,7 @@ fn programs() -> Vec<(u32, String, u64, u64)> {
         .collect()
 }
 
-/// The CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn cpu_time() -> Outcome<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(Duration::from_nanos(

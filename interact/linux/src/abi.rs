@@ -1,11 +1,11 @@
-//! The layouts that the programs and this crate share: those of `bpf/maps.bpf.h`.
+//! The layouts that the eBPF programs and this crate share, as in `bpf/maps.bpf.h`.
 
 use bytemuck::{Pod, Zeroable};
 
-/// How many subscriptions there can be at once.
+/// The maximum number of simultaneous subscriptions.
 pub const SUBSCRIPTIONS: usize = 16;
 
-/// `struct tcp_state`: how a flow stands, in the kernel's own units.
+/// `struct tcp_state`: the state of a flow, in the kernel's own units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RawState {
@@ -28,7 +28,7 @@ pub(crate) struct RawState {
     pub(crate) rate_interval: u32,
 }
 
-/// In the place of a connection's state: nobody looked.
+/// Stands in place of a connection's state that was not read.
 pub(crate) const UNSEEN: u8 = 0xff;
 
 /// `struct record`.
@@ -88,7 +88,7 @@ pub(crate) struct RawOfSubscription {
     pub(crate) unused: u32,
 }
 
-/// One variable of `struct lease`: until when the process's value holds.
+/// One variable of `struct lease`: the time until which the process's value holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RawTerm {
@@ -106,7 +106,7 @@ pub(crate) struct RawLease {
 }
 
 impl RawLease {
-    /// The same with the seal by which the programs see that it is whole.
+    /// Returns the lease with the seal by which the programs see that it is complete.
     #[must_use]
     pub(crate) fn sealed(mut self) -> Self {
         self.seal = self
@@ -126,7 +126,7 @@ pub(crate) struct RawStanding {
     pub(crate) fallbacks: u64,
 }
 
-/// The order of the enumeration in `bpf/reach.bpf.h`.
+/// The operations, in the order of the enumeration in `bpf/reach.bpf.h`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Operation {

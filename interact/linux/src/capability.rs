@@ -1,23 +1,23 @@
-//! What a machine's kernel gives, and why not the rest.
+//! The capabilities of a machine's kernel, and the reasons why others are missing.
 
 use crate::hook::{Hook, Hooks, sources};
 use crate::{Event, Missing, Variable};
 
-/// What a capability is about.
+/// The subject of a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Loading, without which none of the rest is had.
+    /// Loading, on which all other capabilities depend.
     Load,
     /// Subscribing to an event.
     Event(Event),
     /// Modifying a variable under a lease.
     Variable(Variable),
-    /// Reaching into live sockets: [`crate::Kernel::set`] and its kin.
+    /// Acting on live sockets: [`crate::Kernel::set`] and similar functions.
     Reach,
 }
 
 impl Subject {
-    /// Its name, with the provider's before it.
+    /// Returns its name, with the provider's before it.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -29,18 +29,18 @@ impl Subject {
     }
 }
 
-/// Whether something can be had.
+/// A capability, present or missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What the capability is about: an event, a variable, loading.
+    /// The event, the variable or other subject of the capability.
     pub subject: Subject,
-    /// Why it cannot be had; `None`: it can.
+    /// The reason why it is missing; `None` if it is present.
     pub missing: Option<Missing>,
-    /// In what it differs from the event or variable of that name of our own TCP; empty: in nothing.
+    /// The difference from the event or variable of the same name of our own TCP; empty if there is none.
     pub note: &'static str,
 }
 
-/// Loading itself.
+/// The capability of loading.
 pub(crate) fn load(missing: Option<Missing>) -> Capability {
     Capability {
         subject: Subject::Load,
@@ -49,7 +49,7 @@ pub(crate) fn load(missing: Option<Missing>) -> Capability {
     }
 }
 
-/// What there is to be had once it is loaded.
+/// Returns the capabilities that exist once the programs are loaded.
 pub(crate) fn table(available: Hooks) -> Vec<Capability> {
     let events = Event::ALL.into_iter().map(|it| Capability {
         subject: Subject::Event(it),
@@ -70,7 +70,7 @@ pub(crate) fn table(available: Hooks) -> Vec<Capability> {
     events.chain(variables).chain([reach]).collect()
 }
 
-/// Whether an event can be had.
+/// Checks that the hooks of an event are present.
 pub(crate) fn event(event: Event, available: Hooks) -> Result<(), Missing> {
     if event == Event::RoundTrip && !available.has(Hook::CongestionControl) && !available.has(Hook::InCgroup)
     {

@@ -1,17 +1,17 @@
 //! The events of Linux's TCP: numbers, names, fields. The numbers are those of `enum event` in
-//! `bpf/maps.bpf.h`; names and fields are the ones that our own TCP publishes.
+//! `bpf/maps.bpf.h`. Names and fields are the same as those of our own TCP.
 
 use crate::State;
 
-/// What happens to a flow.
+/// An event of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum Event {
     /// The handshake is complete.
     Established,
-    /// Text was acknowledged for the first time.
+    /// Data was acknowledged for the first time.
     Acked,
-    /// Text left for the first time.
+    /// Data was sent for the first time.
     Sent,
     /// The retransmission timer expired.
     Timeout,
@@ -19,29 +19,29 @@ pub enum Event {
     DuplicateAck,
     /// Fast recovery began.
     RecoveryBegan,
-    /// Fast recovery ended, not by a timeout.
+    /// Fast recovery ended, other than by a timeout.
     RecoveryEnded,
-    /// Text left again.
+    /// Data was sent again.
     Retransmitted,
     /// The window reached the slow start threshold.
     AvoidanceBegan,
     /// The connection is gone, or was never established.
     Closed,
-    /// The connection went from one state of RFC 9293 to another.
+    /// The connection changed from one state of RFC 9293 to another.
     StateChanged,
-    /// A round trip was measured.
+    /// A round-trip time was measured.
     RoundTrip,
-    /// Segments were taken for lost.
+    /// Segments were considered lost.
     SegmentLost,
     /// The peer's window closed.
     PeerWindowClosed,
 }
 
-/// The maximum number of fields that an event has.
+/// The maximum number of fields of an event.
 pub const FIELDS: usize = 3;
 
 impl Event {
-    /// All, in the order of their numbers.
+    /// All events, in the order of their numbers.
     pub const ALL: [Event; 14] = [
         Event::Established,
         Event::Acked,
@@ -59,7 +59,7 @@ impl Event {
         Event::PeerWindowClosed,
     ];
 
-    /// Its name, without the provider's (`kernel.tcp`) before it.
+    /// Returns its name, without the provider's (`kernel.tcp`) before it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,9 +80,9 @@ impl Event {
         }
     }
 
-    /// The names of its fields, in the order of [`crate::Record::values`]. A reason is an `errno`, 0: none. Spans are nanoseconds, amounts
-    /// bytes, places sequence numbers; states are numbered as in `state_t` of `transports/tcp/state.mtp`,
-    /// 0 is no connection.
+    /// Returns the names of its fields, in the order of [`crate::Record::values`]. A reason is an `errno`, or
+    /// 0 for none. Times are nanoseconds, amounts are bytes, and positions are sequence numbers. States are
+    /// numbered as in `state_t` of `transports/tcp/state.mtp`; 0 is no connection.
     #[must_use]
     pub fn fields(self) -> &'static [&'static str] {
         match self {
@@ -101,13 +101,13 @@ impl Event {
         }
     }
 
-    /// The event of a name.
+    /// Finds an event by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<Event> {
         Self::ALL.into_iter().find(|event| event.name() == name)
     }
 
-    /// The event of a number.
+    /// Finds an event by its number.
     #[must_use]
     pub(crate) fn numbered(number: u8) -> Option<Event> {
         Self::ALL.get(usize::from(number)).copied()
@@ -119,19 +119,19 @@ impl Event {
 pub struct Record {
     /// The flow: its socket's cookie.
     pub flow: u64,
-    /// When it happened: CLOCK_MONOTONIC, nanoseconds.
+    /// The time of the event: CLOCK_MONOTONIC, in nanoseconds.
     pub time: u64,
-    /// What happened.
+    /// The kind of event.
     pub event: Event,
-    /// For which subscription.
+    /// The subscription for which it was delivered.
     pub subscription: crate::SubscriptionId,
-    /// How many records of this subscription have found no room so far, modulo 2^32.
+    /// The number of records of this subscription that found the ring full so far, modulo 2^32.
     pub lost: u32,
     /// The event's fields, in the order of [`Event::fields`]; the rest is 0.
     pub values: [u64; FIELDS],
-    /// How the flow stood then. Under our congestion control an ACK's has what was decided on it; under
-    /// others `acked`, `duplicate_ack` and `peer_window_closed` have what was before the segment. `None`: no
-    /// reading was possible (`sent`, before Linux 6.2).
+    /// The state of the flow at that time. Under our congestion control, the state of an ACK includes the
+    /// decisions made on it. Under others, `acked`, `duplicate_ack` and `peer_window_closed` have the state
+    /// before the segment. `None` if the state could not be read (`sent`, before Linux 6.2).
     pub state: Option<State>,
 }
 

@@ -1,22 +1,22 @@
-//! Where the programs hang in the kernel, and which events come from where.
+//! The hooks of the eBPF programs in the kernel, and the events that come from each.
 
 use crate::Event;
 
-/// A program and its place.
+/// A program and the hook that it is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Hook {
-    /// Connections change their state.
+    /// A connection changes its state.
     State,
     /// A segment arrives at an established connection.
     SegmentArrived,
     /// Congestion control changes its state.
     Congestion,
-    /// A segment leaves again.
+    /// A segment is sent again.
     SentAgain,
     /// A packet enters a device's queue.
     Queued,
-    /// Connections in a cgroup.
+    /// The connections of a cgroup.
     InCgroup,
     /// The iterator over sockets.
     Reach,
@@ -24,7 +24,7 @@ pub(crate) enum Hook {
     CongestionControl,
 }
 
-/// How many hooks there are.
+/// The number of hooks.
 pub(crate) const HOOKS: usize = 8;
 
 impl Hook {
@@ -39,7 +39,7 @@ impl Hook {
         Hook::CongestionControl,
     ];
 
-    /// Those that are attached only while an event of theirs is subscribed to.
+    /// The hooks that are attached only while one of their events is subscribed to.
     pub(crate) const ON_DEMAND: [Hook; 4] = [
         Hook::SegmentArrived,
         Hook::Congestion,
@@ -47,7 +47,7 @@ impl Hook {
         Hook::Queued,
     ];
 
-    /// The program, as it is called in `bpf/`.
+    /// Returns the name of the program in `bpf/`.
     pub(crate) fn program(self) -> &'static str {
         match self {
             Hook::State => "state",
@@ -61,7 +61,7 @@ impl Hook {
         }
     }
 
-    /// Its place, as the kernel calls it.
+    /// Returns the kernel's name of the hook.
     pub(crate) fn place(self) -> &'static str {
         match self {
             Hook::State => "tp_btf/inet_sock_set_state",
@@ -75,7 +75,7 @@ impl Hook {
         }
     }
 
-    /// The types that a kernel has if it has the hook.
+    /// Returns the types that a kernel describes if it has the hook.
     pub(crate) fn types(self) -> &'static [&'static str] {
         match self {
             Hook::State => &["btf_trace_inet_sock_set_state"],
@@ -90,8 +90,8 @@ impl Hook {
     }
 }
 
-/// The hooks that an event comes from. Our congestion control and the cgroup are not among them: they are
-/// attached from loading on.
+/// Returns the hooks that an event comes from. Our congestion control and the cgroup are not among them,
+/// because they are attached from loading on.
 pub(crate) fn sources(event: Event) -> &'static [Hook] {
     match event {
         Event::Established | Event::Closed | Event::StateChanged => &[Hook::State],

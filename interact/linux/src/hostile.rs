@@ -1,4 +1,4 @@
-//! Answers of INET_DIAG as they should not be, for a fuzzer: it has no other use.
+//! Malformed answers of INET_DIAG, for a fuzzer; this module has no other use.
 
 use hawser_host::netlink::messages;
 
@@ -7,7 +7,7 @@ use crate::diag::flow;
 /// Reads bytes as replies, and counts the flows in them.
 ///
 /// # Panics
-/// When what is read of them is more than was there, or makes no sense.
+/// When the parsed flows exceed the input, or are inconsistent.
 pub fn answer(data: &[u8]) -> usize {
     let flows = messages(data).filter_map(flow).inspect(|flow| {
         assert!(
@@ -38,7 +38,7 @@ mod tests {
     use crate::Diagnostics;
     use crate::diag::SOCK_DIAG_BY_FAMILY;
 
-    /// What this machine's kernel answers about two connections, cut, joined and changed at random.
+    /// Answers of this machine's kernel about two connections, cut, joined and changed at random.
     #[test]
     fn true_answers_that_were_changed_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -79,7 +79,7 @@ mod tests {
                     1 => data[place] = random(256) as u8,
                     2 => data.insert(place, random(256) as u8),
                     3 => drop(data.remove(place)),
-                    // Where lengths and kinds are.
+                    // The positions of lengths and types.
                     _ => data[place & !3] = [0, 2, 3, 15, 16, 17, 20, 255][random(8)],
                 }
             }

@@ -1,4 +1,4 @@
-//! The kernel's TCP, as one value.
+//! The kernel's TCP: loading, subscriptions and modifications in one type.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,34 +40,35 @@ impl Options {
     }
 }
 
-/// Whether the kernel takes it for the name of a congestion control.
+/// Returns whether the kernel accepts a text as the name of a congestion control.
 pub(crate) fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
     (1..=15).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Linux's TCP with our programs in it. All is detached when it is dropped. Flows that were adopted are given
-/// back; those for which our congestion control was chosen otherwise keep it, under its own congestion controller, until they end.
+/// Linux's TCP with our programs attached. All programs are detached when it is dropped. Adopted flows get
+/// back their earlier congestion control. Flows for which our congestion control was selected in another way
+/// keep it, under its own congestion controller, until they end.
 pub struct Kernel {
     pub(crate) programs: Programs,
     pub(crate) congestion_control: Option<String>,
     subscriptions: Subscriptions,
     pub(crate) leases: Leases,
-    /// Flows that were given our congestion control for their leases.
+    /// Flows that were given our congestion control for the time of their leases.
     pub(crate) adopted: HashSet<u64>,
-    /// How many of them are remembered.
+    /// The maximum number of adopted flows that are remembered.
     pub(crate) max_adopted: usize,
-    /// The ring was not read to its end.
+    /// True if the ring may hold more records, because the last read stopped early.
     more: bool,
 }
 
 impl Kernel {
-    /// Loads and attaches the programs. This takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN in the first user
-    /// namespace; nothing after it takes any privilege.
+    /// Loads and attaches the programs. This takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN in the initial user
+    /// namespace; later calls take no privilege.
     ///
     /// # Errors
-    /// [`KernelError::Missing`] for what the machine or the process lacks, [`KernelError::NameTaken`],
-    /// [`KernelError::Option`], [`KernelError::Name`], [`KernelError::Refused`].
+    /// [`KernelError::Missing`] for a requirement that the machine or the process does not meet,
+    /// [`KernelError::NameTaken`], [`KernelError::Option`], [`KernelError::Name`], [`KernelError::Refused`].
     pub fn load(options: &Options) -> Result<Self, KernelError> {
         options.check()?;
         let programs = Programs::load(options)?;
@@ -84,7 +85,7 @@ impl Kernel {
         })
     }
 
-    /// What can be had on this machine, event by event and variable by variable.
+    /// Returns the capabilities of this machine, event by event and variable by variable.
     #[must_use]
     pub fn capabilities(&self) -> Vec<Capability> {
         let loaded = capability::load(None);
@@ -94,8 +95,8 @@ impl Kernel {
             .collect()
     }
 
-    /// The same without loading, which takes no privilege: whether this process could load, and what
-    /// the kernel would give then, as far as it describes itself.
+    /// Returns the capabilities without loading, which takes no privilege. They say whether this process
+    /// could load, and what the kernel would then provide, as far as it describes itself.
     ///
     /// # Errors
     /// [`KernelError::Option`], [`KernelError::Name`], [`KernelError::System`].
@@ -106,10 +107,10 @@ impl Kernel {
         Ok([capability::load(missing)].into_iter().chain(table).collect())
     }
 
-    /// Subscribes to an event. The programs that watch for it are attached when the first subscribes.
+    /// Subscribes to an event. The first subscription attaches the programs that watch for the event.
     ///
     /// # Errors
-    /// [`KernelError::Event`] when it is not to be had here; [`KernelError::Subscriptions`].
+    /// [`KernelError::Event`] when the event is not available here; [`KernelError::Subscriptions`].
     pub fn subscribe(&mut self, event: Event, filter: Filter) -> Result<SubscriptionId, KernelError> {
         capability::event(event, self.programs.available())
             .map_err(|why| KernelError::Event { event, why })?;
@@ -119,14 +120,14 @@ impl Kernel {
         self.programs.write_settings(self.subscriptions.settings())?;
         self.subscriptions.enable(id)?;
         if let Err(error) = self.apply() {
-            // What it needs could not be attached: its place is free again.
+            // A program could not be attached, so the subscription's slot is freed.
             let _ = self.unsubscribe(id);
             return Err(error);
         }
         Ok(id)
     }
 
-    /// Changes a subscription's filter while it runs. An interval that has begun is kept to its end.
+    /// Changes a subscription's filter while it runs. A running interval is kept to its end.
     ///
     /// # Errors
     /// [`KernelError::NoSubscription`].
@@ -135,7 +136,7 @@ impl Kernel {
         self.programs.write_settings(self.subscriptions.settings())
     }
 
-    /// Ends a subscription; what is queued is not delivered any more.
+    /// Ends a subscription; queued records are no longer delivered.
     ///
     /// # Errors
     /// [`KernelError::NoSubscription`].
@@ -144,14 +145,14 @@ impl Kernel {
         self.apply()
     }
 
-    /// Whether this process, since the last call, showed no sign of life for so long that the programs in the kernel
-    /// may have heeded none of its leases.
+    /// Returns whether this process has shown no sign of life for a long time since the last call. The
+    /// programs in the kernel may then have ignored its leases.
     #[must_use]
     pub fn was_frozen(&self) -> bool {
         self.programs.was_late()
     }
 
-    /// Changes how long records may wait before the reader is woken; see [`Options::wake`].
+    /// Changes the time that records may wait before the reader is woken; see [`Options::wake`].
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -160,7 +161,7 @@ impl Kernel {
         self.programs.write_settings(self.subscriptions.settings())
     }
 
-    /// Attaches what the subscriptions need, no more, and makes the programs know of them.
+    /// Attaches exactly the hooks that the subscriptions need, and writes the subscriptions for the programs.
     fn apply(&mut self) -> Result<(), KernelError> {
         let wanted = self.subscriptions.hooks();
         self.programs.write_settings(self.subscriptions.settings())?;
@@ -171,8 +172,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Waits until there are records, no longer than `timeout` (`None`: for ever), and hands all of them to
-    /// `each`, in the order in which they were delivered. Returns how many.
+    /// Waits until there are records, for at most `timeout` (`None`: for ever), and passes all of them to
+    /// `each`, in the order of delivery. Returns their number.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -192,13 +193,13 @@ impl Kernel {
         }
     }
 
-    /// Waits on the descriptor, unless there is more in the ring already.
+    /// Waits on the descriptor, unless the ring has more records already.
     fn wait(&mut self, until: Option<Instant>) -> Result<(), KernelError> {
         self.sleep(until.map(|until| until.saturating_duration_since(Instant::now())))
     }
 
-    /// Has a descriptor that becomes readable end [`Kernel::sleep`], each time that it does; it need not be
-    /// read for that. It is forgotten when it is closed.
+    /// Adds a descriptor that ends [`Kernel::sleep`] each time that it becomes readable; it need not be read
+    /// for that. It is removed when it is closed.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -206,8 +207,8 @@ impl Kernel {
         self.programs.wake_by(other)
     }
 
-    /// Sleeps until the reader is woken ([`Options::wake`], [`Kernel::wake_by`]), no longer than `timeout`
-    /// (`None`: for ever), and not at all when [`Kernel::take`] has left records. It is one system call.
+    /// Sleeps until the reader is woken ([`Options::wake`], [`Kernel::wake_by`]), for at most `timeout`
+    /// (`None`: for ever). Returns at once when [`Kernel::take`] has left records. It is one system call.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -223,8 +224,8 @@ impl Kernel {
         }
     }
 
-    /// Hands the records that are there to `each`, in the order in which they were delivered, up to a batch;
-    /// returns how many. There is no system call in it.
+    /// Passes the queued records to `each`, in the order of delivery, up to a batch; returns their number. It
+    /// makes no system call.
     ///
     /// # Errors
     /// When the ring cannot be read.
@@ -241,7 +242,7 @@ impl Kernel {
         Ok(count)
     }
 
-    /// How many records of a subscription have found no room so far.
+    /// Returns the number of records of a subscription that found the ring full so far.
     ///
     /// # Errors
     /// [`KernelError::NoSubscription`].
@@ -250,7 +251,8 @@ impl Kernel {
         Ok(self.programs.lost()?[usize::from(id.place)] - self.subscriptions.lost_before(id))
     }
 
-    /// How many of them were of one flow; what happened to flows long ago may be forgotten.
+    /// Returns the number of these lost records that belong to one flow. Losses of flows long ago may be
+    /// forgotten.
     ///
     /// # Errors
     /// [`KernelError::NoSubscription`].
@@ -259,13 +261,13 @@ impl Kernel {
         self.programs.lost_of(flow, id.place)
     }
 
-    /// Sets a variable of a flow for as long as the lease; it acts at the flow's next ACK. Given again before
-    /// the lease is over, it goes on without a gap. Each variable has a lease of its own.
+    /// Sets a variable of a flow for the length of the lease; it takes effect at the flow's next ACK. A
+    /// repeated call before the lease is over extends it without a gap. Each variable has a lease of its own.
     ///
     /// # Errors
-    /// [`KernelError::NoLease`] for a lease of nothing, or one longer than [`crate::MAX_LEASE`];
-    /// [`KernelError::Value`]; [`KernelError::Leases`]; [`KernelError::Variable`] when none of ours was loaded;
-    /// [`KernelError::NotOurs`] when another runs the flow, or it has ended.
+    /// [`KernelError::NoLease`] for an empty lease, or one longer than [`crate::MAX_LEASE`];
+    /// [`KernelError::Value`]; [`KernelError::Leases`]; [`KernelError::Variable`] when our congestion control
+    /// was not loaded; [`KernelError::NotOurs`] when the flow uses another one, or has ended.
     pub fn modify(
         &mut self,
         flow: u64,
@@ -277,8 +279,8 @@ impl Kernel {
         self.commit(|_, _| {})
     }
 
-    /// The same, but for acting: it waits for [`Kernel::commit`], which puts all that is staged of a flow
-    /// where the programs find it, at once. The lease begins now.
+    /// Prepares the same modification without effect. [`Kernel::commit`] then publishes all staged
+    /// modifications of a flow to the programs at once. The lease begins now.
     ///
     /// # Errors
     /// As [`Kernel::modify`].
@@ -296,13 +298,14 @@ impl Kernel {
             self.check_ours(flow)?;
         }
         for flow in self.leases.grant(flow, variable, value, lease)? {
-            // One that is over does nothing; where it cannot be taken away, it goes with its flow.
+            // A lease that is over has no effect; if its entry cannot be removed, it disappears with its
+            // flow.
             let _ = self.programs.drop_lease(flow);
         }
         Ok(())
     }
 
-    /// Whether our congestion control runs a flow. One that was adopted may have been put back a moment ago.
+    /// Checks that our congestion control runs a flow. An adopted flow may just have been given back.
     pub(crate) fn check_ours(&self, flow: u64) -> Result<(), KernelError> {
         if self.programs.standing(flow)?.ours != 0 {
             return Ok(());
@@ -315,11 +318,11 @@ impl Kernel {
         self.leases.give_back(flow, variable);
     }
 
-    /// Lets all that is staged act, from each flow's next ACK on. `failed` is called with flows whose leases
-    /// could not be written.
+    /// Publishes all staged modifications, which take effect from each flow's next ACK on. `failed` is called
+    /// with flows whose leases could not be written.
     ///
     /// # Errors
-    /// The last of those that `failed` is called with.
+    /// The last error passed to `failed`.
     pub fn commit(&mut self, mut failed: impl FnMut(u64, &KernelError)) -> Result<(), KernelError> {
         let (mut result, mut ended) = (Ok(()), false);
         while let Some((flow, whole)) = self.leases.next_staged() {
@@ -340,17 +343,17 @@ impl Kernel {
             }
         }
         if ended {
-            // What is in another network namespace, or cannot be visited, is put back at its next ACK.
+            // Flows in another network namespace, or that cannot be visited, are put back at their next ACK.
             let _ = self.put_back();
         }
         result
     }
 
-    /// Forgets what was leased of a flow that our congestion control runs no more.
+    /// Forgets the leases of a flow that our congestion control no longer runs.
     pub(crate) fn forget(&mut self, flow: u64) {
         self.leases.forget(flow);
         self.adopted.remove(&flow);
-        // A lease that is absent is over.
+        // If the lease is already gone, it is over.
         let _ = self.programs.drop_lease(flow);
     }
 
@@ -367,7 +370,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What became of a flow's leases.
+    /// Returns the counts of a flow's leases.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -383,7 +386,7 @@ impl Drop for Kernel {
             return;
         }
         for flow in std::mem::take(&mut self.adopted) {
-            // What fails here is done by the programs, which the flows keep: at the end of the lease.
+            // If this fails, the programs, which the flows keep, do it at the end of the lease.
             let _ = self.programs.drop_lease(flow);
         }
         let _ = self.put_back();

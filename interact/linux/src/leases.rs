@@ -1,7 +1,8 @@
-//! Which flows the process decides for, and until when.
+//! The leases on flows: the values that this process sets, and their ends.
 //!
-//! The programs judge whether a lease holds by their own clock, and need nobody to end it; this table is
-//! what a lease that is renewed is put together from. Its size is bounded; leases that are over make room.
+//! The programs judge by their own clock whether a lease holds, and a lease ends without an act of this
+//! process. This table is used to rebuild a lease that is renewed. Its size is bounded; leases that are over
+//! make room.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -13,34 +14,34 @@ use crate::KernelError;
 use crate::abi::{RawLease, RawTerm};
 use crate::subscriptions::nanoseconds;
 
-/// How long a lease is at most: a process that means to go on renews it.
+/// The maximum length of a lease: a process that wants to continue renews it.
 pub const MAX_LEASE: Duration = Duration::from_secs(60);
 
-/// The lowest pace, bytes per second: a super-segment of 64 KiB in 100 ms. The kernel sets the departure of the
-/// next segment from the pace and the length of the last one, and the end of a lease does not take that back
-/// (`tcp_update_skb_after_send` in net/ipv4/tcp_output.c).
+/// The lowest pacing rate, in bytes per second: a super-segment of 64 KiB in 100 ms. The kernel computes the
+/// departure of the next segment from the rate and the length of the last one. The end of a lease does not
+/// revise that time (`tcp_update_skb_after_send` in net/ipv4/tcp_output.c).
 const MIN_PACE: u64 = (64 << 10) * 10;
-/// The largest window that a lease can set, bytes: above any that TCP can have (RFC 7323, 2.3).
+/// The largest window that a lease can set, in bytes: above any that TCP can have (RFC 7323, 2.3).
 const MAX_WINDOW: u64 = 1 << 30;
 
-/// What can be modified, of flows that our congestion control runs.
+/// The variables that can be modified, of flows that our congestion control runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
 pub enum Variable {
-    /// The congestion window, bytes. The kernel counts it in segments: it is rounded down to whole ones, one
-    /// at least, and bounded by the clamp of the socket.
+    /// The congestion window, in bytes. The kernel counts it in segments: it is rounded down to whole
+    /// segments, one at least, and bounded by the clamp of the socket.
     Cwnd,
-    /// The slow start threshold, bytes; two segments at least.
+    /// The slow start threshold, in bytes; two segments at least.
     Ssthresh,
-    /// The pace, bytes per second; a super-segment of 64 KiB in 100 ms at least.
+    /// The pacing rate, in bytes per second; a super-segment of 64 KiB in 100 ms at least.
     PacingRate,
 }
 
 impl Variable {
-    /// All.
+    /// All variables.
     pub const ALL: [Variable; 3] = [Variable::Cwnd, Variable::Ssthresh, Variable::PacingRate];
 
-    /// Its name, without the provider's (`kernel.tcp`) before it.
+    /// Returns its name, without the provider's (`kernel.tcp`) before it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +51,8 @@ impl Variable {
         }
     }
 
-    /// The values that a lease can set: within a second of its end the flow has the rate that it had before.
+    /// Returns the values that a lease can set. Within these bounds, a flow has its earlier rate again within
+    /// a second of the end of the lease.
     #[must_use]
     pub fn bounds(self) -> RangeInclusive<u64> {
         match self {
@@ -60,12 +62,12 @@ impl Variable {
     }
 }
 
-/// What became of a flow's leases.
+/// The counts of a flow's leases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How often the process began to decide for the flow.
+    /// The number of times that the process began to decide for the flow.
     pub granted: u64,
-    /// How often a lease ended, and the flow's own congestion controller went on.
+    /// The number of times that a lease ended and the flow's own congestion controller continued.
     pub fallbacks: u64,
 }
 
@@ -74,7 +76,7 @@ pub struct Standing {
 pub(crate) struct Leases {
     of: HashMap<u64, RawLease>,
     max_flows: usize,
-    /// Flows whose leases the programs have not seen as they are now.
+    /// Flows whose current leases have not been written to the programs.
     staged: Vec<u64>,
 }
 
@@ -83,8 +85,8 @@ impl Leases {
         Self { of: HashMap::new(), max_flows, staged: Vec::new() }
     }
 
-    /// Sets one variable from now on, and stages the flow's lease; gives the flows whose leases went because
-    /// they were over and their room was needed.
+    /// Sets one variable from now on, and stages the flow's lease. Returns the flows whose leases were
+    /// removed because they were over and the table was full.
     pub(crate) fn grant(
         &mut self,
         flow: u64,
@@ -131,7 +133,7 @@ impl Leases {
         Ok(expired)
     }
 
-    /// Ends what is held of one variable, and stages the flow's lease.
+    /// Ends the hold of one variable, and stages the flow's lease.
     pub(crate) fn give_back(&mut self, flow: u64, variable: Variable) {
         if let Some(whole) = self.of.get_mut(&flow) {
             whole.of[variable as usize] = RawTerm::default();
@@ -145,12 +147,12 @@ impl Leases {
         }
     }
 
-    /// Whether a flow's lease waits to be written.
+    /// Returns whether a flow's lease waits to be written.
     pub(crate) fn is_staged(&self, flow: u64) -> bool {
         self.staged.contains(&flow)
     }
 
-    /// Takes a flow off the stage: its whole lease, or nothing where nothing of it is held any more.
+    /// Takes the next staged flow, with its whole lease, or `None` for the lease if no variable is held.
     pub(crate) fn next_staged(&mut self) -> Option<(u64, Option<RawLease>)> {
         self.next_staged_at(now())
     }
@@ -171,7 +173,7 @@ impl Leases {
     }
 }
 
-/// CLOCK_MONOTONIC, the clock of the programs, nanoseconds.
+/// Returns CLOCK_MONOTONIC, the clock of the programs, in nanoseconds.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()

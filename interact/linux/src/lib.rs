@@ -1,13 +1,15 @@
 //! Linux's own TCP, unpatched: watched, probed and steered by eBPF, under the names that Hawser's own
 //! transports use.
 //!
-//! * *subscribe*: [`Kernel::subscribe`] names an [`Event`] and a [`Filter`]; the filters run in the kernel;
-//!   [`Kernel::poll`] delivers [`Record`]s from a ring, with losses counted.
-//! * *probe*: [`Diagnostics`] asks the kernel for flows and their [`State`], by INET_DIAG: that takes no
+//! * *subscribe*: [`Kernel::subscribe`] takes an [`Event`] and a [`Filter`]. The filters run in the kernel,
+//!   and [`Kernel::poll`] delivers [`Record`]s from a ring, with losses counted.
+//! * *probe*: [`Diagnostics`] asks the kernel for flows and their [`State`], by INET_DIAG, which takes no
 //!   privilege and no eBPF.
-//! * *modify*: [`Kernel::modify`] gives a flow a window, a threshold or a pace under a lease. It acts at
-//!   the flow's next ACK; when the lease is over the flow's own congestion controller holds, whichever process lives or dies.
-//! * *reach*: [`Kernel::adopt`], [`Kernel::set`], [`Kernel::end_flow`] act on live sockets of other processes.
+//! * *modify*: [`Kernel::modify`] gives a flow a window, a threshold or a pacing rate under a lease. It takes
+//!   effect at the flow's next ACK. When the lease is over, the flow's own congestion controller continues,
+//!   even if this process has died.
+//! * *reach*: [`Kernel::adopt`], [`Kernel::set`], [`Kernel::end_flow`] act on live sockets of other
+//!   processes.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -27,19 +29,20 @@
 //! # }
 //! ```
 //!
-//! * `event`, `filter`: what can be subscribed to, and how much of it
-//! * `capability`: what this machine's kernel gives, and why not the rest
+//! * `event`, `filter`: the events, and the filters of subscriptions
+//! * `capability`: the capabilities of this machine's kernel, and the reasons why others are missing
 //! * `kernel`: [`Kernel`]; `subscriptions`, `leases`, `reach`: its parts
 //! * `diag`: [`Diagnostics`], [`Flow`], [`State`]
-//! * [`provider`]: all of it on the bus
-//! * `programs`: loading and attaching; `abi`: the layouts shared with `bpf/`; `hook`: where they hang
+//! * [`provider`]: all of this on the bus
+//! * `programs`: loading and attaching; `abi`: the layouts shared with `bpf/`; `hook`: the hooks of the
+//!   programs
 //!
-//! Invariants: nothing of it outlives the [`Kernel`] but sockets that our congestion control runs: they
-//! keep it, under its own congestion controller, until they end. Every table has a stated limit.
+//! Invariants: after the [`Kernel`] is dropped, only sockets that our congestion control runs are affected.
+//! They keep it, under its own congestion controller, until they end. Every table has a stated limit.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-// Without eBPF there is nobody to call what only the programs need.
+// Without eBPF, the parts that only the programs need have no caller.
 #![cfg_attr(not(feature = "ebpf"), allow(dead_code))]
 
 mod abi;

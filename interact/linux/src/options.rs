@@ -1,35 +1,37 @@
-//! How the kernel's programs are loaded.
+//! Options for loading the programs into the kernel.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How to load.
+/// Options for loading.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder of a control group (cgroup2) whose flows report their round trips; needed for
-    /// `marked_only` and `adopt`.
+    /// The folder of a control group (cgroup2) whose flows report their round trips; needed for `marked_only`
+    /// and `adopt`.
     pub cgroup: Option<PathBuf>,
-    /// Only flows that began in the cgroup while this was loaded have events. Otherwise all of the machine,
-    /// in every network namespace.
+    /// True if only flows that began in the cgroup after loading have events. Otherwise all flows of the
+    /// machine have events, in every network namespace.
     pub marked_only: bool,
-    /// Only flows of the network namespace in which the loading thread is have events; those of the cgroup have
-    /// round trips wherever they are. Otherwise flows of every namespace have.
+    /// True if only flows in the network namespace of the loading thread have events. Flows of the cgroup
+    /// then still report round trips in any namespace. Otherwise flows of every namespace have events.
     pub own_namespace: bool,
-    /// Flows that begin in the cgroup are given our congestion control.
+    /// True if flows that begin in the cgroup are given our congestion control.
     pub adopt: bool,
-    /// What our congestion control is called: 1 to 15 letters, digits, `_`, `.`. `None`: there is none, and
-    /// nothing can be modified.
+    /// The name of our congestion control: 1 to 15 letters, digits, `_`, `.`. If `None`, it is not loaded,
+    /// and no variable can be modified.
     pub congestion_control: Option<String>,
     /// The ring's size in bytes: a power of two, from 4 KiB to 1 GiB.
     pub ring_bytes: u32,
-    /// How long records may wait before [`Kernel::poll`](crate::Kernel::poll) is woken for them, so that it reads many at a time:
-    /// 200 µs, less than a round trip that anybody steers by. Zero: not at all. On a bus it is the minimum;
-    /// they wait longer, up to 1 ms, where round trips are long.
+    /// The time that records may wait before [`Kernel::poll`](crate::Kernel::poll) is woken for them, so that
+    /// it reads many at a time. The default of 200 µs is less than a round trip at which steering makes
+    /// sense. If zero, records do not wait. On a bus it is the minimum: records wait longer, up to 1 ms, if
+    /// round trips are long.
     pub wake: Duration,
-    /// How many flows our congestion control can run so that they can be modified; 1 to 1,048,576.
+    /// The maximum number of flows that our congestion control can run so that they can be modified; 1 to
+    /// 1,048,576.
     pub flows: u32,
-    /// How many filters with an interval or a frequency can be at work at once: one for each subscription
-    /// and each flow that it has seen; 1 to 1,048,576. Events beyond it are counted as lost.
+    /// The maximum number of filters with an interval or a frequency in use at once, 1 to 1,048,576. Each
+    /// subscription needs one for each flow that it has seen. Events beyond it are counted as lost.
     pub gates: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Into live sockets of other processes, by the iterator over sockets. It visits all of the calling
-//! thread's network namespace, so its cost grows with their number: a millisecond or more.
+//! Access to live sockets of other processes, by the iterator over sockets. It visits all sockets of the
+//! calling thread's network namespace, so its cost grows with their number: a millisecond or more.
 
 use std::io;
 use std::time::Duration;
@@ -8,50 +8,51 @@ use crate::abi::{Operation, RawAdoption, RawRequest};
 use crate::kernel::is_name;
 use crate::{Kernel, KernelError, Missing};
 
-/// What a socket can be set to from outside. It stays with the socket, as if its own process had set it:
-/// there is no lease on it, and nothing takes it back.
+/// A property of a socket that can be set from outside. It stays with the socket, as if its own process had
+/// set it, without a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Setting {
     /// The congestion control, by name.
     CongestionControl(String),
-    /// The maximum number of segments that the congestion window may have.
+    /// The maximum congestion window, in segments.
     WindowClamp(u32),
     /// The smallest retransmission timeout, up to the kernel's own minimum (200 ms, usually).
     MinTimeout(Duration),
-    /// The highest pace, bytes per second.
+    /// The maximum pacing rate, in bytes per second.
     HighestPace(u32),
 }
 
-/// What INET_DIAG does not report of a flow: sequence numbers, and figures as exact as the kernel has them.
+/// State of a flow that INET_DIAG does not report: sequence numbers, and other values with the kernel's full
+/// precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// The oldest sequence number that is not acknowledged.
+    /// The oldest unacknowledged sequence number.
     pub snd_una: u32,
     /// The next sequence number to be sent for the first time.
     pub snd_nxt: u32,
-    /// The peer's window, bytes.
+    /// The peer's window, in bytes.
     pub snd_wnd: u32,
-    /// The congestion window, segments.
+    /// The congestion window, in segments.
     pub cwnd_segments: u32,
-    /// The slow start threshold, segments.
+    /// The slow start threshold, in segments.
     pub ssthresh_segments: u32,
-    /// The maximum number of segments that the window may have.
+    /// The maximum congestion window, in segments.
     pub clamp_segments: u32,
-    /// The segment size, bytes.
+    /// The segment size, in bytes.
     pub smss: u32,
-    /// Segments that were ever marked as lost.
+    /// The total number of segments marked as lost.
     pub lost_segments: u32,
-    /// The pace, bytes per second.
+    /// The pacing rate, in bytes per second.
     pub pacing_rate: u64,
 }
 
-/// The outcomes for a flow that is to get our congestion control: the order of the enumeration in
-/// `bpf/maps.bpf.h`, behind a flow that was not met.
+/// The outcomes for a flow that is to get our congestion control, in the order of the enumeration in
+/// `bpf/maps.bpf.h`. Its first value, for a flow that was not met, is omitted.
 const ADOPTED: u32 = 1;
 const HELD: u32 = 3;
 const FINAL: u32 = 4;
-/// The most flows that one visit to all sockets adopts.
+/// The maximum number of flows that one visit to all sockets adopts.
 const ADOPTIONS: usize = 1024;
 
 /// `TCP_BPF_SNDCWND_CLAMP`, `TCP_BPF_RTO_MIN` (include/uapi/linux/bpf.h), `SO_MAX_PACING_RATE`.
@@ -60,21 +61,22 @@ const RTO_MIN: u32 = 1004;
 const MAX_PACING_RATE: u32 = 47;
 
 impl Kernel {
-    /// Gives a live flow our congestion control for its leases: the first is to come within a second. When
-    /// none holds any more, the one that ran the flow before is put back, by this process where it can, and
-    /// otherwise in the kernel at the flow's next ACK. The socket itself remembers which one that was, so that a flow
-    /// of a process that was killed gets back its own. To keep ours, [`Kernel::set`] it.
+    /// Gives a live flow our congestion control for the time of its leases, the first of which must come
+    /// within a second. When no lease holds any more, the flow's earlier congestion control is restored. This
+    /// process does so if it can, and otherwise the kernel at the flow's next ACK. The socket itself
+    /// remembers the earlier one, so that a flow of a process that was killed gets it back. To keep ours, use
+    /// [`Kernel::set`].
     ///
     /// # Errors
-    /// [`KernelError::Held`] when another process has the flow; [`KernelError::Final`] when the one that runs it could
-    /// not be put back; nothing is changed then. [`KernelError::NoFlow`], [`KernelError::Flow`],
-    /// [`KernelError::Missing`].
+    /// [`KernelError::Held`] when another process holds the flow; [`KernelError::Final`] when the flow's
+    /// congestion control could not be restored later. The flow is then unchanged. [`KernelError::NoFlow`],
+    /// [`KernelError::Flow`], [`KernelError::Missing`].
     pub fn adopt(&mut self, flow: u64) -> Result<(), KernelError> {
         let mut adopted = self.adopt_all(&[flow])?;
         adopted.pop().unwrap_or(Err(KernelError::NoFlow(flow)))
     }
 
-    /// The same for several flows, by one visit to all sockets: what became of each.
+    /// Adopts several flows by one visit to all sockets. Returns the outcome for each.
     ///
     /// # Errors
     /// [`KernelError::Missing`], or when the sockets cannot be visited.
@@ -92,7 +94,7 @@ impl Kernel {
             );
         }
         if self.adopted.len() + flows.len() > self.max_adopted {
-            // Those that are forgotten here are put back at their next ACK, or have ended.
+            // Flows that are forgotten here are put back at their next ACK, or have ended.
             self.adopted.clear();
         }
         let ours = flows.iter().zip(&all).filter(|(_, adopted)| adopted.is_ok());
@@ -100,12 +102,12 @@ impl Kernel {
         Ok(all)
     }
 
-    /// Gives back what was adopted, of all flows of which nothing is leased any more.
+    /// Gives back all adopted flows without a lease.
     pub(crate) fn put_back(&mut self) -> Result<(), KernelError> {
         self.ask(&numbered(Operation::PutBack, 0, 0)).map(drop)
     }
 
-    /// Sets something of a live socket.
+    /// Sets a property of a live socket.
     ///
     /// # Errors
     /// [`KernelError::Name`], [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
@@ -141,7 +143,7 @@ impl Kernel {
         })
     }
 
-    /// Ends a flow at once: its process reads the error ECONNABORTED, its peer a reset.
+    /// Ends a flow at once: its process reads the error ECONNABORTED, and its peer receives a reset.
     ///
     /// # Errors
     /// [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
@@ -158,7 +160,7 @@ impl Kernel {
     }
 }
 
-/// The outcome for a flow that was to be adopted.
+/// Decodes the outcome for a flow that was to be adopted.
 fn adopted(flow: u64, raw: RawAdoption) -> Result<(), KernelError> {
     let name = raw.name.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = String::from_utf8_lossy(name).into_owned();
@@ -171,7 +173,7 @@ fn adopted(flow: u64, raw: RawAdoption) -> Result<(), KernelError> {
     }
 }
 
-/// What came of a request on one flow.
+/// Decodes the outcome of a request on one flow.
 fn carried_out(flow: u64, done: RawRequest) -> Result<RawRequest, KernelError> {
     match (done.done, done.error) {
         (0, _) => Err(KernelError::NoFlow(flow)),

@@ -1,4 +1,4 @@
-//! Which subscriptions there are, and what the programs know of them.
+//! The subscriptions in the kernel, and the settings that the programs read.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use crate::abi::{RawRecord, RawSettings, RawSubscription, SUBSCRIPTIONS};
 use crate::hook::{Hooks, sources};
 use crate::{Event, Filter, KernelError, Record, State, SubscriptionId};
 
-/// A place that is taken.
+/// A slot that is in use.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     event: Event,
     enabled: bool,
-    /// What the place had lost when this subscription took it.
+    /// The slot's count of losses when this subscription took it.
     lost_before: u64,
 }
 
-/// The table of subscriptions, of [`SUBSCRIPTIONS`] places.
+/// The table of subscriptions, with [`SUBSCRIPTIONS`] slots.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
     places: [Option<Taken>; SUBSCRIPTIONS],
@@ -33,12 +33,12 @@ impl Subscriptions {
         Self { places: [None; SUBSCRIPTIONS], settings }
     }
 
-    /// As the programs have to see them.
+    /// Returns the settings that the programs read.
     pub(crate) fn settings(&self) -> &RawSettings {
         &self.settings
     }
 
-    /// Takes a place that no event goes to yet. `lost` is what the places have lost so far.
+    /// Takes a slot, which receives no events yet. `lost` has the losses of all slots so far.
     pub(crate) fn prepare(
         &mut self,
         event: Event,
@@ -53,7 +53,7 @@ impl Subscriptions {
         Ok(SubscriptionId { place: place as u16, generation })
     }
 
-    /// Lets events go to a place that is prepared.
+    /// Enables the delivery of events to a prepared slot.
     pub(crate) fn enable(&mut self, id: SubscriptionId) -> Result<(), KernelError> {
         let taken = self.taken(id)?;
         taken.enabled = true;
@@ -98,23 +98,23 @@ impl Subscriptions {
         self.settings.wake = nanoseconds(wake);
     }
 
-    /// What programs knew of flows is stale from here on: some were not attached.
+    /// Begins a new epoch: the programs' state of flows is stale, because some programs were not attached.
     pub(crate) fn new_epoch(&mut self) {
         self.settings.epoch = self.settings.epoch.wrapping_add(1).max(1);
     }
 
-    /// The hooks that the subscriptions need.
+    /// Returns the hooks that the subscriptions need.
     pub(crate) fn hooks(&self) -> Hooks {
         let enabled = self.places.iter().flatten().filter(|taken| taken.enabled);
         enabled.flat_map(|taken| sources(taken.event)).copied().collect()
     }
 
-    /// What the place of a subscription had lost before it.
+    /// Returns the losses of a subscription's slot before the subscription.
     pub(crate) fn lost_before(&self, id: SubscriptionId) -> u64 {
         self.places[usize::from(id.place)].map_or(0, |taken| taken.lost_before)
     }
 
-    /// A record, unless its subscription has ended meanwhile.
+    /// Converts a raw record, unless its subscription has ended in the meantime.
     pub(crate) fn record(&self, raw: &RawRecord) -> Option<Record> {
         let place = usize::from(raw.subscription);
         let taken = (*self.places.get(place)?)?;
@@ -143,7 +143,7 @@ fn raw(filter: Filter, generation: u32) -> RawSubscription {
     }
 }
 
-/// Up to 2^63 − 1 of them: what timers of the kernel take.
+/// Converts to nanoseconds, capped at 2^63 − 1, the limit of the kernel's timers.
 pub(crate) fn nanoseconds(span: Duration) -> u64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX).cast_unsigned()
 }

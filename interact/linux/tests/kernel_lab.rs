@@ -1,6 +1,6 @@
-//! Linux's own TCP on the bus, and subscribers in processes of their own that are killed, frozen or flooded
-//! in the middle of a transfer: it goes on by its own congestion controller. Real root is needed: eBPF cannot be loaded in a
-//! user namespace. Where it cannot be loaded the tests print so and pass.
+//! Linux's own TCP on the bus, with subscribers in separate processes. They are killed, frozen or flooded in
+//! the middle of a transfer, which continues under its own congestion controller. Real root is needed: eBPF
+//! cannot be loaded in a user namespace. If it cannot be loaded, the tests print so and pass.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -44,7 +44,7 @@ const LAB: &str = r#"
     between = ["client", "server"]
     both = { rate = "50Mbit/s", delay = "10ms", queue = "250kB" }
 "#;
-/// A tenth of the paper's rate, with a queue for half of what the path holds.
+/// A tenth of the paper's rate, with a queue for half of the path's bandwidth-delay product.
 const LONG: &str = r#"
     host = [{ name = "client" }, { name = "server" }]
     [[link]]
@@ -52,15 +52,15 @@ const LONG: &str = r#"
     between = ["client", "server"]
     both = { rate = "20Mbit/s", delay = "50ms", queue = "125kB" }
 "#;
-/// Of its bits, and of the segments that lie in it in a round trip: a segment is a frame of 1,514 bytes.
+/// The payload rate in bits per second: a segment of 1,448 bytes is a frame of 1,514 bytes.
 const LONG_RATE: f64 = 20e6 * 1448.0 / 1514.0;
 const LONG_HOLDS: f64 = 20e6 / 8.0 * 0.1 / 1514.0;
 /// A tenth of the paper's α.
 const ALPHA: u16 = 20;
-/// What the steerer holds the window at, in segments, and for how long each time.
+/// The window that the steerer holds, in segments, and the length of each lease.
 const SEGMENTS: u64 = 6;
 const LEASE: Duration = Duration::from_millis(800);
-/// What a busy machine adds to any time.
+/// The delay that a busy machine adds to any time.
 const SLACK: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         .map(|&(name, test)| (name, move || judge(name, test))))
 }
 
-/// Runs a test where Linux's own TCP can be watched.
+/// Runs a test if Linux's own TCP can be watched.
 fn judge(name: &str, test: fn() -> TestResult) -> TestResult {
     match serve_kernel(&Bus::new(), &options("hw_try")).map(drop) {
         Err(KernelError::Missing(missing)) => {
@@ -98,7 +98,7 @@ fn options(name: &str) -> Options {
     Options { congestion_control: Some(name.to_owned()), ..Options::default() }
 }
 
-/// Holds the window of all that is acknowledged.
+/// Holds the window of each flow that has an acknowledgement.
 #[derive(Default)]
 struct Narrow {
     window: Option<VariableId>,
@@ -120,7 +120,7 @@ impl Tware for Narrow {
     }
 }
 
-/// The process that steers, until it is killed.
+/// The steering process, until it is killed.
 fn steer(socket: &Path) -> TestResult {
     Ok(run_remote(
         Client::connect(socket, "narrow", 1)?,
@@ -128,8 +128,8 @@ fn steer(socket: &Path) -> TestResult {
     )?)
 }
 
-/// The process that subscribes to everything and then sleeps; woken, it prints what it received and what
-/// was lost to it.
+/// The process that subscribes to everything and then sleeps. When woken, it prints the numbers of received
+/// and of lost signals.
 fn flood(socket: &Path) -> TestResult {
     let mut client = Client::connect(socket, "flooded", 1)?;
     let answer = client.ask(&json!({ "subscribe": { "events": ["*"] } }))?;
@@ -141,7 +141,7 @@ fn flood(socket: &Path) -> TestResult {
     Ok(())
 }
 
-/// A process of this program, killed with the value.
+/// A process of this program, killed when the value is dropped.
 struct Process(Child);
 
 impl Process {
@@ -163,13 +163,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may be gone already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A transfer of Linux's TCP between two hosts, served to whoever comes to a socket.
+/// A transfer of Linux's TCP between two hosts, served at a socket.
 struct Stage {
     bus: Bus,
     diagnostics: Diagnostics,
@@ -189,7 +189,7 @@ impl Stage {
         let lab = Lab::up(&Spec::parse(network)?)?;
         let (client, server) = (lab.host("client")?, lab.host("server")?);
         let bus = Bus::new();
-        // From within the client, whose sockets are to be reached.
+        // It is served from within the client, whose sockets are to be reached.
         let serving = client.run(|| serve_kernel(&bus, &options(name)))??;
         let diagnostics = client.run(Diagnostics::open)??;
         let folder = Folder::new()?;
@@ -201,7 +201,7 @@ impl Stage {
         let address = server.ipv4().ok_or("no address")?;
         let to = SocketAddr::new(address, listener.local_addr()?.port());
         let stream = client.run(|| TcpStream::connect(to))??;
-        // Under ours from the beginning: it is NewReno until it is steered.
+        // The flow is under our congestion control from the beginning, which is NewReno until it is steered.
         SockRef::from(&stream).set_tcp_congestion(name.as_bytes())?;
         let (accepted, _) = listener.accept()?;
         let read = Arc::new(AtomicU64::new(0));
@@ -224,14 +224,14 @@ impl Stage {
         })
     }
 
-    /// The window in segments.
+    /// Returns the window, in segments.
     fn window(&mut self) -> u64 {
         self.diagnostics
             .probe(self.flow)
             .map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1))
     }
 
-    /// Waits until the window is as it should be; returns how long that took.
+    /// Waits until the window satisfies `holds`; returns the time that this took.
     fn wait(&mut self, what: &str, holds: impl Fn(u64) -> bool) -> TestResult<Duration> {
         let begin = Instant::now();
         while !holds(self.window()) {
@@ -243,7 +243,7 @@ impl Stage {
         Ok(begin.elapsed())
     }
 
-    /// Waits until bytes have arrived at the pace of the flow's own congestion controller, not of a narrow window.
+    /// Waits until bytes arrive at the rate of the flow's own congestion controller, not of a narrow window.
     fn goes_on(&self) -> TestResult {
         let (begin, before) = (Instant::now(), self.read.load(Ordering::Relaxed));
         // Six segments in a round trip of 20 ms are 0.4 MB in a second.
@@ -252,7 +252,7 @@ impl Stage {
         expect(rate > 1_000_000.0, format!("{rate:.0} bytes a second"))
     }
 
-    /// Waits until the log has that this became of what `narrow` held.
+    /// Waits until the log has this act for a hold of `narrow`.
     fn is_logged(&self, act: &Act) -> TestResult {
         let begin = Instant::now();
         loop {
@@ -287,7 +287,7 @@ impl Drop for Stage {
     }
 }
 
-/// Serves a bus at a socket, in a thread, until it is to end.
+/// Serves a bus at a socket, in a thread, until `ended` is ready.
 fn open(bus: &Bus, socket: &Path, ended: impl Future + Send + 'static) -> TestResult<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -319,7 +319,7 @@ fn expect(holds: bool, what: impl Into<String>) -> TestResult {
     if holds { Ok(()) } else { Err(what.into().into()) }
 }
 
-/// The connection of one that is killed is gone with it, so what it held ends at once.
+/// The connection of a killed process closes, so its holds end at once.
 fn a_killed_steerer_leaves_the_flow_to_its_own_controller() -> TestResult {
     let mut stage = Stage::set("hw_killed", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
@@ -335,7 +335,7 @@ fn a_killed_steerer_leaves_the_flow_to_its_own_controller() -> TestResult {
     stage.goes_on()
 }
 
-/// One that is frozen sends nothing any more: what it held ends with the lease.
+/// A frozen process sends no more requests: its holds end with their leases.
 fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
     let mut stage = Stage::set("hw_frozen", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
@@ -347,7 +347,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
     expect(took < LEASE + SLACK, format!("only after {took:?}"))?;
     stage.is_logged(&Act::Expired)?;
     stage.goes_on()?;
-    // What waited for it meanwhile does no harm, and it may steer again.
+    // The requests that waited meanwhile do no harm, and the process may steer again.
     steerer.signal(Number::CONT)?;
     stage.wait("it steers again", |window| window == SEGMENTS)?;
     drop(steerer);
@@ -357,8 +357,8 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
     stage.goes_on()
 }
 
-/// One that is sent every event and reads none: what it does not take is lost to it, and is counted, and
-/// one beside it steers as ever.
+/// One subscriber is sent every event and reads none. Its signals are lost and counted, and another
+/// subscriber steers undisturbed.
 fn a_flooded_subscriber_delays_nobody() -> TestResult {
     let mut stage = Stage::set("hw_flooded", LAB)?;
     let mut flooded = Process::start("flood", &stage.socket)?;
@@ -384,7 +384,7 @@ fn a_flooded_subscriber_delays_nobody() -> TestResult {
     expect(0 < lost && lost < events, format!("{lost} of {events} lost"))
 }
 
-/// Holds up all of the kernel's signals at its first one, until it is let go.
+/// Blocks all of the kernel's signals at its first one, until it is released.
 struct Stopper(Arc<(Mutex<bool>, Condvar)>);
 
 impl Tware for Stopper {
@@ -400,8 +400,8 @@ impl Tware for Stopper {
     }
 }
 
-/// The kernel's ring fills while a flow comes and goes: no record comes after those that found no room, and
-/// who listens is notified of them all the same.
+/// The kernel's ring fills while a flow comes and goes. No record follows the lost ones, and the subscriber
+/// is still notified of them.
 fn losses_at_the_end_are_reported() -> TestResult {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
     let (client, server) = (lab.host("client")?, lab.host("server")?);
@@ -415,7 +415,7 @@ fn losses_at_the_end_are_reported() -> TestResult {
     let watcher = bus.join("watcher", Rights::observer(), 0)?;
     let (queue, mut signals) = Ring::new(1 << 12, None);
     let id = watcher.subscribe(Subscription::new(["kernel.tcp.acked"]).priority(0), &queue)?;
-    // Until the kernel is subscribed to.
+    // The call returns after the subscription in the kernel is made.
     let _ = watcher.statistics(id, SLACK);
 
     let listener = server.run(|| TcpListener::bind("0.0.0.0:0"))??;
@@ -429,7 +429,7 @@ fn losses_at_the_end_are_reported() -> TestResult {
     stream.write_all(&[7; 1 << 20])?;
     drop(stream);
     taker.join().map_err(|_| "the reader panicked")?;
-    // The end of the flow, too.
+    // The wait includes the end of the flow.
     std::thread::sleep(Duration::from_millis(100));
     *gate.0.lock() = true;
     gate.1.notify_all();
@@ -451,7 +451,8 @@ fn losses_at_the_end_are_reported() -> TestResult {
     )
 }
 
-/// The controller outside at its fixed point (FAST, equation 3): what the path holds, and α.
+/// The external controller reaches its fixed point (FAST, equation 3): the path's bandwidth-delay product,
+/// plus α.
 fn fast_fills_the_path_and_loses_nothing() -> TestResult {
     let mut stage = Stage::set("hw_fast", LONG)?;
     let params = FastParams { alpha: ALPHA, ..FastParams::default() };

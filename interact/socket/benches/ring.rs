@@ -1,12 +1,12 @@
-//! Signals through the ring in shared memory, from one process to another.
+//! Measures signals through the ring in shared memory, from one process to another.
 //!
 //! ```text
 //! cargo bench -p hawser-socket --bench ring              # 1.2 million a second, then as fast as it goes
 //! ```
 //!
-//! This process is the provider; the subscriber is the same program once more, which connects to the
-//! socket, asks for a ring and takes what comes. Standard output is one JSON object for each case:
-//! how many were published, taken and lost, and the rate.
+//! This process is the provider. The subscriber is a second process of the same program, which connects to
+//! the socket, asks for a ring and takes the signals. Standard output has one JSON object for each case: the
+//! numbers of published, taken and lost signals, and the rate.
 
 #![allow(clippy::disallowed_methods)] // A bench reads its arguments and the clock; the crate does not.
 
@@ -21,9 +21,9 @@ use serde_json::json;
 
 const ACKED: EventId = EventId(0);
 const SLOTS: usize = 1 << 16;
-/// The field's value of the last one.
+/// The field's value of the last signal.
 const END: u64 = u64::MAX;
-/// Signals that are published between two readings of the clock.
+/// The number of signals published between two readings of the clock.
 const BATCH: u64 = 64;
 
 struct Flow;
@@ -57,7 +57,8 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
-/// The other process: takes until the last one, and prints how many came and how many were lost.
+/// Runs the other process: it takes signals until the last, and prints the numbers of received and of lost
+/// ones.
 fn subscribe(socket: &Path) {
     let mut client = Client::connect(socket, "bench", 1).expect("it is served");
     let (mut ring, bell) = client.ring(SLOTS).expect("memory");
@@ -85,7 +86,7 @@ fn subscribe(socket: &Path) {
     println!("{taken} {lost}");
 }
 
-/// Publishes for that long, at a rate or as fast as it goes.
+/// Publishes for `length`, at a rate or at full speed.
 fn publish(source: &mut Source, rate: Option<u64>, length: Duration) -> (u64, Duration) {
     let begin = Instant::now();
     let mut count = 0;
@@ -128,7 +129,7 @@ fn measure(name: &str, rate: Option<u64>, bus: &Bus, socket: &Path) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let (count, took) = publish(&mut source, rate, Duration::from_secs(3));
-    // The last one finds room once the other has taken some.
+    // The last signal needs room, so the other process must take some first.
     std::thread::sleep(Duration::from_millis(500));
     source.publish(
         hawser_time::Instant::ORIGIN,

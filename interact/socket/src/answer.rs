@@ -168,7 +168,7 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
 /// Wall time is in milliseconds.
 const NANOS_PER_MS: u64 = 1_000_000;
 
-/// A lease that ended before its time.
+/// Writes the notice of a lease that ended before its time.
 pub(super) fn ended(notice: &Notice, schema: &Schema) -> Value {
     let variable = schema
         .variable_type(notice.variable)
@@ -176,7 +176,7 @@ pub(super) fn ended(notice: &Notice, schema: &Schema) -> Value {
     json!({ "ended": { "flow": notice.target.to_string(), "variable": variable, "why": notice.why } })
 }
 
-/// Of the sources to which something can be attached.
+/// Writes the attachments of all sources that take attachments.
 pub(super) fn attachments(sources: &[SourceInfo], subscriber: &Subscriber) -> Value {
     let one = |a: &Attachment| json!({ "name": a.name, "who": a.who, "places": a.places });
     let of = |info: &SourceInfo| {
@@ -191,7 +191,7 @@ pub(super) fn statistics(s: &Statistics) -> Value {
     json!({ "statistics": { "events": s.events, "passed": s.passed, "lost": s.lost, "crowded": s.crowded } })
 }
 
-/// A signal, with names. `with` has the names of the variables as they were asked for.
+/// Writes a signal, with names. `with` has the names of the variables as the subscriber gave them.
 pub(super) fn signal(signal: &Signal<'_>, schema: &Schema, with: &[String]) -> Value {
     let event = schema.event_type(signal.event());
     let fields = event.map_or(&[][..], |event| &event.fields);

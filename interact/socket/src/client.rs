@@ -1,4 +1,4 @@
-//! The other end of the socket: a subscriber in a process of its own.
+//! The client's end of the socket: a subscriber in another process.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, IoSliceMut, Read, Write};
@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 use super::shared::{self, Bell, RingError};
 use crate::local::{self, ConnectError, FILES, MAX_ANSWER};
 
-/// How long an answer may take.
+/// The maximum time that an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Signals that wait while an answer is waited for.
+/// The maximum number of signals kept while the client waits for an answer.
 const MAX_KEPT: usize = 65_536;
-/// Bytes of their lines.
+/// The maximum total length of their lines, in bytes.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
-/// Why nothing came of it.
+/// The errors of a client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody is there.
+    /// No process listens at the socket.
     #[error("{}: nobody listens there ({error}); is `hawser … --interact` running?", path.display())]
     Nobody {
         /// The socket's file.
@@ -34,69 +34,69 @@ pub enum ClientError {
         /// The system's error.
         error: io::Error,
     },
-    /// Somebody else is there, to whom nothing was sent.
+    /// A process of another user listens at the socket; no request was sent to it.
     #[error("{}: {error}", path.display())]
     OtherUser {
         /// The socket's file.
         path: PathBuf,
-        /// The user that the other end belongs to, and the one that was expected.
+        /// The user of the listening process, and the expected one.
         error: ConnectError,
     },
-    /// The request was refused: why.
+    /// The request was refused, for this reason.
     #[error("{0}")]
     Refused(String),
-    /// A document or a filter was refused: everything that is wrong with it, one thing each.
+    /// A document or a filter was refused; each text is one fault.
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
     /// The connection broke.
     #[error("the other process is gone: {0}")]
     Gone(io::Error),
-    /// The other process goes on, and serves this subscriber no more.
+    /// The other process still runs, but has closed this subscriber's connection.
     #[error(
         "process {0} has closed the connection: it does so when a subscriber takes nothing of what it is sent for 5 s: read faster, or subscribe with an interval"
     )]
     Closed(u64),
-    /// The memory that came for a ring is none.
+    /// The memory received for a ring is not a ring.
     #[error("the other end speaks another protocol: {0}")]
     Ring(#[from] RingError),
-    /// The other end does not keep to the protocol.
+    /// The other end violates the protocol.
     #[error("the other end speaks another protocol: {0}")]
     Protocol(String),
 }
 
-/// What was received.
+/// A message from the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Received {
     /// A signal.
     Signal(Value),
     /// A lease of this subscriber ended before its time: `flow`, `variable`, `why`.
     Ended(Value),
-    /// Something became of documents that are watched.
+    /// A watched document changed.
     Event(Value),
-    /// Nothing, for as long as one would wait.
+    /// No message arrived within the timeout.
     Nothing,
 }
 
-/// A connection to the socket of a running process. Lines go both ways as `docs/interact.md` has
-/// them; answers come in the order of requests, signals in between.
+/// A connection to the socket of a running process. Lines go in both directions as `docs/interact.md`
+/// describes them. Answers come in the order of requests, with signals in between.
 #[derive(Debug)]
 pub struct Client {
     reader: BufReader<Wire>,
     line: Vec<u8>,
-    /// Signals that wait, each with the bytes of its line.
+    /// The queued signals, each with the length of its line in bytes.
     signals: VecDeque<(Value, usize)>,
-    /// The bytes of all of them.
+    /// The total length of these lines, in bytes.
     kept: usize,
-    /// Notices and events of documents that came while an answer was waited for.
+    /// Notices and events of documents that arrived while the client waited for an answer.
     ended: VecDeque<Received>,
     missed: u64,
     rights: Value,
-    /// Why a `steer` was refused, until somebody listens.
+    /// The reason why a `steer` was refused, until the caller asks for the next message.
     steered: Option<String>,
     process: u64,
 }
 
-/// A stream on which files may come, too.
+/// A stream that can also carry file descriptors.
 #[derive(Debug)]
 struct Wire {
     stream: UnixStream,
@@ -114,7 +114,7 @@ impl Read for Wire {
                 self.files.extend(files);
             }
         }
-        // Those that nobody asked for are closed.
+        // Unexpected descriptors are closed.
         self.files.truncate(FILES);
         Ok(got.bytes)
     }
@@ -124,7 +124,7 @@ impl Client {
     /// Connects, and sends `hello`.
     ///
     /// # Errors
-    /// When nobody listens, or a process of another user does, or it is not served.
+    /// When no process listens, when a process of another user listens, or when the client is rejected.
     pub fn connect(path: &Path, name: &str, priority: u8) -> Result<Client, ClientError> {
         let nobody = |error| ClientError::Nobody { path: path.into(), error };
         let stream = local::connect(path).map_err(|error| match error {
@@ -166,10 +166,10 @@ impl Client {
             .map_err(ClientError::Gone)
     }
 
-    /// Asks, and waits for the answer. Signals that come before it are kept.
+    /// Sends a request and waits for the answer. Signals that arrive before it are kept.
     ///
     /// # Errors
-    /// When it is refused, or the other process is gone.
+    /// When the request is refused, or the other process is gone.
     pub fn ask(&mut self, request: &Value) -> Result<Value, ClientError> {
         self.send(request)?;
         loop {
@@ -204,19 +204,19 @@ impl Client {
         }
     }
 
-    /// A queue of signals in memory that both processes share, for at least this many: subscriptions
-    /// made with `"ring": true` deliver there, as [`Signal`](hawser_bus::Signal)s in words, millions a
-    /// second. Where it is empty, its reader sleeps at the bell.
+    /// Requests a queue of signals in memory that both processes share, for at least `slots` signals.
+    /// Subscriptions made with `"ring": true` deliver there, as [`Signal`](hawser_bus::Signal)s in words,
+    /// millions a second. When it is empty, its reader sleeps at the bell.
     ///
     /// # Errors
-    /// When it is refused, or the other process is gone.
+    /// When the request is refused, or the other process is gone.
     pub fn ring(&mut self, slots: usize) -> Result<(Consumer, Bell), ClientError> {
         let [memory, bell] = self.ring_files(slots)?;
         let ring = shared::accept(&memory)?;
         Ok((ring, Bell::new(bell)))
     }
 
-    /// The ring's bare memory, for who means harm.
+    /// Returns the ring's raw memory, to test hostile readers.
     #[cfg(test)]
     pub(super) fn ring_memory(
         &mut self,
@@ -234,10 +234,10 @@ impl Client {
         files.try_into().map_err(missing)
     }
 
-    /// The next signal, or nothing within `timeout` (nothing given: for ever).
+    /// Returns the next message, or `Received::Nothing` after `timeout` (`None`: waits for ever).
     ///
     /// # Errors
-    /// When the other process is gone, serves this client no more, or refused a `steer`.
+    /// When the other process is gone, has closed this client's connection, or refused a `steer`.
     pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Received, ClientError> {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
@@ -263,7 +263,7 @@ impl Client {
             .map_or(Received::Nothing, |signal| Received::Signal(signal.take())))
     }
 
-    /// Whether this subscriber has the right to set a variable, to whatever value.
+    /// Returns whether this subscriber has the right to set a variable, to any value.
     #[must_use]
     pub fn may_set(&self, variable: &str) -> bool {
         let grants = self.rights["modify"].as_array().map_or(&[][..], Vec::as_slice);
@@ -273,24 +273,25 @@ impl Client {
             .any(|pattern| pattern.matches(variable))
     }
 
-    /// The number of the process at the other end.
+    /// Returns the id of the process at the other end.
     #[must_use]
     pub fn process(&self) -> u64 {
         self.process
     }
 
-    /// Signals that had to be dropped here, because too many came before an answer.
+    /// Returns the number of signals dropped here because too many arrived before an answer.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Whether the other process is there, as far as this one can see.
+    /// Returns whether the other process exists, as far as this process can see.
     fn is_alive(&self) -> bool {
         self.process != 0 && Path::new("/proc").join(self.process.to_string()).exists()
     }
 
-    /// A line with its number of bytes, or nothing in time; what came of it stays for the next time.
+    /// Reads a line with its length in bytes; `None` after the timeout. A partial line is kept for the next
+    /// call.
     fn read(&mut self, timeout: Option<Duration>) -> Result<Option<(Value, usize)>, ClientError> {
         let timeout = timeout.map(|limit| limit.max(Duration::from_millis(1)));
         self.reader
@@ -310,7 +311,8 @@ impl Client {
             Ok(_) if self.line.len() >= MAX_ANSWER => Err(ClientError::Protocol(format!(
                 "a line of more than {MAX_ANSWER} bytes"
             ))),
-            // What is cut off in the middle of a line was not taken in time.
+            // A connection that is cut in the middle of a line was closed because this client read too
+            // slowly.
             Ok(_) if !self.line.is_empty() && self.is_alive() => Err(ClientError::Closed(self.process)),
             Ok(_) => Err(ClientError::Gone(io::ErrorKind::UnexpectedEof.into())),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
@@ -321,7 +323,7 @@ impl Client {
     }
 }
 
-/// A line that is neither an answer nor a signal.
+/// Parses a line that is neither an answer nor a signal.
 fn notice(line: &Value) -> Option<Received> {
     match line.get("ended") {
         Some(ended) => Some(Received::Ended(ended.clone())),
@@ -329,7 +331,7 @@ fn notice(line: &Value) -> Option<Received> {
     }
 }
 
-/// One thing that is wrong with a document, as a line.
+/// Formats one fault of a document as a line.
 fn diagnostic(diagnostic: &Value) -> String {
     let text = |key: &str| diagnostic[key].as_str().unwrap_or_default();
     let hint = diagnostic["hint"]

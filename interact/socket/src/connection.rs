@@ -1,4 +1,4 @@
-//! A client's connection to the socket: its requests are answered, its signals delivered.
+//! A client's connection to the socket: answers its requests, and delivers its signals.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,18 +22,18 @@ use super::serve::Parting;
 use super::shared;
 use crate::local::{Answers, End, Line, Lines, MAX_ANSWER};
 
-/// Signals that wait for a subscriber.
+/// The number of signals that can be queued for a subscriber.
 const QUEUE: usize = 1024;
-/// Subscriptions of one connection.
+/// The maximum number of subscriptions of one connection.
 const MAX_SUBSCRIPTIONS: usize = 64;
-/// How long a source may take to answer.
+/// The maximum time that a source may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Signals that are written before requests get their turn.
+/// The maximum number of signals written before requests get their turn.
 const TURN: usize = 256;
-/// Schemas that are remembered.
+/// The maximum number of schemas that are remembered.
 const SCHEMAS: usize = 64;
 
-/// Why a request was refused; the text goes to the client.
+/// The reasons for which a request is refused; the text goes to the client.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestRefusal {
     #[error(transparent)]
@@ -62,7 +62,7 @@ pub(super) enum RequestRefusal {
     Late(BusError),
     #[error("nothing in this process keeps documents: `hawser proxy --policy` does")]
     NoDocuments,
-    /// Of a document or a filter, by the request's word.
+    /// A document or a filter has faults; the text is the request's keyword.
     #[error("refused")]
     Faults(&'static str, Vec<Fault>),
     #[error("the answer is longer than {MAX_ANSWER} bytes: list with a filter")]
@@ -76,23 +76,23 @@ pub(super) enum RequestRefusal {
 /// A client's connection.
 pub(super) struct Connection {
     subscriber: Arc<Subscriber>,
-    /// Its process.
+    /// The id of its process.
     process: Option<u32>,
     priority: u8,
     queue: Ring,
     signals: Consumer,
     ready: Arc<Notify>,
-    /// The queue in shared memory, if one is wanted.
+    /// The queue in shared memory, if requested.
     ring: Option<Ring>,
-    /// Files that go with the next answer.
+    /// File descriptors to be sent with the next answer.
     files: Vec<OwnedFd>,
-    /// A request of it was accepted.
+    /// True if one of its requests was accepted.
     known: bool,
-    /// What comes with the signals of each subscription.
+    /// The variables that come with the signals of each subscription.
     with: Vec<(SubscriptionId, Vec<String>)>,
     /// Schemas of sources, as far as they were needed.
     schemas: Vec<(SourceId, Arc<Schema>)>,
-    /// Events of documents, if they are watched.
+    /// The events of documents, if they are watched.
     watch: Option<Box<dyn Watch>>,
 }
 
@@ -127,8 +127,8 @@ impl Connection {
         })
     }
 
-    /// Takes requests and gives signals, until the peer closes its side, or this side parts: who
-    /// listens is then given what waits for it.
+    /// Takes requests and delivers signals, until the peer closes its side, or this side shuts down. A
+    /// subscriber then receives its queued signals.
     pub(super) async fn converse(
         &mut self,
         lines: &mut Lines,
@@ -138,8 +138,8 @@ impl Connection {
         mut parting: Parting,
     ) -> Result<(), End> {
         loop {
-            // A line that is there goes before signals, so that who asks is not drowned. A client of which one
-            // request was accepted may be idle from then on: it listens, or holds something.
+            // A received line goes before signals, so that a flood of signals does not delay answers. After
+            // its first accepted request a client may be idle, because it has subscriptions or holds.
             let line = tokio::select! {
                 biased;
                 line = lines.next_or_idle(self.known) => line?,
@@ -152,7 +152,7 @@ impl Connection {
                     write(lines, answers, format!("{event}\n").as_bytes()).await?;
                     continue;
                 }
-                // Its other side sends nothing, and ends.
+                // The client sends no more lines, so the connection ends.
                 _ = parting.changed() => {
                     while self.signals.is_ready() {
                         self.give(lines, answers).await?;
@@ -190,8 +190,8 @@ impl Connection {
         answer.unwrap_or_else(|refusal| Some(self.error(&refusal, request::is_steering(line))))
     }
 
-    /// The answer to a refused line. A client does not wait for the answer of a `steer`: its error says so, and is not
-    /// taken for the answer to another request.
+    /// Makes the answer to a refused line. A client does not wait for the answer to a `steer`. Its error is
+    /// therefore marked, so that it is not taken for the answer to another request.
     fn error(&self, refusal: &RequestRefusal, is_steering: bool) -> Value {
         let mut error = self.refusal(refusal);
         if is_steering {
@@ -200,7 +200,7 @@ impl Connection {
         error
     }
 
-    /// The answer to a request that is refused; the log has it, too.
+    /// Makes the answer to a request that is refused, and logs the refusal.
     fn refusal(&self, refusal: &RequestRefusal) -> Value {
         self.log(refusal);
         let mut error = json!({ "error": refusal.to_string() });
@@ -210,7 +210,7 @@ impl Connection {
         error
     }
 
-    /// Logs a refusal; its text may hold text of the client, so it is escaped.
+    /// Logs a refusal. Its text may include text of the client, so it is escaped.
     fn log(&self, refusal: &RequestRefusal) {
         let (client, why) = (self.subscriber.name(), refusal.to_string());
         match refusal {
@@ -221,11 +221,11 @@ impl Connection {
         }
     }
 
-    /// Gives signals that wait.
+    /// Delivers queued signals.
     async fn give(&mut self, lines: &mut Lines, answers: &mut Answers) -> Result<(), End> {
         let mut text = Vec::new();
         let (with, schemas, bus) = (&self.with, &mut self.schemas, self.subscriber.bus());
-        // A source may offer more than it did the last time.
+        // A source may offer more than it did before.
         schemas.clear();
         while let Some(notice) = self.subscriber.next_notice() {
             let Some(schema) = schema_of(schemas, bus, notice.target.source) else {
@@ -362,13 +362,13 @@ impl Connection {
         Ok(json!({ "subscribed": id.0 }))
     }
 
-    /// Watches documents from now on, in place of what was watched before.
+    /// Watches documents from now on; an earlier watch ends.
     fn watch(&mut self, filter: &str) -> Result<Value, RequestRefusal> {
         self.watch = Some(documents::watch(&self.subscriber, filter)?);
         Ok(json!({ "done": "watch" }))
     }
 
-    /// Makes a ring in memory that the subscriber gets, too.
+    /// Makes a ring in memory that is shared with the subscriber.
     fn share(&mut self, wanted: request::Ring) -> Result<Value, RequestRefusal> {
         if self.ring.is_some() {
             return Err(RequestRefusal::SecondRing);
@@ -380,8 +380,8 @@ impl Connection {
         Ok(json!({ "ring": { "slots": slots, "words": hawser_bus::ring::words_for(slots) } }))
     }
 
-    /// Attaches a text to a source's program, or detaches what has the name. To check a text takes a
-    /// while: others are served meanwhile.
+    /// Attaches a text to a source's program, or detaches the attachment of the given name. Other connections
+    /// are served while a text is checked, which takes a while.
     async fn change_program(
         &self,
         done: &str,
@@ -418,15 +418,16 @@ impl Connection {
         self.subscriber.rights().ok_or(RequestRefusal::NoSubscriber)
     }
 
-    /// Entries have values, so they are for who may read the variable; one's own are one's own, and what
-    /// concerns a source as a whole has none.
+    /// Returns whether the client may see an entry of the log. Entries have values, so the client must be
+    /// allowed to read the variable. It always sees its own entries, and those about a source as a whole,
+    /// which have no value.
     fn may_know(&self, rights: &Rights, entry: &Entry) -> bool {
         entry.who == self.subscriber.name()
             || entry.target.flow == FlowId::ALL
             || rights.may_observe(&entry.variable)
     }
 
-    /// The flows of sources of which some event or variable may be observed.
+    /// Returns the flows of sources of which the client may observe some event or variable.
     async fn flows(&self, scope: &Scope) -> Result<Value, RequestRefusal> {
         let rights = self.rights()?;
         let mut out = Vec::new();
@@ -477,7 +478,7 @@ impl Connection {
         )
     }
 
-    /// Variables by name or pattern; `.conn.srtt` is the provider's own.
+    /// Finds variables by name or pattern; `.conn.srtt` is completed with the provider's name.
     fn variables(&mut self, source: SourceId, name: &str) -> Result<Vec<VariableId>, BusError> {
         let schema = schema_of(&mut self.schemas, self.subscriber.bus(), source);
         let whole = match schema {
@@ -503,7 +504,7 @@ impl Connection {
         }
     }
 
-    /// Why a source did not do it, with names.
+    /// Makes the error for a modification that a source refused, with names.
     fn refused(&mut self, refusal: Refusal, modification: &Modification) -> RequestRefusal {
         let source = modification.target.source;
         let variable = schema_of(&mut self.schemas, self.subscriber.bus(), source)
@@ -546,7 +547,7 @@ async fn wait(subscriber: &Subscriber, signals: &Consumer, ready: &Notify) {
     }
 }
 
-/// Sends lines, and takes in meanwhile what the peer sends.
+/// Sends lines, and reads from the peer at the same time.
 async fn write(lines: &mut Lines, answers: &mut Answers, text: &[u8]) -> Result<(), End> {
     tokio::select! {
         written = answers.write(text) => written,
@@ -554,7 +555,7 @@ async fn write(lines: &mut Lines, answers: &mut Answers, text: &[u8]) -> Result<
     }
 }
 
-/// Joins the bus for a process that is to be woken when it is notified.
+/// Joins the bus for a process, with a waker for its notices.
 fn join(
     bus: &Bus,
     user: u32,
@@ -575,12 +576,12 @@ fn join(
     )
 }
 
-/// Waits where nobody else is kept waiting.
+/// Runs a blocking wait on another thread, so that no other connection is delayed.
 async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> Result<T, RequestRefusal> {
     Ok(tokio::task::spawn_blocking(wait).await?)
 }
 
-/// The schema of a source, remembered. One that is gone may have left signals.
+/// Returns the schema of a source, and remembers it. A source that is gone may have left signals.
 fn schema_of<'a>(
     known: &'a mut Vec<(SourceId, Arc<Schema>)>,
     bus: &Bus,

@@ -1,4 +1,4 @@
-//! What a client asks of a provider of documents, within its rights.
+//! A client's requests to a provider of documents, within its rights.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::connection::RequestRefusal;
 use crate::local::MAX_ANSWER;
 
-/// What a client wants of documents, as its rights distinguish it.
+/// The kinds of access that the rights distinguish.
 #[derive(Clone, Copy)]
 enum Access {
     Observe,
@@ -37,7 +37,7 @@ pub(super) fn watch(subscriber: &Subscriber, filter: &str) -> Result<Box<dyn Wat
         .map_err(|faults| RequestRefusal::Faults("watch", faults))
 }
 
-/// The next event of what is watched; never where nothing is.
+/// Waits for the next event of a watch; never returns without a watch.
 pub(super) async fn next_event(watch: &mut Option<Box<dyn Watch>>) -> Result<String, WatchEnd> {
     match watch {
         Some(watch) => watch.next().await,
@@ -45,7 +45,7 @@ pub(super) async fn next_event(watch: &mut Option<Box<dyn Watch>>) -> Result<Str
     }
 }
 
-/// The provider of documents, if there is one and this client may have to do with it.
+/// Returns the provider of documents, if there is one and this client has the right to use it.
 fn provider(subscriber: &Subscriber, access: Access) -> Result<Arc<dyn Documents>, RequestRefusal> {
     let provider = subscriber.bus().documents().ok_or(RequestRefusal::NoDocuments)?;
     let rights = subscriber.rights().ok_or(RequestRefusal::NoSubscriber)?;
@@ -69,7 +69,7 @@ fn answer(word: &'static str, answer: Result<String, Vec<Fault>>) -> Result<Valu
     Ok(hawser_documents::json(&text)?)
 }
 
-/// What is wrong with a request, for its answer. Paths begin with the request's word.
+/// Writes the faults of a request for its answer. Paths begin with the request's keyword.
 pub(super) fn diagnostics(word: &str, faults: &[Fault]) -> Value {
     let path = |path: &str| match path {
         "" => word.to_owned(),

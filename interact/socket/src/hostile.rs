@@ -1,4 +1,4 @@
-//! Lines of clients, for a fuzzer: it has no other use. The provider is that of the tests, too.
+//! Lines of hostile clients, for a fuzzer; this module has no other use. The tests use its provider, too.
 
 mod shelf;
 
@@ -23,7 +23,7 @@ use super::Rules;
 use super::connection::Connection;
 use crate::local::LINE;
 
-/// A provider in a thread of its own: `tcp` with two flows, each with a window that can be set; and one of
+/// A provider in its own thread: `tcp` with two flows, each with a window that can be set, and a provider of
 /// documents.
 pub(super) struct Provider {
     shared: Arc<Shared>,
@@ -34,16 +34,16 @@ pub(super) struct Provider {
 #[derive(Default)]
 struct Shared {
     windows: Mutex<[u64; 2]>,
-    /// Events that are to be published: flow, event, fields.
+    /// Events to be published: flow, event, fields.
     events: Mutex<Vec<(u64, EventId, Vec<u64>)>>,
     over: AtomicBool,
     thread: OnceLock<Thread>,
 }
 
-/// What the provider itself makes of the windows.
+/// The provider's own values of the windows.
 pub(super) const WINDOWS: [u64; 2] = [10, 20];
 pub(super) const ACKED: EventId = EventId(0);
-/// How often it polls when nobody calls.
+/// The interval at which it polls when it is not called.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) fn schema() -> Arc<Schema> {
@@ -63,7 +63,7 @@ pub(super) fn schema() -> Arc<Schema> {
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
-/// What is attached is checked against TCP, made ready once.
+/// Returns TCP, loaded once, against which attachments are checked.
 fn program() -> Arc<dyn Program> {
     static TCP: OnceLock<Arc<dyn Program>> = OnceLock::new();
     TCP.get_or_init(|| hawser_load::programs::resolve("tcp", &[]).expect("it is built in"))
@@ -76,7 +76,7 @@ impl State for &Shared {
         [cwnd, 7, 4].get(usize::from(variable.0)).copied()
     }
 
-    // The window alone can be set.
+    // Only the window can be set.
     fn write(&mut self, flow: FlowId, _: VariableId, value: u64) -> bool {
         self.windows.lock().get_mut(flow.0 as usize).is_some_and(|cwnd| {
             *cwnd = value;
@@ -141,14 +141,14 @@ impl Shared {
         let (begin, mut state) = (Instant::now(), self);
         while !self.over.load(Ordering::Relaxed) {
             let now = hawser_time::Instant::after(begin.elapsed());
-            // What was asked for before an event was published is done before it.
+            // Orders that were given before an event was published are carried out first.
             let events = std::mem::take(&mut *self.events.lock());
             source.poll(now, &mut state);
             while let Some((stepping, step)) = source.next_step() {
                 let step = step
                     .downcast::<Step>()
                     .map_err(|_| Refusal::unable("another's step"));
-                // No stack runs here: any program would do.
+                // No stack runs here, and any program would do.
                 source.stepped(
                     now,
                     stepping,
@@ -164,12 +164,12 @@ impl Shared {
     }
 }
 
-/// Takes bytes for lines of a subscriber that may set one variable within bounds, and does what they
-/// say: nothing panics, every answer is an object of one of the forms that there are, the variable
-/// stays within the bounds, and afterwards nothing of the subscriber is left.
+/// Takes bytes for the lines of a subscriber that may set one variable within bounds, and carries them out.
+/// The code must not panic, every answer must be an object of a known form, and the variable must stay within
+/// the bounds. Afterwards no state of the subscriber may be left.
 ///
 /// # Panics
-/// When a promise is broken.
+/// When one of these promises is broken.
 pub fn lines(data: &[u8]) {
     const RULES: &str = "[[rule]]\nattach = true\nobserve = [\"tcp.*\", \"shelf.nodes\"]\npriority = 3\n\
         modify = [{ variables = \"*.cwnd\", min = 5, max = 100 }, { variables = \"shelf.nodes\" }]";
@@ -215,7 +215,7 @@ pub fn lines(data: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Lines that mean something, cut, joined and changed at random.
+    /// Valid lines, cut, joined and changed at random.
     #[test]
     fn mutated_lines_do_no_harm() {
         const LINES: [&str; 19] = [

@@ -1,17 +1,17 @@
-//! The shell of the interactive layer: subscribe to what runs, be signalled, probe, modify (iTCP).
+//! The shell of the interactive layer: subscriptions, signals, probes and modifications of running transports
+//! (iTCP).
 //!
-//! A [`Bus`] is the central handler, on which transports, sessions, races and the kernel's TCP put
-//! themselves. A [`Tware`] runs in the loop ([`Bus::attach`]), in a thread ([`run_in_thread`]) or in
-//! another process ([`run_remote`]), which connects to the socket that [`serve`] opens; the protocol is
-//! in `docs/interact.md`. What others may do there is in an operator's [`Rules`].
+//! A [`Bus`] is the central handler. Transports, sessions, races and the kernel's TCP register with it. A
+//! [`Tware`] runs in the loop ([`Bus::attach`]), in a thread ([`run_in_thread`]) or in another process
+//! ([`run_remote`]), which connects to the socket that [`serve`] opens. The protocol is in
+//! `docs/interact.md`. An operator's [`Rules`] define the rights of other processes.
 //!
 //! * [`serve`], [`Server`]: the socket's end in the process that is watched; `connection`: one connection to
-//!   it; `request`, `answer`: the forms of requests and of answers;
-//!   `documents`: requests about documents
+//!   it; `request`, `answer`: the forms of requests and of answers; `documents`: requests about documents
 //! * [`Client`], [`Remote`]: the other process's end
-//! * [`process_bus`]: the bus of this process, on which sessions and races are seen
-//! * [`record`], [`qlog`], [`diagram`]: what was signalled, as a file, as a trace, as a picture
-//! * [`svg`]: what every drawing here is written with
+//! * [`process_bus`]: the bus of this process, with its sessions and races
+//! * [`record`], [`qlog`], [`diagram`]: signals as a file, as a trace, as a picture
+//! * [`svg`]: the writer of all drawings here
 //! * [`local`]: sockets of this host for processes of the same user
 
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! The bus of this process, on which sessions and races are seen without being handed it.
+//! The bus of this process, which shows sessions and races that were not given a bus.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,20 +8,20 @@ use hawser_time::Instant;
 
 static BUS: OnceLock<Bus> = OnceLock::new();
 
-/// Opens the process's bus, or gives it if it is open. Sessions and races that begin from now on are
-/// seen there; before, they cost nothing more.
+/// Opens the process's bus, or returns it if it is open. Sessions and races that begin from now on use it; as
+/// long as it is closed, it costs them no work.
 pub fn open_process_bus() -> Bus {
     BUS.get_or_init(|| Bus::with_wall_clock(wall)).clone()
 }
 
-/// The time since the beginning of 1970.
+/// Returns the time since the Unix epoch.
 pub(super) fn wall() -> Instant {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(Instant::ORIGIN, Instant::after)
 }
 
-/// The process's bus, if it is open.
+/// Returns the process's bus, if it is open.
 #[must_use]
 pub fn process_bus() -> Option<Bus> {
     BUS.get().cloned()

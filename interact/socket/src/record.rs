@@ -1,9 +1,9 @@
-//! What is received of a running process, as lines: what `hawser watch --json` prints, `--record` keeps and
-//! `--replay` reads.
+//! Recordings of a running process, as lines: `hawser watch --json` prints them, `--record` keeps them and
+//! `--replay` reads them.
 //!
-//! Each line is a JSON object of `at`, nanoseconds since listening began, and one thing that was received.
-//! The first has what the file is. Nothing here does I/O; what comes out of a file is judged as it is
-//! read, and subscribers that are not known are passed over, so that later versions may add some.
+//! Each line is a JSON object with `at`, the time in nanoseconds since the recording began, and one received
+//! message. The first line is the header. This module does no I/O. The content of a file is checked as it is
+//! read. Unknown members are ignored, so that later versions may add some.
 
 use std::collections::BTreeMap;
 
@@ -11,90 +11,91 @@ use serde::{Deserialize, Serialize};
 
 /// The schema that the first line of a recording names.
 pub const SCHEMA: &str = "hawser-watch/1";
-/// The longest line that is read, bytes.
+/// The maximum length of a line that is read, in bytes.
 pub const MAX_LINE: usize = 4 << 20;
 
 /// A line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// When it was received: nanoseconds since listening began.
+    /// The time of receipt, in nanoseconds since the recording began.
     pub at: u64,
-    /// What the line contains.
+    /// The content of the line.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What was received.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// What the recording is of; the first line.
+    /// The origin of the recording; the first line.
     Header(Header),
-    /// Which events and variables there are, whenever that changes.
+    /// The available events and variables, whenever they change.
     Offers(Vec<Offer>),
-    /// The flows that there are, whenever they change.
+    /// The present flows, whenever they change.
     Flows(Vec<Flow>),
-    /// Variables of a flow, read.
+    /// Variables of a flow, as read.
     Sample(Sample),
     /// An event.
     Signal(Signal),
     /// Entries of the log of modifications that are new or changed.
     Audit(Vec<Modification>),
-    /// What became of the events that were wanted.
+    /// The counts of the events that were subscribed to.
     Statistics(Counts),
 }
 
-/// What a recording is of.
+/// The origin of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// [`SCHEMA`].
+    /// The schema, [`SCHEMA`].
     pub schema: String,
-    /// The number of the process that was watched.
+    /// The id of the process that was watched.
     pub process: u64,
-    /// When listening began: milliseconds since 1970-01-01 UTC.
+    /// The start of the recording, in milliseconds since 1970-01-01 UTC.
     pub began: u64,
-    /// Which events were wanted.
+    /// The pattern of the events that were subscribed to.
     pub pattern: String,
-    /// Of each event of a flow only the last in so many nanoseconds was wanted; 0: all.
+    /// The interval of the time filter, in nanoseconds, of which only the last event was delivered for each
+    /// flow; 0 stands for all events.
     pub interval: u64,
 }
 
-/// What a source offers.
+/// The events and variables of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// Its number, which names of its flows begin with.
+    /// The source's number, with which the names of its flows begin.
     pub source: u64,
-    /// What it is: `tcp`.
+    /// The name of the provider: `tcp`.
     pub provider: String,
-    /// Its events.
+    /// The events that the source offers.
     pub events: Vec<Event>,
-    /// Its variables.
+    /// The variables that the source offers.
     pub variables: Vec<Named>,
 }
 
-/// An event that can be signalled.
+/// A type of event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Its whole name.
     pub name: String,
-    /// What comes with it.
+    /// The fields that come with it.
     pub fields: Vec<Named>,
 }
 
 /// A variable, or a field of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
-    /// Its name, a variable's whole name.
+    /// Its name; for a variable, the whole name.
     pub name: String,
     /// `number`, `bool`, `duration`, `time`, `enum`.
     pub kind: String,
-    /// What an enum's numbers are called.
+    /// The names of an enum's numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Label>,
 }
 
 impl Named {
-    /// What one of an enum's numbers is called.
+    /// Returns the name of one of an enum's numbers.
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&str> {
         self.values
@@ -107,9 +108,9 @@ impl Named {
 /// The name of a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// The number.
+    /// The number that is named.
     pub value: u64,
-    /// Its name.
+    /// The name of the number.
     pub name: String,
 }
 
@@ -118,23 +119,23 @@ pub struct Label {
 pub struct Flow {
     /// Its name: source and number.
     pub flow: String,
-    /// Its provider.
+    /// The name of its provider.
     pub provider: String,
-    /// What sort of flow: `conn`, `listener`.
+    /// The kind of flow: `conn`, `listener`.
     pub kind: String,
-    /// Its own address.
+    /// The local address.
     #[serde(default)]
     pub local: Option<String>,
-    /// Its peer's.
+    /// The address of the peer.
     #[serde(default)]
     pub remote: Option<String>,
-    /// A note of the provider's, such as an interface.
+    /// A note of the provider, such as an interface.
     #[serde(default)]
     pub label: String,
 }
 
 impl Flow {
-    /// Its source's number.
+    /// Returns the number of its source.
     #[must_use]
     pub fn source(&self) -> Option<u64> {
         self.flow.split_once(':')?.0.parse().ok()
@@ -144,33 +145,33 @@ impl Flow {
 /// Variables of a flow, all read at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Of which.
+    /// The name of the flow.
     pub flow: String,
-    /// When, by the provider's clock.
+    /// The time, by the provider's clock, in nanoseconds.
     pub time: u64,
-    /// By whole name.
+    /// The values, by the variables' whole names.
     pub values: BTreeMap<String, u64>,
 }
 
-/// An event that happened.
+/// An occurrence of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     /// Its whole name.
     pub event: String,
-    /// The flow that it happened to.
+    /// The flow of the event.
     pub flow: String,
-    /// When, by the provider's clock.
+    /// The time, by the provider's clock, in nanoseconds.
     pub time: u64,
-    /// What came with it.
+    /// The values of the event's fields, by name.
     #[serde(default)]
     pub fields: BTreeMap<String, u64>,
-    /// Signals before it that found the queue full.
+    /// The number of signals before it that found the queue full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost: u64,
 }
 
 impl Signal {
-    /// The last part of its name: `acked` of `kernel.tcp.acked`.
+    /// Returns the last part of its name: `acked` of `kernel.tcp.acked`.
     #[must_use]
     pub fn short(&self) -> &str {
         last_part(&self.event)
@@ -180,41 +181,41 @@ impl Signal {
 /// An entry of the log of modifications.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modification {
-    /// When it happened first, by the provider's clock.
+    /// The time of the first occurrence, by the provider's clock, in nanoseconds.
     pub first: u64,
-    /// When last.
+    /// The time of the last occurrence, by the provider's clock, in nanoseconds.
     pub last: u64,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
-    /// Who it was.
+    /// The name of the subscriber.
     pub who: String,
-    /// Of which flow.
+    /// The flow of the variable.
     pub flow: String,
-    /// Which variable.
+    /// The whole name of the variable.
     pub variable: String,
     /// `set`, `refused`, `expired`, `released`, `holder_gone`, `panicked`, `lost`, `attached`, `detached`.
     pub act: String,
-    /// To what it was set.
+    /// The value that was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
-    /// Why it was refused, or the text of a panic.
+    /// The reason for a refusal, or the message of a panic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Of a text that was attached: the beginning of its SHA-256.
+    /// The beginning of the SHA-256 of an attached text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
 
-/// What became of events.
+/// The counts of a subscription's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// That were wanted.
+    /// Events that match the subscription.
     pub events: u64,
-    /// That passed the filters.
+    /// Events that passed the filters.
     pub passed: u64,
-    /// That found the queue full.
+    /// Events that found the queue full.
     pub lost: u64,
-    /// That could not be kept until their interval's end.
+    /// Events that could not be kept until the end of their interval.
     #[serde(default)]
     pub crowded: u64,
 }
@@ -224,21 +225,21 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// The last part of a name.
+/// Returns the last part of a name.
 pub(super) fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Why a text is no recording.
+/// The reasons for which a text is not a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A line is no JSON, or has not the form of a recording's line.
+    /// A line is not JSON, or does not have the form of a recording's line.
     #[error(transparent)]
     Syntax(#[from] hawser_documents::Fault),
-    /// It is a recording of another version, or of something else.
+    /// The text is a recording of another version, or of another kind.
     #[error("a recording of `{0}`, expected `{SCHEMA}`")]
     Schema(String),
-    /// The first line is no header.
+    /// The first line is not a header.
     #[error("no recording: it does not begin with a header of `{SCHEMA}`")]
     NoHeader,
 }
@@ -246,7 +247,7 @@ pub enum RecordError {
 /// Reads a line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the line.
 pub fn parse(text: &str) -> Result<Line, RecordError> {
     Ok(hawser_documents::json(text)?)
 }
@@ -254,7 +255,7 @@ pub fn parse(text: &str) -> Result<Line, RecordError> {
 /// Reads the first line.
 ///
 /// # Errors
-/// That it begins no recording, or one of another version.
+/// When the line does not begin a recording, or begins one of another version.
 pub fn parse_header(text: &str) -> Result<Header, RecordError> {
     match parse(text) {
         Ok(Line { what: What::Header(header), .. }) if header.schema == SCHEMA => Ok(header),

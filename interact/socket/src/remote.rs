@@ -1,4 +1,4 @@
-//! A T-ware in a process of its own: the same source as in the loop, at the other end of the socket.
+//! A T-ware in another process: the same source code as in the loop, at the other end of the socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::shared::Bell;
 
 /// The maximum number of sources that are remembered.
 const MAX_SOURCES: usize = 4096;
-/// Signals that are taken from the ring in one turn.
+/// The maximum number of signals taken from the ring in one turn.
 const TURN: usize = 4096;
 
 /// A T-ware that receives signals of another process's flows, and steers them.
@@ -24,7 +24,7 @@ pub struct Remote {
     client: Client,
     tware: Box<dyn Tware>,
     subscriptions: Vec<Subscription>,
-    /// By subscription: its number at the other end.
+    /// The number of each subscription at the other end.
     ids: Vec<u32>,
     ring: Option<(Consumer, Bell)>,
     sources: Vec<Known>,
@@ -36,7 +36,8 @@ pub struct Remote {
 struct Known {
     id: SourceId,
     schema: Arc<Schema>,
-    /// By event of the schema here: its number there, where there may be more than are shown.
+    /// The event numbers at the other end, by event of the local schema. The source may have events that this
+    /// subscriber may not see.
     events: Vec<u16>,
 }
 
@@ -48,11 +49,11 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// Runs a T-ware at the other end of the socket until the other process is gone. Signals come as
-/// lines; [`Remote::new`] has a ring for more of them.
+/// Runs a T-ware at the other end of the socket until the other process is gone. Signals come as lines;
+/// [`Remote::new`] has a ring for higher rates.
 ///
 /// # Errors
-/// What is wrong with one of its subscriptions, and why it ended.
+/// When one of its subscriptions is refused, and when the connection ends.
 pub fn run_remote(client: Client, tware: Box<dyn Tware>) -> Result<(), ClientError> {
     let mut remote = Remote::new(client, tware, None)?;
     loop {
@@ -61,10 +62,11 @@ pub fn run_remote(client: Client, tware: Box<dyn Tware>) -> Result<(), ClientErr
 }
 
 impl Remote {
-    /// Makes the T-ware's subscriptions: signals come as lines, or through a ring of so many slots.
+    /// Makes the T-ware's subscriptions. Signals come as lines, or through a ring of the given number of
+    /// slots.
     ///
     /// # Errors
-    /// What is wrong with one of its subscriptions.
+    /// When one of its subscriptions is refused.
     pub fn new(
         mut client: Client,
         tware: Box<dyn Tware>,
@@ -96,22 +98,22 @@ impl Remote {
         Ok(remote)
     }
 
-    /// The connection, for questions between turns.
+    /// Returns the connection, for requests between turns.
     pub fn client(&mut self) -> &mut Client {
         &mut self.client
     }
 
-    /// Waits for signals, for at most so long, and has the T-ware act on those that are there; gives
-    /// how many there were.
+    /// Waits for signals, for at most `timeout`, and has the T-ware handle those that are queued. Returns
+    /// their number.
     ///
     /// # Errors
-    /// When the other process is gone, or did not understand something.
+    /// When the other process is gone, or refused a request.
     pub fn turn(&mut self, timeout: Duration) -> Result<usize, ClientError> {
         match &self.ring {
             Some((ring, bell)) => {
                 bell.wait(ring, timeout).map_err(ClientError::Gone)?;
                 let count = self.drain()?;
-                // Lines show whether the other process is still there.
+                // Only lines show whether the other process still exists.
                 if count == 0 {
                     self.client.receive(Some(Duration::from_millis(1)))?;
                 }
@@ -122,13 +124,13 @@ impl Remote {
                     self.line(&signal)?;
                     Ok(1)
                 }
-                // What the T-ware wants it sets again.
+                // A T-ware sets the variable again if it still needs it.
                 Received::Ended(_) | Received::Event(_) | Received::Nothing => Ok(0),
             },
         }
     }
 
-    /// Takes what waits in the ring.
+    /// Takes the signals queued in the ring.
     fn drain(&mut self) -> Result<usize, ClientError> {
         let mut words = [0; SLOT - 1];
         let mut count = 0;
@@ -142,7 +144,7 @@ impl Remote {
             };
             let (source, event) = (signal.target().source, signal.event());
             let Some(at) = self.source(source)? else { continue };
-            // The number that the event has here.
+            // The local number of the event.
             let own = self.sources[at].events.iter().position(|there| *there == event.0);
             let Some(own) = own else { continue };
             words[0] = words[0] & !(0xffff << 32) | (own as u64) << 32;
@@ -188,7 +190,7 @@ impl Remote {
         }
     }
 
-    /// Has the T-ware act on the signal in the buffer.
+    /// Has the T-ware handle the signal in the buffer, and sends its modifications.
     fn signalled(&mut self) -> Result<(), ClientError> {
         let signal = self.buf.signal();
         let Some(subscription) = self.ids.iter().position(|id| *id == signal.subscription().0) else {
@@ -217,7 +219,7 @@ impl Remote {
         self.client.send(&json!({ "steer": steer }))
     }
 
-    /// Where a source stands in the list; nothing when it is gone already.
+    /// Returns the index of a source in the list; `None` when the source is already gone.
     fn source(&mut self, id: SourceId) -> Result<Option<usize>, ClientError> {
         let find = |sources: &[Known]| sources.iter().position(|known| known.id == id);
         if let Some(at) = find(&self.sources) {
@@ -227,7 +229,7 @@ impl Remote {
         Ok(find(&self.sources))
     }
 
-    /// Asks what there is, and shows the T-ware what is new.
+    /// Asks for the present sources, and calls the T-ware's `begin` for new ones.
     fn learn(&mut self) -> Result<(), ClientError> {
         let answer = self.client.ask(&json!({ "offers": {} }))?;
         let offers = answer["offers"]
@@ -255,7 +257,7 @@ fn protocol_error(what: &str) -> ClientError {
     ClientError::Protocol(what.to_owned())
 }
 
-/// A subscription as a request.
+/// Writes a subscription as a request.
 fn subscribe(subscription: &Subscription, ring: bool) -> Value {
     let events: Vec<_> = subscription
         .events
@@ -278,7 +280,7 @@ fn subscribe(subscription: &Subscription, ring: bool) -> Value {
     } })
 }
 
-/// A source, as far as it is shown.
+/// Parses the offer of a source, as far as this subscriber may see it.
 fn source(offer: &Value) -> Result<Known, ClientError> {
     let list = |key: &str| offer[key].as_array().map_or(&[][..], Vec::as_slice);
     let name = |of: &Value| of["name"].as_str().unwrap_or_default().to_owned();

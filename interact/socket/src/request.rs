@@ -1,4 +1,4 @@
-//! Requests at the socket, without I/O.
+//! The requests at the socket, without I/O.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -11,56 +11,55 @@ use serde::de::{self, Deserializer};
 
 use crate::local::LINE;
 
-/// A line of a subscriber.
+/// A request of a subscriber, one line each.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Who it is; without it, `user-` and the user's number.
+    /// Introduces the subscriber; without it, its name is `user-` and the user's number.
     Hello(Hello),
-    /// Which events and variables there are.
+    /// Asks for the available events and variables.
     Offers(Nothing),
-    /// The flows that there are.
+    /// Asks for the present flows.
     Flows(Flows),
-    /// The subscriptions of all subscribers.
+    /// Asks for the subscriptions of all subscribers.
     Subscriptions(Nothing),
-    /// The log of modifications.
+    /// Asks for the log of modifications.
     Audit(Nothing),
-    /// To receive events from now on.
+    /// Subscribes to events from now on.
     Subscribe(Subscribe),
-    /// To receive more or fewer of them.
+    /// Changes the filters or the scope of a subscription.
     Change(Change),
-    /// To receive no more of them.
+    /// Ends a subscription.
     Unsubscribe(u32),
-    /// What became of a subscription's events.
+    /// Asks for the counts of a subscription's events.
     Statistics(u32),
-    /// Variables of a flow.
+    /// Asks for variables of a flow.
     Probe(Probe),
-    /// To set a variable for the length of a lease.
+    /// Sets a variable for the length of a lease.
     Modify(Modify),
-    /// The same, or the end of it, without an answer, unless it cannot be understood.
+    /// Sets a variable, or gives it back, without an answer unless the request is malformed.
     Steer(Steer),
-    /// To give a variable back before its lease is over.
+    /// Gives a variable back before its lease is over.
     Release(Release),
-    /// A queue of signals in memory that both processes share.
+    /// Asks for a queue of signals in memory that both processes share.
     Ring(Ring),
-    /// What is attached to the programs that run.
+    /// Asks for the attachments of running programs.
     Attachments(Nothing),
-    /// To put processors into a program that runs.
+    /// Attaches processors to a running program.
     Attach(Attach),
-    /// To take them off.
+    /// Detaches processors.
     Detach(Detach),
-    /// The documents that pass a filter.
+    /// Asks for the documents that pass a filter.
     List(Json),
-    /// To take a document in.
+    /// Stores a document.
     Put(Json),
-    /// To delete a document by its name.
+    /// Deletes a document by its name.
     Delete(String),
-    /// To be sent what becomes of documents that pass a filter, from now on.
+    /// Subscribes to changes of documents that pass a filter, from now on.
     Watch(Json),
 }
 
-/// JSON as it was written: the provider of documents reads it, and is to see duplicate keys and numbers
-/// for itself.
+/// Unparsed JSON: the provider of documents reads it, and detects duplicate keys and checks numbers itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json(pub String);
 
@@ -71,27 +70,27 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// No particulars.
+/// A request without parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// Which flows.
+/// The parameters of a query for flows.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flows {
-    /// Those of which this holds.
+    /// The scope to which the flows must belong.
     #[serde(default, deserialize_with = "scope")]
     pub scope: Scope,
 }
 
-/// Who a subscriber is.
+/// The introduction of a subscriber.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// Its name, which the log and other subscribers see: 1 to 64 letters, digits, `-`, `_`, `.`.
+    /// Its name in the log and for other subscribers: 1 to 64 letters, digits, `-`, `_`, `.`.
     pub name: String,
-    /// The priority of what it sets.
+    /// The priority of its modifications.
     #[serde(default = "one")]
     pub priority: u8,
 }
@@ -106,28 +105,28 @@ fn one() -> u8 {
 pub struct Subscribe {
     /// Names of events, or patterns.
     pub events: Vec<String>,
-    /// Names of variables that come with each signal.
+    /// Names of variables whose values come with each signal.
     #[serde(default)]
     pub with: Vec<String>,
-    /// Which flows.
+    /// The flows whose events are received.
     #[serde(default, deserialize_with = "scope")]
     pub scope: Scope,
-    /// Who wins.
+    /// The priority when several subscribers set a variable.
     #[serde(default = "one")]
     pub priority: u8,
-    /// The time filter: nanoseconds, or a text such as `10ms`.
+    /// The interval of the time filter: nanoseconds, or a text such as `10ms`.
     #[serde(default, deserialize_with = "span")]
     pub interval: Duration,
-    /// The frequency filter.
+    /// The frequency filter: every n-th event passes.
     #[serde(default)]
     pub frequency: u32,
-    /// Into the ring, and not as lines.
+    /// True if signals go into the ring instead of lines.
     #[serde(default)]
     pub ring: bool,
 }
 
 impl Subscribe {
-    /// As the bus takes it.
+    /// Converts to the bus's subscription.
     #[must_use]
     pub fn subscription(&self) -> Subscription {
         Subscription {
@@ -140,28 +139,28 @@ impl Subscribe {
     }
 }
 
-/// How a subscription is to be from now on; what is not given stays.
+/// A change of a subscription; members that are absent stay as they are.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// The subscription's number.
     pub subscription: u32,
-    /// Which flows.
+    /// The flows whose events are received.
     #[serde(default, deserialize_with = "some_scope")]
     pub scope: Option<Scope>,
-    /// Who wins.
+    /// The priority when several subscribers set a variable.
     #[serde(default)]
     pub priority: Option<u8>,
-    /// The time filter.
+    /// The interval of the time filter.
     #[serde(default, deserialize_with = "some_span")]
     pub interval: Option<Duration>,
-    /// The frequency filter.
+    /// The frequency filter: every n-th event passes.
     #[serde(default)]
     pub frequency: Option<u32>,
 }
 
 impl Change {
-    /// Makes the change.
+    /// Applies the change to a subscription.
     pub fn apply(&self, subscription: &mut Subscription) {
         if let Some(scope) = &self.scope {
             subscription.scope = scope.clone();
@@ -172,14 +171,14 @@ impl Change {
     }
 }
 
-/// A question for variables.
+/// A query for variables.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// Of this flow.
+    /// The flow that is queried.
     #[serde(deserialize_with = "parsed")]
     pub flow: Target,
-    /// Names or patterns; `*` when there are none.
+    /// Names or patterns; none stand for `*`.
     #[serde(default)]
     pub variables: Vec<String>,
 }
@@ -188,103 +187,103 @@ pub struct Probe {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Modify {
-    /// Of this flow.
+    /// The flow of the variable.
     #[serde(deserialize_with = "parsed")]
     pub flow: Target,
-    /// This variable.
+    /// The name of the variable.
     pub variable: String,
-    /// To this value.
+    /// The value to set.
     pub value: u64,
-    /// For so long: nanoseconds, or a text such as `2s`.
+    /// The length of the lease: nanoseconds, or a text such as `2s`.
     #[serde(deserialize_with = "span")]
     pub lease: Duration,
-    /// Who wins; the subscriber's own priority where it is not given.
+    /// The priority when several subscribers set the variable; by default, the subscriber's own.
     #[serde(default)]
     pub priority: Option<u8>,
 }
 
-/// A modification that nobody waits for.
+/// A modification without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steer {
-    /// Of this flow.
+    /// The flow of the variable.
     #[serde(deserialize_with = "parsed")]
     pub flow: Target,
-    /// This variable.
+    /// The name of the variable.
     pub variable: String,
-    /// To this value; without one it is given back.
+    /// The value to set; if absent, the variable is given back.
     #[serde(default)]
     pub value: Option<u64>,
-    /// For so long, where there is a value.
+    /// The length of the lease, if there is a value.
     #[serde(default, deserialize_with = "span")]
     pub lease: Duration,
 }
 
-/// Processors that are wanted in a program.
+/// A request to attach processors to a program.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attach {
-    /// In the program of this source.
+    /// The source whose program they are attached to.
     pub source: u32,
-    /// What they are called together: 1 to 64 letters, digits, `-`, `_`, `.`.
+    /// Their common name: 1 to 64 letters, digits, `-`, `_`, `.`.
     pub name: String,
     /// Their text, in the language of transport programs.
     pub text: String,
-    /// Values of the text's params: `CAP=20000`.
+    /// Values of the text's parameters: `CAP=20000`.
     #[serde(default)]
     pub params: Vec<String>,
 }
 
-/// Processors that are to go.
+/// A request to detach processors.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Detach {
-    /// Of this source's program.
+    /// The source whose program they are detached from.
     pub source: u32,
-    /// What they are called together.
+    /// Their common name.
     pub name: String,
 }
 
-/// A ring that is wanted.
+/// A request for a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ring {
-    /// Signals that it shall hold.
+    /// The minimum number of signals that it must hold.
     pub slots: usize,
 }
 
-/// The end of a modification.
+/// A request to give a variable back.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
-    /// Of this flow.
+    /// The flow of the variable.
     #[serde(deserialize_with = "parsed")]
     pub flow: Target,
-    /// This variable.
+    /// The name of the variable.
     pub variable: String,
 }
 
-/// Why a line is no request.
+/// The reasons for which a line is not a valid request.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The line has too many bytes.
+    /// The line is too long.
     #[error("a line has at most {LINE} bytes: this one was dropped")]
     TooLong,
-    /// It is no text.
+    /// The line is not UTF-8.
     #[error("the line is not UTF-8")]
     NotUtf8,
-    /// It is no JSON, or does not have the form of a request.
+    /// The line is not JSON, or does not have the form of a request.
     #[error("{0}; for instance {EXAMPLE}")]
     Syntax(String),
-    /// A client cannot be called so.
+    /// The name is not valid for a client.
     #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
     Name(String),
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// What is wrong with it, and what would be right.
+/// The fault of the line, with a correct example.
 pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
     let text = std::str::from_utf8(line).map_err(|_| RequestError::NotUtf8)?;
     let request: Request =
@@ -297,7 +296,7 @@ pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
     Ok(request)
 }
 
-/// A fault of a line, with its column and its key.
+/// Formats a fault of a line, with its column and its key.
 fn of_line(fault: &Fault) -> String {
     let column = fault
         .place
@@ -308,13 +307,13 @@ fn of_line(fault: &Fault) -> String {
     }
 }
 
-/// Whether a line, which need not be a request, is meant to steer: its error is marked as one of that.
+/// Returns whether a line, which may be malformed, is meant as a `steer`: its error is then marked as such.
 pub(super) fn is_steering(line: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line)
         .is_ok_and(|object| object.contains_key("steer"))
 }
 
-/// Whether the beginning of a line that was too long is that of a `steer`: its first key is.
+/// Returns whether the beginning of an overlong line is that of a `steer`, judged by its first key.
 pub(super) fn begins_steering(beginning: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning);
     let first = text.trim_start().strip_prefix('{').map(str::trim_start);
@@ -328,24 +327,24 @@ fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.chars().all(letter)
 }
 
-/// Why a text is no span of time.
+/// The reasons for which a text is not a time span.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
-    /// It is no number with a unit.
+    /// The text is not a number with a unit.
     #[error("`{0}` is no span of time: write it like 10ms (ns, us, ms, s, min, h)")]
     Syntax(String),
-    /// It is longer than 64 bits of nanoseconds hold.
+    /// The span has more nanoseconds than fit into 64 bits.
     #[error("`{0}` is too long: a span of time has at most 5124095h")]
     TooLong(String),
-    /// It is a number alone.
+    /// The number has no unit.
     #[error("`{0}` has no unit: write {0}s for seconds, or another of ns, us, ms, min, h")]
     NoUnit(String),
 }
 
-/// A span with its unit: `10us`, `1.5ms`, `2s`, `1min`; `0` needs none.
+/// Parses a span with its unit: `10us`, `1.5ms`, `2s`, `1min`; `0` needs no unit.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The fault of the text.
 pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
     let wrong = || SpanError::Syntax(text.to_owned());
     let digits = text
@@ -364,7 +363,7 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
         _ => return Err(wrong()),
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
-    // As exact as a double: a span of days is still exact to a microsecond.
+    // A double is exact enough: a span of days is still exact to a microsecond.
     let nanos = (number * unit).round();
     if nanos >= u64::MAX as f64 {
         return Err(SpanError::TooLong(text.to_owned()));

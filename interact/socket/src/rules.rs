@@ -1,4 +1,4 @@
-//! The operator's file: who may do what at the socket.
+//! The operator's rights file for subscribers at the socket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,50 +6,50 @@ use std::path::{Path, PathBuf};
 use hawser_bus::{Grant, Rights};
 use serde::Deserialize;
 
-/// Why a rights file was not taken.
+/// The reasons for which a rights file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// Not its owner alone can write it.
+    /// Other users can write to the file.
     #[error("{}: others can write it: chmod go-w", .0.display())]
     WritableByOthers(PathBuf),
-    /// Its text is wrong.
+    /// The text of the file has a fault.
     #[error("{}: {error}", path.display())]
     Text {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault, with its place.
         error: RulesTextError,
     },
 }
 
-/// What is wrong with the text of a rights file.
+/// The faults of the text of a rights file.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesTextError {
-    /// It is no TOML, or does not have the form of rules.
+    /// The text is not TOML, or does not have the form of rules.
     #[error(transparent)]
     Syntax(#[from] hawser_documents::Fault),
-    /// No value is within a rule's bounds.
+    /// The bounds of a rule exclude every value.
     #[error("`{variables}`: min {min} is above max {max}")]
     Bounds {
-        /// The rule's variables.
+        /// The variables that the rule names.
         variables: String,
         /// The minimum value.
         min: u64,
-        /// The greatest.
+        /// The maximum value.
         max: u64,
     },
 }
 
-/// Who may do what: the first rule that names a subscriber counts; whom none names may watch alone.
-/// Without a file everybody who is served may do everything.
+/// The rights of subscribers: the first rule that matches a subscriber applies; a subscriber without a
+/// matching rule may only observe. Without a file, every subscriber that is served may do everything.
 ///
 /// ```toml
 /// [[rule]]
@@ -100,7 +100,7 @@ fn any() -> String {
     "*".into()
 }
 
-/// The default of a subscription, too.
+/// The same as the default of a subscription.
 fn usual() -> u8 {
     1
 }
@@ -110,10 +110,10 @@ fn max_value() -> u64 {
 }
 
 impl Rules {
-    /// The rules of a file. It must not be writable by others than its owner.
+    /// Loads the rules of a file. Only its owner may have write access to it.
     ///
     /// # Errors
-    /// Where it is wrong, and what would be right.
+    /// The fault, with its place and a correction.
     pub fn load(path: &Path) -> Result<Rules, RulesError> {
         use std::os::unix::fs::MetadataExt;
 
@@ -129,10 +129,10 @@ impl Rules {
         }
     }
 
-    /// The rules of a text.
+    /// Parses the rules of a text.
     ///
     /// # Errors
-    /// Where it is wrong.
+    /// The fault, with its place.
     pub fn parse(text: &str) -> Result<Rules, RulesTextError> {
         let file: File = hawser_documents::toml(text)?;
         for grant in file.rule.iter().flat_map(|rule| &rule.modify) {
@@ -147,7 +147,7 @@ impl Rules {
         Ok(Rules(Some(file.rule)))
     }
 
-    /// What a subscriber may do.
+    /// Returns the rights of a subscriber.
     #[must_use]
     pub fn rights(&self, name: &str, user: u32) -> Rights {
         let Some(rules) = &self.0 else {

@@ -1,4 +1,4 @@
-//! Subscribers in other processes, at a socket.
+//! Serves subscribers in other processes at a socket.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,28 +19,28 @@ use super::rules::Rules;
 pub use crate::local::SocketError;
 use crate::local::{Answers, End, Lines, Socket, peer};
 
-/// Connections at once.
+/// The maximum number of simultaneous connections.
 const MAX_CONNECTIONS: usize = 64;
-/// How long nobody is accepted after the system could not.
+/// The pause after a failed accept.
 const REST: Duration = Duration::from_millis(200);
-/// How long who listens may take for its last signals.
+/// The time that a subscriber has to take its last signals.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Where a process listens by default: `$XDG_RUNTIME_DIR/hawser/interact.sock`; see
+/// Returns the default path of a process's socket: `$XDG_RUNTIME_DIR/hawser/interact.sock`; see
 /// [`usual`](crate::local::usual).
 #[must_use]
 pub fn usual_socket() -> Option<PathBuf> {
     crate::local::usual("interact")
 }
 
-/// Closes the connections when it is dropped.
+/// Closes the connections when its sender is dropped.
 pub(super) type Parting = watch::Receiver<()>;
 
-/// Serves subscribers at a socket (mode 0600; its own user and root alone), as far as `rules` let
-/// them, for as long as the future is polled. The protocol is in `docs/interact.md`.
+/// Serves subscribers at a socket (mode 0600; its own user and root only), for as long as the future is
+/// polled. `rules` define their rights. The protocol is in `docs/interact.md`.
 ///
 /// # Errors
-/// Why there is no socket; at once.
+/// When the socket cannot be opened; returned at once.
 pub fn serve(
     bus: Bus,
     path: &Path,
@@ -49,8 +49,8 @@ pub fn serve(
     serve_until(bus, path, rules, std::future::pending())
 }
 
-/// The same until `over`: then nobody more is let in, and who listens is given the signals that wait
-/// for it, as far as it takes them within a second.
+/// Serves until `over` completes. It then accepts no more connections. Subscribers receive their queued
+/// signals, as far as they take them within a second.
 fn serve_until(
     bus: Bus,
     path: &Path,
@@ -71,7 +71,7 @@ fn serve_until(
             };
             match accepted {
                 Ok((stream, _)) => {
-                    // Those that ended while nobody came do not count.
+                    // Connections that ended while the server waited for a new one do not count.
                     while connections.try_join_next().is_some() {}
                     if connections.len() >= MAX_CONNECTIONS {
                         warn!(
@@ -98,10 +98,10 @@ fn serve_until(
     })
 }
 
-/// Subscribers served at a socket, by a thread of their own: whoever is watched does not wait for it.
+/// Subscribers served at a socket, by a separate thread, so that the watched process does not wait for it.
 ///
-/// When it is dropped, who listens is given what waits, for a second at most: the last signals of a
-/// process are not lost with it.
+/// When it is dropped, subscribers receive their queued signals, for a second at most, so that the last
+/// signals of a process are not lost.
 #[derive(Debug)]
 pub struct Server {
     over: Option<oneshot::Sender<()>>,
@@ -112,13 +112,13 @@ impl Server {
     /// Serves as [`serve`] does, until it is dropped.
     ///
     /// # Errors
-    /// Why there is no socket, or no thread.
+    /// When the socket cannot be opened, or the thread cannot be started.
     pub fn start(bus: Bus, path: &Path, rules: Rules) -> Result<Server, SocketError> {
         let (over, ends) = oneshot::channel();
         let (begin, began) = std::sync::mpsc::channel();
         let at: PathBuf = path.into();
-        // The caller may be inside a runtime of its own, where no other may be dropped: this one is made, and
-        // goes, in its thread, whatever fails.
+        // The caller may be inside a runtime, in which another runtime must not be dropped. This one is
+        // therefore made and dropped in its own thread, even on failure.
         let serve = move || {
             let system = |error| SocketError::System { path: at.clone(), error };
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -127,14 +127,14 @@ impl Server {
             };
             let opened = {
                 let _inside = runtime.enter();
-                // It ends with its sender, too.
+                // It also ends when the sender is dropped.
                 serve_until(bus, &at, rules, async { drop(ends.await) })
             };
             match opened {
                 Ok(serving) => {
                     let _ = begin.send(Ok(()));
                     runtime.block_on(serving);
-                    // Who waits for a source's answer waits in vain now.
+                    // A task that still waits for a source's answer is abandoned.
                     runtime.shutdown_background();
                 }
                 Err(error) => drop(begin.send(Err(error))),
@@ -162,10 +162,10 @@ impl Drop for Server {
     }
 }
 
-/// Sends the reason without waiting: nobody's time is spent on it.
+/// Sends the reason without waiting, so that a rejected client delays no other.
 fn reject(stream: UnixStream) {
     let line = json!({ "error": format!("{MAX_CONNECTIONS} subscribers are connected already") });
-    // The runtime has not asked yet whether the stream can be written; the system knows.
+    // The runtime does not know yet whether the stream is writable, so the write bypasses it.
     if let Ok(mut stream) = stream.into_std() {
         let _ = stream.write(format!("{line}\n").as_bytes());
     }
@@ -201,7 +201,7 @@ async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
         ),
         Err(End::Refused(why)) => {
             info!(process, why = ?why, "a client is disconnected");
-            // It ends in any case.
+            // The connection ends in any case.
             let _ = answers.send(&json!({ "error": why })).await;
         }
     }

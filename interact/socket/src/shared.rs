@@ -1,9 +1,9 @@
 //! A ring of signals in memory that two processes share, and the bell that wakes its reader.
 //!
-//! Invariants: the memory is sealed against shrinking before anybody else has it, so that no access
-//! to it can fault; every access is atomic, so that whatever the other process writes is a value and
-//! nothing worse. The bell is rung without waiting, from an end that the other process does not have:
-//! it cannot be made to block, which an eventfd, whose flags both ends share, could.
+//! Invariants: the memory is sealed against shrinking before another process has it, so that no access to it
+//! can fault. Every access is atomic, so that any write of the other process is read as a plain value. The
+//! bell is rung without waiting, from an end that the other process does not have, so it cannot be made to
+//! block. An eventfd could, because both ends share its flags.
 
 #![allow(unsafe_code)] // Memory that is mapped has to be looked at; see the invariants above.
 
@@ -27,14 +27,14 @@ struct Mapping {
     words: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone and stays where it is until the value is dropped;
-// it is accessed through atomics only.
+// SAFETY: the mapping belongs to this value alone and stays in place until the value is dropped; it is
+// accessed through atomics only.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first words of a file that has them and cannot become shorter.
+    /// Maps the first words of a file, which must have that length and be sealed against shrinking.
     fn new(file: &OwnedFd, words: usize) -> io::Result<Mapping> {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, at an address that the system chooses.
@@ -55,16 +55,16 @@ impl Mapping {
 
 impl Memory for Mapping {
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: so many words are mapped at `begin`, which is aligned to a page, as long as `self`
-        // is there; the file behind them is sealed against shrinking; any bits are a valid word, and
-        // atomics may be changed by others.
+        // SAFETY: this many words are mapped at `begin`, which is aligned to a page, for as long as `self`
+        // exists; the file behind them is sealed against shrinking; any bits are a valid word, and atomics
+        // may be changed by others.
         unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.words) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this address and length, and nothing borrows it any more.
+        // SAFETY: it was mapped with this address and length, and no borrow of it is left.
         let _ = unsafe { munmap(self.begin.as_ptr().cast(), self.words * WORD) };
     }
 }
@@ -73,11 +73,11 @@ impl Drop for Mapping {
 pub(super) struct Offer {
     /// The producers' end, which stays here.
     pub(super) ring: Ring,
-    /// For the other process: the memory, and its end of the bell.
+    /// The descriptors for the other process: the memory, and its end of the bell.
     pub(super) files: Vec<OwnedFd>,
 }
 
-/// Makes a ring of at least this many slots, as far as rings go.
+/// Makes a ring of at least this many slots, up to the maximum.
 pub(super) fn offer(slots: usize) -> io::Result<Offer> {
     let words = words_for(slots);
     let memory = memfd_create("hawser-ring", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -85,25 +85,25 @@ pub(super) fn offer(slots: usize) -> io::Result<Offer> {
     fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     let (bell, other) = UnixDatagram::pair()?;
     bell.set_nonblocking(true)?;
-    // Where the bell is full its reader wakes in any case.
+    // If the bell is full, its reader wakes in any case.
     let waker: Waker = Arc::new(move || drop(bell.send(&[1])));
     let ring = Ring::create(Arc::new(Mapping::new(&memory, words)?), slots, Some(waker));
     Ok(Offer { ring, files: vec![memory, other.into()] })
 }
 
-/// Why memory that came from another process is not taken for a ring.
+/// The reasons for which memory from another process is not accepted as a ring.
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
     /// The system refuses.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// It could become shorter while it is read.
+    /// The memory could shrink while it is read.
     #[error("the ring's memory is not sealed")]
     NotSealed,
-    /// No ring is so large, or so small.
+    /// The memory's size is not valid for a ring.
     #[error("the ring has no size that a ring can have")]
     Size,
-    /// It does not begin as a ring does.
+    /// The memory does not begin as a ring does.
     #[error("it is no ring")]
     NoRing,
 }
@@ -124,7 +124,7 @@ pub(super) fn map(memory: &OwnedFd) -> Result<impl Memory + use<>, RingError> {
     Ok(Mapping::new(memory, words)?)
 }
 
-/// The reader's end of a ring that another process has made.
+/// Opens the reader's end of a ring that another process has made.
 pub(super) fn accept(memory: &OwnedFd) -> Result<Consumer, RingError> {
     Consumer::open(Arc::new(map(memory)?)).ok_or(RingError::NoRing)
 }
@@ -138,7 +138,7 @@ impl Bell {
         Bell(UnixDatagram::from(file))
     }
 
-    /// Sleeps until there is something in the ring, for at most so long. True when there may be.
+    /// Sleeps until a signal is in the ring, for at most `timeout`. Returns true when there may be a signal.
     ///
     /// # Errors
     /// When the other process is gone.

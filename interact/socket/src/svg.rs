@@ -1,8 +1,8 @@
-//! Documents of SVG, for everything here that draws; [`plot`] draws figures.
+//! Writes SVG documents, for all drawings here; [`plot`] draws figures.
 
 pub mod plot;
 
-/// A document of this size in pixels, on white, around elements that are written already.
+/// Makes a document of this size in pixels, on white, around elements that are already written.
 #[must_use]
 pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
     format!(
@@ -12,8 +12,8 @@ pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
     )
 }
 
-/// A text as the content of an element, in one line. What acts on terminals or turns text around is shown as escapes:
-/// XML has no control characters.
+/// Escapes a text as the content of an element, in one line. Control characters and characters that change
+/// the direction of text are shown as escapes, because XML has no control characters.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let shown = |letter: char| match letter {

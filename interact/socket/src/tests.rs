@@ -1,5 +1,5 @@
-//! The socket with a provider behind it: each request, each refusal, and what becomes of those that
-//! stay away. `docs/interact.md` and the schema in `docs/schemas` are held to the same conversations.
+//! The socket with a provider behind it: each request, each refusal, and clients that disappear. The same
+//! conversations check `docs/interact.md` and the schema in `docs/schemas`.
 
 mod attach;
 mod book;
@@ -58,7 +58,7 @@ impl Place {
         Client::connect(&self.socket(), name, priority).expect("it is served")
     }
 
-    /// What is in the log: who, what, how often.
+    /// Returns the entries of the log: subscriber, act, count.
     fn acts(&self) -> Vec<(String, &'static str, u64)> {
         self.bus
             .audit()
@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// The program beside these tests, `subscriber.rs`, as a client of a socket that does one thing.
+/// Starts the program beside these tests, `subscriber.rs`: a client of a socket that does one thing.
 fn subscriber(does: &str, socket: &Path) -> Command {
     let mut command = hawser_testing::helper("socket_subscriber");
     command.arg(does).arg(socket);
@@ -80,7 +80,7 @@ fn subscriber(does: &str, socket: &Path) -> Command {
     command
 }
 
-/// Waits for something to become true.
+/// Waits for a condition to become true.
 fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     let until = Instant::now() + Duration::from_secs(10);
     while !is_so() {
@@ -89,7 +89,7 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Asks, and has the request and the answer judged by the schema.
+/// Sends a request, and checks request and answer against the schema.
 fn ask(client: &mut Client, request: &Value) -> Value {
     judge(request);
     let answer = client
@@ -99,7 +99,7 @@ fn ask(client: &mut Client, request: &Value) -> Value {
     answer
 }
 
-/// Why something is refused.
+/// Returns the reason for which a request is refused.
 fn refusal(client: &mut Client, request: &Value) -> String {
     match client.ask(request) {
         Err(ClientError::Refused(why)) => why,
@@ -117,7 +117,7 @@ fn receive(client: &mut Client) -> Value {
     }
 }
 
-/// A line must be one of the forms of the schema.
+/// Checks that a line has one of the forms of the schema.
 fn judge(line: &Value) {
     static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
     let schema = SCHEMA.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A T-ware in a thread of its own.
+//! A T-ware in a separate thread.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,25 +9,25 @@ use std::time::Duration;
 use hawser_bus::ring::{Ring, Waker};
 use hawser_bus::{Bus, BusError, Hands, Rights, SourceId, Statistics, SubscriptionId, Tware, run_waiting};
 
-/// How often a thread that sleeps checks whether it is to end.
+/// The interval at which a sleeping thread checks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A T-ware that runs. Dropping it ends it: its subscriptions go, and what it holds is given back. So it
-/// is when the T-ware panics.
+/// A running T-ware. Dropping this value ends the T-ware, its subscriptions and its holds. A panic of the
+/// T-ware has the same effect.
 #[derive(Debug)]
 pub struct Running {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Its own is its thread's, and goes with that.
+    /// The thread has the strong reference, so that the subscriber ends with the thread.
     subscriber: Weak<hawser_bus::Subscriber>,
     ids: Vec<SubscriptionId>,
 }
 
-/// Runs a T-ware in a thread of its own, with a queue of `slots` signals. The same source runs in the
-/// loop by [`Bus::attach`].
+/// Runs a T-ware in a separate thread, with a queue of `slots` signals. The same source code runs in the loop
+/// by [`Bus::attach`].
 ///
 /// # Errors
-/// What is wrong with its subscriptions, or that there can be no thread.
+/// When one of its subscriptions is refused, or the thread cannot be started.
 pub fn run_in_thread(
     bus: &Bus,
     name: &str,
@@ -64,7 +64,7 @@ pub fn run_in_thread(
                 &mut signals,
                 &mut hands,
                 |signal, hands| {
-                    // Names become numbers before a source's first signal, and at no other time.
+                    // Names are resolved to numbers before a source's first signal, and only then.
                     let source = signal.target().source;
                     if !known.contains(&source) {
                         known.push(source);
@@ -91,7 +91,7 @@ pub fn run_in_thread(
     Ok(Running { ends, thread: Some(thread), subscriber, ids })
 }
 
-/// Logs that a T-ware's thread has ended, however it did.
+/// Logs the end of a T-ware's thread, whatever its cause.
 struct Ended(String);
 
 impl Drop for Ended {
@@ -104,19 +104,19 @@ impl Drop for Ended {
     }
 }
 
-/// Why a T-ware does not run in a thread.
+/// The reasons for which a T-ware cannot run in a thread.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
     /// The bus refused it.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// The system has no thread for it.
+    /// The system could not start a thread.
     #[error("no thread: {0}")]
     Thread(#[from] io::Error),
 }
 
 impl Running {
-    /// What became of the events that it wants, over all its subscriptions; nothing once it has panicked.
+    /// Returns the statistics of all its subscriptions; zeros once the T-ware has panicked.
     #[must_use]
     pub fn statistics(&self, timeout: Duration) -> Statistics {
         let mut sum = Statistics::default();
@@ -134,7 +134,7 @@ impl Drop for Running {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A T-ware that never returns keeps its thread, not its owner.
+            // A T-ware that never returns blocks its thread, but not its owner.
             if thread.is_finished() {
                 let _ = thread.join();
             }

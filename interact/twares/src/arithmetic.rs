@@ -1,6 +1,6 @@
-//! Whole numbers that neither overflow nor trap. `transports/tcp/fast.mtp` computes alike.
+//! Integer arithmetic that neither overflows nor traps. `transports/tcp/fast.mtp` computes in the same way.
 
-/// `a * b / c` with 128 bits in between; 0 where `c` is 0, and no more than 64 bits hold.
+/// Returns `a * b / c` with 128-bit intermediate values, saturated to 64 bits; 0 if `c` is 0.
 pub(crate) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     let quotient = (u128::from(a) * u128::from(b))
         .checked_div(u128::from(c))
@@ -8,7 +8,7 @@ pub(crate) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 
-/// Where a value is on its straight way from one number to another, when `passed` of `whole` is over.
+/// Interpolates linearly between two numbers, after `passed` of `whole`.
 pub(crate) fn between(from: u64, to: u64, passed: u64, whole: u64) -> u64 {
     if passed >= whole {
         return to;

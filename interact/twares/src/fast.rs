@@ -1,6 +1,6 @@
-//! FAST TCP (Jin, Wei, Low 2004), as Khan, Punnam and Zaghal have it in six T-wares.
+//! FAST TCP (Jin, Wei, Low 2004), in the form of six T-wares by Khan, Punnam and Zaghal.
 //!
-//! With η = min(3/w, 1/4) for each acknowledged segment, and T the round-trip time that it shows:
+//! With η = min(3/w, 1/4) for each acknowledged segment, and T the round-trip time that it measures:
 //!
 //! ```text
 //! avg ← (1 − η) · avg + η · T                                          (1)
@@ -8,52 +8,51 @@
 //! w   ← min(2w, (1 − γ) · w + γ · (base / avg · w + α))                (3)
 //! ```
 //!
-//! so that the window settles where the queue holds α segments: at the bandwidth-delay product and α.
-//! The paper leaves open what docs/decisions/0022-fast.md settles; in short:
+//! The window thus settles at the bandwidth-delay product plus α, where the queue holds α segments. The paper
+//! leaves some points open, which docs/decisions/0022-fast.md settles; in short:
 //!
-//! * Equation 3 is applied every other round trip, and the window moves to its new value in the
-//!   course of the first of the two. So `avg` at the next update is about the window of
-//!   then, and there is no burst.
-//! * Before that the window multiplies: by two in a round trip while it finds no queue, by 13/12 where it
-//!   does. That ends when even the minimum round-trip time of a round shows an eighth of α in the
-//!   queue: then the pipe is full.
-//! * A loss halves the window; a timeout starts again from one segment, and measures the path anew.
+//! * Equation 3 is applied every other round trip, and the window moves to its new value during the first of
+//!   the two. At the next update `avg` therefore belongs to about the present window, and there is no burst.
+//! * Before that the window multiplies: by two in a round trip while there is no queue, by 13/12 while there
+//!   is one. The pipe is full, and this phase ends, when even the minimum round-trip time of a round
+//!   indicates an eighth of α in the queue.
+//! * A loss halves the window. A timeout starts again from one segment, and measures the path anew.
 
 use hawser_time::Instant;
 
 use crate::arithmetic::{between, mul_div};
 use crate::controller::{Acked, Controller, Decision, MAX_WINDOW, half, initial_window, pace, segment};
 
-/// What a network's operator chooses.
+/// The parameters that a network's operator chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastParams {
-    /// α: segments that are to wait in the queue, 1 to 65535.
+    /// α: the number of segments that are to wait in the queue, 1 to 65535.
     pub alpha: u16,
-    /// γ: how far each update goes, in percent, 1 to 100.
+    /// γ: the step of each update, in percent, 1 to 100.
     pub gamma: u8,
 }
 
 impl Default for FastParams {
-    /// What suits 200 Mbit/s: a queue of 12 ms.
+    /// Returns values that suit 200 Mbit/s: a queue of 12 ms.
     fn default() -> Self {
         Self { alpha: 200, gamma: 50 }
     }
 }
 
-/// α is divided by this for the queue that ends the multiplication.
+/// The divisor of α for the queue that ends the multiplication.
 const FULL_DIVISOR: u64 = 8;
-/// What is acknowledged is divided by this for the growth where there is a queue.
+/// The divisor of acknowledged bytes for the growth while there is a queue.
 const CAREFUL_DIVISOR: u64 = 12;
 
-/// The controller, and what it knows of one connection.
+/// The controller, with its state of one connection.
 #[derive(Clone, Debug)]
 pub struct Fast {
     params: FastParams,
-    /// The minimum round-trip time, nanoseconds; 0: none yet.
+    /// The minimum round-trip time, in nanoseconds; 0 if none was measured.
     base: u64,
-    /// The mean round-trip time, nanoseconds; 0: none yet.
+    /// The mean round-trip time, in nanoseconds; 0 if none was measured.
     average: u64,
-    /// The window as last decided.
+    /// The window as last decided, in bytes.
     window: u64,
     phase: Phase,
     repairing: bool,
@@ -62,13 +61,13 @@ pub struct Fast {
     mss: u64,
 }
 
-/// What moves the window.
+/// The rule that moves the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Until the pipe is full: the minimum round-trip time of a round that ends at a time.
+    /// Multiplies until the pipe is full: the end of the current round, and its minimum round-trip time.
     Multiply { round_ends: Instant, min_rtt: u64 },
-    /// Equation 3. The window moves from one value to another from `since` on; the next update is
-    /// twice as far away as the end of the movement. `used`: the largest flight since then.
+    /// Applies equation 3. The window moves from one value to another from `since` on; the next update is
+    /// twice as far away as the end of the movement. `used` is the largest flight since then.
     Equate {
         from: u64,
         goal: u64,
@@ -79,11 +78,11 @@ enum Phase {
 }
 
 const BEGINNING: Phase = Phase::Multiply { round_ends: Instant::ORIGIN, min_rtt: 0 };
-/// The window stays until the first update, two round trips from the next acknowledgement on.
+/// The window stays until the first update, two round trips after the next acknowledgement.
 const SETTLED: Phase = Phase::Equate { from: 0, goal: 0, since: Instant::ORIGIN, update_at: None, used: 0 };
 
 impl Fast {
-    /// For a connection that is yet to come.
+    /// Makes the controller of a future connection.
     #[must_use]
     pub fn new(params: FastParams) -> Self {
         let params = FastParams { alpha: params.alpha.max(1), gamma: params.gamma.clamp(1, 100) };
@@ -100,20 +99,20 @@ impl Fast {
         }
     }
 
-    /// The minimum and the mean round-trip time, nanoseconds; 0: none yet.
+    /// Returns the minimum and the mean round-trip time, in nanoseconds; 0 if none was measured.
     #[must_use]
     pub fn round_trips(&self) -> (u64, u64) {
         (self.base, self.average)
     }
 
-    /// Whether the window still multiplies.
+    /// Returns whether the window still multiplies.
     #[must_use]
     pub fn is_starting(&self) -> bool {
         matches!(self.phase, Phase::Multiply { .. })
     }
 
-    /// When the next segment may go out, so that a flight is spread over a round trip (the paper's
-    /// burstiness control); nothing: at once.
+    /// Returns the time at which the next segment may be sent; `None` means at once. A flight is thereby
+    /// spread over a round trip (the paper's burstiness control).
     #[must_use]
     pub fn next_sending(&self) -> Option<Instant> {
         let gap = self
@@ -130,12 +129,12 @@ impl Fast {
         }
     }
 
-    /// α in bytes.
+    /// Returns α in bytes.
     fn alpha(&self) -> u64 {
         u64::from(self.params.alpha) * self.mss
     }
 
-    /// Equations 1 and 2.
+    /// Applies equations 1 and 2.
     fn measure(&mut self, acked: &Acked) {
         if acked.rtt == 0 {
             return;
@@ -151,12 +150,12 @@ impl Fast {
         };
     }
 
-    /// Bytes that this round-trip time shows to wait in queues.
+    /// Returns the number of bytes in queues that this round-trip time indicates.
     fn backlog(&self, rtt: u64) -> u64 {
         mul_div(self.window, rtt.saturating_sub(self.base), rtt)
     }
 
-    /// Before the pipe is full.
+    /// Grows the window before the pipe is full.
     fn multiply(&mut self, acked: &Acked, mut round_ends: Instant, mut min_rtt: u64) {
         let full = self.alpha() / FULL_DIVISOR;
         let rtt = if acked.rtt > 0 { acked.rtt } else { self.average };
@@ -180,7 +179,7 @@ impl Fast {
         self.phase = Phase::Multiply { round_ends, min_rtt };
     }
 
-    /// Equation 3. A window that is not in use proves nothing, and does not grow.
+    /// Applies equation 3. A window that is not in use gives no evidence, and does not grow.
     fn target(&self, used: u64) -> u64 {
         let (window, gamma) = (self.window, u64::from(self.params.gamma));
         let wanted = mul_div(window, self.base, self.average) + self.alpha();
@@ -192,7 +191,7 @@ impl Fast {
         }
     }
 
-    /// Every other round trip a new goal, and each acknowledgement a step towards it.
+    /// Sets a new goal every other round trip, and moves towards it with each acknowledgement.
     fn equate(&mut self, acked: &Acked, now: Instant) {
         let Phase::Equate { mut from, mut goal, mut since, mut update_at, mut used } = self.phase else {
             return;
@@ -212,7 +211,7 @@ impl Fast {
     }
 }
 
-/// Equation 1 for so many bytes at once: η is 3 segments of the window for each of them.
+/// Applies equation 1 for `bytes` at once: η is 3 segments of the window for each acknowledged segment.
 fn mean(average: u64, rtt: u64, bytes: u64, window: u64) -> u64 {
     let three = bytes.saturating_mul(3);
     let gap = average.abs_diff(rtt);

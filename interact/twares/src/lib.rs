@@ -1,20 +1,18 @@
 //! T-wares: congestion controllers that steer a transport by its events.
 //!
-//! A controller is a machine of whole numbers: it takes an event of one connection and decides which window
-//! the connection is to have. Where it runs does not matter to it: in the loop of our own TCP, in
-//! another process, beside Linux's TCP. What the events and their fields are called is what the
-//! providers call them.
+//! A controller is a machine of integers: it takes an event of one connection and decides the window of the
+//! connection. It does not depend on its place: it may run in the loop of our own TCP, in another process, or
+//! beside Linux's TCP. The names of events and fields are those of the providers.
 //!
-//! * [`Controller`]: the events of a connection, and what follows of them
+//! * [`Controller`]: the events of a connection, and the resulting decisions
 //! * [`Fast`]: FAST TCP as six T-wares (Khan, Punnam, Zaghal: Table 2)
-//! * [`Reno`]: the controller that the paper compares it with
+//! * [`Reno`]: the controller with which the paper compares it
 //! * [`Steer`]: a controller as a T-ware on the bus
-//! * [`RateController`]: the rate of a live encoder whose connection signals how it fares; [`Adapt`]: it as a
-//!   T-ware, which turns a [`Dial`]
+//! * [`RateController`]: the rate of a live encoder, controlled by the signals of its connection; [`Adapt`]:
+//!   the same as a T-ware, which turns a [`Dial`]
 //!
-//! Invariants: no clock, no rng, no floating point, no allocation; no input panics or overflows. A
-//! window is never below one segment nor above [`MAX_WINDOW`], and one acknowledgement never
-//! more than doubles it.
+//! Invariants: no clock, no rng, no floating point, no allocation; no input panics or overflows. A window is
+//! never below one segment nor above [`MAX_WINDOW`], and one acknowledgement at most doubles it.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

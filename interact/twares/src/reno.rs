@@ -1,17 +1,17 @@
-//! Reno (RFC 5681), as the same T-wares: what FAST is compared with.
+//! Reno (RFC 5681) as the same T-wares, for comparison with FAST.
 
 use hawser_time::Instant;
 
 use crate::controller::{Acked, Controller, Decision, MAX_WINDOW, half, initial_window, pace, segment};
 
-/// The controller, and what it knows of one connection.
+/// The controller, with its state of one connection.
 #[derive(Clone, Debug)]
 pub struct Reno {
     window: u64,
     threshold: u64,
     /// Bytes acknowledged since the window last grew in congestion avoidance.
     counted: u64,
-    /// The last round-trip time, nanoseconds; 0: none yet.
+    /// The last round-trip time, in nanoseconds; 0 if none was measured.
     rtt: u64,
     repairing: bool,
 }
@@ -23,7 +23,7 @@ impl Default for Reno {
 }
 
 impl Reno {
-    /// For a connection that is yet to come.
+    /// Makes the controller of a future connection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -1,5 +1,5 @@
-//! A congestion controller as T-wares on the bus: the same source steers our own TCP and Linux's, in the loop, in a
-//! thread and in another process.
+//! A congestion controller as T-wares on the bus. The same source code steers our own TCP and Linux's, in the
+//! loop, in a thread and in another process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,38 +11,38 @@ use crate::controller::{Acked, Controller, Decision};
 use crate::fast::{Fast, FastParams};
 use crate::reno::Reno;
 
-/// What of it is done: the three modes of the paper's Table 3.
+/// The part of the work that is done: the three modes of the paper's Table 3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It is signalled, and does nothing.
+    /// It receives signals and takes no action.
     Signal,
-    /// State variables come with the signals, and it computes; nothing is changed.
+    /// State variables come with the signals, and it computes; no variable is changed.
     Probe,
     /// It sets the window.
     #[default]
     Full,
 }
 
-/// How a controller is run.
+/// Options for running a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteerOptions {
-    /// Whose flows: `tcp`, `kernel.tcp`.
+    /// The provider of the flows: `tcp`, `kernel.tcp`.
     pub provider: String,
-    /// How much of it is done.
+    /// The part of the work that is done.
     pub mode: Mode,
-    /// The minimum time between two acknowledgements that it is signalled, and between two sendings; zero:
-    /// each.
+    /// The minimum time between two signals of acknowledgements, and between two of sent data; if zero, each
+    /// is signalled.
     pub interval: Duration,
-    /// How long a window holds if nothing more comes from the controller.
+    /// The time for which a window holds if the controller sends no further decision.
     pub lease: Duration,
     /// The priority of its subscriptions.
     pub priority: u8,
-    /// Which of the provider's connections.
+    /// The connections of the provider that are steered.
     pub scope: Scope,
 }
 
 impl SteerOptions {
-    /// All of it, on each acknowledgement, with leases of a second.
+    /// Makes options for full steering, on each acknowledgement, with leases of a second.
     #[must_use]
     pub fn new(provider: &str) -> SteerOptions {
         SteerOptions {
@@ -56,7 +56,7 @@ impl SteerOptions {
     }
 }
 
-/// A controller by its name, to be run as a T-ware wherever one likes.
+/// A controller by its name, to be run as a T-ware in any place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedController {
     /// [`Fast`].
@@ -66,7 +66,7 @@ pub enum NamedController {
 }
 
 impl NamedController {
-    /// Its name: `fast`, `reno`.
+    /// Returns its name: `fast`, `reno`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl NamedController {
         }
     }
 
-    /// The T-ware that steers by it.
+    /// Makes the T-ware that steers by it.
     #[must_use]
     pub fn steers(self, options: SteerOptions) -> Box<dyn Tware> {
         match self {
@@ -85,8 +85,8 @@ impl NamedController {
     }
 }
 
-/// The events, in the order of the paper's Table 2, and the end of a recovery, which belongs to the
-/// fifth.
+/// The events, in the order of the paper's Table 2. The end of a recovery, which belongs to the fifth, is
+/// added.
 const EVENTS: [&str; 7] = [
     "established",
     "sent",
@@ -97,32 +97,34 @@ const EVENTS: [&str; 7] = [
     "recovery_ended",
 ];
 
-/// The variables that come with each signal: window, segment, delivered, round trip.
+/// The variables that come with each signal: window, segment size, delivered bytes, round-trip time.
 const WITH: [&str; 4] = [".conn.cc.cwnd", ".conn.smss", ".conn.delivered", ".conn.srtt"];
 
 /// The maximum number of connections that are steered at a time.
 const MAX_FLOWS: usize = 65_536;
-/// One without a signal for so long makes room for another: its end may have been lost. What was
-/// held of it is held no more by then.
+/// A connection without a signal for this long is forgotten if room is needed, because the signal of its end
+/// may have been lost. Its leases are over by then.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is known of a connection.
+/// The state of a connection.
 struct Flow<L> {
     controller: L,
-    /// When it was signalled last.
+    /// The time of its last signal.
     signalled: Instant,
-    /// Bytes delivered when it was last signalled.
+    /// The bytes delivered at its last signal.
     delivered: u64,
     /// The window that the controller decided last.
     decided: u64,
-    /// A recovery ends before so many bytes are delivered: its end may be lost before it arrives here.
+    /// The number of delivered bytes at which a recovery is considered over, because the signal of its end
+    /// may be lost.
     recovers_until: Option<u64>,
 }
 
 impl<L> Flow<L> {
-    /// The window that the controller is to go on from: its own, where the one in the signal is near that. A
-    /// signal may be older than what was last decided, and may show what the transport's own controller did to
-    /// the window before it was overruled. One that is far away is somebody else's.
+    /// Returns the window from which the controller continues: its own last decision, if the one in the
+    /// signal is near it. A signal may be older than the last decision, and may show the window of the
+    /// transport's own controller before it was overruled. A window that is far away was set by another
+    /// program.
     fn window(&self, signalled: u64) -> u64 {
         if signalled.abs_diff(self.decided) <= self.decided / NEAR_DIVISOR {
             self.decided
@@ -132,7 +134,7 @@ impl<L> Flow<L> {
     }
 }
 
-/// A window within this share of another is near it.
+/// A window is near another if it differs by at most this share of it.
 const NEAR_DIVISOR: u64 = 8;
 
 /// Runs a controller on each connection of a provider.
@@ -140,18 +142,18 @@ pub struct Steer<L, F> {
     options: SteerOptions,
     make: F,
     flows: BTreeMap<Target, Flow<L>>,
-    /// When it is looked again for connections that make room.
+    /// The time of the next search for idle connections.
     sweep_due: Instant,
-    /// What it sets at each source.
+    /// The variables that it sets, by source.
     handles: BTreeMap<SourceId, Handles>,
 }
 
-/// The numbers of what is set at a source.
+/// The numbers of the variables that it sets at a source.
 #[derive(Clone, Copy)]
 struct Handles {
     window: VariableId,
     threshold: VariableId,
-    /// The pace and the lowest that can be set, where the provider lets it be set: Linux's TCP.
+    /// The pacing rate and its minimum, if the provider lets it be set, as Linux's TCP does.
     pace: Option<(VariableId, u64)>,
 }
 
@@ -165,7 +167,7 @@ impl<L, F> std::fmt::Debug for Steer<L, F> {
 }
 
 impl<L: Controller, F: Fn() -> L> Steer<L, F> {
-    /// `make` makes the controller of one more connection.
+    /// Makes the T-ware. `make` makes the controller of one more connection.
     #[must_use]
     pub fn new(options: SteerOptions, make: F) -> Steer<L, F> {
         Steer {
@@ -177,14 +179,14 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
         }
     }
 
-    /// How many connections it steers.
+    /// Returns the number of connections that it steers.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.flows.len()
     }
 
-    /// Forgets connections that were idle for long; whether there are any. It searches at last once
-    /// in as long.
+    /// Forgets connections that were idle for long; returns whether there is room. It searches at most once
+    /// in `IDLE_TIMEOUT`.
     #[cold]
     fn make_room(&mut self, now: Instant) -> bool {
         if now >= self.sweep_due {
@@ -194,7 +196,7 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
         self.flows.len() < MAX_FLOWS
     }
 
-    /// What the controller decides at an event.
+    /// Returns the controller's decision at an event.
     fn decide(&mut self, event: usize, signal: &Signal<'_>) -> Option<Decision> {
         let [window, mss, delivered, srtt] = *signal.variables() else {
             return None;
@@ -211,7 +213,7 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
             if self.flows.len() >= MAX_FLOWS && !self.make_room(signal.time()) {
                 return None;
             }
-            // A flow that is under way already goes on from where it is.
+            // The controller of a flow that is already under way starts from the flow's present state.
             let mut controller = (self.make)();
             let decision = controller.established(if event == 0 { field(0) } else { srtt }, false, mss);
             let decided = if event == 0 { decision.window } else { 0 };
@@ -236,7 +238,7 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
                 return None;
             }
             2 => {
-                // Those that the filter has left out count, too.
+                // Bytes of acknowledgements that the filter has dropped are included.
                 let bytes = delivered.saturating_sub(flow.delivered).max(field(0));
                 flow.delivered = delivered;
                 if flow.recovers_until.is_some_and(|until| delivered >= until) {
@@ -252,7 +254,8 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
                 flow.controller.timeout(window, field(0) != 0, mss)
             }
             4 => {
-                // What was outstanding is delivered when it ends, and no more than as much again by then.
+                // The outstanding data is delivered when the recovery ends, and by then at most as much
+                // again.
                 let limit = field(0).max(mss).saturating_mul(2);
                 flow.recovers_until = Some(delivered.saturating_add(limit));
                 flow.controller.recovery_began(field(0), mss)
@@ -312,9 +315,9 @@ impl<L: Controller + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         if self.options.mode == Mode::Full
             && let Some(handles) = self.handles.get(&target.source)
         {
-            // With the threshold at the window the transport's own controller never takes itself to be in slow
-            // start: before it is overruled again, it moves the window by no more than a segment in a
-            // round trip. A recovery goes down to the threshold (RFC 6937).
+            // With the threshold at the window, the transport's own controller is never in slow start. Until
+            // it is overruled again, it moves the window by at most a segment in a round trip. A recovery
+            // reduces the window to the threshold (RFC 6937).
             hands.modify(target, handles.threshold, decision.window, self.options.lease);
             hands.modify(target, handles.window, decision.window, self.options.lease);
             if let (Some((pace, min)), Some(rate)) = (handles.pace, decision.pacing) {
@@ -335,12 +338,12 @@ mod tests {
     use super::*;
     use crate::fast::{Fast, FastParams};
 
-    /// A point in time, in nanoseconds.
+    /// Makes a point in time, in nanoseconds.
     const fn at(nanos: u64) -> Instant {
         Instant::from_nanos(nanos)
     }
 
-    /// A connection whose window anybody sees.
+    /// A connection whose window the test can read.
     struct Connection([u64; 6]);
 
     impl State for Connection {
@@ -401,7 +404,7 @@ mod tests {
         source.settle(FlowId(0), to);
     }
 
-    /// What the T-wares set is what the controller decides, event by event.
+    /// The T-wares set the window that the controller decides, event by event.
     #[test]
     fn the_twares_set_what_the_controller_decides() {
         let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
@@ -443,7 +446,7 @@ mod tests {
         assert_eq!(connection.0[0], controller.recovery_began(flight, mss).window);
         publish(&mut source, &mut connection, at(950_000_000), 3, &[0]);
         assert_eq!(connection.0[0], controller.timeout(0, false, mss).window);
-        // The controller is forgotten with its connection, and its window is the provider's again.
+        // The controller is dropped with its connection, and the provider sets the window again.
         drop(subscriber);
         source.poll(at(951_000_000), &mut connection);
         let held = source.holds().len();
@@ -476,7 +479,7 @@ mod tests {
         }
     }
 
-    /// The kernel's `closed` may find no room.
+    /// The kernel's `closed` may be lost because the ring is full.
     #[test]
     fn connections_whose_ends_are_not_received_make_room() {
         let bus = Bus::new();
@@ -517,8 +520,8 @@ mod tests {
         );
     }
 
-    /// The signal of a recovery's end may find a full queue, and the kernel's may not be made: the controller
-    /// goes on all the same.
+    /// The signal of a recovery's end may find a full queue, or the kernel may not raise it. The controller
+    /// continues nevertheless.
     #[test]
     fn a_recovery_whose_end_is_not_received_ends() {
         let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
@@ -539,7 +542,8 @@ mod tests {
                 grew_at = Some(n);
             }
         }
-        // Twenty segments are twice the flight; then Reno needs a window's worth for its first segment.
+        // Twenty segments are twice the flight; then Reno needs a window of acknowledgements for its first
+        // segment.
         assert!(grew_at.is_some_and(|n| (20..30).contains(&n)), "{grew_at:?}");
     }
 }

@@ -1,9 +1,9 @@
-//! A symbiotic application's half in its transport: the rate of a live encoder, from what the
-//! connection that carries it signals (Khan and Zaghal 2007, the paper's reference [2]).
+//! A symbiotic application's half in its transport (Khan and Zaghal 2007, the paper's reference [2]). It
+//! controls the rate of a live encoder by the signals of the connection that carries it.
 //!
-//! [`RateController`] decides the rate, [`Adapt`] runs it as a T-ware, [`Dial`] is what encoder and T-ware share.
-//! The idea is the reference's: lower at once when the transport has lost something, raise slowly while
-//! it keeps up. The constants are ours and stand in [`RateParams`] and at the controller.
+//! [`RateController`] decides the rate, [`Adapt`] runs it as a T-ware, and [`Dial`] is shared by encoder and
+//! T-ware. The idea is the reference's: lower the rate at once when the transport has a loss, and raise it
+//! slowly while the transport keeps up. The constants are ours, in [`RateParams`] and at the controller.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,72 +16,73 @@ use crate::arithmetic::mul_div;
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
-/// The minimum time over which the delivery rate is measured: some frames' worth.
+/// The minimum time over which the delivery rate is measured, which covers some frames.
 const MEASURE: Duration = Duration::from_millis(200);
-/// A longer idle period counts as so much when the rate is raised: without signals nothing is learnt.
+/// The maximum idle time that counts when the rate is raised, because without signals there is no evidence.
 const MAX_STEP: Duration = Duration::from_millis(200);
 
-/// What an encoder can do, and how long its frames may take.
+/// The limits of an encoder, and the time that its frames may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateParams {
-    /// The minimum rate, bit/s.
+    /// The minimum rate, in bit/s.
     pub floor: u64,
-    /// The highest rate, bit/s.
+    /// The maximum rate, in bit/s.
     pub ceiling: u64,
-    /// The rate before anything is known, bit/s.
+    /// The rate before any measurement, in bit/s.
     pub start: u64,
-    /// How much it grows in a second while all goes well, bit/s.
+    /// The growth per second while there is no congestion, in bit/s.
     pub raise: u64,
-    /// How long a frame may take from the encoder to the screen.
+    /// The maximum time of a frame from the encoder to the screen.
     pub deadline: Duration,
 }
 
 impl Default for RateParams {
-    /// 300 kbit/s to 8 Mbit/s, from 1 Mbit/s on by 500 kbit/s each second, for frames that have 400 ms.
+    /// Returns 300 kbit/s to 8 Mbit/s, from 1 Mbit/s on with a growth of 500 kbit/s each second, for frames
+    /// that have 400 ms.
     fn default() -> RateParams {
         let (floor, ceiling, start, raise) = (300_000, 8_000_000, 1_000_000, 500_000);
         RateParams { floor, ceiling, start, raise, deadline: Duration::from_millis(400) }
     }
 }
 
-/// How far the transport is with what was written to it.
+/// The progress of the transport with the data written to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// When, by any clock that does not go backwards.
+    /// The time, by any clock that does not go backwards.
     pub now: Instant,
     /// Bytes written to the connection so far.
     pub written: u64,
     /// Bytes that have left the network so far.
     pub delivered: u64,
-    /// Its window, bytes.
+    /// The connection's window, in bytes.
     pub window: u64,
-    /// Its smoothed round-trip time; zero: none yet.
+    /// The smoothed round-trip time; zero if none was measured.
     pub srtt: Duration,
 }
 
 /// A controller of the encoding rate: events in, target rate out. One value serves one connection.
 ///
-/// * A third duplicate acknowledgement: to 7/8, or to what was carried of late or the window carries in
-///   a round trip, if that is less.
-/// * A timeout: to a half, or to 7/8 of the same.
-/// * An acknowledgement, while what is written and not yet delivered takes at most half the deadline:
-///   up by [`RateParams::raise`] in a second. From three quarters on, losses or not, down to 7/8 of what
-///   is carried, so that the queue empties before frames are late.
+/// * A third duplicate acknowledgement lowers the rate to 7/8, or to the capacity if that is less. The
+///   capacity is the recent delivery rate, or the window in a round trip, whichever is less.
+/// * A timeout lowers the rate to a half, or to 7/8 of the capacity if that is less.
+/// * An acknowledgement raises it by [`RateParams::raise`] in a second, while undelivered data takes at most
+///   half the deadline. From three quarters of the deadline on, even without losses, the rate falls to 7/8 of
+///   the delivery rate. The queue then empties before frames are late.
 ///
-/// Always within the encoder's bounds.
+/// The rate always stays within the encoder's bounds.
 #[derive(Clone, Debug)]
 pub struct RateController {
     params: RateParams,
     rate: u64,
-    /// Where the measurement of the delivery rate began: when, and bytes delivered by then.
+    /// The start of the measurement of the delivery rate: the time, and the bytes delivered by then.
     began: Option<(Instant, u64)>,
-    /// Bits a second delivered, over the last measurement.
+    /// The delivery rate over the last measurement, in bit/s.
     carried: Option<u64>,
     latest: Instant,
 }
 
 impl RateController {
-    /// For a connection that is yet to come. Bounds that contradict each other: the floor counts.
+    /// Makes the controller of a future connection. If the bounds contradict each other, the floor applies.
     #[must_use]
     pub fn new(params: RateParams) -> RateController {
         let ceiling = params.ceiling.max(params.floor);
@@ -90,13 +91,13 @@ impl RateController {
         RateController { params, rate, began: None, carried: None, latest: Instant::ORIGIN }
     }
 
-    /// The target rate, bit/s.
+    /// Returns the target rate, in bit/s.
     #[must_use]
     pub fn rate(&self) -> u64 {
         self.rate
     }
 
-    /// Something was acknowledged.
+    /// Handles an acknowledgement of new data.
     pub fn acked(&mut self, progress: Progress) -> u64 {
         self.measure(progress);
         let passed = progress.now - std::mem::replace(&mut self.latest, progress.now);
@@ -116,17 +117,17 @@ impl RateController {
         }
     }
 
-    /// The third duplicate acknowledgement came: a segment is lost.
+    /// Handles the third duplicate acknowledgement: a segment is lost.
     pub fn recovery_began(&mut self, progress: Progress) -> u64 {
         self.set(eighths(self.rate, 7).min(self.allowed(progress)))
     }
 
-    /// The retransmission timer fired.
+    /// Handles the expiry of the retransmission timer.
     pub fn timeout(&mut self, progress: Progress) -> u64 {
         self.set((self.rate / 2).min(eighths(self.allowed(progress), 7)))
     }
 
-    /// What is carried as far as is known, bit/s: of late, or by the window in a round trip.
+    /// Returns the known capacity in bit/s: the recent delivery rate, or the window in a round trip.
     fn allowed(&self, progress: Progress) -> u64 {
         let window = match nanos(progress.srtt) {
             0 => u64::MAX,
@@ -158,7 +159,7 @@ fn eighths(value: u64, of: u64) -> u64 {
     mul_div(value, of, 8)
 }
 
-/// What an encoder and its T-ware share, whatever thread each is in.
+/// The state that an encoder and its T-ware share across threads.
 #[derive(Debug, Default)]
 pub struct Dial {
     rate: AtomicU64,
@@ -166,36 +167,37 @@ pub struct Dial {
 }
 
 impl Dial {
-    /// Shows a rate, bit/s.
+    /// Makes a dial that shows a rate, in bit/s.
     #[must_use]
     pub fn new(rate: u64) -> Dial {
         Dial { rate: AtomicU64::new(rate), written: AtomicU64::new(0) }
     }
 
-    /// The rate at which to encode the next frame, bit/s.
+    /// Returns the rate at which to encode the next frame, in bit/s.
     #[must_use]
     pub fn rate(&self) -> u64 {
         self.rate.load(Ordering::Relaxed)
     }
 
-    /// Sets it.
+    /// Sets the rate, in bit/s.
     pub fn set_rate(&self, rate: u64) {
         self.rate.store(rate, Ordering::Relaxed);
     }
 
-    /// So many bytes were written to the connection so far, or are about to be.
+    /// Sets the number of bytes written to the connection so far, or about to be.
     pub fn set_written(&self, bytes: u64) {
         self.written.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes written to the connection.
+    /// Returns the number of bytes written to the connection.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 }
 
-/// A [`RateController`] as a T-ware: receives the events of one connection, turns a [`Dial`], modifies nothing.
+/// A [`RateController`] as a T-ware: it receives the events of one connection, turns a [`Dial`], and modifies
+/// no variable.
 #[derive(Debug)]
 pub struct Adapt {
     provider: String,
@@ -205,7 +207,8 @@ pub struct Adapt {
 }
 
 impl Adapt {
-    /// Subscribes to a provider's connections of a scope, which is to be one: `tcp`, `remote.port=7001`.
+    /// Subscribes to a provider's connections of a scope, which should contain one: `tcp`,
+    /// `remote.port=7001`.
     #[must_use]
     pub fn new(provider: &str, scope: Scope, params: RateParams, dial: Arc<Dial>) -> Adapt {
         let controller = RateController::new(params);
@@ -305,7 +308,7 @@ mod tests {
             line.controller.rate()
         );
         line.run(100, 3_000_000);
-        // What waits fits into the deadline of 400 ms.
+        // The queued data fits into the deadline of 400 ms.
         assert!(
             line.waiting() * 8 * 1_000 / 3_000_000 <= 400,
             "{} bytes wait",

@@ -1,5 +1,5 @@
-//! The controllers on a bottleneck: one sender that always has something to send, a line, a queue in front
-//! of it, and a delay. What is expected comes from the theory, not from the code.
+//! The controllers on a bottleneck: one sender that always has data to send, a line, a queue in front of it,
+//! and a delay. Expected values come from the theory, not from the code.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,15 +13,16 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A path, and a sender on it.
 struct Path {
-    /// Bits a second on the line.
+    /// The rate of the line, in bit/s.
     rate: u64,
-    /// The round trip without a queue, nanoseconds.
+    /// The round-trip time without a queue, in nanoseconds.
     delay: u64,
-    /// Bytes that the queue holds.
+    /// The capacity of the queue, in bytes.
     buffer: u64,
-    /// When the line is free again.
+    /// The time at which the line is free again.
     free_at: u64,
-    /// When the acknowledgement of a segment comes, and when it was sent; those lost are not in it.
+    /// The arrival time of each acknowledgement, and the time at which its segment was sent; lost segments
+    /// are absent.
     coming: VecDeque<(u64, u64)>,
     flight: u64,
     drops: u64,
@@ -45,7 +46,7 @@ impl Path {
         }
     }
 
-    /// Bandwidth-delay product in bytes of payload.
+    /// Returns the bandwidth-delay product in bytes of payload.
     fn product(&self) -> u64 {
         (u128::from(self.rate) * u128::from(self.delay) / u128::from(8 * SECOND)) as u64 * MSS / PACKET
     }
@@ -64,7 +65,8 @@ impl Path {
         }
     }
 
-    /// Runs a controller for so long, an acknowledgement for every `each` segments; `seen` is called with each.
+    /// Runs a controller for a time, with an acknowledgement for every `each` segments; calls `seen` with
+    /// each.
     fn run(
         &mut self,
         controller: &mut impl Controller,
@@ -105,7 +107,7 @@ fn megabits(path: &Path, delivered: u64, seconds: u64) -> f64 {
     (path.delivered - delivered) as f64 * 8e-6 / seconds as f64
 }
 
-/// The theory: q = α / rate, so the window is the product and α (equation 3 at its fixed point).
+/// The theory: q = α / rate, so the window is the product plus α (equation 3 at its fixed point).
 #[test]
 fn the_window_settles_at_the_product_and_alpha() {
     for (rate, milliseconds, seconds) in [
@@ -153,7 +155,7 @@ fn the_start_loses_nothing_with_half_the_product_of_buffer() {
     }
 }
 
-/// What the seed's figure has of its rate: at least 192 Mbit/s of 193.1 at 120 ms, 189 at 400 ms.
+/// The rates in the paper's figure: at least 192 Mbit/s of 193.1 at 120 ms, 189 at 400 ms.
 #[test]
 fn the_line_is_used() {
     for (milliseconds, min_rate) in [(120, 192.0), (400, 189.0)] {
@@ -173,7 +175,7 @@ fn the_line_is_used() {
     }
 }
 
-/// Equation 1 as the paper prints it, in floating point, fed with what the controller was fed with.
+/// Equation 1 as the paper prints it, in floating point, with the controller's inputs.
 #[test]
 fn the_mean_follows_equation_1() {
     let mut path = Path::new(200_000_000, 120_000_000, u64::MAX);
@@ -197,14 +199,15 @@ fn the_mean_follows_equation_1() {
     );
 }
 
-/// Equation 3 as the paper prints it, in floating point: 100 ms without a queue, then 115 ms for ever.
-/// The window stands still between two updates, each time at the equation's next value.
+/// Equation 3 as the paper prints it, in floating point: 100 ms without a queue, then 115 ms for ever. The
+/// window is constant between two updates, each time at the equation's next value.
 #[test]
 fn the_window_follows_equation_3() {
     const LONG: u64 = 115_000_000;
     let mut controller = Fast::new(FastParams::default());
     let mut window = controller.established(100_000_000, false, MSS).window;
-    // Where it stood for a third of a round trip, and since when it has been where it is.
+    // The values at which the window stayed for a third of a round trip, its present value, and the time of
+    // its last change.
     let (mut stood, mut since, mut now) = (Vec::new(), 0, 0);
     while now < 60 * LONG {
         let acked = Acked {
@@ -237,7 +240,7 @@ fn the_window_follows_equation_3() {
     }
 }
 
-/// Few of the acknowledgements are enough: the last of every ten milliseconds.
+/// A few of the acknowledgements are enough: the last of every ten milliseconds.
 #[test]
 fn it_settles_alike_with_signals_every_ten_milliseconds() {
     let mut path = Path::new(200_000_000, 120_000_000, u64::MAX);
@@ -250,7 +253,7 @@ fn it_settles_alike_with_signals_every_ten_milliseconds() {
     );
 }
 
-/// RFC 5681, 3.1: in congestion avoidance a segment in each round trip.
+/// RFC 5681, 3.1: in congestion avoidance the window grows by a segment in each round trip.
 #[test]
 fn reno_adds_a_segment_in_a_round_trip() {
     let mut controller = Reno::new();

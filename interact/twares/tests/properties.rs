@@ -1,10 +1,10 @@
-//! What holds whatever the controllers are given, on random events that include impossible ones.
+//! Properties that hold for any input of the controllers, on random events that include impossible ones.
 
 use fastrand::Rng;
 use hawser_time::Instant;
 use hawser_twares::{Acked, Controller, Fast, FastParams, MAX_WINDOW, Reno};
 
-/// Numbers by a seed.
+/// Random numbers by a seed.
 struct Random(Rng);
 
 impl Random {
@@ -12,7 +12,7 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// Small, large, extreme: each as often.
+    /// Returns a small, a large or an extreme number, with equal probability.
     fn number(&mut self, usual: u64) -> u64 {
         match self.roll() % 8 {
             0 => self.roll(),
@@ -79,7 +79,7 @@ fn windows_stay_within_their_bounds() {
     }
 }
 
-/// The paper's T4 and T5: one segment after a timeout, half after the third duplicate; and T6.
+/// T4 and T5 of the paper: one segment after a timeout, half after the third duplicate; and T6.
 #[test]
 fn losses_match_the_table() {
     let mut controller = Fast::new(FastParams::default());
@@ -105,7 +105,8 @@ fn losses_match_the_table() {
     assert_eq!(controller.round_trips(), (0, 0), "the path is measured anew");
     let again = Acked { now: Instant::from_nanos(3), window: 1000, flight: 1000, ..acked };
     assert_eq!(controller.acked(again).window, 2000);
-    // 1.25 segments in a round trip would hold back a window that doubles: two.
+    // With 1.25 segments in a round trip, pacing would hold back a window that doubles; the factor is then
+    // two.
     assert_eq!(
         controller
             .acked(Acked { flight: 100, window: 2000, ..again })

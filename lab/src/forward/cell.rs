@@ -1,4 +1,4 @@
-//! One link that the forwarder carries: two cables, and a row of rules for each direction.
+//! One link that the forwarder carries: two cables, and a sequence of rules for each direction.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,26 +21,25 @@ use crate::rules::trace::{Line, Trace};
 use crate::spec::{Rules, Selector};
 use crate::statistics::Statistics;
 
-/// Bytes of an Ethernet header.
 const ETHERNET: u8 = 14;
 
-/// The Ethernet address of ff02::16, to which MLDv2 reports go (RFC 3810, section 5.2.14).
+/// The Ethernet address of ff02::16, the destination of MLDv2 reports (RFC 3810, section 5.2.14).
 const GROUP_REPORTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x16];
 
-/// What a cell is made of.
+/// The configuration of a cell.
 pub(crate) struct CellSetup {
-    /// The link's name; with the seed it decides all random numbers.
+    /// The link's name, which determines all random numbers together with the seed.
     pub(crate) name: String,
     pub(crate) seed: u64,
-    /// The near ends of its cables.
+    /// The interfaces of the near ends of its cables.
     pub(crate) interfaces: [String; 2],
     pub(crate) mtu: u32,
-    /// What each direction does at first.
+    /// The initial rules of each direction.
     pub(crate) rules: [Change; 2],
     pub(crate) nat: Option<NatPlan>,
 }
 
-/// Rules with their traces read.
+/// Rules, with their trace already read.
 #[derive(Clone, Default)]
 pub(crate) struct Change {
     pub(crate) rules: Rules,
@@ -49,17 +48,17 @@ pub(crate) struct Change {
 
 /// A running cell.
 pub(crate) struct Cell {
-    /// Direction i goes from port i to the other.
+    /// The two ports. Direction i goes from port i to the other.
     ports: [Port; 2],
-    /// Frames that found no room in each port.
+    /// The number of frames that did not fit into each port's buffer.
     overrun: [u64; 2],
     directions: [Direction; 2],
     nat: Option<Translator>,
-    /// Frames to be sent, kept for its memory.
+    /// The frames to send, kept to reuse its memory.
     outbox: Vec<Frame>,
 }
 
-/// One direction.
+/// One direction of a cell.
 struct Direction {
     pipe: Pipe,
     profile: Profile,
@@ -67,12 +66,12 @@ struct Direction {
     max_length: Arc<AtomicU64>,
     blocked: Blocked,
     line: Arc<Mutex<Option<Arc<Line>>>>,
-    /// When the last frame entered: rules see frames in the order of time.
+    /// The time at which the last frame entered, because rules need frames in the order of time.
     last: Instant,
 }
 
 impl Cell {
-    /// Opens its cables, in the network namespace that they lie in.
+    /// Opens the cell's cables, in the network namespace that holds their near ends.
     pub(crate) fn open(setup: CellSetup) -> io::Result<Cell> {
         let [a, b] = &setup.interfaces;
         let ports = [Port::open(a, setup.mtu)?, Port::open(b, setup.mtu)?];
@@ -81,7 +80,8 @@ impl Cell {
             .as_ref()
             .map(|plan| (plan, Translator::new(plan, setup.seed, &setup.name)));
         let direction = |number: usize, label: &str| {
-            // The translator is where its inside host is: first for what leaves, last for what comes.
+            // The translator is next to its inside host: the first rule for outgoing frames, the last for
+            // incoming ones.
             let (first, last) = match &nat {
                 Some((plan, nat)) if plan.inside == number => (Some(nat.outward()), None),
                 Some((_, nat)) => (None, Some(nat.inward())),
@@ -100,13 +100,13 @@ impl Cell {
         })
     }
 
-    /// The descriptors that are readable when a frame has come.
+    /// Returns the descriptors that become readable when a frame has come.
     pub(crate) fn ports(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.ports.iter().map(AsFd::as_fd)
     }
 
-    /// Takes up to `max` frames from each cable; true when more may wait. `offset` is how many
-    /// nanoseconds the kernel's stamps are ahead of the monotonic clock.
+    /// Takes up to `max` frames from each cable, and returns whether more may wait. `offset` is the number of
+    /// nanoseconds by which the kernel's timestamps are ahead of the monotonic clock.
     pub(crate) fn receive(&mut self, max: usize, offset: u64) -> bool {
         let mut more = false;
         for (port, direction) in self.ports.iter_mut().zip(&mut self.directions) {
@@ -118,7 +118,7 @@ impl Cell {
         more
     }
 
-    /// Sends on what has come through by `now`.
+    /// Sends the frames that have left the rules by `now`.
     pub(crate) fn deliver(&mut self, now: Instant, messages: &mut Messages) {
         for (i, direction) in self.directions.iter_mut().enumerate() {
             while let Some(frame) = direction.pipe.pop(now, &mut |_, _, _| {}) {
@@ -132,7 +132,7 @@ impl Cell {
         }
     }
 
-    /// When a frame is due next.
+    /// Returns the time at which the next frame is due.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.directions
             .iter()
@@ -140,12 +140,13 @@ impl Cell {
             .min()
     }
 
-    /// Changes what a direction does.
+    /// Changes the rules of a direction.
     pub(crate) fn change(&mut self, now: Instant, direction: usize, change: &Change) {
         self.directions[direction].apply(now, change);
     }
 
-    /// Cuts both directions, or mends them; after the cables when they go, and when they come.
+    /// Takes both directions down, or brings them up. The caller takes the cables down first, and brings them
+    /// up last.
     pub(crate) fn set_up(&mut self, now: Instant, up: bool) {
         self.ports.iter().for_each(Port::clear_error);
         self.directions
@@ -153,14 +154,14 @@ impl Cell {
             .for_each(|d| d.pipe.set_up(now, up, &mut |_, _, _| {}));
     }
 
-    /// Has its translator forget its mappings, if there is one.
+    /// Makes the translator, if there is one, drop its mappings.
     pub(crate) fn rebind(&self) {
         self.nat.iter().for_each(Translator::rebind);
     }
 
-    /// What a direction has done, but for the time.
+    /// Returns the statistics of a direction, without the time.
     pub(crate) fn statistics(&mut self, direction: usize, now: Instant) -> Statistics {
-        // What the kernel does not answer for is counted next time.
+        // If the kernel does not answer, the frames are counted next time.
         self.overrun[direction] += self.ports[direction].missed().unwrap_or(0);
         let pipe = &mut self.directions[direction].pipe;
         let (queued, queued_bytes) = pipe.waiting(now);
@@ -221,10 +222,10 @@ impl Direction {
         direction
     }
 
-    /// A frame enters that came at this time.
+    /// Passes a frame that came at this time to the rules.
     ///
-    /// Reports about multicast groups do not: the kernel sends them when it likes, nobody between
-    /// two hosts needs them, and random numbers that they draw would differ each time.
+    /// Reports about multicast groups are discarded. The kernel sends them at arbitrary times, two hosts do
+    /// not need them, and they would draw random numbers that differ between runs.
     fn enter(&mut self, at: Instant, bytes: &[u8]) {
         if bytes.starts_with(&GROUP_REPORTS) {
             return;
@@ -243,7 +244,7 @@ impl Direction {
         let Change { rules, trace } = change;
         rules.apply(&mut self.profile);
         if rules.rate.is_some() || trace.is_some() {
-            // One stands in for the other.
+            // A rate and a trace replace each other.
             *self.line.lock() = trace.clone();
             self.profile.rate = self.profile.rate.filter(|_| trace.is_none());
         }

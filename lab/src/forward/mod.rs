@@ -1,13 +1,12 @@
 //! The forwarder: one thread that carries the frames of all cells.
 //!
-//! A cell is a link between two Ethernet cables whose near ends lie in the forwarder's network
-//! namespace: what comes out of one is pushed into a row of rules, the simulator's and the lab's
-//! own, and what comes through goes into the other. The thread sleeps until a frame comes or one
-//! is due. Frames are stamped by the kernel when they arrive, so that the time they waited for the
-//! thread counts towards their delay.
+//! A cell is a link between two Ethernet cables whose near ends are in the forwarder's network namespace.
+//! Each frame from one cable passes a sequence of rules, the simulator's and the lab's own. The frames that
+//! pass leave through the other cable. The thread sleeps until a frame comes or one is due. The kernel stamps
+//! frames when they arrive, so that the time for which they waited for the thread counts towards their delay.
 //!
-//! Invariants: nobody but the thread touches the cells; orders come by a channel and are answered
-//! when they are carried out. What waits is bounded by the pipes (see [`hawser_sim::link::Pipe`]).
+//! Invariants: only the thread touches the cells. Orders come through a channel, and are answered when they
+//! are executed. The pipes bound the number of waiting frames (see [`hawser_sim::link::Pipe`]).
 
 mod cell;
 
@@ -27,10 +26,10 @@ use crate::sys::{self, Watch};
 
 pub(crate) use cell::{Cell, CellSetup, Change};
 
-/// Frames that are taken from one cable before others have their turn.
+/// The number of frames that are taken from one cable before others have their turn.
 const BATCH: usize = 64;
 
-/// Something for the thread to do with one cell.
+/// An operation for the thread to execute on one cell.
 type Order = Box<dyn FnOnce(&mut [Cell], Instant) + Send>;
 
 /// The running forwarder. It ends when this is dropped.
@@ -42,7 +41,7 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Opens the near ends of all cells in `core` and starts carrying.
+    /// Opens the near ends of all cells in `core` and starts the thread.
     pub(crate) fn start(core: &Namespace, setups: Vec<CellSetup>) -> io::Result<Forwarder> {
         let cells = core.run(move || setups.into_iter().map(Cell::open).collect::<io::Result<Vec<_>>>());
         let cells = cells.map_err(io::Error::other)??;
@@ -56,7 +55,8 @@ impl Forwarder {
         Ok(Forwarder { orders: Some(orders), bell, thread: Some(thread) })
     }
 
-    /// Has the thread do something with a cell, and waits for the answer; nothing when it ended.
+    /// Makes the thread execute an operation on a cell, and waits for the answer. Returns `None` if the
+    /// thread has ended.
     pub(crate) fn order<T: Send + 'static>(
         &self,
         cell: usize,
@@ -65,7 +65,7 @@ impl Forwarder {
         let (answer, wait) = mpsc::sync_channel(1);
         let order: Order = Box::new(move |cells, now| {
             if let Some(cell) = cells.get_mut(cell) {
-                // Who asked may have gone.
+                // The caller may no longer wait for the answer.
                 let _ = answer.send(act(cell, now));
             }
         });
@@ -75,7 +75,7 @@ impl Forwarder {
     }
 
     fn ring(&self) {
-        // A bell that is full has been rung.
+        // If the eventfd is full, the thread is already notified.
         let _ = (&*self.bell).write(&1u64.to_ne_bytes());
     }
 }
@@ -115,7 +115,7 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File, watch: &Watch
     }
 }
 
-/// Takes a batch of frames from each cable; true when more may wait.
+/// Takes a batch of frames from each cable, and returns whether more may wait.
 fn receive(cells: &mut [Cell]) -> bool {
     let offset = sys::realtime().nanos_since(sys::monotonic());
     cells
@@ -123,14 +123,16 @@ fn receive(cells: &mut [Cell]) -> bool {
         .fold(false, |more, cell| cell.receive(BATCH, offset) | more)
 }
 
-/// Carries out what was ordered, after what came before it; false when nobody can order any more.
+/// Executes the orders, after the frames that came before them. Returns false once no further orders can
+/// come.
 fn obey(cells: &mut [Cell], inbox: &Receiver<Order>, mut bell: &File) -> bool {
     loop {
         match inbox.try_recv() {
             Ok(order) => {
                 receive(cells);
                 order(cells, sys::monotonic());
-                // It is rung after each order, so that none is missed when more come meanwhile.
+                // The eventfd is written after each order, so that an order that comes meanwhile is not
+                // missed.
                 let _ = bell.read(&mut [0; 8]);
             }
             Err(mpsc::TryRecvError::Empty) => return true,

@@ -1,4 +1,4 @@
-//! What a file states of names: hosts that there are, and no more than an answer can hold.
+//! Checks of the names in a file: their hosts exist, and their records fit into an answer.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

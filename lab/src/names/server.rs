@@ -1,4 +1,4 @@
-//! The resolver: one thread that answers the questions of all hosts, each on a socket of its own.
+//! The resolver: one thread that answers the questions of all hosts, with a socket for each host.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,12 +19,12 @@ use super::{RESOLVER, Zone};
 
 /// The port of the domain name system.
 const PORT: u16 = 53;
-/// Answers that wait for their time, at most; more questions get none.
+/// The largest number of answers that wait for their time. Further questions get no answer.
 const WAITING: usize = 4096;
-/// Bytes of a query that are read, at most.
+/// The largest number of bytes that are read of a query.
 const QUERY: usize = 4096;
 
-/// An answer that waits to be sent: when, its number, by which socket, to whom, what.
+/// An answer that waits to be sent: its time, its number, its socket, its destination, its bytes.
 type Pending = Reverse<(Instant, u64, usize, SocketAddr, Vec<u8>)>;
 
 /// The running resolver. It ends when this is dropped.
@@ -35,7 +35,7 @@ pub(crate) struct NameServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A socket where hosts ask, in the calling thread's network namespace.
+/// Opens the socket for a host's questions, in the calling thread's network namespace.
 pub(crate) fn listen() -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((RESOLVER, PORT))?;
     socket.set_nonblocking(true)?;
@@ -43,7 +43,7 @@ pub(crate) fn listen() -> io::Result<UdpSocket> {
 }
 
 impl NameServer {
-    /// Starts answering on these sockets.
+    /// Starts to answer on these sockets.
     pub(crate) fn start(zone: Zone, sockets: Vec<UdpSocket>) -> io::Result<NameServer> {
         let over = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(File::from(sys::event()?));
@@ -59,7 +59,7 @@ impl NameServer {
 impl Drop for NameServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // A bell that is full has been rung.
+        // If the eventfd is full, the thread is already notified.
         let _ = (&*self.bell).write(&1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was printed when it happened.
@@ -88,7 +88,7 @@ fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, watch: &Watch) {
         let now = sys::monotonic();
         while waiting.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
             if let Some(Reverse((_, _, which, to, answer))) = waiting.pop() {
-                // Who asked may have gone.
+                // The host's socket may be closed already.
                 let _ = sockets[which].send_to(&answer, to);
             }
         }

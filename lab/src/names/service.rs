@@ -1,18 +1,18 @@
-//! HTTPS records as they stand in a message (RFC 9460, 2.2 and 7).
+//! HTTPS records in wire format (RFC 9460, 2.2 and 7).
 
 use std::net::IpAddr;
 
 use crate::plan::Plan;
 use crate::spec::Service;
 
-/// Keys of parameters (RFC 9460, 14.3.2), in the order in which they must stand.
+/// The keys of parameters (RFC 9460, 14.3.2), in the required order.
 const MANDATORY: u16 = 0;
 const ALPN: u16 = 1;
 const PORT: u16 = 3;
 const IPV4_HINT: u16 = 4;
 pub(super) const IPV6_HINT: u16 = 6;
 
-/// A record's data; nothing where a text in it is too long or empty.
+/// Returns a record's data, or `None` if a text in it is too long or empty.
 pub(super) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
     let mut bytes = service.priority.to_be_bytes().to_vec();
     for label in service
@@ -55,7 +55,7 @@ pub(super) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
         (IPV4_HINT, ipv4),
         (IPV6_HINT, ipv6),
     ];
-    // The parameter that clients must understand is there, too (RFC 9460, 8); its value is empty.
+    // The parameter that clients must understand has to be present, too (RFC 9460, 8); its value is empty.
     let own = service.mandatory.map(|key| (key, Vec::new()));
     for (key, value) in values.into_iter().chain(own) {
         if !value.is_empty() || Some(key) == service.mandatory {

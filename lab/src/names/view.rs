@@ -1,8 +1,8 @@
 //! A mount namespace in which names come from the lab alone.
 //!
-//! The lab's files lie on a file system in memory that covers a directory for a moment, are laid
-//! over the system's, and stay there when the directory is uncovered again. Nobody outside the
-//! namespace sees any of it, and it goes with the last process inside.
+//! The lab's files are on a file system in memory that covers a directory temporarily. They are bind-mounted
+//! over the system's files, and stay there when the directory is uncovered again. The mounts are visible only
+//! inside the namespace, and disappear with the last process in it.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,10 +20,10 @@ use crate::{LabError, ViewError, sys};
 
 use super::RESOLVER;
 
-/// A directory that exists everywhere, to be covered for a moment.
+/// The candidates for the directory to be covered temporarily. One of them exists on every machine.
 const COVERED: &[&str] = &["/mnt", "/media", "/tmp"];
-/// Where resolvers of the system listen on Unix sockets, which no network namespace hides: nscd,
-/// systemd-resolved, Avahi, the name services of userdb.
+/// The directories in which resolvers of the system listen on Unix sockets, which no network namespace hides:
+/// nscd, systemd-resolved, Avahi, the name services of userdb.
 const SYSTEM_RESOLVERS: &[&str] = &[
     "/run/nscd",
     "/var/run/nscd",
@@ -41,19 +41,19 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Makes one for a host with this network, and this `hosts` file.
+    /// Makes the view of a host with this network and this `hosts` file.
     pub(crate) fn make(network: &Namespace, hosts: &str) -> Result<View, LabError> {
         let namespace = network.run(|| build(hosts))??;
         Ok(View { namespace })
     }
 
-    /// Moves the calling thread into it; its working directory stays.
+    /// Moves the calling thread into the view. Its working directory stays the same.
     pub(crate) fn enter(&self) -> io::Result<()> {
         unshare(UnshareFlags::FS)?;
         sys::keeping_directory(|| sys::enter_mounts(self.namespace.as_fd()))
     }
 
-    /// A handle for a child between fork and exec.
+    /// Returns a handle for a child between fork and exec.
     pub(crate) fn handle(&self) -> io::Result<File> {
         self.namespace.try_clone()
     }
@@ -78,19 +78,19 @@ fn build(hosts: &str) -> Result<File, ViewError> {
         lay_over(hatch, Path::new(target), content)?;
     }
     unmount(hatch, UnmountFlags::DETACH)?;
-    // The interfaces of the host's network in place of the machine's. Where the system refuses, the
-    // machine's stay to be seen.
+    // Show the interfaces of the host's network in place of the machine's. If the system does not permit
+    // this, the machine's stay visible.
     let _ = mount("sysfs", "/sys", "sysfs", MountFlags::RDONLY, None);
     Ok(File::open("/proc/thread-self/ns/mnt")?)
 }
 
-/// Covers a directory by an empty one.
+/// Covers a directory with an empty one.
 fn hide(directory: &Path) -> io::Result<()> {
     Ok(mount("tmpfs", directory, "tmpfs", MountFlags::empty(), None)?)
 }
 
-/// Lays a file over one of the system's. What a link of the system points to may have been hidden,
-/// and is then put there.
+/// Mounts a file over one of the system's. The target of a symbolic link of the system may be in a hidden
+/// directory; in that case the file is written there.
 fn lay_over(hatch: &Path, target: &Path, content: &str) -> Result<(), ViewError> {
     let place = follow(target);
     if !place.exists() {
@@ -100,7 +100,8 @@ fn lay_over(hatch: &Path, target: &Path, content: &str) -> Result<(), ViewError>
         if is_hidden {
             return Ok(fs::write(&place, content)?);
         }
-        // Without it the C library assumes what the lab would set, a resolver on this host apart.
+        // Without the file, the C library's defaults equal the lab's settings, except for a resolver on this
+        // host.
         return match target.ends_with("resolv.conf") {
             true => Err(ViewError::Missing(target.to_owned())),
             false => Ok(()),
@@ -112,10 +113,10 @@ fn lay_over(hatch: &Path, target: &Path, content: &str) -> Result<(), ViewError>
     Ok(mount_bind(&file, &place)?)
 }
 
-/// Where a path ends up, through links, whether anything is there or not.
+/// Follows symbolic links to the final path, which need not exist.
 fn follow(path: &Path) -> PathBuf {
     let mut place = path.to_owned();
-    // As many links as the kernel follows.
+    // The number of links that the kernel follows.
     for _ in 0..40 {
         match fs::read_link(&place) {
             Ok(to) => place = normal(&place.parent().unwrap_or(Path::new("/")).join(to)),
@@ -125,7 +126,7 @@ fn follow(path: &Path) -> PathBuf {
     place
 }
 
-/// Without `..`; directories that are links themselves are rare enough in /etc and /run.
+/// Removes `..` from a path. Directories that are links themselves are rare enough in /etc and /run.
 fn normal(path: &Path) -> PathBuf {
     let mut place = PathBuf::new();
     for part in path.components() {

@@ -1,5 +1,5 @@
-//! What the resolver answers, and when (RFC 1035, 3596, 9460). A machine: a query in, an answer with its
-//! delay out.
+//! The resolver's answers and their times (RFC 1035, 3596, 9460). This is a machine: a query in, an answer
+//! with its delay out.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,23 +10,23 @@ use crate::spec::{Answer, Name, Reply, Spec};
 
 use super::service;
 
-/// Bytes of a message's header, and of an answer without extensions, at most (RFC 1035, 4.2.1).
+/// The bytes of a message's header, and the largest answer without extensions (RFC 1035, 4.2.1).
 const HEADER: usize = 12;
 const MAX_ANSWER: usize = 512;
-/// Bytes of a name, and of a label of it, at most (RFC 1035, 2.3.4).
+/// The largest number of bytes of a name, and of one label (RFC 1035, 2.3.4).
 const NAME: usize = 255;
 const LABEL: u8 = 63;
-/// Bytes of an answer beside the address: a pointer to the name, type, class, time to live, length.
+/// The bytes of a record in addition to its data: a pointer to the name, type, class, time to live, length.
 const RECORD: usize = 12;
 /// Types of records, and the class of the Internet.
 const TYPE_A: u16 = 1;
 const TYPE_AAAA: u16 = 28;
 const TYPE_HTTPS: u16 = 65;
 const CLASS_INTERNET: u16 = 1;
-/// Answers are not to be kept: what is asked again is answered by the script again.
+/// Answers may not be cached, so that each question is answered by the script.
 const TIME_TO_LIVE: u32 = 0;
 
-/// Codes of answers (RFC 1035, 4.1.1).
+/// Response codes (RFC 1035, 4.1.1).
 const FORMAT_ERROR: u8 = 1;
 const SERVER_FAILURE: u8 = 2;
 const NAME_ERROR: u8 = 3;
@@ -42,14 +42,14 @@ pub(crate) struct Zone {
 #[derive(Clone, Debug)]
 struct Entry {
     addresses: Vec<IpAddr>,
-    /// Data of the records of its services.
+    /// The data of its service records.
     services: Vec<Vec<u8>>,
     ipv4: Script,
     ipv6: Script,
     https: Script,
 }
 
-/// How one kind of question is answered.
+/// The script for one kind of question.
 #[derive(Clone, Copy, Debug)]
 struct Script {
     delay: Duration,
@@ -57,7 +57,7 @@ struct Script {
 }
 
 impl Zone {
-    /// The zone of a lab; names of hosts stand for their addresses.
+    /// Returns the zone of a lab. Names of hosts are replaced by their addresses.
     pub(crate) fn new(spec: &Spec, plan: &Plan) -> Zone {
         let entry = |name: &Name| Entry {
             addresses: name
@@ -83,13 +83,13 @@ impl Zone {
         }
     }
 
-    /// Whether there is a script for a name.
+    /// Returns whether there is a script for a name.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.entries.contains_key(&normal(name))
     }
 
-    /// What a query is answered with, and after how long; nothing for what is no query, and for
-    /// what is scripted so.
+    /// Returns the answer to a query and its delay, or `None` if the bytes are not a query or the script is
+    /// silence.
     pub(crate) fn answer(&self, query: &[u8]) -> Option<(Duration, Vec<u8>)> {
         let header: &[u8; HEADER] = query.first_chunk()?;
         let (is_answer, operation) = (header[2] & 0x80 != 0, header[2] >> 3 & 15);
@@ -113,7 +113,7 @@ impl Zone {
             (CLASS_INTERNET, TYPE_A) => (entry.ipv4, entry.data(true)),
             (CLASS_INTERNET, TYPE_AAAA) => (entry.ipv6, entry.data(false)),
             (CLASS_INTERNET, TYPE_HTTPS) => (entry.https, entry.services.clone()),
-            // The name is there, and has nothing of that kind.
+            // The name exists, but has no record of that kind.
             _ => return Some((Duration::ZERO, with(0, &[]))),
         };
         let bytes = match script.answer {
@@ -128,7 +128,7 @@ impl Zone {
 }
 
 impl Entry {
-    /// The addresses of one family, as they stand in a message.
+    /// Returns the addresses of one family, in wire format.
     fn data(&self, is_v4: bool) -> Vec<Vec<u8>> {
         let own = self.addresses.iter().filter(|ip| ip.is_ipv4() == is_v4);
         own.map(|address| match address {
@@ -146,32 +146,32 @@ impl Script {
     }
 }
 
-/// Whether an answer with so many addresses of one kind fits into a message.
+/// Returns whether an answer with this many addresses of one kind fits into a message.
 pub(super) fn addresses_fit(name: &str, addresses: usize, bytes: usize) -> bool {
     HEADER + name.len() + 6 + addresses * (RECORD + bytes) <= MAX_ANSWER
 }
 
-/// Whether an answer with these records of services fits into a message.
+/// Returns whether an answer with these service records fits into a message.
 pub(super) fn services_fit(name: &str, data: &[Vec<u8>]) -> bool {
     HEADER + name.len() + 6 + data.iter().map(|one| RECORD + one.len()).sum::<usize>() <= MAX_ANSWER
 }
 
-/// As names are compared: without regard to case, and without the last dot.
+/// Normalizes a name for comparison: lower case, and without the last dot.
 fn normal(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// The one question of a query.
+/// The single question of a query.
 struct Question {
     name: String,
     kind: u16,
     class: u16,
-    /// Where it ends in the message.
+    /// The offset of its end in the message.
     end: usize,
 }
 
 impl Question {
-    /// In an answer to what is no query.
+    /// The question of an answer to a malformed query.
     const NONE: Question = Question { name: String::new(), kind: 0, class: 0, end: HEADER };
 
     fn read(query: &[u8]) -> Option<Question> {
@@ -185,7 +185,7 @@ impl Question {
             if len == 0 {
                 break;
             }
-            // A pointer has nothing to point to in a first question.
+            // A first question has no earlier name that a pointer could refer to.
             if len > LABEL || name.len() + usize::from(len) > NAME {
                 return None;
             }
@@ -203,10 +203,10 @@ impl Question {
     }
 }
 
-/// An answer to the query with this question: records of its type, with these data.
+/// Returns an answer to the query with this question: records of its type with these data.
 fn reply(query: &[u8], question: &Question, code: u8, data: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = query[..question.end].to_vec();
-    // An answer, with authority; the request for recursion comes back, and is granted.
+    // An authoritative answer, which returns the query's request for recursion and grants it.
     bytes[2] = 0x84 | query[2] & 0x79;
     bytes[3] = 0x80 | code;
     let questions = u16::from(question.end > HEADER);
@@ -252,7 +252,7 @@ mod tests {
         Zone::new(&spec, &Plan::new(&spec).expect("a plan"))
     }
 
-    /// A query (RFC 1035, 4.1) with recursion wanted.
+    /// Returns a query (RFC 1035, 4.1) that requests recursion.
     fn query(name: &str, kind: u16) -> Vec<u8> {
         let mut bytes = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for label in name.split('.') {

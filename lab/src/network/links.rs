@@ -1,4 +1,4 @@
-//! Links: a cable between two hosts, shaped by the kernel; or two cables with a cell between them.
+//! Links: a cable between two hosts that the kernel shapes, or two cables with a cell between them.
 
 use std::net::IpAddr;
 
@@ -11,23 +11,22 @@ use crate::spec::Rules;
 
 use super::Network;
 
-/// Bytes of an Ethernet header.
 const ETHERNET: u64 = 14;
-/// What leaves a shaper at once after a pause: what the rate carries in this time…
+/// The burst of a shaper after a pause is the capacity of the rate in this time …
 const BURST_SECONDS: f64 = 0.001;
-/// … but no more than this: two super-segments.
+/// … but at most this many bytes: two super-segments.
 const MAX_BURST: u64 = 128 << 10;
 
-/// Numbers of one end of each cable, out of reach of those that the kernel gives the other: see
-/// [`Netlink::add_numbered_veth`].
+/// The first number of one end of each cable. It is above the numbers that the kernel gives to the other end:
+/// see [`Netlink::add_numbered_veth`].
 const FIRST_NUMBER: u32 = 1000;
 
-/// The name of a cell's near end.
+/// Returns the interface name of a cell's near end.
 pub(crate) fn near_end(link: usize, end: usize) -> String {
     format!("link{link}.{end}")
 }
 
-/// Lays a link's cables, gives each end its addresses and its neighbour, and brings them up.
+/// Makes a link's cables, gives each end its addresses and its neighbour, and brings them up.
 pub(super) fn lay(network: &mut Network, plan: &Plan, number: usize) -> Result<(), LabError> {
     let link = &plan.links[number];
     let [a, b] = &link.ends;
@@ -92,9 +91,10 @@ pub(super) fn settle(network: &mut Network, plan: &Plan, number: usize) -> Resul
     Ok(())
 }
 
-/// Cuts a cell's cables or mends them: both hosts see their carrier go or come. The second end of a link is the first one
-/// to be mended: the kernel may take long for either while namespaces are made and ended elsewhere, and what the host
-/// named first, as a rule the client, sends as soon as it sees its carrier has to find the other end there.
+/// Takes a cell's cables down or brings them up, so that both hosts see their carrier change. The second end
+/// of a link comes up first. The kernel may take long for either end while other namespaces are made or
+/// removed. The first host, usually the client, may send as soon as it sees its carrier, and must then find
+/// the other end up.
 pub(crate) fn set_near_ends(netlink: &mut Netlink, number: usize, up: bool) -> Result<(), LabError> {
     for end in (0..2).rev() {
         let near = near_end(number, end);
@@ -107,12 +107,12 @@ pub(crate) fn set_near_ends(netlink: &mut Netlink, number: usize, up: bool) -> R
     Ok(())
 }
 
-/// Whether rules have a rate for the kernel to keep.
+/// Returns whether rules have a rate that the kernel must enforce.
 pub(crate) fn is_shaped(rules: &Rules) -> bool {
     rules.rate.is_some_and(|rate| rate.0 > 0)
 }
 
-/// Has the kernel shape what leaves one end of a link.
+/// Makes the kernel shape the egress of one end of a link.
 pub(crate) fn shape(
     netlink: &mut Netlink,
     link: &LinkPlan,
@@ -130,7 +130,7 @@ pub(crate) fn shape(
         .min(profile.queue_packets.saturating_mul(frame))
         .max(frame);
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-    // The kernel's limit counts what waits beyond the burst.
+    // The kernel's limit counts the bytes that wait in addition to the burst.
     let shape = Shape { bytes_per_second, burst: small(burst), queue: small(queue) };
     Ok(netlink.shape(&link.ends[end].interface, shape)?)
 }

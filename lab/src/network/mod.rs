@@ -1,4 +1,4 @@
-//! The plan as the kernel has it: namespaces, cables, addresses, routes, shapers.
+//! The plan in the kernel: namespaces, cables, addresses, routes, shapers.
 
 mod links;
 mod settings;
@@ -12,10 +12,10 @@ use crate::plan::{HostPlan, Plan, RoutePlan, routes_from};
 
 pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
 
-/// The first table for what comes from the addresses of one interface; one for each interface.
+/// The number of the first routing table for packets from one interface's addresses. Each interface has one.
 const FIRST_TABLE: u8 = 100;
 
-/// A host's namespace, and the kernel's ear for it.
+/// A host's namespace, and its netlink socket.
 pub(crate) struct Station {
     pub(crate) namespace: Namespace,
     pub(crate) netlink: Netlink,
@@ -34,16 +34,16 @@ impl Station {
     }
 }
 
-/// All namespaces of a lab.
+/// The namespaces of a lab.
 pub(crate) struct Network {
-    /// Where the near ends of cells lie.
+    /// The namespace that holds the near ends of cells.
     pub(crate) core: Namespace,
     pub(crate) core_netlink: Netlink,
     pub(crate) stations: Vec<Station>,
 }
 
 impl Network {
-    /// Builds it. All is gone when this is dropped and nobody is left inside.
+    /// Builds the network. It disappears when this is dropped and no process is left inside.
     pub(crate) fn build(plan: &Plan) -> Result<Network, LabError> {
         let core = Namespace::create()?;
         let core_netlink = core.run(|| -> Result<Netlink, LabError> {
@@ -68,8 +68,8 @@ impl Network {
         Ok(network)
     }
 
-    /// Gives a host its routes: in the main table, and for each of several interfaces in a table of
-    /// its own that what comes from its addresses obeys.
+    /// Gives a host its routes in the main table. If it has several interfaces, each also has a table of its
+    /// own for packets from the interface's addresses.
     fn route(&mut self, plan: &Plan, number: usize, host: &HostPlan) -> Result<(), LabError> {
         let netlink = &mut self.stations[number].netlink;
         for route in &host.routes {
@@ -123,7 +123,7 @@ fn set(netlink: &mut Netlink, plan: &Plan, route: &RoutePlan, table: Option<u8>)
     Ok(netlink.set_route(&route)?)
 }
 
-/// The first address of a subnet.
+/// Returns the first address of a subnet.
 fn network_of(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(ip) => {

@@ -1,32 +1,32 @@
 //! The kernel's parameters in a lab's namespaces.
 //!
-//! Nothing is sent that nobody asked for: no router solicitations, no link-local addresses and the
-//! group reports that come with them. So the same seed loses the same packets.
+//! The kernel sends no unsolicited packets: no router solicitations, and no link-local addresses with their
+//! group reports. Runs with the same seed therefore lose the same packets.
 
 use hawser_host::netns::{NamespaceError, set_parameter};
 
-/// Parameters of a host, before its interfaces exist. A kernel without IPv6 lacks some.
+/// The parameters of a host before its interfaces exist. A kernel without IPv6 lacks some of them.
 const IPV6: &[(&str, &str)] = &[
-    // No address of its own making (IN6_ADDR_GEN_MODE_NONE).
+    // Generates no address (IN6_ADDR_GEN_MODE_NONE).
     ("addr_gen_mode", "1"),
     ("accept_ra", "0"),
     ("router_solicitations", "0"),
     ("autoconf", "0"),
-    // An interface that goes down and comes back has its addresses still.
+    // Keeps an interface's addresses when it goes down and comes back.
     ("keep_addr_on_down", "1"),
-    // An interface that has lost its carrier is no route.
+    // Ignores routes over an interface that has lost its carrier.
     ("ignore_routes_with_linkdown", "1"),
 ];
 const IPV4: &[(&str, &str)] = &[
-    // Several interfaces that lead to the same place are meant.
+    // Accepts packets on any of several interfaces that lead to the same destination.
     ("rp_filter", "0"),
     ("ignore_routes_with_linkdown", "1"),
-    // An address is answered for on the interface that has it.
+    // Answers for an address only on the interface that has it.
     ("arp_ignore", "1"),
     ("arp_announce", "2"),
 ];
 
-/// Sets up the calling thread's network namespace as a host's.
+/// Configures the calling thread's network namespace for a host.
 pub(super) fn prepare(router: bool) -> Result<(), NamespaceError> {
     for scope in ["all", "default"] {
         for (key, value) in IPV4 {
@@ -43,7 +43,7 @@ pub(super) fn prepare(router: bool) -> Result<(), NamespaceError> {
     Ok(())
 }
 
-/// Keeps IPv6 from speaking by itself in the calling thread's network namespace.
+/// Stops unsolicited IPv6 packets in the calling thread's network namespace.
 pub(super) fn mute() -> Result<(), NamespaceError> {
     if !has_ipv6() {
         return Ok(());

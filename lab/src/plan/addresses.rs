@@ -1,4 +1,4 @@
-//! Which addresses the ends of links have.
+//! The addresses of the ends of links.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use crate::spec::{Link, Nat, Spec, SpecError};
 
 use super::{End, LinkPlan, Subnet};
 
-/// The addresses of a link's two ends.
+/// Returns the addresses of a link's two ends.
 pub(super) fn of_link(
     link: &Link,
     number: usize,
@@ -47,7 +47,7 @@ fn parse(text: &str) -> Option<Subnet> {
     (prefix <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, prefix))
 }
 
-/// The inside router's address and the outside address of a translator.
+/// Returns the inside router's address and the outside address of a translator.
 pub(super) fn of_translator(
     nat: &Nat,
     ends: &[End; 2],
@@ -96,7 +96,7 @@ pub(super) fn of_translator(
     Ok((gateway, address))
 }
 
-/// The first host of a subnet that is not this one.
+/// Returns the first host address of a subnet that differs from this one.
 fn another_of((address, prefix): (Ipv4Addr, u8)) -> Option<Ipv4Addr> {
     if prefix > 30 {
         return None;
@@ -112,7 +112,7 @@ fn mask(prefix: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0)
 }
 
-/// Whether an address is on a subnet.
+/// Returns whether an address is on a subnet.
 pub(super) fn in_subnet(address: IpAddr, (subnet, prefix): Subnet) -> bool {
     match (address, subnet) {
         (IpAddr::V4(a), IpAddr::V4(b)) => (u32::from(a) ^ u32::from(b)) & mask(prefix) == 0,
@@ -124,7 +124,7 @@ pub(super) fn in_subnet(address: IpAddr, (subnet, prefix): Subnet) -> bool {
     }
 }
 
-/// No address, and no interface of a host, is given twice.
+/// Checks that no address, and no interface of a host, is used twice.
 pub(super) fn check(spec: &Spec, links: &[LinkPlan]) -> Result<(), SpecError> {
     let mut owners = BTreeMap::new();
     let mut interfaces = BTreeMap::new();
@@ -146,7 +146,8 @@ pub(super) fn check(spec: &Spec, links: &[LinkPlan]) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// The addresses that others reach a host by: its own, and for private ones the translator's.
+/// Returns the addresses at which other hosts reach a host: its own, and in place of private ones the
+/// translator's.
 pub(super) fn known_by(links: &[LinkPlan], host: usize) -> Vec<IpAddr> {
     let mut known = Vec::new();
     for link in links {

@@ -6,32 +6,32 @@ use std::net::IpAddr;
 use super::addresses::in_subnet;
 use super::{End, LinkPlan, Plan};
 
-/// How much a route's metric grows for each step of its cost: more than there are links, the
-/// number of which decides between routes of one cost.
+/// The increase of a route's metric for each step of its cost. It is larger than the number of links, which
+/// decides between routes of one cost.
 const METRIC_PER_STEP: u32 = 64;
 
 /// A route to one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RoutePlan {
     pub(crate) to: IpAddr,
-    /// The link that it begins with, and the end that the host is at.
+    /// The first link of the route, and the host's end of it.
     pub(crate) link: usize,
     pub(crate) end: usize,
-    /// The next router; nothing where the address is on the link itself.
+    /// The next router, or `None` if the address is on the link itself.
     pub(crate) gateway: Option<IpAddr>,
-    /// Two for each link on it, and one where it does not end with the link that the address is
-    /// on; 0 where the address is on its first.
+    /// The cost: two for each link of the route. One is added if the last link is not the address's own link.
+    /// The cost is 0 if the address is on the first link.
     pub(crate) cost: u32,
 }
 
 impl RoutePlan {
-    /// The smallest is taken first.
+    /// Returns the metric. The kernel prefers the smallest.
     pub(crate) fn metric(&self) -> u32 {
         1 + METRIC_PER_STEP * self.cost + self.link as u32
     }
 }
 
-/// An address with the link it is on, and the host that packets to it have to come to.
+/// An address with its link, and the host that receives packets to it.
 #[derive(Clone, Copy)]
 struct Destination {
     to: IpAddr,
@@ -39,8 +39,8 @@ struct Destination {
     owner: usize,
 }
 
-/// All routes from a host to the addresses of others. Those on its own subnets are among them, since
-/// routes by other interfaces lead there, too, and must come after.
+/// Returns all routes from a host to the addresses of others. They include those on its own subnets, because
+/// routes over other interfaces also lead there, and must have a larger metric.
 pub(super) fn routes(plan: &Plan, host: usize) -> Vec<RoutePlan> {
     let mut routes = Vec::new();
     for (link, end) in ends_of(plan, host) {
@@ -65,9 +65,9 @@ pub(super) fn routes(plan: &Plan, host: usize) -> Vec<RoutePlan> {
     routes
 }
 
-/// The routes for what comes from a host's addresses on one link: those that begin there. The link's
-/// second host answers by the link that it was asked from: where another interface leads to an
-/// address with less cost, that one is taken.
+/// Returns the routes for packets from a host's addresses on one link: those that begin at that link. The
+/// link's second host answers over the link of the request. If another of its interfaces leads to an address
+/// with lower cost, that route is used instead.
 pub(crate) fn routes_from(routes: &[RoutePlan], link: usize, end: usize) -> impl Iterator<Item = &RoutePlan> {
     let own = routes
         .iter()
@@ -80,7 +80,7 @@ pub(crate) fn routes_from(routes: &[RoutePlan], link: usize, end: usize) -> impl
     })
 }
 
-/// Links and ends that a host is at.
+/// Returns the links of a host, each with the host's end.
 fn ends_of(plan: &Plan, host: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
     let ends = plan
         .links
@@ -91,7 +91,7 @@ fn ends_of(plan: &Plan, host: usize) -> impl Iterator<Item = (usize, usize)> + '
         .map(|(link, (_, end))| (link, end))
 }
 
-/// Every address there is. A translator's outside address is reached through the host at its
+/// Returns every address of the lab. A translator's outside address is reached through the host at its
 /// outside.
 fn destinations(plan: &Plan) -> impl Iterator<Item = Destination> + '_ {
     plan.links.iter().enumerate().flat_map(move |(home, link)| {
@@ -112,13 +112,13 @@ fn destinations(plan: &Plan) -> impl Iterator<Item = Destination> + '_ {
     })
 }
 
-/// Whether packets to `to` may enter a link at an end: translators let none in from outside that
-/// they have not seen from inside.
+/// Returns whether packets to `to` may enter a link at an end. Translators admit no packet from outside
+/// unless it belongs to a mapping from inside.
 fn may_leave(link: &LinkPlan, end: usize, to: IpAddr) -> bool {
     to.is_ipv6() || link.nat.is_none_or(|nat| nat.inside == end)
 }
 
-/// The next hop's address on a link.
+/// Returns the next hop's address on a link.
 fn gateway(link: &LinkPlan, end: usize, to: IpAddr) -> Option<IpAddr> {
     if let (Some(nat), true) = (link.nat, to.is_ipv4()) {
         return Some(nat.gateway.into());
@@ -131,12 +131,12 @@ fn gateway(link: &LinkPlan, end: usize, to: IpAddr) -> Option<IpAddr> {
         .find(|ip| ip.is_ipv4() == to.is_ipv4() && shared(ip))
 }
 
-/// What a route costs that begins with a link at an end, by routers alone and not through `except`.
+/// Returns the cost of a route that begins with a link at an end, passes only routers, and avoids `except`.
 fn cost(plan: &Plan, except: usize, first: (usize, usize), destination: Destination) -> Option<u32> {
     let mut seen = vec![false; plan.hosts.len()];
     seen[except] = true;
     let mut best: Option<u32> = None;
-    // Links and the ends that they are entered by, with how many come before.
+    // Each link with the end at which the route enters it, and the number of links before it.
     let mut queue = VecDeque::from([(first, 0)]);
     while let Some(((link, end), before)) = queue.pop_front() {
         let host = plan.links[link].ends[1 - end].host;
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(routes[4..], ["10.77.2.1 by eth0 itself"]);
     }
 
-    /// The interfaces by which answers leave to 10.77.0.1 and 10.77.1.1, from each address of a host.
+    /// Returns the interfaces by which answers to 10.77.0.1 and 10.77.1.1 leave, from each address of a host.
     fn answers(text: &str, host: usize) -> Vec<String> {
         let plan = Plan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
         let mut found = Vec::new();
@@ -237,7 +237,7 @@ mod tests {
             ]
         "#;
         assert_eq!(answers(direct, 1), by_the_link_asked_from);
-        // Each of the client's links has a router of its own to the server.
+        // Each of the client's links has its own router to the server.
         let routers = r#"
             host = [
                 { name = "client" }, { name = "x", router = true }, { name = "y", router = true },
@@ -249,7 +249,7 @@ mod tests {
             ]
         "#;
         assert_eq!(answers(routers, 3), by_the_link_asked_from);
-        // The server's links lead to one router: from each address by its own.
+        // The server's links lead to one router. Answers from each address leave over its own link.
         let one = r#"
             host = [{ name = "client" }, { name = "x", router = true }, { name = "server" }]
             link = [

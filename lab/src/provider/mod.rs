@@ -1,7 +1,8 @@
-//! The links of a lab as a provider: what they do and have done are variables, what changes are events.
+//! The links of a lab as a provider: their rules and statistics are variables, their changes are events.
 //!
-//! Each direction of a link is a flow. The lab's timeline sets the provider's own value: who holds a variable
-//! meanwhile goes on holding it, and the timeline's last word counts when the lease is over.
+//! Each direction of a link is a flow. The lab's timeline sets the provider's own value. A subscriber that
+//! holds a variable under a lease keeps its value meanwhile, and the timeline's last value applies when the
+//! lease is over.
 
 mod schema;
 
@@ -19,24 +20,24 @@ use hawser_time::Instant;
 
 use schema::{Event, Of, VARIABLES, cause, new_rules, schema, set_up};
 
-/// How often losses are counted for while somebody wants to learn of them.
+/// The interval at which losses are counted while there is a subscription to them.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long counters are taken for what they were.
+/// The time for which counters are cached.
 const FRESH: Duration = Duration::from_millis(1);
 
 static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(schema()));
 
-/// Puts a lab's links on a bus while `body` runs; a thread beside it serves them.
+/// Puts a lab's links on a bus while `body` runs. A separate thread serves them.
 pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
     let (news, inbox) = channel();
     let over = AtomicBool::new(false);
     let bell = news.clone();
-    // Who is gone needs no waking.
+    // If the thread has ended, no wake-up is needed.
     let waker: Waker = Arc::new(move || drop(bell.send(News::Called)));
     let source = bus.source(SCHEMA.clone(), Some(waker.clone()));
     lab.on_change(move |changed| news.send(News::Changed(changed.clone())).is_ok());
     std::thread::scope(|scope| {
-        // However the body ends, the thread does as well.
+        // The thread ends even if the body panics.
         let _ends = Ends { over: &over, waker: &waker };
         let (serving, over) = (
             Serving { source, links: Links::new(lab), lost: BTreeMap::new() },
@@ -47,9 +48,9 @@ pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// What the thread is woken for.
+/// A reason to wake the thread.
 enum News {
-    /// Orders wait.
+    /// Orders wait on the bus.
     Called,
     Changed(Changed),
 }
@@ -69,7 +70,7 @@ impl Drop for Ends<'_> {
 struct Serving<'a> {
     source: Source,
     links: Links<'a>,
-    /// By flow and cause: frames that were lost so far.
+    /// The number of lost frames so far, by flow and cause.
     lost: BTreeMap<(u64, &'static str), u64>,
 }
 
@@ -83,7 +84,7 @@ impl Serving<'_> {
             if !wants_losses {
                 counted = None;
             } else if counted.is_none_or(|at| now - at >= POLL_INTERVAL) {
-                // What was lost before somebody listened is no news.
+                // Losses from before the first subscription are not signalled.
                 self.count(now, counted.is_some());
                 counted = Some(now);
             }
@@ -105,7 +106,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Reports what happened last.
+    /// Reports the last changes and losses.
     fn finish(&mut self, inbox: &Receiver<News>, counted: bool) {
         while let Ok(news) = inbox.try_recv() {
             if let News::Changed(changed) = news {
@@ -117,7 +118,6 @@ impl Serving<'_> {
         }
     }
 
-    /// Signals a change.
     fn signal_change(&mut self, changed: &Changed) {
         let Some(link) = self.links.lab.links().nth(changed.link) else {
             return;
@@ -143,11 +143,11 @@ impl Serving<'_> {
         let flow = flow(link, direction);
         self.source
             .publish(at, flow, EventId(event as u16), fields, &mut self.links);
-        // The timeline may have set what somebody holds.
+        // The timeline may have set a variable that a subscriber holds.
         self.source.settle(flow, &mut self.links);
     }
 
-    /// Signals what was lost since the last count.
+    /// Counts the losses, and on request signals those since the last count.
     fn count(&mut self, now: Instant, signal: bool) {
         for flow in self.links.flows() {
             let Some((number, direction, link)) = self.links.at(flow) else {
@@ -172,15 +172,15 @@ impl Serving<'_> {
     }
 }
 
-/// A direction of a link, as a flow.
+/// Returns the flow of a link's direction.
 fn flow(link: usize, direction: Direction) -> FlowId {
     FlowId(link as u64 * 2 + direction as u64)
 }
 
-/// The links as a source sees them.
+/// The links from the view of a source.
 struct Links<'a> {
     lab: &'a Lab,
-    /// Counters as they were a moment ago.
+    /// The counters of the last flow, cached for a moment.
     counted: RefCell<Option<(FlowId, Instant, Statistics)>>,
 }
 
@@ -189,7 +189,7 @@ impl<'a> Links<'a> {
         Links { lab, counted: RefCell::new(None) }
     }
 
-    /// The clock of its events, which counts from when the lab was set up.
+    /// Returns the time by the clock of the lab's events, which starts when the lab came up.
     fn now(&self) -> Instant {
         Instant::after(self.lab.age())
     }

@@ -1,11 +1,11 @@
-//! What a lab's links offer.
+//! The events and variables that a lab's links offer.
 
 use crate::spec::Rules;
 use crate::units::{Bytes, Rate, Share, Span};
 use crate::{LOSSES, Link, Statistics};
 use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
 
-/// A share of frames is given in billionths: there is none so small that a lease would change it.
+/// The unit of shares of frames: a billionth, so that no lease changes a share by rounding.
 const BILLION: f64 = 1e9;
 
 /// The events, in the order of [`Event`].
@@ -28,19 +28,18 @@ pub(super) enum Event {
     Lost,
 }
 
-/// Where a variable's value comes from.
+/// The origin of a variable's value.
 #[derive(Clone, Copy)]
 pub(super) enum Of {
-    /// What the direction has done.
+    /// A counter of the direction.
     Counted(fn(&Statistics) -> u64),
-    /// What its rules are, and how they are read.
+    /// A rule of the direction, and its conversion from a value.
     Ruled(fn(&Rules) -> u64, fn(u64) -> Rules),
-    /// Whether the link is mended; both directions have this in common.
+    /// The state of the link, which both directions share: up or down.
     Up,
 }
 
-/// A variable: its name behind `lab.link.`, its kind, the largest value that it can be set to, and where
-/// it is.
+/// The variables: the name after `lab.link.`, the kind, the largest settable value, and the origin.
 pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
     ("carrier", Kind::Bool, 1, Of::Up),
     (
@@ -130,7 +129,7 @@ const ABOUT: [(&str, &str); 24] = [
     ("dropped", "frames lost, by whatever cause"),
 ];
 
-/// Above any delay that makes sense, nanoseconds.
+/// A limit in nanoseconds that is above any reasonable delay.
 const HOUR: u64 = 3_600_000_000_000;
 
 fn rules() -> Rules {
@@ -165,7 +164,7 @@ fn queue(rules: &Rules) -> u64 {
     rules.queue.map_or(0, |bytes| bytes.0)
 }
 
-/// What a lab's links offer.
+/// Returns the schema of a lab's links.
 pub(super) fn schema() -> Schema {
     let causes = || {
         Kind::Enum(
@@ -202,10 +201,10 @@ pub(super) fn schema() -> Schema {
         .described(about)
 }
 
-/// The number of a cause that has no name of its own.
+/// The number of causes that have no name of their own.
 const OTHER: u64 = LOSSES.len() as u64;
 
-/// The number of what lost a frame.
+/// Returns the number of a cause of loss.
 pub(super) fn cause(name: &str) -> u64 {
     LOSSES
         .iter()
@@ -213,12 +212,12 @@ pub(super) fn cause(name: &str) -> u64 {
         .map_or(OTHER, |at| at as u64)
 }
 
-/// The fields of [`Event::Changed`] for new rules.
+/// Returns the fields of [`Event::Changed`] for new rules.
 pub(super) fn new_rules(rules: &Rules) -> [u64; 4] {
     [rate(rules), delay(rules), loss(rules), silent(rules)]
 }
 
-/// Cuts a link or mends it.
+/// Takes a link down or brings it up.
 pub(super) fn set_up(link: Link<'_>, up: bool) -> Result<(), crate::LabError> {
     if up { link.up() } else { link.down() }
 }

@@ -1,7 +1,6 @@
-//! Loses packets of chosen protocols without a sign, as a middlebox that dislikes them.
+//! Drops packets of chosen protocols silently, as some middleboxes do.
 //!
-//! Of a packet in fragments the first alone shows its ports; with that lost, the others come to
-//! nothing.
+//! Only the first fragment of a packet has its ports. If that one is lost, the others are useless.
 
 use std::sync::Arc;
 
@@ -16,12 +15,12 @@ use crate::spec::selector::Protocol;
 
 use super::packet::{ICMP, ICMP_V6, Packet, SCTP, TCP, UDP};
 
-/// The kind of the TCP option of MPTCP (RFC 8684, section 3).
+/// The kind of MPTCP's TCP option (RFC 8684, section 3).
 const OPTION_MPTCP: u8 = 30;
-/// ICMPv6 types of neighbour discovery (RFC 4861), without which IPv6 as a whole stands still.
+/// The ICMPv6 types of neighbour discovery (RFC 4861), without which IPv6 does not work at all.
 const NEIGHBOUR_DISCOVERY: std::ops::RangeInclusive<u8> = 133..=137;
 
-/// What is blocked, shared between the filter and who sets it.
+/// The blocked selectors, which the filter shares with the code that sets them.
 #[derive(Clone, Default)]
 pub(crate) struct Blocked {
     selectors: Arc<Mutex<Vec<Selector>>>,
@@ -40,7 +39,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// A filter that obeys this list.
+    /// Makes a filter that follows this list.
     pub(crate) fn new(blocked: &Blocked) -> Filter {
         Filter { blocked: blocked.clone() }
     }
@@ -70,7 +69,7 @@ impl Rule for Filter {
     }
 }
 
-/// Whether a selector means this packet.
+/// Returns whether a selector matches this packet.
 fn means(selector: Selector, packet: &Packet, frame: &[u8]) -> bool {
     let is_protocol = match selector.protocol {
         Protocol::Tcp => packet.protocol == TCP,
@@ -124,7 +123,7 @@ fn has_mptcp(packet: &Packet, frame: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// An Ethernet frame with an IPv4 header (RFC 791) and these bytes behind it.
+    /// Returns an Ethernet frame with an IPv4 header (RFC 791) and this payload.
     fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
         let len = (20 + payload.len() as u16).to_be_bytes();
         let header = [
@@ -133,7 +132,7 @@ mod tests {
         [&[2; 12][..], &[8, 0], &header, payload].concat()
     }
 
-    /// The same with an IPv6 header (RFC 8200) and, before the payload, destination options.
+    /// Returns an Ethernet frame with an IPv6 header (RFC 8200), destination options and this payload.
     fn ipv6(protocol: u8, payload: &[u8]) -> Vec<u8> {
         let len = (8 + payload.len() as u16).to_be_bytes();
         let options = [protocol, 0, 1, 4, 0, 0, 0, 0];
@@ -152,7 +151,7 @@ mod tests {
         Packet::find(frame).is_some_and(|packet| means(selector, &packet, frame))
     }
 
-    /// A TCP header (RFC 9293) from port 5000 to 80 with these options.
+    /// Returns a TCP header (RFC 9293) from port 5000 to 80 with these options.
     fn segment(options: &[u8]) -> Vec<u8> {
         let words = (5 + options.len() / 4) as u8;
         [

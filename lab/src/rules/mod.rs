@@ -1,14 +1,14 @@
-//! What the lab does to frames beside the simulator's rules ([`hawser_sim::link`]).
+//! The lab's own rules for frames, in addition to the simulator's ([`hawser_sim::link`]).
 //!
 //! | rule | file | parameters |
 //! |---|---|---|
-//! | protocols are lost without a sign | `filter` | `block` |
-//! | everything is lost without a sign | `silence` | `silent` |
-//! | long packets are lost without a sign | `size` | `path_mtu` |
-//! | a line whose times come from a file | `trace` | `trace` |
+//! | protocols are lost silently | `filter` | `block` |
+//! | all frames are lost silently | `silence` | `silent` |
+//! | long packets are lost silently | `size` | `path_mtu` |
+//! | a link whose times come from a file | `trace` | `trace` |
 //! | addresses and ports are translated | `nat` | `nat` |
 //!
-//! Each is a machine: frames and times in, verdicts out.
+//! Each rule is a machine: frames and times in, verdicts out.
 
 pub(crate) mod filter;
 pub(crate) mod nat;

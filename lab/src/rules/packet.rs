@@ -1,6 +1,6 @@
-//! Where the parts of a packet are that filters and translators read.
+//! Finds the parts of a packet that filters and translators read.
 //!
-//! Invariant: every offset that it gives lies inside the frame.
+//! Invariant: every offset that it returns lies inside the frame.
 
 /// Numbers of IP protocols (IANA).
 pub(crate) const ICMP: u8 = 1;
@@ -9,31 +9,31 @@ pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMP_V6: u8 = 58;
 pub(crate) const SCTP: u8 = 132;
 
-/// Bytes of an IPv4 header without options.
+/// The bytes of an IPv4 header without options.
 pub(crate) const IPV4_HEADER: usize = 20;
 
-/// Extension headers of IPv6 that are followed, at most.
+/// The largest number of IPv6 extension headers that are followed.
 const EXTENSIONS: usize = 8;
 
 /// An IP packet in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
-    /// Where the IP header starts.
+    /// The offset of the IP header.
     pub(crate) network: usize,
-    /// Where the transport header starts; for a later fragment there is none.
+    /// The offset of the transport header, which a later fragment lacks.
     pub(crate) transport: Option<usize>,
-    /// Where the packet ends; what follows is padding of the link.
+    /// The offset of the packet's end. Bytes after it are padding of the link.
     pub(crate) end: usize,
-    /// IPv4, or else IPv6.
+    /// True for IPv4, false for IPv6.
     pub(crate) is_v4: bool,
-    /// The IP protocol, behind the extension headers of IPv6.
+    /// The IP protocol after the extension headers of IPv6.
     pub(crate) protocol: u8,
-    /// A fragment, the first one included.
+    /// True for any fragment, including the first.
     pub(crate) is_fragment: bool,
 }
 
 impl Packet {
-    /// Finds it behind the Ethernet header; nothing when it is no IP, or is cut off.
+    /// Finds the packet after the Ethernet header. Returns `None` if it is not IP, or is truncated.
     pub(crate) fn find(frame: &[u8]) -> Option<Packet> {
         match frame.get(12..14)? {
             [0x08, 0x00] => find_v4(frame, 14),
@@ -42,7 +42,7 @@ impl Packet {
         }
     }
 
-    /// Source and destination port of protocols that have them there.
+    /// Returns source and destination port of protocols that have them at the start of their header.
     pub(crate) fn ports(&self, frame: &[u8]) -> Option<(u16, u16)> {
         let at = self
             .transport
@@ -55,7 +55,7 @@ impl Packet {
     }
 }
 
-/// An IPv4 packet that starts at an offset.
+/// Finds an IPv4 packet that starts at an offset.
 pub(crate) fn find_v4(frame: &[u8], network: usize) -> Option<Packet> {
     let bytes = frame.get(network..)?;
     let header: &[u8; IPV4_HEADER] = bytes.first_chunk()?;

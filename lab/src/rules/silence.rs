@@ -1,5 +1,4 @@
-//! Loses everything without a sign, for as long as it is on: a path that has died behind an
-//! interface that is up.
+//! Drops all frames silently while it is on: a path that has failed behind an interface that is up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +14,7 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// A rule that obeys this switch.
+    /// Makes a rule that follows this switch.
     pub(crate) fn new(on: &Arc<AtomicBool>) -> Silence {
         Silence { on: Arc::clone(on) }
     }

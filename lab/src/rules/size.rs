@@ -1,5 +1,5 @@
-//! Loses packets above a size without a sign: a path whose MTU is smaller than the interfaces', where
-//! nobody sends ICMP's "too big" (a black hole, RFC 2923, 2.1).
+//! Drops packets above a size silently. The path's MTU is smaller than the interfaces', and no router sends
+//! ICMP's "too big" (a black hole, RFC 2923, 2.1).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// A rule that obeys this number of bytes; 0: no limit.
+    /// Makes a rule that follows this number of bytes, where 0 is no limit.
     pub(crate) fn new(max_length: &Arc<AtomicU64>) -> Size {
         Size { max_length: Arc::clone(max_length) }
     }

@@ -1,9 +1,8 @@
-//! A line whose times come from a file in mahimahi's format: each line of the file is a
-//! millisecond at which 1500 bytes may leave. After its last time it begins again.
+//! A link whose times come from a file in mahimahi's format: each line of the file is a millisecond at which
+//! 1500 bytes may leave. After its last time, the file begins again.
 //!
-//! As in mahimahi, what is left of an opportunity goes to the next packet if that waits already,
-//! and a packet leaves with the opportunity that takes its last byte. Bytes are those of the IP
-//! packet.
+//! As in mahimahi, the rest of an opportunity goes to the next packet if that is already waiting. A packet
+//! leaves with the opportunity that takes its last byte. Bytes are those of the IP packet.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,10 +15,10 @@ use hawser_sim::rng::Rng;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
-/// Bytes of an opportunity.
+/// The bytes of an opportunity.
 const OPPORTUNITY: u64 = 1500;
 const MILLISECOND: u64 = 1_000_000;
-/// Lines of a file, at most: 10 minutes at 200 Mbit/s.
+/// The largest number of lines of a file: 10 minutes at 200 Mbit/s.
 const MAX_LINES: usize = 10_000_000;
 
 /// The latest time of a file, in milliseconds: a year.
@@ -28,24 +27,24 @@ const MAX_TIME_MS: u64 = 31_536_000_000;
 /// The times of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// In milliseconds, ascending; never empty, and the last is not 0.
+    /// The times in milliseconds, ascending. The list is not empty, and its last time is not 0.
     times: Vec<u64>,
 }
 
-/// What is wrong with a trace; lines are counted from 1.
+/// A trace is invalid. Lines are counted from 1.
 #[derive(Debug)]
 pub enum TraceError {
-    /// It cannot be read.
+    /// The file could not be read.
     System(io::Error),
-    /// A line is no whole number of milliseconds.
+    /// A line is not a whole number of milliseconds.
     NoNumber(usize, String),
-    /// A line's time is before that of the line before it.
+    /// A line's time is before that of the previous line.
     Backwards(usize),
     /// A line's time is more than a year.
     Late(usize),
-    /// There are more lines than a trace has at most.
+    /// There are more lines than a trace may have.
     Long(usize),
-    /// There is no line.
+    /// The file has no line.
     Empty,
     /// The last time is 0.
     Zero,
@@ -70,7 +69,7 @@ impl fmt::Display for TraceError {
 }
 
 impl Line {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     pub(crate) fn parse(text: &str) -> Result<Line, TraceError> {
         let mut times = Vec::new();
         for (number, line) in text
@@ -101,7 +100,7 @@ impl Line {
         }
     }
 
-    /// The time of an opportunity, in nanoseconds from the start of the first round.
+    /// Returns the time of an opportunity, in nanoseconds from the start of the first round.
     fn time(&self, opportunity: u64) -> u64 {
         let count = self.times.len() as u64;
         let length = self.times.last().copied().unwrap_or(1);
@@ -109,12 +108,12 @@ impl Line {
         (round * length + self.times[index]).saturating_mul(MILLISECOND)
     }
 
-    /// The first opportunity at such a time or after it.
+    /// Returns the first opportunity at or after a time.
     fn first_at(&self, time: u64) -> u64 {
         let length = self.times.last().copied().unwrap_or(1) * MILLISECOND;
         let (round, within) = (time / length, time % length);
         let before = self.times.partition_point(|ms| ms * MILLISECOND < within);
-        // At the very start of a round, the end of the last one counts, too.
+        // At the very start of a round, an opportunity at the end of the previous round also counts.
         let first = round * self.times.len() as u64 + before as u64;
         if within == 0 && round > 0 {
             let same = self
@@ -135,22 +134,22 @@ pub(crate) struct Trace {
     running: Option<Running>,
     limit_bytes: u64,
     limit_packets: u64,
-    /// When each waiting frame will have left, and its bytes.
+    /// The departure time of each waiting frame, and its bytes.
     waiting: VecDeque<(Instant, u64)>,
     bytes: u64,
 }
 
-/// A trace under way.
+/// A trace in progress.
 struct Running {
     line: Arc<Line>,
     start: Instant,
-    /// The opportunity in use, and what it has left.
+    /// The current opportunity, and its remaining bytes.
     opportunity: u64,
     left: u64,
 }
 
 impl Trace {
-    /// A rule that obeys this choice of a trace.
+    /// Makes a rule that follows this choice of a trace.
     pub(crate) fn new(shared: &Arc<Mutex<Option<Arc<Line>>>>) -> Trace {
         Trace {
             shared: Arc::clone(shared),
@@ -162,7 +161,7 @@ impl Trace {
         }
     }
 
-    /// Forgets what has left.
+    /// Removes the frames that have left.
     fn drain(&mut self, now: Instant) {
         while let Some(&(gone, bytes)) = self.waiting.front()
             && gone <= now
@@ -172,7 +171,7 @@ impl Trace {
         }
     }
 
-    /// Takes up a trace that was chosen anew.
+    /// Starts a trace that was chosen since the last frame.
     fn follow(&mut self, now: Instant) {
         let chosen = self.shared.lock();
         let same = match (&*chosen, &self.running) {
@@ -189,11 +188,11 @@ impl Trace {
 }
 
 impl Running {
-    /// When a packet that comes at `now` has left.
+    /// Returns the time at which a packet that comes at `now` will have left.
     fn send(&mut self, now: Instant, is_idle: bool, bytes: u64) -> Instant {
         let now = now.nanos_since(self.start);
         if is_idle {
-            // What was left of earlier opportunities is gone, and so are those that nobody used.
+            // The rest of an earlier opportunity is lost, as are unused opportunities.
             let is_begun = self.left > 0 && self.left < OPPORTUNITY;
             let next = self.opportunity + u64::from(is_begun);
             self.opportunity = next.max(self.line.first_at(now));
@@ -257,7 +256,7 @@ mod tests {
 
     const MS: u64 = MILLISECOND;
 
-    /// When packets of these sizes leave that come at these milliseconds.
+    /// Returns the departure times of packets of these sizes that come at these milliseconds.
     fn leave(text: &str, profile: &Profile, packets: &[(u64, usize)]) -> Vec<Option<u64>> {
         let line = Arc::new(Mutex::new(Some(Arc::new(Line::parse(text).expect("a trace")))));
         let mut rule = Trace::new(&line);

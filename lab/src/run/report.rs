@@ -1,42 +1,42 @@
-//! What a run came to.
+//! The results of a run.
 
 use serde::Serialize;
 
 use crate::LinkReport;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunReport {
-    /// Whether every command ended by itself, and well.
+    /// True if every command ended by itself, with code 0.
     pub ok: bool,
-    /// Seconds in all.
+    /// The duration of the run, in seconds.
     pub seconds: f64,
     /// The commands, in the order in which they ended.
     pub commands: Vec<CommandReport>,
-    /// What the links have done, in the order of the file.
+    /// The statistics of the links, in the order of the file.
     pub links: Vec<LinkReport>,
-    /// The same over time, where that was asked for; the first 100,000 samples.
+    /// The statistics over time, if requested: the first 100,000 samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Vec<LinkReport>>,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommandReport {
-    /// Its host.
+    /// The host of the command.
     pub host: String,
-    /// The command.
+    /// The text of the command.
     pub command: String,
-    /// Its exit code; for a signal 128 and its number.
+    /// The exit code, or 128 plus the signal's number.
     pub code: u8,
-    /// Whether it is a service, which is ended when the commands have ended.
+    /// True for a service, which is ended when the commands have ended.
     pub service: bool,
-    /// Whether it was ended, since the run was over.
+    /// True if the run ended before the command did, so that the command was stopped.
     pub stopped: bool,
-    /// When it started and ended, in seconds from the start.
+    /// The time at which it started, in seconds from the start of the run.
     pub started: f64,
-    /// See `started`.
+    /// The time at which it ended, in seconds from the start of the run.
     pub ended: f64,
-    /// What it printed, both outputs; the first MiB.
+    /// The first MiB of its output, both standard output and standard error.
     pub output: String,
 }

@@ -1,4 +1,4 @@
-//! The matrix, and what counts as right.
+//! The matrix of cases, and their bounds.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use super::pair;
 use super::probe;
 use super::report::Row;
 
-/// Measured rate against the configured one: this share more or less. The rest is the clock of who
-/// measures, who wakes up late.
+/// The permitted relative deviation of the measured rate from the configured one. It covers the clock of the
+/// measuring thread, which may wake up late.
 const RATE: f64 = 0.02;
-/// The same for kernel shapers, which let a burst through after a pause, and at 1 Gbit/s.
+/// The permitted deviation at 1 Gbit/s, and for kernel shapers, which let a burst through after a pause.
 const RATE_COARSE: f64 = 0.04;
-/// How often a case is measured at most. What else the machine does puts it out of its bounds now
-/// and then; a link that is not what it should be is out of them each time.
+/// The largest number of measurements of a case. Other load on the machine occasionally puts a case out of
+/// its bounds; a faulty link is out of them each time.
 const TRIES: u32 = 3;
-/// What the machine may add to half of the frames, and to 99 of a hundred, in microseconds.
+/// The delay that the machine may add to half of the frames, and to 99 of a hundred, in microseconds.
 const ADDED_P50: f64 = 300.0;
 const ADDED_P99: f64 = 3000.0;
-/// How often a probe waits for somebody to wake up: its sender, the cell, its receiver. Each adds to the slowest of a
-/// hundred what the machine is late by.
+/// The number of threads that have to wake up for a probe: its sender, the cell, its receiver. Each adds the
+/// machine's wake-up delay to the slowest of a hundred.
 const WAKES: f64 = 3.0;
-/// Measured loss: so many deviations of the binomial distribution.
+/// The permitted deviation of the measured loss, in standard deviations of the binomial distribution.
 const DEVIATIONS: f64 = 4.0;
 
-/// One link and what is measured on it.
+/// One link and its measurements.
 pub(super) struct Case {
     pub(super) name: String,
     through: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Case {
     quick: bool,
 }
 
-/// All cases; the quick ones are a few of them, shorter.
+/// Returns all cases. The quick ones are a few of them, shorter.
 pub(super) fn matrix(quick: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |through: &'static str, rate: Option<f64>, delay_us: f64, loss: f64| {
@@ -73,7 +73,7 @@ pub(super) fn matrix(quick: bool) -> Vec<Case> {
 }
 
 impl Case {
-    /// Measures it, until it is within its bounds.
+    /// Measures the case until it is within its bounds, at most `TRIES` times.
     pub(super) fn run(&self) -> Result<Row, LabError> {
         let mut row = self.measure()?;
         for tries in 2..=TRIES {
@@ -134,7 +134,7 @@ impl Case {
         }
         if let Some(rate) = self.rate {
             rules.push(format!("rate = \"{rate}bit/s\""));
-            // A tenth of a second, so that bursts of the sender cost nothing.
+            // The queue holds a tenth of a second, so that bursts of the sender are not lost.
             rules.push(format!(
                 "queue = {}, queue_packets = 100000",
                 (rate / 80.0).max(100e3) as u64
@@ -149,7 +149,7 @@ impl Case {
 
     fn judge_delays(&self, row: &mut Row) {
         let Some(delays) = row.delays else { return };
-        // What is probed with: 100 bytes and headers, on an empty line.
+        // The probe, 100 bytes and headers, passes an empty link.
         let line = self.rate.filter(|_| self.through == "cell");
         let min = self.delay_us + line.map_or(0.0, |rate| probe::PROBE_BITS / rate * 1e6);
         if delays.min < min {

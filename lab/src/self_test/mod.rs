@@ -1,12 +1,12 @@
-//! `hawser lab self-test`: what links do against their files, and what this machine adds.
+//! `hawser lab self-test`: measures links against their files, and the overhead of this machine.
 //!
-//! * `probe`: datagrams that hold when they were sent
+//! * `probe`: datagrams that contain their send times
 //! * `cases`: the matrix, and the bounds of each case
-//! * `report`: what came out, as data and as a table
+//! * `report`: the results, as data and as a table
 //!
-//! Delays are one way, by one clock. The floor is what the machine adds by itself: waking up a
-//! thread, carrying a frame. It does not count as an error of the lab where the bounds allow for
-//! it, so they are stated with every case.
+//! Delays are one way, by one clock. The floor is the machine's own share: waking up a thread, carrying a
+//! frame. It does not count as an error of the lab within the bounds, so the bounds are stated with every
+//! case.
 
 mod cases;
 mod probe;
@@ -18,11 +18,11 @@ use crate::spec::Spec;
 
 pub use report::{Delays, Floor, Row, SelfTest};
 
-/// Runs the matrix, or a part of it that takes a few seconds; calls `on_case` with each case before it
+/// Runs the matrix, or a part of it that takes a few seconds. Calls `on_case` with each case before it
 /// begins. The process needs the same rights as for [`Lab::up`].
 ///
 /// # Errors
-/// When a lab does not come up. What is out of bounds is in the report.
+/// A lab could not be built. Cases out of bounds are not errors, but part of the report.
 pub fn run(quick: bool, on_case: &mut dyn FnMut(&str)) -> Result<SelfTest, LabError> {
     let mut rows = Vec::new();
     for case in cases::matrix(quick) {
@@ -35,7 +35,7 @@ pub fn run(quick: bool, on_case: &mut dyn FnMut(&str)) -> Result<SelfTest, LabEr
     Ok(SelfTest { ok, rows, floor })
 }
 
-/// What the machine adds by itself, and how much it carries.
+/// Measures the delay that the machine adds by itself, and its throughput.
 fn floor(quick: bool) -> Result<Floor, LabError> {
     let probes = if quick { 200 } else { 1000 };
     let kernel = probe::delays(&pair("")?, probes, None)?;
@@ -47,7 +47,7 @@ fn floor(quick: bool) -> Result<Floor, LabError> {
     Ok(Floor { kernel, cell, busy, bits_per_second, lost })
 }
 
-/// Two hosts `a` and `b`, with a link `link` that has these further lines.
+/// Builds two hosts `a` and `b`, with a link `link` that has these further lines.
 fn pair(lines: &str) -> Result<Lab, LabError> {
     let text = format!(
         "seed = 7\nhost = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\

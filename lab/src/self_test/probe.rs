@@ -16,28 +16,27 @@ use crate::{LabError, sys};
 
 use super::report::Delays;
 
-/// How long nothing may come before a receiver gives up.
+/// The time without datagrams after which a receiver gives up.
 const SILENCE: Duration = Duration::from_millis(700);
-/// Bytes of a probe and of a full datagram, without headers.
+/// The bytes of a probe and of a full datagram, without headers.
 const PROBE: usize = 100;
 const FULL: usize = 1472;
-/// Bytes of a datagram's headers: Ethernet, IPv4, UDP.
+/// The bytes of a datagram's headers: Ethernet, IPv4, UDP.
 const HEADERS: usize = 42;
-/// A probe on the line.
+/// The bits of a probe on the link.
 pub(super) const PROBE_BITS: f64 = ((PROBE + HEADERS) * 8) as f64;
-/// Between two probes.
+/// The time between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
-/// How often a paced sender sends what is due.
+/// The interval at which a paced sender sends the due datagrams.
 const PACE: Duration = Duration::from_micros(500);
-/// How often a counter is read that is about to change.
+/// The interval at which a counter is read that is about to change.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
-/// The intervals between the readings of a measurement of rate.
+/// The number of intervals between the readings of a measurement of rate.
 const INTERVALS: u32 = 12;
-/// Bytes that a sender keeps at most where the kernel shapes: 20 ms at 1 Gbit/s, with what the
-/// kernel counts as its own.
+/// The size of a sender's queue if the kernel shapes: 20 ms at 1 Gbit/s, including the kernel's overhead.
 const SEND_QUEUE: usize = 4 << 20;
 
-/// A socket of `a` that speaks to one of `b`.
+/// A socket of `a` that sends to one of `b`.
 struct Pair {
     from: UdpSocket,
     to: UdpSocket,
@@ -59,7 +58,7 @@ impl Pair {
         Ok(Pair { from, to })
     }
 
-    /// Sends datagrams for as long as `more` returns true, at this rate of frames; returns how many.
+    /// Sends datagrams as long as `more` returns true, at this rate of frames, and returns their number.
     fn send(&self, bytes: usize, bits_per_second: f64, more: &dyn Fn(u64) -> bool) -> u64 {
         let datagram = vec![0; bytes];
         let frame = ((bytes + HEADERS) * 8) as f64;
@@ -72,7 +71,7 @@ impl Pair {
                 std::thread::sleep(PACE);
                 continue;
             }
-            // What does not fit into the sender's queue is lost as it is in the lab's.
+            // A datagram that does not fit into the sender's queue is lost, as it would be in the lab's.
             let frames = std::iter::repeat_n(&datagram[..], batch);
             let _ = messages.send(self.from.as_fd(), frames);
             count += batch as u64;
@@ -81,7 +80,7 @@ impl Pair {
     }
 }
 
-/// What has come to `b` so far, by the count of its interface, which no slow reader spoils.
+/// The bytes that have come to `b` so far, by its interface's counter, which a slow reader does not affect.
 struct Arrivals<'a>(MutexGuard<'a, Netlink>);
 
 impl Arrivals<'_> {
@@ -97,7 +96,7 @@ impl Arrivals<'_> {
         Ok(self.0.interface_counters("eth0")?)
     }
 
-    /// Bytes, and the time, just after a frame has come.
+    /// Waits for a frame, and returns the bytes and the time just after it has come.
     fn edge(&mut self) -> Result<(u64, hawser_time::Instant), LabError> {
         let (first, end) = (self.count()?.received_bytes, Instant::now() + SILENCE);
         loop {
@@ -110,7 +109,7 @@ impl Arrivals<'_> {
     }
 }
 
-/// One-way delays of small datagrams, with so many bits per second of others beside them.
+/// Measures one-way delays of small datagrams, beside other traffic of `load` bits per second.
 pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays, LabError> {
     let probe = Pair::new(lab)?;
     let beside = Pair::new(lab)?;
@@ -134,7 +133,7 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
         let mut datagram = [0; PROBE];
         for _ in 0..count {
             datagram[..8].copy_from_slice(&sys::monotonic().as_nanos().to_be_bytes());
-            // What is not sent is not received, and there are others.
+            // A probe that could not be sent is not received, and others follow.
             let _ = probe.from.send(&datagram);
             let asleep = Instant::now();
             std::thread::sleep(PROBE_INTERVAL);
@@ -153,7 +152,7 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
     })
 }
 
-/// What this share of the values does not exceed.
+/// Returns the value that this share of the values does not exceed.
 fn at(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -161,20 +160,20 @@ fn at(values: &[f64], share: f64) -> f64 {
     sorted.get(place as usize).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Measures the bits per second of frames that come through a line. The line is offered a fifth more than it
-/// has, so that a queue bridges the sender's pauses.
+/// Measures the rate of a link, in bits per second of frames. The sender offers a fifth more than the rate,
+/// so that a queue bridges its pauses.
 pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
-    // A sender's queue that the system limits is smaller than asked for.
+    // If the system limits the sender's queue, it is smaller than requested.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&pair.from, SEND_QUEUE);
     let mut arrivals = Arrivals::of(lab)?;
-    // A slow line gets the time for fifty frames.
+    // A slow link gets the time of fifty frames.
     let frame = ((FULL + HEADERS) * 8) as f64;
     let length = Duration::from_secs_f64(seconds.max(50.0 * frame / rate));
     let over = AtomicBool::new(false);
     let edges = std::thread::scope(|scope| {
         scope.spawn(|| pair.send(FULL, rate * 1.2, &|_| !over.load(Ordering::Relaxed)));
-        // What comes first may be a burst.
+        // The first frames may be a burst.
         std::thread::sleep(delay + length / 4);
         let slice = length * 3 / 4 / INTERVALS;
         let mut edge = || arrivals.edge().inspect(|_| std::thread::sleep(slice));
@@ -212,12 +211,12 @@ fn slope(readings: &[Reading], expected: f64) -> f64 {
     }
 }
 
-/// The share of so many datagrams that a link loses by its rule.
+/// Measures the share of datagrams that a link loses by its rule.
 pub(super) fn loss(lab: &Lab, count: u64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
     let mut arrivals = Arrivals::of(lab)?;
     let before = arrivals.count()?.received;
-    // Twenty frames each millisecond.
+    // Twenty frames in each millisecond.
     let frame = ((PROBE + HEADERS) * 8) as f64;
     let sent = pair.send(PROBE, frame * 20_000.0, &|done| done < count);
     std::thread::sleep(SILENCE);
@@ -225,8 +224,8 @@ pub(super) fn loss(lab: &Lab, count: u64) -> Result<f64, LabError> {
     Ok(1.0 - came as f64 / sent.max(1) as f64)
 }
 
-/// What one TCP stream carries: bits per second of frames, and the share of frames that the
-/// machine was too slow to take.
+/// Measures one TCP stream. Returns its bits per second of frames, and the share of frames that the machine
+/// was too slow to take.
 pub(super) fn stream(lab: &Lab, seconds: f64) -> Result<(f64, f64), LabError> {
     let (a, b) = (lab.host("a")?, lab.host("b")?);
     let connect = || -> io::Result<(TcpStream, TcpStream)> {

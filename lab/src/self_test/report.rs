@@ -1,71 +1,71 @@
-//! What a self-test found.
+//! The report of a self-test.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// The whole report.
+/// The report of a self-test.
 #[derive(Clone, Debug, Serialize)]
 pub struct SelfTest {
-    /// Whether everything was within its bounds.
+    /// True if all cases were within their bounds.
     pub ok: bool,
-    /// The matrix.
+    /// The cases of the matrix.
     pub rows: Vec<Row>,
-    /// What this machine adds by itself.
+    /// The machine's own share of the delays, and its throughput.
     pub floor: Floor,
 }
 
-/// One case.
+/// The result of one case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What carries the link: `kernel` or `cell`.
+    /// The carrier of the link: `kernel` or `cell`.
     pub through: &'static str,
-    /// Configured bits per second; `None`: no limit.
+    /// The configured rate, in bits per second. `None` is no limit.
     pub rate: Option<f64>,
-    /// Measured.
+    /// The measured rate, in bits per second.
     pub measured_rate: Option<f64>,
-    /// Configured delay in microseconds.
+    /// The configured delay, in microseconds.
     pub delay_us: f64,
-    /// Measured, idle; it has the delay configured in it.
+    /// The measured delays of an idle link. They include the configured delay.
     pub delays: Option<Delays>,
-    /// Configured share of frames lost.
+    /// The configured share of lost frames.
     pub loss: f64,
-    /// Measured.
+    /// The measured share of lost frames.
     pub measured_loss: Option<f64>,
-    /// What was out of bounds.
+    /// Descriptions of the values that were out of bounds.
     pub faults: Vec<String>,
-    /// How often it was measured; what is reported is the last time.
+    /// The number of measurements. The report has the last one.
     pub tries: u32,
 }
 
 /// One-way delays in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Delays {
-    /// The smallest.
+    /// The smallest delay.
     pub min: f64,
-    /// What half of them do not exceed.
+    /// The median.
     pub p50: f64,
-    /// What nine of ten do not.
+    /// The 90th percentile.
     pub p90: f64,
-    /// What 99 of a hundred do not.
+    /// The 99th percentile.
     pub p99: f64,
-    /// By how much the sender of the probes, which sleeps between them, woke up late at most in 99 of a hundred
-    /// cases: what the machine itself adds each time that somebody waits, whatever carries the link.
+    /// The 99th percentile of the wake-up delay of the probes' sender, which sleeps between them. The machine
+    /// adds this delay for each thread that waits, independent of the carrier of the link.
     pub wake_p99: f64,
 }
 
-/// What this machine adds by itself.
+/// The machine's own share of the delays, and its throughput.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Floor {
-    /// A cable without a cell.
+    /// The delays of a cable without a cell.
     pub kernel: Delays,
-    /// A cell that does nothing, idle.
+    /// The delays of an idle cell without rules.
     pub cell: Delays,
-    /// A cell of 1 Gbit/s with 500 Mbit/s going through it.
+    /// The delays of a cell of 1 Gbit/s that carries 500 Mbit/s.
     pub busy: Delays,
-    /// What one TCP stream carries through a cell without a rate: bits per second of frames.
+    /// The throughput of one TCP stream through a cell without a rate, in bits per second of frames.
     pub bits_per_second: f64,
-    /// The share of frames that the machine was too slow to take meanwhile.
+    /// The share of frames that the machine was too slow to take during that stream.
     pub lost: f64,
 }
 

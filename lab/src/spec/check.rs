@@ -1,5 +1,5 @@
-//! What serde cannot see: names that refer to nothing, numbers out of range, what a file asks of a
-//! link that cannot do it.
+//! Checks that serde cannot express: unknown names, numbers out of range, and requirements that a link cannot
+//! meet.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use hawser_documents::there_are;
 
 use super::{Host, Link, Rules, Spec, SpecError, Through};
 
-/// Hosts, and links, at most.
+/// The largest number of hosts, and of links.
 const MAX_ITEMS: usize = 64;
-/// Bytes of an interface's name, at most.
+/// The largest number of bytes of an interface's name.
 const INTERFACE_NAME: usize = 15;
-/// The packet sizes that a link may have: what IPv4 demands, and jumbo frames.
+/// The permitted packet sizes of a link: from IPv4's minimum to jumbo frames.
 const MTUS: std::ops::RangeInclusive<u32> = 68..=9000;
 
 type Checked = Result<(), SpecError>;
 
-/// Checks hosts, links and the timeline; addresses and names are checked with a plan.
+/// Checks hosts, links and the timeline. Addresses and names are checked with a plan.
 pub(crate) fn check(spec: &Spec) -> Checked {
     check_hosts(&spec.host)?;
     check_links(spec)?;
@@ -188,7 +188,7 @@ fn check_changes(spec: &Spec) -> Checked {
     Ok(())
 }
 
-/// The number of a host.
+/// Returns the index of a host.
 pub(crate) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize, SpecError> {
     spec.host
         .iter()
@@ -200,7 +200,7 @@ pub(crate) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize,
 }
 
 impl Spec {
-    /// Whether the kernel alone can be this link, with all that happens to it.
+    /// Returns whether the kernel alone can carry this link, with all changes to it.
     pub(crate) fn suits_the_kernel(&self, link: &Link) -> bool {
         let changes = self.at.iter().filter(|at| at.link == link.label());
         let rules = changes

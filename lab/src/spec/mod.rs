@@ -1,10 +1,10 @@
-//! Lab files: TOML with which hosts there are, what lies between them, which names they know
-//! and what happens when. `docs/lab.md` is the reference.
+//! Lab files: TOML that describes the hosts, the links between them, the names they know and the changes over
+//! time. `docs/lab.md` is the reference.
 //!
-//! The vocabulary is the scenarios' of the simulator, and so are the rules of links.
+//! The vocabulary is that of the simulator's scenarios, and so are the rules of links.
 //!
-//! * `check`: what serde cannot see: names that refer to nothing, addresses that cannot be
-//! * `rules`: what a direction of a link does
+//! * `check`: checks that serde cannot express: unknown names, impossible addresses
+//! * `rules`: the rules of a direction of a link
 //! * [`selector`]: protocols and ports, as filters name them
 
 mod check;
@@ -25,12 +25,12 @@ pub use hawser_sim::ScenarioError as SpecError;
 pub use rules::Rules;
 pub use selector::Selector;
 
-/// Why a lab file was not taken.
+/// A lab file was rejected.
 #[derive(Debug)]
 pub enum ReadError {
-    /// It cannot be read.
+    /// The file could not be read.
     System(PathBuf, io::Error),
-    /// Its text is wrong: the line, the key, and what was expected.
+    /// The text is invalid: the error has the line, the key, and the expected value.
     Text(PathBuf, SpecError),
 }
 
@@ -45,48 +45,48 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// A network. Read it with [`Spec::parse`]; what that returns is consistent.
+/// A network. The result of [`Spec::parse`] is consistent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// What it shows.
+    /// A title of the network.
     #[serde(default)]
     pub name: String,
-    /// Decides everything that is left to chance.
+    /// The seed of all random choices.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// When `hawser lab run` ends at the latest; 0: when the commands have ended.
+    /// The time after which `hawser lab run` ends. With 0, it ends when the commands have ended.
     #[serde(default)]
     pub duration: Span,
-    /// The hosts.
+    /// The hosts of the network.
     pub host: Vec<Host>,
-    /// The links between them.
+    /// The links between the hosts.
     #[serde(default)]
     pub link: Vec<Link>,
     /// The names that the hosts' resolver knows.
     #[serde(default, rename = "dns")]
     pub names: Vec<Name>,
-    /// What changes when.
+    /// The changes of links over time.
     #[serde(default)]
     pub at: Vec<At>,
 }
 
-/// A host.
+/// A host of the network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name.
+    /// The name of the host.
     pub name: String,
-    /// Whether it forwards packets between its links.
+    /// True if it forwards packets between its links.
     #[serde(default)]
     pub router: bool,
-    /// What runs on it for as long as the lab is up, by `sh -c`.
+    /// A command that runs on it while the lab is up, by `sh -c`.
     #[serde(default)]
     pub serve: Option<String>,
-    /// What `hawser lab run` runs on it, to its end, by `sh -c`.
+    /// A command that `hawser lab run` runs on it to its end, by `sh -c`.
     #[serde(default)]
     pub run: Option<String>,
-    /// When that starts.
+    /// The time at which that command starts.
     #[serde(default)]
     pub after: Span,
 }
@@ -95,34 +95,34 @@ pub struct Host {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Its name; by default both hosts' names with a hyphen.
+    /// The name of the link; by default, both hosts' names with a hyphen.
     #[serde(default)]
     pub name: String,
-    /// The two hosts.
+    /// The names of the two hosts.
     pub between: [String; 2],
-    /// The interfaces' names; by default `eth0` and so on, in the order of each host's links.
+    /// The interfaces' names; by default, `eth0` and so on, in the order of each host's links.
     #[serde(default)]
     pub interfaces: Option<[String; 2]>,
-    /// The addresses of both ends with prefix lengths; by default, for the n-th link counted from
-    /// 0, `10.77.n.1/24` and `fd77:0:0:n::1/64`, and the same with 2.
+    /// The addresses of both ends with prefix lengths. By default, the n-th link counted from 0 has
+    /// `10.77.n.1/24` and `fd77:0:0:n::1/64`, and the same with 2.
     #[serde(default)]
     pub addresses: Option<[Vec<String>; 2]>,
-    /// The length of an IP packet, at most, in bytes.
+    /// The largest IP packet, in bytes.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// What carries the packets.
+    /// The carrier of the packets.
     #[serde(default)]
     pub through: Through,
-    /// Whether it is there from the beginning; by default it is.
+    /// The initial state; by default, the link is up.
     #[serde(default)]
     pub state: Option<State>,
     /// Rules for both directions.
     #[serde(default)]
     pub both: Rules,
-    /// Rules from the first host to the second, before those for both.
+    /// Rules from the first host to the second, which override those for both.
     #[serde(default)]
     pub forward: Rules,
-    /// Rules from the second host to the first.
+    /// Rules from the second host to the first, which override those for both.
     #[serde(default)]
     pub backward: Rules,
     /// A network address translator at one end.
@@ -130,16 +130,16 @@ pub struct Link {
     pub nat: Option<Nat>,
 }
 
-/// What carries the packets of a link.
+/// The carrier of a link's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Through {
-    /// The kernel where it can do what the file asks for, else a cell.
+    /// The kernel if it supports all rules in the file, otherwise a cell.
     #[default]
     Auto,
-    /// The kernel alone: rate and queue.
+    /// The kernel alone, which supports only rate and queue.
     Kernel,
-    /// A cell, which does everything.
+    /// A cell, which supports all rules.
     Cell,
 }
 
@@ -147,19 +147,19 @@ pub enum Through {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nat {
-    /// The host behind it. Its addresses on this link are private; the other end sees the
+    /// The name of the host behind it. The host's addresses on this link are private; the other end sees the
     /// translator's.
     pub inside: String,
     /// The translator's outside address, on the other end's subnet.
     #[serde(default)]
     pub address: Option<IpAddr>,
-    /// Which remote addresses share an outside port.
+    /// The part of the remote endpoint on which the choice of an outside port depends.
     #[serde(default)]
     pub mapping: Dependence,
-    /// From which remote addresses packets come in.
+    /// The part of the remote endpoint that must match for packets to come in.
     #[serde(default)]
     pub filtering: Dependence,
-    /// How long a mapping lives without a packet from inside.
+    /// The lifetime of a mapping without a packet from inside.
     #[serde(default)]
     pub timeout: Option<Span>,
     /// The first and the last outside port.
@@ -167,24 +167,24 @@ pub struct Nat {
     pub ports: Option<[u16; 2]>,
 }
 
-/// What a translator's behaviour depends on (RFC 4787, sections 4.1 and 5).
+/// The part of the remote endpoint on which a translator's behaviour depends (RFC 4787, sections 4.1 and 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dependence {
-    /// Not on the remote endpoint.
+    /// No part.
     Independent,
-    /// On the remote address.
+    /// The address.
     Address,
-    /// On the remote address and port.
+    /// The address and the port.
     #[default]
     Endpoint,
 }
 
-/// What the resolver answers about a name.
+/// The resolver's answers for a name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Name {
-    /// The name.
+    /// The name to answer for.
     pub name: String,
     /// Its addresses, or hosts of the lab whose addresses it has.
     #[serde(default)]
@@ -192,16 +192,16 @@ pub struct Name {
     /// The services that its HTTPS records offer.
     #[serde(default)]
     pub services: Vec<Service>,
-    /// How questions of all kinds are answered.
+    /// The reply to questions of all kinds.
     #[serde(default)]
     pub both: Reply,
-    /// How questions for IPv4 addresses are, before that.
+    /// The reply to questions for IPv4 addresses, which overrides that.
     #[serde(default)]
     pub ipv4: Reply,
-    /// How questions for IPv6 addresses are.
+    /// The reply to questions for IPv6 addresses.
     #[serde(default)]
     pub ipv6: Reply,
-    /// How questions for HTTPS records are.
+    /// The reply to questions for HTTPS records.
     #[serde(default)]
     pub https: Reply,
 }
@@ -210,16 +210,16 @@ pub struct Name {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
-    /// Lower is preferred; 0 makes the name an alias of the target.
+    /// The priority, where lower is preferred. With 0, the name is an alias of the target.
     #[serde(default = "one")]
     pub priority: u16,
-    /// Whose service it is; `.` is the name itself.
+    /// The name of the host that offers the service; `.` is the name itself.
     #[serde(default = "root")]
     pub target: String,
-    /// The port, where it is not the usual one.
+    /// The port, if it is not the default.
     #[serde(default)]
     pub port: Option<u16>,
-    /// The protocols that it speaks.
+    /// The protocols of the service.
     #[serde(default)]
     pub alpn: Vec<String>,
     /// Addresses of the target, or hosts of the lab whose addresses it has.
@@ -251,44 +251,44 @@ fn root() -> String {
     ".".to_owned()
 }
 
-/// How a question is answered.
+/// The reply to a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
-    /// After how long.
+    /// The time before the reply.
     #[serde(default)]
     pub delay: Option<Span>,
-    /// With what.
+    /// The content of the reply.
     #[serde(default)]
     pub answer: Option<Answer>,
 }
 
-/// What a question is answered with.
+/// The content of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     /// The addresses, or the services.
     #[default]
     Addresses,
-    /// There is no such name (NXDOMAIN).
+    /// The name does not exist (NXDOMAIN).
     Missing,
     /// The server fails (SERVFAIL).
     Failure,
-    /// The server refuses (REFUSED).
+    /// The server refuses to answer (REFUSED).
     Refused,
-    /// Nothing at all.
+    /// The server sends no reply.
     Silence,
 }
 
-/// A change of a link.
+/// A change of a link at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
-    /// When, from the start.
+    /// The time from the start.
     pub time: Span,
-    /// Which link.
+    /// The name of the link.
     pub link: String,
-    /// Whether it is cut or mended: both interfaces lose their carrier, or get it back.
+    /// The new state: both interfaces lose their carrier, or get it back.
     #[serde(default)]
     pub state: Option<State>,
     /// New rules for both directions.
@@ -300,7 +300,7 @@ pub struct At {
     /// New rules from the second host to the first.
     #[serde(default)]
     pub backward: Rules,
-    /// Whether the translator forgets its mappings and takes other ports.
+    /// True if the translator drops its mappings and uses other ports.
     #[serde(default)]
     pub rebind: bool,
 }
@@ -310,7 +310,7 @@ fn first_seed() -> u64 {
 }
 
 impl Host {
-    /// A host of this name that does nothing.
+    /// Returns a host of this name without commands.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Host {
         Host { name: name.into(), ..Host::default() }
@@ -318,13 +318,13 @@ impl Host {
 }
 
 impl Link {
-    /// A perfect link between two hosts.
+    /// Returns a link between two hosts without any rules.
     #[must_use]
     pub fn between(first: impl Into<String>, second: impl Into<String>) -> Link {
         Link { between: [first.into(), second.into()], ..Link::default() }
     }
 
-    /// Its name, the default included.
+    /// Returns the name of the link, or its default.
     #[must_use]
     pub fn label(&self) -> String {
         if self.name.is_empty() {
@@ -334,7 +334,7 @@ impl Link {
         }
     }
 
-    /// What each direction does, the first host's first.
+    /// Returns the rules of each direction, the first host's first.
     #[must_use]
     pub fn directions(&self) -> [Rules; 2] {
         [

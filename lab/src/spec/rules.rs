@@ -1,4 +1,4 @@
-//! What a direction of a link does: the simulator's rules in its words, and the lab's own.
+//! The rules of a direction of a link: the simulator's rules in its vocabulary, and the lab's own.
 
 use std::path::PathBuf;
 
@@ -9,65 +9,65 @@ use serde::{Deserialize, Serialize};
 
 use super::Selector;
 
-/// What a direction of a link does; what is not given stays as it is.
+/// The rules of a direction of a link. An absent rule stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// The line's rate; 0: no limit.
+    /// The rate of the link, where 0 is no limit.
     #[serde(default)]
     pub rate: Option<Rate>,
-    /// A file in mahimahi's format whose times stand in for the rate.
+    /// The path of a file in mahimahi's format whose times replace the rate.
     #[serde(default)]
     pub trace: Option<PathBuf>,
-    /// Bytes that the queue in front of it holds; 0: no limit.
+    /// The size of the queue before the link, in bytes, where 0 is no limit.
     #[serde(default)]
     pub queue: Option<Bytes>,
-    /// Frames that it holds.
+    /// The size of the queue, in frames.
     #[serde(default)]
     pub queue_packets: Option<u64>,
-    /// Bytes waiting from which on frames are marked (ECN); 0: never.
+    /// The number of waiting bytes from which frames are marked (ECN), where 0 is never.
     #[serde(default)]
     pub ecn: Option<Bytes>,
-    /// Numbers of frames that are lost, the first being 1.
+    /// The numbers of frames that are lost, counted from 1.
     #[serde(default)]
     pub drop: Option<Vec<u64>>,
-    /// Share of frames lost.
+    /// The share of frames that are lost.
     #[serde(default)]
     pub loss: Option<Share>,
-    /// Mean number of frames lost in a row.
+    /// The mean number of frames lost in a row.
     #[serde(default)]
     pub burst: Option<f64>,
-    /// Share of frames in which a bit flips.
+    /// The share of frames in which a bit flips.
     #[serde(default)]
     pub corrupt: Option<Share>,
-    /// Share of frames that come twice.
+    /// The share of frames that come twice.
     #[serde(default)]
     pub duplicate: Option<Share>,
-    /// Propagation delay.
+    /// The propagation delay.
     #[serde(default)]
     pub delay: Option<Span>,
-    /// How much it varies on top of that, at most.
+    /// The largest random addition to the delay.
     #[serde(default)]
     pub jitter: Option<Span>,
-    /// Share of frames held back.
+    /// The share of frames that are held back.
     #[serde(default)]
     pub reorder: Option<Share>,
-    /// For how long.
+    /// The time for which frames are held back.
     #[serde(default)]
     pub hold: Option<Span>,
-    /// Whether everything is lost without a sign: the interfaces stay up.
+    /// True if all frames are lost silently, while the interfaces stay up.
     #[serde(default)]
     pub silent: Option<bool>,
-    /// The length of an IP packet that passes, at most: longer ones are lost without a sign; 0: no limit.
+    /// The length of the largest IP packet that passes, where 0 is no limit. Longer ones are lost silently.
     #[serde(default)]
     pub path_mtu: Option<Bytes>,
-    /// Protocols that are lost without a sign.
+    /// The protocols that are lost silently.
     #[serde(default)]
     pub block: Option<Vec<Selector>>,
 }
 
 impl Rules {
-    /// These rules with what `other` gives in their place.
+    /// Returns these rules, replaced by those that `other` contains.
     #[must_use]
     pub fn overridden_by(&self, other: &Rules) -> Rules {
         macro_rules! merge {
@@ -94,7 +94,7 @@ impl Rules {
         )
     }
 
-    /// Puts what is given into a profile; trace, silence, path MTU and blocking have no place there.
+    /// Sets the rules in a simulator's profile, which has no place for trace, silence, path MTU and blocking.
     pub fn apply(&self, profile: &mut Profile) {
         let rules = scenario::Rules {
             rate: self.rate,
@@ -114,7 +114,7 @@ impl Rules {
         rules.apply(profile);
     }
 
-    /// Whether the kernel can do all of it: rate and queue in bytes.
+    /// Returns whether the kernel supports all of these rules: rate, and queue in bytes.
     #[must_use]
     pub fn suit_the_kernel(&self) -> bool {
         let rest = Rules { rate: None, queue: None, queue_packets: None, ..self.clone() };

@@ -1,4 +1,4 @@
-//! Which packets a filter means: `"udp"`, `"tcp:443"`, `"icmp"`, `"mptcp"`, `"quic"`, `"ipv6"`.
+//! The packets that a filter selects: `"udp"`, `"tcp:443"`, `"icmp"`, `"mptcp"`, `"quic"`, `"ipv6"`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,33 +6,33 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// Packets of one protocol, and of one port of it where that is given.
+/// The packets of one protocol, optionally of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
-    /// The protocol.
+    /// The protocol of the packets.
     pub protocol: Protocol,
-    /// A port at either end.
+    /// The port at either end.
     pub port: Option<u16>,
 }
 
-/// What a filter distinguishes.
+/// A protocol that filters distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// TCP.
+    /// All TCP segments.
     Tcp,
-    /// UDP.
+    /// All UDP datagrams.
     Udp,
-    /// SCTP.
+    /// All SCTP packets.
     Sctp,
-    /// ICMP, and ICMPv6 but for neighbour discovery.
+    /// ICMP, and ICMPv6 except neighbour discovery.
     Icmp,
     /// TCP segments with the option of MPTCP (RFC 8684).
     Mptcp,
-    /// IPv4 as a whole.
+    /// All IPv4 packets.
     Ipv4,
-    /// IPv6 as a whole.
+    /// All IPv6 packets.
     Ipv6,
-    /// Another, by its number in the IP header.
+    /// Another protocol, by its number in the IP header.
     Number(u8),
 }
 
@@ -55,14 +55,14 @@ const NAMES: &[(&str, Protocol)] = &[
     ("ipv6", Protocol::Ipv6),
 ];
 
-/// Why a text names no packets.
+/// A text is not a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelectorError {
-    /// There is no such protocol.
+    /// The protocol does not exist.
     Protocol(String),
     /// The protocol has no ports.
     NoPorts(String),
-    /// That is no port.
+    /// The port is not a number from 0 to 65,535.
     Port(String),
 }
 

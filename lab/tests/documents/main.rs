@@ -1,5 +1,5 @@
-//! The examples in `docs/lab.md` and `examples/lab/` are labs, the reference names every key that
-//! there is, and the published schema agrees with the parser.
+//! The examples in `docs/lab.md` and `examples/lab/` are valid labs, the reference names every key, and the
+//! published schema agrees with the parser.
 
 #[path = "../../../targets/sim/tests/common/reference.rs"]
 mod reference;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use hawser_lab::{Spec, SpecError};
 use reference::{assert_named, keys_in};
 
-/// What fragments of the reference are completed with.
+/// The text that completes fragments of the reference.
 const BASE: &str = r#"
 [[host]]
 name = "a"
@@ -20,7 +20,7 @@ name = "a"
 name = "b"
 "#;
 
-/// The tables of a lab file by their names in the schema, each with a key that none has.
+/// The tables of a lab file by their names in the schema, each with an unknown key.
 const TABLES: &[(&str, &str)] = &[
     ("", "zzz = 1"),
     ("host", "host = [{ zzz = 1 }]"),
@@ -41,7 +41,7 @@ fn reference() -> String {
     fs::read_to_string(root().join("docs/lab.md")).expect("the reference")
 }
 
-/// The examples of the reference, completed.
+/// Returns the examples of the reference, completed.
 fn blocks() -> Vec<String> {
     let complete = |block: &str| {
         let block = block.split("```").next().unwrap_or_default();
@@ -59,7 +59,7 @@ fn blocks() -> Vec<String> {
     reference().split("```toml\n").skip(1).map(complete).collect()
 }
 
-/// The files of the examples.
+/// Returns the files of the examples.
 fn files() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("examples/lab")).expect("the examples");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -107,7 +107,7 @@ fn is_at(error: &SpecError, line: usize, path: &str) -> bool {
     error.place.is_some_and(|place| place.line == line) && error.path == path
 }
 
-/// What is wrong, where, and what would be right: a line and a key, and words of the message.
+/// An error names the fault, its place and a remedy: a line and a key, and words of the message.
 #[test]
 fn errors_have_what_where_and_what_to_do() {
     let hosts = "host = [{ name = \"client\" }, { name = \"server\" }]\n";

@@ -1,5 +1,5 @@
-//! `docs/schemas/lab.json` accepts what the parser does: the same keys, the same words, and the same
-//! verdict wherever a file can be judged without knowing its names.
+//! `docs/schemas/lab.json` has the same keys and the same words as the parser. It gives the same verdict for
+//! every file that can be judged without knowing its names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ fn schema() -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// A table's part of the schema.
+/// Returns a table's part of the schema.
 fn part<'a>(schema: &'a Value, table: &str) -> &'a Value {
     if table.is_empty() {
         schema
@@ -43,7 +43,7 @@ fn its_keys_are_the_parsers() {
     }
 }
 
-/// Every key has a description, itself or by what it refers to.
+/// Every key has a description, of its own or by reference.
 #[test]
 fn every_key_is_described() {
     let schema = schema();
@@ -97,7 +97,7 @@ fn every_example_obeys_it() {
     }
 }
 
-/// Keys of a link, a name or a change: right and wrong alike to the parser and to the schema.
+/// The parser and the schema agree on valid and invalid keys of a link, a name or a change.
 #[test]
 fn they_judge_alike() {
     let schema = schema();

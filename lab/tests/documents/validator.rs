@@ -1,9 +1,9 @@
-//! As much of JSON Schema (2020-12) as the published schemas use. A keyword that is not here is a
-//! failure, so that nothing in a schema goes unheeded.
+//! The part of JSON Schema (2020-12) that the published schemas use. An unsupported keyword is a failure, so
+//! that no part of a schema is ignored.
 
 use serde_json::Value;
 
-/// What is wrong with a value, each with the path to it.
+/// Returns the faults of a value, each with its path.
 pub(crate) fn faults(root: &Value, schema: &Value, value: &Value, path: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (keyword, rule) in schema.as_object().expect("a schema is an object") {
@@ -26,7 +26,7 @@ fn obey(
             vec![format!("{path}: {value} against {keyword} {rule}")]
         }
     };
-    // A number is judged as one of 64 bits: limits of these schemas are small.
+    // Numbers are compared as 64-bit floats, because the limits of these schemas are small.
     let against = |limit: fn(f64, f64) -> bool| {
         wrong(
             value

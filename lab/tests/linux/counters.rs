@@ -1,4 +1,4 @@
-//! What links count, and when.
+//! The counters of links, and the times of their readings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) fn every_kind_of_link_counts() -> TestResult {
         let before = link.statistics(Direction::Forward)?;
         Probe::v4(&lab)?.run(50, 958, Duration::from_micros(200))?;
         let after = link.statistics(Direction::Forward)?;
-        // The kernel may report a multicast group meanwhile, which does not cross cells.
+        // The kernel may report a multicast group meanwhile. Cells do not carry such reports.
         let more = if lines.contains("cell") { 0 } else { 2 };
         let (frames, bytes) = (
             after.delivered - before.delivered,
@@ -30,7 +30,7 @@ pub(crate) fn every_kind_of_link_counts() -> TestResult {
         );
         assert_eq!((after.queued, after.queued_bytes), (0, 0), "{lines}");
         assert!(after.lost.is_empty(), "{lines}: {after:?}");
-        // Fifty frames at 0.2 ms take 9.8 ms at least.
+        // Fifty frames at intervals of 0.2 ms take at least 9.8 ms.
         assert!(
             after.at - before.at >= Duration::from_micros(9_800),
             "{:?}",
@@ -62,7 +62,7 @@ pub(crate) fn queues_are_seen_to_fill() -> TestResult {
             full.sent,
             "{through}: {full:?}"
         );
-        // Without a rate the queue is gone; what was counted stays.
+        // Without a rate, the queue is removed, but the counters stay.
         link.set(
             Direction::Forward,
             &Rules { rate: Some("0bit/s".parse()?), ..Rules::default() },
@@ -85,12 +85,12 @@ pub(crate) fn throughput_over_time() -> TestResult {
     let mut samples = Vec::new();
     std::thread::scope(|scope| -> TestResult {
         let watcher = scope.spawn(|| lab.watch(Duration::from_millis(50), &stop, |s| samples.push(s)));
-        // 600 ms at the line's rate, at once.
+        // 600 ms at the link's rate, sent at once.
         Probe::v4(&lab)?.run(1000, 1458, Duration::ZERO)?;
         stop.store(true, Ordering::Relaxed);
         Ok(watcher.join().map_err(|_| "the watcher panicked")??)
     })?;
-    // From the first sample that found a queue to the last.
+    // The period from the first sample with a queue to the last.
     let busy: Vec<_> = samples
         .iter()
         .map(|links| &links[0].forward)

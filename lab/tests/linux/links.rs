@@ -1,6 +1,6 @@
-//! Links obey their files: expected values follow from rate, size and delay.
+//! Links behave as their files describe: expected values follow from rate, size and delay.
 //!
-//! Bounds from below are exact; those from above leave room for a machine that does other things.
+//! Lower bounds are exact; upper bounds leave room for other load on the machine.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -13,13 +13,13 @@ use crate::{TestResult, pair};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Datagrams faster than the line: what comes out has the line's rate.
+/// Sends datagrams faster than the link. They arrive at the link's rate.
 fn has_rate(lab: &Lab, bits: f64, share: f64) -> TestResult {
     let bytes = 1472;
-    // Two hundred milliseconds at the line's rate, offered in half the time.
+    // Two hundred milliseconds at the link's rate, offered in half the time.
     let count = (bits * 0.2 / ((bytes + HEADERS) * 8) as f64) as u64;
     let arrivals = Probe::v4(lab)?.run(count, bytes, Duration::from_millis(100) / count as u32)?;
-    // What the shaper lets through at once at first is no measure of its rate.
+    // The shaper's initial burst says little about its rate.
     let measured = rate(&arrivals[arrivals.len() / 5..], bytes);
     assert!(
         (measured / bits - 1.0).abs() < share,
@@ -63,11 +63,11 @@ pub(crate) fn a_cell_loses_its_share() -> TestResult {
     let (count, share) = (4000, 0.1);
     let probe = Probe::v4(&lab)?;
     let came = probe.run(count, 100, Duration::from_micros(50))?.len() as u64;
-    // A receiver that gets no processor for 15 ms has no room for more.
+    // A receiver that is not scheduled for 15 ms has no room for more.
     let came = came + probe.overrun(&lab)?;
     let statistics = lab.link("link")?.statistics(Direction::Forward)?;
     assert_eq!(statistics.lost.get("overrun"), None, "{statistics:?}");
-    // Four deviations of the binomial distribution; the seed is fixed.
+    // Four standard deviations of the binomial distribution; the seed is fixed.
     let (mean, deviation) = (
         count as f64 * share,
         (count as f64 * share * (1.0 - share)).sqrt(),
@@ -83,7 +83,7 @@ pub(crate) fn a_cell_loses_its_share() -> TestResult {
 
 pub(crate) fn packets_above_the_path_mtu_are_lost() -> TestResult {
     let lab = pair("forward = { path_mtu = 1000 }")?;
-    // 28 bytes are the headers of IPv4 and UDP.
+    // The headers of IPv4 and UDP take 28 bytes.
     for (bytes, comes) in [(1000 - 28, 10), (1001 - 28, 0)] {
         let arrivals = Probe::v4(&lab)?.run(10, bytes, MS)?;
         assert_eq!(arrivals.len(), comes, "{bytes} bytes");
@@ -114,7 +114,7 @@ pub(crate) fn a_queue_drops_what_does_not_fit() -> TestResult {
         arrivals.iter().map(|a| a.number).collect::<Vec<_>>(),
         [0, 1, 2, 3, 4]
     );
-    // Each waits for those before it: 1042 bytes at 1 Mbit/s are 8.336 ms.
+    // Each packet waits for those before it: 1042 bytes at 1 Mbit/s take 8.336 ms.
     let last = arrivals[4].delay();
     assert!(
         last > Duration::from_micros(5 * 8336 - 500) && last < 60 * MS,
@@ -126,13 +126,13 @@ pub(crate) fn a_queue_drops_what_does_not_fit() -> TestResult {
 pub(crate) fn a_trace_is_followed() -> TestResult {
     let folder = hawser_temporary::Folder::new()?;
     let path = folder.join("trace");
-    // 1500 bytes each 10 ms: 1.2 Mbit/s of IP packets.
+    // 1500 bytes in each 10 ms: 1.2 Mbit/s of IP packets.
     std::fs::write(&path, "10\n")?;
     let lab = pair(&format!("forward = {{ trace = {path:?} }}"))?;
     let arrivals = Probe::v4(&lab)?.run(20, 1472, Duration::ZERO)?;
     assert_eq!(arrivals.len(), 20);
-    // The first leaves within 10 ms, each other 10 ms after the one before. Counted from when the first was sent:
-    // when it was read depends on who else wants the processor.
+    // The first leaves within 10 ms, and each other 10 ms after the previous one. The time is counted from
+    // sending the first, because its reading time depends on other load on the processor.
     let span = arrivals[19].received - arrivals[0].sent;
     assert!(span > 190 * MS && span < 240 * MS, "{span:?}");
     Ok(())
@@ -165,7 +165,7 @@ pub(crate) fn jumbo_frames_pass() -> TestResult {
     Ok(())
 }
 
-/// A filter sees what IPv6 carries, and a link whose translator is for IPv4 alone passes it.
+/// A filter sees the protocol inside IPv6, and a link with a translator for IPv4 passes IPv6 unchanged.
 pub(crate) fn ipv6_is_filtered_and_not_translated() -> TestResult {
     let nat = "nat = { inside = \"a\" }";
     for (lines, v4, v6) in [
@@ -184,7 +184,7 @@ pub(crate) fn ipv6_is_filtered_and_not_translated() -> TestResult {
             );
         }
         if lines == nat {
-            // Nobody stands between: a's own address is what b sees.
+            // No translator is involved: b sees a's own address.
             assert_eq!(
                 lab.host("a")?.ipv6().map(|ip| ip.to_string()).as_deref(),
                 Some("fd77::1")
@@ -194,7 +194,7 @@ pub(crate) fn ipv6_is_filtered_and_not_translated() -> TestResult {
     Ok(())
 }
 
-/// A client with two links to a router, behind which the server is.
+/// A client with two links to a router, and a server behind the router.
 const TWO_PATHS: &str = r#"
     host = [{ name = "client" }, { name = "router", router = true }, { name = "server" }]
     link = [
@@ -231,7 +231,7 @@ pub(crate) fn sockets_leave_by_their_interface() -> TestResult {
     let to = SocketAddr::new(server.ipv4().ok_or("no IPv4")?, 7);
     let client = lab.host("client")?;
     for (source, slow) in [("10.77.0.1", true), ("10.77.1.1", false)] {
-        // By the source address alone: a rule chooses the interface.
+        // The socket is bound only to a source address: a rule chooses the interface.
         let socket = client.run(|| UdpSocket::bind((source, 0)))??;
         socket.set_read_timeout(Some(Duration::from_secs(5)))?;
         let start = std::time::Instant::now();
@@ -241,7 +241,7 @@ pub(crate) fn sockets_leave_by_their_interface() -> TestResult {
         echo.send_to(b"!", from)?;
         socket.recv(&mut [0; 9])?;
         let took = start.elapsed();
-        // The slow one takes 30 ms each way.
+        // The slow link takes 30 ms each way.
         assert!(
             if slow { took >= 60 * MS } else { took < 30 * MS },
             "{took:?} by {source}"

@@ -1,4 +1,4 @@
-//! Labs in the kernel: links, translators, names, cleaning up; the same for an ordinary user.
+//! Labs in the kernel: links, translators, names, cleaning up. All of it also works for an ordinary user.
 
 mod counters;
 mod links;
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     in_user_namespace("labs", TESTS)
 }
 
-/// Two hosts `a` and `b`, with a link `link` that has these further lines.
+/// Builds two hosts `a` and `b`, with a link `link` that has these further lines.
 pub(crate) fn pair(lines: &str) -> TestResult<Lab> {
     let text = format!(
         "seed = 7\nhost = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\

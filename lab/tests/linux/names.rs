@@ -21,7 +21,7 @@ const FILE: &str = r#"
     both = { answer = "silence" }
 "#;
 
-/// What `getent` finds, and how long it takes.
+/// Returns the results of `getent`, and the time that it takes.
 fn getent(host: Host<'_>, database: &str, name: &str) -> TestResult<(Vec<String>, Duration)> {
     let start = Instant::now();
     let output = host.command("getent")?.args([database, name]).output()?;

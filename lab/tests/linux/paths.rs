@@ -1,4 +1,4 @@
-//! Hosts with several links: what is bound to an interface stays on its link, in both directions.
+//! Hosts with several links: a socket that is bound to an interface uses its link in both directions.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -11,7 +11,7 @@ use crate::TestResult;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The links of a client and a server whose links differ in their delay.
+/// The links of a client and a server, which differ in their delay.
 const DIRECT: &str = r#"
     host = [{ name = "client" }, { name = "server" }]
     link = [
@@ -20,7 +20,7 @@ const DIRECT: &str = r#"
     ]
 "#;
 
-/// The same, with a router on each.
+/// The same links, with a router on each.
 const ROUTED: &str = r#"
     host = [
         { name = "client" }, { name = "x", router = true }, { name = "y", router = true }, { name = "server" },
@@ -33,7 +33,7 @@ const ROUTED: &str = r#"
     ]
 "#;
 
-/// A socket of a host that is bound to an interface of it, and to nothing else.
+/// Returns a socket of a host that is bound to one of its interfaces, but to no address.
 fn bound(host: Host<'_>, kind: Type, to: IpAddr, interface: &str) -> TestResult<Socket> {
     let open = || {
         let socket = Socket::new(if to.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 }, kind, None)?;
@@ -43,7 +43,7 @@ fn bound(host: Host<'_>, kind: Type, to: IpAddr, interface: &str) -> TestResult<
     Ok(host.run(open)??)
 }
 
-/// A stream to this address of the server; how long its question and the answer took.
+/// Asks over a stream to this address of the server, and returns the time until the answer.
 fn ask_tcp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> {
     let listener = lab
         .host("server")?
@@ -59,7 +59,7 @@ fn ask_tcp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> 
     Ok(start.elapsed())
 }
 
-/// The same with datagrams. The server's socket has the address, so that answers come from it.
+/// Asks by datagrams. The server's socket is bound to the address, so that answers come from it.
 fn ask_udp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> {
     let server = lab
         .host("server")?
@@ -75,13 +75,13 @@ fn ask_udp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> 
     Ok(start.elapsed())
 }
 
-/// Frames that a link carried, in both directions.
+/// Returns the number of frames that a link carried, in both directions.
 fn carried(lab: &Lab, link: &str) -> TestResult<u64> {
     let link = lab.link(link)?;
     Ok(link.statistics(Direction::Forward)?.sent + link.statistics(Direction::Backward)?.sent)
 }
 
-/// Every address of the server is reached over either link, and the other carries nothing.
+/// Every address of the server can be reached over either link, while the other link carries no frames.
 pub(crate) fn interfaces_keep_to_their_links() -> TestResult {
     for file in [DIRECT, ROUTED] {
         let lab = Lab::up(&Spec::parse(file)?)?;
@@ -90,7 +90,7 @@ pub(crate) fn interfaces_keep_to_their_links() -> TestResult {
                 for ask in [ask_tcp, ask_udp] {
                     let (before, idle) = (carried(&lab, link)?, carried(&lab, other)?);
                     let took = ask(&lab, *address, interface)?;
-                    // The slow one takes 30 ms each way.
+                    // The slow link takes 30 ms each way.
                     let is_slow = took >= Duration::from_millis(60);
                     assert_eq!(
                         is_slow,

@@ -1,4 +1,4 @@
-//! Datagrams that hold when they were sent, from one host to another.
+//! Datagrams from one host to another that contain their send times.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use hawser_lab::Lab;
 
 use crate::TestResult;
 
-/// How long nothing may come before the receiver gives up.
+/// The time without datagrams after which the receiver gives up.
 const SILENCE: Duration = Duration::from_millis(400);
-/// Bytes of the headers of a datagram: Ethernet, IPv4, UDP.
+/// The bytes of the headers of a datagram: Ethernet, IPv4, UDP.
 pub(crate) const HEADERS: usize = 14 + 20 + 8;
 
-/// A datagram that came: its number, and when it was sent and received, from the start.
+/// A datagram that arrived: its number, and the times of sending and receiving, from the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) number: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// From `a` to this address of `b`.
+    /// Makes a probe from `a` to this address of `b`.
     pub(crate) fn new(lab: &Lab, address: IpAddr) -> TestResult<Probe> {
         let any: IpAddr = if address.is_ipv4() {
             [0; 4].into()
@@ -49,12 +49,12 @@ impl Probe {
         Ok(Probe { from, to, target, start: Instant::now() })
     }
 
-    /// From `a` to `b` over IPv4.
+    /// Makes a probe from `a` to `b` over IPv4.
     pub(crate) fn v4(lab: &Lab) -> TestResult<Probe> {
         Probe::new(lab, lab.host("b")?.ipv4().ok_or("no IPv4")?)
     }
 
-    /// Sends so many datagrams of so many bytes at this interval, and returns what came.
+    /// Sends `count` datagrams of `bytes` bytes at this interval, and returns those that arrived.
     pub(crate) fn run(&self, count: u64, bytes: usize, interval: Duration) -> TestResult<Vec<Arrival>> {
         std::thread::scope(|scope| {
             let receiver = scope.spawn(|| self.receive(count));
@@ -91,7 +91,7 @@ impl Probe {
         Ok(arrivals)
     }
 
-    /// Datagrams that came over IPv4 while nobody read, and for which the receiving socket had no room.
+    /// Returns the number of IPv4 datagrams that arrived when the receiving socket's buffer was full.
     pub(crate) fn overrun(&self, lab: &Lab) -> TestResult<u64> {
         let sockets = lab
             .host("b")?
@@ -105,7 +105,7 @@ impl Probe {
         Ok(own.last().ok_or("a line without columns")?.parse()?)
     }
 
-    /// Sends so many datagrams of so many bytes at once, for nobody to wait for.
+    /// Sends `count` datagrams of `bytes` bytes at once, without waiting for them.
     pub(crate) fn send(&self, count: u64, bytes: usize) -> TestResult {
         for _ in 0..count {
             self.from.send_to(&vec![0; bytes], self.target)?;
@@ -113,20 +113,20 @@ impl Probe {
         Ok(())
     }
 
-    /// Whether a datagram gets through.
+    /// Returns whether a datagram gets through.
     pub(crate) fn gets_through(&self) -> TestResult<bool> {
         Ok(!self.run(1, 16, Duration::ZERO)?.is_empty())
     }
 }
 
-/// The delay that this share of the arrivals does not exceed.
+/// Returns the delay that this share of the arrivals does not exceed.
 pub(crate) fn percentile(arrivals: &[Arrival], share: f64) -> Duration {
     let mut delays: Vec<Duration> = arrivals.iter().map(Arrival::delay).collect();
     delays.sort();
     delays[((delays.len() - 1) as f64 * share) as usize]
 }
 
-/// Bits per second of frames from the first arrival to the last.
+/// Returns the bits per second of frames from the first arrival to the last.
 pub(crate) fn rate(arrivals: &[Arrival], bytes: usize) -> f64 {
     let (first, last) = (arrivals[0].received, arrivals[arrivals.len() - 1].received);
     ((arrivals.len() - 1) * (bytes + HEADERS) * 8) as f64 / (last - first).as_secs_f64()

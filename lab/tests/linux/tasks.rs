@@ -1,4 +1,4 @@
-//! Two hosts in one program with threads and tasks.
+//! Two hosts in one program, with threads and tasks.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{TestResult, pair};
 
-/// A runtime whose threads are all in a host.
+/// Makes a runtime whose threads are all in a host.
 fn runtime(host: HostHandle) -> TestResult<Runtime> {
     let enter = move || host.enter().unwrap_or_else(|error| panic!("{error}"));
     Ok(Builder::new_multi_thread()
@@ -39,7 +39,7 @@ pub(crate) fn runtimes_live_in_hosts() -> TestResult {
     let client = a.spawn(async move {
         let mut text = String::new();
         TcpStream::connect(to).await?.read_to_string(&mut text).await?;
-        // Threads for what blocks are in the host, too.
+        // Threads for blocking tasks are also in the host.
         let names = tokio::task::spawn_blocking(|| std::fs::read_to_string("/etc/hosts")).await;
         std::io::Result::Ok((text, names.map_err(std::io::Error::other)??))
     });
@@ -50,7 +50,7 @@ pub(crate) fn runtimes_live_in_hosts() -> TestResult {
     Ok(())
 }
 
-/// One runtime, with sockets of two hosts in it.
+/// One runtime uses sockets of two hosts.
 pub(crate) fn sockets_of_two_hosts_share_a_runtime() -> TestResult {
     let lab = pair("through = \"cell\"")?;
     let open = |host: &str| -> TestResult<std::net::UdpSocket> {
@@ -87,7 +87,7 @@ pub(crate) fn threads_outlive_the_lab() -> TestResult {
     Ok(())
 }
 
-/// What two tasks returned, as one result.
+/// Combines the results of two tasks into one.
 trait Pipe<A, B> {
     fn pipe(self) -> TestResult<(A, B)>;
 }

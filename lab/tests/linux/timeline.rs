@@ -1,4 +1,4 @@
-//! Links that change.
+//! Links that change over time.
 
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
@@ -9,13 +9,13 @@ use hawser_lab::{Direction, Host, Lab, LabError, Rules, Spec};
 use crate::probe::{Probe, percentile};
 use crate::{TestResult, pair};
 
-/// Whether a host's interface has its carrier, as every program can read it.
+/// Returns whether a host's interface has its carrier, as any program can read it.
 fn has_carrier(host: Host<'_>) -> TestResult<bool> {
     let state = host.run(|| std::fs::read_to_string("/sys/class/net/eth0/operstate"))??;
     Ok(state.trim() == "up")
 }
 
-/// Waits until the carrier is as it should be: the kernel reports it with a delay.
+/// Waits for the expected carrier, because the kernel reports it with a delay.
 fn carrier_becomes(host: Host<'_>, up: bool) -> TestResult {
     let start = Instant::now();
     while has_carrier(host)? != up {
@@ -105,7 +105,7 @@ pub(crate) fn rates_change() -> TestResult {
         let rules = Rules { rate: Some("1Mbit/s".parse()?), ..Rules::default() };
         lab.link("link")?.set(Direction::Forward, &rules)?;
         let slow = time(&probe)?;
-        // 20 frames of 1500 bytes are 240 ms at 1 Mbit/s; the kernel's bucket holds two of them.
+        // 20 frames of 1500 bytes take 240 ms at 1 Mbit/s; the kernel's bucket holds two of them.
         assert!(
             slow > Duration::from_millis(200),
             "{through}: {slow:?} after {fast:?}"

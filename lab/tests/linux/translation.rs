@@ -24,7 +24,7 @@ pub(crate) fn streams_cross() -> TestResult {
     );
     assert!((41_000..=41_999).contains(&from.port()), "{from}");
     assert_eq!(stream.local_addr()?.ip(), IpAddr::from([192, 168, 0, 2]));
-    // A checksum that is wrong once loses a segment; enough of them for every sum to carry.
+    // A single wrong checksum loses a segment. There are enough segments for every sum to carry.
     let data: Vec<u8> = (0..2_000_000u32)
         .map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8)
         .collect();
@@ -70,7 +70,7 @@ pub(crate) fn rebinding_takes_other_ports() -> TestResult {
     Ok(())
 }
 
-/// An unprivileged ICMP socket, where there is a program that has one.
+/// Tests an unprivileged ICMP socket, if there is a program that opens one.
 pub(crate) fn echoes_cross() -> TestResult {
     let lab = pair(NAT)?;
     let script = "import socket\n\

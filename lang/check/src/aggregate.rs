@@ -12,7 +12,7 @@ use crate::names::Def;
 use crate::state::{Checker, RecordKind};
 
 impl<'a> Body<'_, 'a> {
-    /// `name{f: v, …}` in a temporary.
+    /// Lowers `name{f: v, …}` into a temporary.
     pub(crate) fn struct_literal(
         &mut self,
         name: &'a Ident,
@@ -75,14 +75,14 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Initialises a structure at a place and sets the given fields.
+    /// Initialises a structure at a place and stores the given fields.
     pub(crate) fn fill_struct(&mut self, place: &Place, record: usize, fields: &'a [(Ident, ast::Expr)]) {
         self.push(StmtKind::Init(place.clone()));
         self.store_fields(place, record, fields);
         self.computed_defaults(place, record, fields);
     }
 
-    /// Sets the given fields, in the order in which they are written.
+    /// Stores the given fields in the order in which they are written.
     pub(crate) fn store_fields(&mut self, place: &Place, record: usize, fields: &'a [(Ident, ast::Expr)]) {
         let id = Checker::struct_of(record);
         for (i, (name, value)) in fields.iter().enumerate() {
@@ -110,8 +110,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Sets fields whose initial values are computed from params and earlier fields, where they
-    /// are not given; inner structures first, in order of declaration.
+    /// Stores the initial values that are computed from params and earlier fields, for fields that are not
+    /// given. Inner structures come first, in order of declaration.
     pub(crate) fn computed_defaults(
         &mut self,
         place: &Place,
@@ -131,7 +131,7 @@ impl<'a> Body<'_, 'a> {
             }
             let target = inside(place, field.offset, field.ty.clone());
             if let Some((_, value)) = computed.iter().find(|(i, _)| *i == index) {
-                // The value sees the structure's fields and nothing of the function.
+                // The value sees the structure's fields, but not the function's variables.
                 let scopes = std::mem::take(&mut self.scopes);
                 let this = self.this.replace(place.clone());
                 let value = self.expr_as(value, &field.ty);
@@ -146,7 +146,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An id made of a tuple, in a temporary.
+    /// Makes an id from a tuple, in a temporary.
     pub(crate) fn make_id(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
         if !self.statements_allowed(at) {
             return Value::Error;
@@ -184,7 +184,7 @@ impl<'a> Body<'_, 'a> {
         true
     }
 
-    /// Ends the chain, or the parser, when the ids in a tuple leave no room for the rest of it.
+    /// Ends the chain or the parser at run time if the ids in a tuple leave no room for the rest of it.
     fn check_width(&mut self, fixed: usize, parts: &[IdPart], at: Span) {
         let inner = parts.iter().filter_map(|part| match part {
             IdPart::Bytes(place) if place.ty == Ty::Id => Some(place.clone()),
@@ -214,7 +214,7 @@ impl<'a> Body<'_, 'a> {
     fn part_bytes(&self, part: &IdPart) -> usize {
         match part {
             IdPart::Scalar(_, bytes) => usize::from(*bytes),
-            // Of an id only the bytes in use count, and they are not known here.
+            // For an id, only the bytes in use count, and their number is unknown here.
             IdPart::Bytes(place) if place.ty == Ty::Id => 0,
             IdPart::Bytes(place) => self.ck.layout().size(&place.ty) as usize,
         }
@@ -222,7 +222,7 @@ impl<'a> Body<'_, 'a> {
 }
 
 impl Checker<'_> {
-    /// Whether a structure, or one inside it, has initial values that are computed.
+    /// True if a structure, or a structure nested in it, has computed initial values.
     pub(crate) fn has_computed_defaults(&self, record: usize, depth: u32) -> bool {
         if !self.records[record].computed.is_empty() {
             return true;

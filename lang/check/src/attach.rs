@@ -1,8 +1,8 @@
 //! Attachments: processors that a file puts before or after those of the program's chains.
 //!
-//! A file may be attached to a program that runs. Then it is checked together with the program's own
-//! files, behind them, has a namespace of its own on top of the program's, and may bring nothing that lies in memory or on the wire: contexts,
-//! events and packets that exist must stay as they are.
+//! A file may be attached to a running program. It is then checked together with the program's own files,
+//! behind them, and has a namespace of its own on top of the program's. It may not declare anything that lies
+//! in memory or on the wire, because existing contexts, events and packets must stay as they are.
 
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Ident, Item, ItemKind, Side, Span};
@@ -13,22 +13,22 @@ use crate::names::Def;
 use crate::state::{AttachDecl, Checker, RecordKind};
 use crate::types::Type;
 
-/// An attachment whose names are known.
+/// An attachment whose names have been resolved.
 pub(crate) struct Attachment {
-    /// What is attached, and where that is written.
+    /// The attached processor, and the place of the attachment in the source.
     func: usize,
     at: Span,
     side: Side,
     anchor: usize,
-    /// The one event that it takes; none: any.
+    /// The event that it takes; `None` for any event.
     event: Option<u32>,
-    /// Some chain has the anchor; some chain took it in.
+    /// `met`: some chain has the anchor. `taken`: some chain has taken the attachment.
     met: bool,
     taken: bool,
 }
 
 impl<'a> Checker<'a> {
-    /// Reports what an attached file may not declare.
+    /// Reports declarations that an attached file may not have.
     pub(crate) fn check_attachment_item(&mut self, item: &Item) {
         if !self.is_attached(item.span) {
             return;
@@ -62,7 +62,7 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// The attachments of all files whose names are known; the others are reported.
+    /// Returns the attachments of all files whose names resolve; the others are reported.
     pub(crate) fn attachments(&mut self) -> Vec<Attachment> {
         let declared = std::mem::take(&mut self.attachments);
         declared
@@ -75,7 +75,8 @@ impl<'a> Checker<'a> {
         let processor = self.lookup(attach.processor);
         let func = self.function_named(attach.processor, processor)?;
         self.funcs[func].in_chain = true;
-        // Chains are the program's: an attachment may call its processor as the one that it stands beside.
+        // Chains belong to the program: an attachment may give its processor the same name as the one beside
+        // which it stands.
         let anchor = self.defs.get(attach.anchor.name.as_str()).map(|(def, _)| *def);
         let anchor = anchor.or_else(|| self.lookup(attach.anchor));
         let anchor = self.function_named(attach.anchor, anchor)?;
@@ -116,8 +117,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Puts what is attached into the chain of an event. Several on one side of a processor run in
-    /// the order in which they are declared. Each runs on the parts that its neighbour runs on.
+    /// Inserts attachments into the chain of an event. Several on one side of a processor run in order of
+    /// declaration. Each runs on the parts on which its neighbour runs.
     pub(crate) fn attach(event: u32, attachments: &mut [Attachment], chain: &mut Vec<Entry<'a>>) {
         let own = std::mem::take(chain);
         for entry in own {
@@ -140,7 +141,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reports what no chain took in.
+    /// Reports attachments that no chain has taken.
     pub(crate) fn report_idle_attachments(&mut self, attachments: &[Attachment]) {
         for attachment in attachments.iter().filter(|attachment| !attachment.taken) {
             let anchor = self.funcs[attachment.anchor].name;

@@ -1,4 +1,4 @@
-//! Binding: what a processor's parameters stand for in a chain, by their types.
+//! Binding: the arguments of a processor's parameters in a chain, chosen by their types.
 
 use hawser_ir::{Base, ContextId, FuncId, Place, Processor, StructId, Ty, When};
 use hawser_syntax::Diagnostic;
@@ -13,17 +13,17 @@ use crate::types::Type;
 /// The diagnostic has been recorded.
 struct Reported;
 
-/// One way to bind a processor's parameters.
+/// A way to bind a processor's parameters.
 struct Binding {
     args: Vec<Place>,
     keyed: Option<ContextId>,
     absent: bool,
-    /// Part types that a keyed context is to provide: position among `args`, structure, place.
+    /// Part types that a keyed context must provide: position in `args`, structure.
     parts: Vec<(usize, StructId)>,
 }
 
 impl Checker<'_> {
-    /// The keyed contexts that a chain's processors name outright.
+    /// Returns the keyed contexts that a chain's processors name explicitly.
     pub(crate) fn contexts_asked_for(&self, funcs: &[Entry<'_>]) -> Vec<ContextId> {
         let mut asked = Vec::new();
         for entry in funcs {
@@ -40,8 +40,8 @@ impl Checker<'_> {
         asked
     }
 
-    /// Binds a processor. With a part of a keyed context there is one result for each context
-    /// type that has the part: at run time at most one of them is found.
+    /// Binds a processor. If it takes a part of a keyed context, there is one result for each context type
+    /// that has the part. At most one of them is found at run time.
     pub(crate) fn bind_processor(
         &mut self,
         event: u32,
@@ -98,8 +98,8 @@ impl Checker<'_> {
         processors
     }
 
-    /// Keyed contexts with all the parts asked for, and where they have them; those that the chain names
-    /// come first, and alone if there are some. Nothing where that was reported.
+    /// Returns the keyed contexts that have all the required parts, with the offsets of these parts. If the
+    /// chain names some of them, only those are returned. Returns `None` if an error was reported.
     fn contexts_with_parts(
         &mut self,
         binding: &Binding,
@@ -127,8 +127,8 @@ impl Checker<'_> {
         Some(suited)
     }
 
-    /// Where a record has the part of this type that a processor is to run on. With several of a type the
-    /// processor says which by name.
+    /// Returns the offset of the part on which a processor runs in a record. If there are several parts of a
+    /// type, the processor names one.
     fn part_offset(
         &mut self,
         body: StructId,
@@ -159,7 +159,7 @@ impl Checker<'_> {
             self.note_field(body, name);
             return Ok(Some(offset));
         }
-        self.parts_met.extend(entry.part.map(|name| name.span)); // reported here, and once
+        self.parts_met.extend(entry.part.map(|name| name.span)); // report each only once, here
         let names: Vec<String> = parts.iter().map(|field| field.name.clone()).collect();
         self.which_part(entry, record, part, &names);
         Err(Reported)
@@ -185,7 +185,7 @@ impl Checker<'_> {
         );
     }
 
-    /// Reports names of parts that no processor of a chain had to be told.
+    /// Reports names of parts that no processor of a chain needed.
     pub(crate) fn report_parts_not_met(&mut self, entries: &[Entry<'_>]) {
         let mut seen = Vec::new();
         for name in entries.iter().filter_map(|entry| entry.part) {
@@ -299,8 +299,8 @@ impl Checker<'_> {
         Some(())
     }
 
-    /// A part: of the scratchpad, of a global context, or of the keyed context, to be settled
-    /// when all parameters are known.
+    /// Binds a part: of the scratchpad, of a global context, or of the keyed context. The last case is
+    /// settled when all parameters are known.
     fn bind_part(
         &mut self,
         id: StructId,

@@ -1,8 +1,8 @@
 //! Lowering of one body: its scopes, its frame, and the statements written so far.
 //!
-//! The same machinery lowers functions, initial values, wire expressions, rules and invariants;
-//! [`BodyKind`] says which. An expression may need statements before it (a temporary structure, a
-//! call that returns one): they go to `out`. Only functions may keep them.
+//! The same machinery lowers functions, initial values, wire expressions, rules and invariants, as
+//! [`BodyKind`] says. An expression may need statements before it, such as for a temporary structure or a
+//! call that returns one. They go to `out`; only functions may keep them.
 
 use std::collections::HashMap;
 
@@ -15,12 +15,12 @@ use crate::codes;
 use crate::index::Kind;
 use crate::state::{Checker, MAX_SIZE, span};
 
-/// What is lowered.
+/// The kind of body that is lowered.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BodyKind {
-    /// A value that is known when the program is compiled.
+    /// A value that is known at compile time.
     Constant,
-    /// A fill, a presence condition, an option list's length: over the blueprint.
+    /// A fill, a presence condition or the length of an option list, over the blueprint.
     Wire,
     /// A segmentation rule of this blueprint.
     Rule(BlueprintId),
@@ -30,24 +30,24 @@ pub(crate) enum BodyKind {
     Function(Returns),
 }
 
-/// What a function's `return` gives.
+/// The result of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Returns {
-    /// The signature was wrong: any `return` will do.
+    /// The signature was wrong, so any `return` is accepted.
     Unknown,
     Nothing,
     Scalar(Ty),
-    /// Through the last reference parameter.
+    /// An aggregate, returned through the last reference parameter.
     Aggregate(Ty, u16),
     /// `list<instr_t>`
     Instructions,
     /// `list<event_t>`
     Events,
-    /// A shim's single event.
+    /// The single event of a shim.
     Event(EventId),
 }
 
-/// What a variable is.
+/// The meaning of a variable's name.
 #[derive(Clone, Debug)]
 pub(crate) enum Variable {
     Place(Place),
@@ -55,7 +55,7 @@ pub(crate) enum Variable {
     RuleArg(u16, Ty),
     /// The loop variable over an option list: the entry, its tag first.
     Entry(Place, ir::OptListId),
-    /// `instr_t i = …`, its arguments evaluated; nothing where it is wrong.
+    /// `instr_t i = …`, with its arguments evaluated; `None` if it is wrong.
     Instruction(Option<Box<ir::Instr>>),
     InstructionList,
     EventList,
@@ -69,9 +69,9 @@ pub(crate) struct Local {
     pub(crate) variable: Variable,
     pub(crate) at: Span,
     pub(crate) used: bool,
-    /// What a warning calls it, if it shall give one.
+    /// The word for the variable in a warning, if it is to cause one.
     pub(crate) warn: Option<&'static str>,
-    /// May not be written: a parser's input.
+    /// True for a parser's input, which may not be written.
     pub(crate) read_only: bool,
 }
 
@@ -86,19 +86,20 @@ pub(crate) struct Body<'c, 'a> {
     /// A structure whose fields can be named without a prefix.
     pub(crate) this: Option<Place>,
     pub(crate) loops: u32,
-    /// How many expressions are being lowered inside each other.
+    /// The number of expressions that are being lowered inside each other.
     pub(crate) nesting: u32,
-    /// Something is wrong that somebody else has reported.
+    /// True if something is wrong that has been reported elsewhere.
     pub(crate) poisoned: bool,
     /// The place of the statement being lowered.
     pub(crate) at: Span,
-    /// The application's request in a shim.
+    /// The application's request, in a shim.
     pub(crate) request: Option<Place>,
-    /// Arguments of instructions are kept in temporaries: the instruction is issued later.
+    /// True if the arguments of instructions are kept in temporaries, because the instruction is issued
+    /// later.
     pub(crate) keep_arguments: bool,
 }
 
-/// How deep expressions and statements may nest.
+/// The maximum nesting depth of expressions and statements.
 pub(crate) const MAX_NESTING: u32 = hawser_syntax::MAX_HEIGHT + 2 * hawser_syntax::MAX_DEPTH;
 
 impl<'c, 'a> Body<'c, 'a> {
@@ -120,29 +121,28 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    /// For a value that is known when the program is compiled.
+    /// Creates a body for a value that is known at compile time.
     pub(crate) fn constant(ck: &'c mut Checker<'a>) -> Body<'c, 'a> {
         Body::new(ck, BodyKind::Constant)
     }
 
-    /// For an expression over a structure's fields, without statements.
+    /// Creates a body for an expression over a structure's fields, without statements.
     pub(crate) fn over(ck: &'c mut Checker<'a>, kind: BodyKind, this: Place) -> Body<'c, 'a> {
         Body { this: Some(this), ..Body::new(ck, kind) }
     }
 
-    /// Writes a statement.
     pub(crate) fn push(&mut self, kind: StmtKind) {
         self.out.push(Stmt { span: span(self.at), kind });
     }
 
-    /// Lowers with `lower` into a list of its own and returns the list.
+    /// Runs `lower` with a statement list of its own, and returns that list.
     pub(crate) fn separately<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> (T, Vec<Stmt>) {
         let outer = std::mem::take(&mut self.out);
         let result = lower(self);
         (result, std::mem::replace(&mut self.out, outer))
     }
 
-    /// Lowers within a scope of its own, whose unused variables are reported.
+    /// Runs `lower` in a scope of its own, and reports unused variables.
     pub(crate) fn scoped<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> T {
         self.scopes.push(HashMap::new());
         let result = lower(self);
@@ -152,7 +152,7 @@ impl<'c, 'a> Body<'c, 'a> {
         result
     }
 
-    /// Reports variables that nothing reads or writes.
+    /// Reports variables that are neither read nor written.
     pub(crate) fn report_unused(&mut self, scope: HashMap<&'a str, Local>) {
         for (name, local) in scope {
             if let (Some(what), false, false) = (local.warn, local.used, name.starts_with('_')) {
@@ -173,7 +173,7 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    /// Makes a variable known; a second one of the name in the same scope is an error.
+    /// Declares a variable. A second one of the same name in the same scope is an error.
     pub(crate) fn bind(&mut self, name: &'a Ident, variable: Variable, warn: Option<&'static str>) {
         if name.name.is_empty() {
             return;
@@ -185,7 +185,7 @@ impl<'c, 'a> Body<'c, 'a> {
         self.ck
             .note_local(name, kind, |ck| Self::show_variable(ck, &variable));
         let local = Local { variable, at: name.span, used: false, warn, read_only: false };
-        // As in C, a function's parameters and its outermost block share their names.
+        // As in C, a function's parameters and its outermost block share one scope for names.
         let in_function = matches!(self.kind, BodyKind::Function(_)) && self.scopes.len() == 2;
         let parameter = self
             .scopes
@@ -197,7 +197,7 @@ impl<'c, 'a> Body<'c, 'a> {
             return;
         };
         if let Some(first) = scope.get(name.name.as_str()).map(|first| first.at).or(parameter) {
-            // What follows is about one of the two; which one is not known.
+            // Later uses refer to one of the two; it is unknown to which.
             let unclear = Local {
                 variable: Variable::Error,
                 at: name.span,
@@ -221,7 +221,7 @@ impl<'c, 'a> Body<'c, 'a> {
         scope.insert(&name.name, local);
     }
 
-    /// The variable of this name, marked as used.
+    /// Returns the variable of this name, and marks it as used.
     pub(crate) fn local(&mut self, name: &Ident) -> Option<&mut Local> {
         let mut scopes = self.scopes.iter_mut().rev();
         let local = scopes.find_map(|scope| scope.get_mut(name.name.as_str()))?;
@@ -230,7 +230,7 @@ impl<'c, 'a> Body<'c, 'a> {
         Some(local)
     }
 
-    /// The type of a variable, as a program writes it.
+    /// Returns the type of a variable as a program writes it.
     fn show_variable(checker: &Checker<'a>, variable: &Variable) -> String {
         match variable {
             Variable::Place(place) => checker.show(&place.ty),
@@ -244,7 +244,7 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    /// Room in the frame.
+    /// Allocates a variable in the frame.
     pub(crate) fn allocate(&mut self, name: &str, ty: Ty) -> Place {
         let (size, align) = (self.ck.layout().size(&ty), self.ck.layout().align(&ty).max(1));
         let offset = self.frame.next_multiple_of(align);
@@ -266,12 +266,12 @@ impl<'c, 'a> Body<'c, 'a> {
         Place { base: Base::Local, offset, steps: Vec::new(), ty }
     }
 
-    /// An unnamed variable.
+    /// Allocates an unnamed variable.
     pub(crate) fn temporary(&mut self, ty: Ty) -> Place {
         self.allocate("", ty)
     }
 
-    /// Keeps a scalar in a temporary.
+    /// Stores a scalar in a temporary.
     pub(crate) fn keep(&mut self, value: Expr) -> Expr {
         match value.kind {
             ExprKind::Const(_) | ExprKind::Param(_) => value,
@@ -283,14 +283,14 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    /// Keeps an aggregate in a temporary.
+    /// Copies an aggregate into a temporary.
     pub(crate) fn keep_place(&mut self, place: Place) -> Place {
         let kept = self.temporary(place.ty.clone());
         self.push(StmtKind::Copy(kept.clone(), place));
         kept
     }
 
-    /// Whether statements may stand where this is lowered; reports it where not.
+    /// Returns true if statements may stand at this point, and reports an error otherwise.
     pub(crate) fn statements_allowed(&mut self, at: Span) -> bool {
         if matches!(self.kind, BodyKind::Function(_)) {
             return true;
@@ -307,7 +307,7 @@ impl<'c, 'a> Body<'c, 'a> {
         false
     }
 
-    /// An error about the current body's expression.
+    /// Reports an error about the current body's expression.
     pub(crate) fn error(
         &mut self,
         code: &'static str,
@@ -318,7 +318,7 @@ impl<'c, 'a> Body<'c, 'a> {
         self.ck.report(Diagnostic::error(code, at, message).label(label));
     }
 
-    /// An error with what to do about it.
+    /// Reports an error with a hint.
     pub(crate) fn error_hint(
         &mut self,
         code: &'static str,
@@ -342,7 +342,7 @@ impl<'c, 'a> Body<'c, 'a> {
         );
     }
 
-    /// The arguments without their labels; a label is an error.
+    /// Returns the arguments without labels; a label is an error.
     pub(crate) fn unlabelled(&mut self, args: &'a [ast::CallArg]) -> Vec<&'a ast::Expr> {
         for arg in args {
             if let Some(label) = &arg.label {
@@ -358,7 +358,7 @@ impl<'c, 'a> Body<'c, 'a> {
     }
 }
 
-/// What is at a place of a scalar type; a varint reads as `uint64`.
+/// Loads the value at a place of a scalar type; a varint is read as `uint64`.
 pub(crate) fn load(place: Place) -> Expr {
     let ty = place.ty.clone();
     let loaded = Expr { ty: ty.clone(), kind: ExprKind::Load(place) };
@@ -368,7 +368,7 @@ pub(crate) fn load(place: Place) -> Expr {
     }
 }
 
-/// Something inside a place, `offset` bytes on.
+/// Returns a place inside another, at an offset in bytes.
 pub(crate) fn inside(place: &Place, offset: u32, ty: Ty) -> Place {
     let mut inner = Place { ty, ..place.clone() };
     match inner.steps.last_mut() {
@@ -378,7 +378,7 @@ pub(crate) fn inside(place: &Place, offset: u32, ty: Ty) -> Place {
     inner
 }
 
-/// A place at the start of a region.
+/// Returns a place at the start of a region.
 pub(crate) fn region(base: Base, ty: Ty) -> Place {
     Place { base, offset: 0, steps: Vec::new(), ty }
 }

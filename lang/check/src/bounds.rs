@@ -1,9 +1,9 @@
-//! The worst case of functions and chains: records, their bytes, packets, raised events, units of data,
+//! The worst case of functions and chains: records and their bytes, packets, raised events, units of data,
 //! steps.
 //!
-//! Loops count as often as they may run, branches with their more expensive side, and a branch
-//! that returns does not pay for what follows it. The engine runs a chain only if that much is
-//! free (docs/language.md, Limits).
+//! A loop counts with its maximum number of rounds, and a branch with its more expensive side. A branch that
+//! returns does not pay for the statements behind it. The engine runs a chain only if that much is free
+//! (docs/language.md, Limits).
 
 use hawser_ir::abi::{
     ContextRec, ExternRec, NotifyRec, PacketRec, QueueRec, RaiseRec, SignalRec, TimerRec, UnitRec,
@@ -13,25 +13,25 @@ use hawser_ir::{Arg, Bounds, Expr, FuncId, Instr, Module, Place, Processor, Stmt
 
 use crate::steps::Weights;
 
-/// What something can need at most. Counts stay at the highest number instead of wrapping.
+/// An upper bound of needs. Counts saturate instead of wrapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Cost {
     pub(crate) records: u64,
     pub(crate) record_bytes: u64,
     pub(crate) packets: u64,
     pub(crate) raises: u64,
-    /// Units of ordered data made.
+    /// The number of units of ordered data created.
     pub(crate) units: u64,
-    /// Contexts made.
+    /// The number of contexts created.
     pub(crate) creates: u64,
-    /// Events of a parser.
+    /// The number of events of a parser.
     pub(crate) events: u64,
-    /// Work, in the unit of [`crate::steps`].
+    /// The work, in the unit of [`crate::steps`].
     pub(crate) steps: u64,
 }
 
 impl Cost {
-    /// Work alone.
+    /// Creates a cost that consists of work alone.
     fn of_steps(steps: u64) -> Cost {
         Cost { steps, ..Cost::default() }
     }
@@ -49,12 +49,12 @@ impl Cost {
         }
     }
 
-    /// One after the other.
+    /// The cost of both, one after the other.
     pub(crate) fn then(self, other: Cost) -> Cost {
         self.zip(other, u64::saturating_add)
     }
 
-    /// One or the other.
+    /// The cost of one or the other.
     fn or(self, other: Cost) -> Cost {
         self.zip(other, u64::max)
     }
@@ -63,7 +63,7 @@ impl Cost {
         self.zip(self, |a, _| a.saturating_mul(rounds.into()))
     }
 
-    /// As the module states it.
+    /// Returns the bounds in the form that the module holds.
     pub(crate) fn bounds(self) -> Bounds {
         let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         Bounds {
@@ -77,8 +77,8 @@ impl Cost {
     }
 }
 
-/// The cost of paths: of those that reach the end of some statements, of those that leave the
-/// function before it, and of those that end the chain. Nothing where there is no such path.
+/// The cost of paths through some statements: of those that reach the end, of those that leave the function
+/// before it, and of those that end the chain. `None` if there is no such path.
 #[derive(Clone, Copy, Default)]
 struct Paths {
     through: Option<Cost>,
@@ -99,7 +99,7 @@ impl Paths {
         }
     }
 
-    /// These, and after those that come through, the next ones.
+    /// Continues the paths that reach the end with the next ones.
     fn then(self, next: Paths) -> Paths {
         let Some(so_far) = self.through else { return self };
         let after = |cost: Option<Cost>| cost.map(|cost| so_far.then(cost));
@@ -110,7 +110,7 @@ impl Paths {
         }
     }
 
-    /// The most of all of them.
+    /// Returns the maximum over all paths.
     fn worst(self) -> Cost {
         either(either(self.through, self.leaving), self.ending).unwrap_or_default()
     }
@@ -123,7 +123,7 @@ fn either(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
     }
 }
 
-/// Computes costs once for each function. The call graph has no cycle.
+/// Computes the cost of each function once. The call graph has no cycle.
 pub(crate) struct Costs<'m> {
     module: &'m Module,
     weights: Weights<'m>,
@@ -139,12 +139,12 @@ impl<'m> Costs<'m> {
         }
     }
 
-    /// The most that one call of a function needs.
+    /// Returns the worst case of one call of a function.
     pub(crate) fn function(&mut self, func: FuncId) -> Cost {
         self.call(func).worst()
     }
 
-    /// The most that a chain needs: whichever context is found, or none.
+    /// Returns the worst case of a chain, over all results of the lookup.
     pub(crate) fn chain(&mut self, processors: &[Processor]) -> Cost {
         let mut worst = Cost::default();
         for scenario in scenarios(processors) {
@@ -157,7 +157,7 @@ impl<'m> Costs<'m> {
         worst
     }
 
-    /// A call as a step of its caller: who returns comes through.
+    /// The paths of a call as a step of its caller: a return reaches the end of the call.
     fn call(&mut self, func: FuncId) -> Paths {
         let index = func.0 as usize;
         if let Some(known) = self.known[index] {
@@ -190,7 +190,7 @@ impl<'m> Costs<'m> {
         let own = match &stmt.kind {
             StmtKind::If(_, then, otherwise) => self.paths(then).or(self.paths(otherwise)),
             StmtKind::For { body, max, .. } => {
-                // A round that breaks off comes through, too; which rounds do is not known.
+                // A round that breaks reaches the end, too; it is unknown which rounds do.
                 let round = self.paths(body);
                 let rounds = round.worst().then(Cost::of_steps(1)).times(*max);
                 Paths {
@@ -280,7 +280,7 @@ impl<'m> Costs<'m> {
     }
 }
 
-/// Adds up what the parts of one statement need.
+/// Adds up the costs of a statement's parts.
 struct Parts<'c, 'm> {
     costs: &'c mut Costs<'m>,
     paths: Paths,
@@ -310,7 +310,7 @@ impl Visitor<'_> for Parts<'_, '_> {
     }
 }
 
-/// The cases that a chain can meet: nothing found, or a context of each type that it asks for.
+/// The cases that a chain can meet: no context found, or a context of each type that it asks for.
 pub(crate) fn scenarios(processors: &[Processor]) -> Vec<When> {
     let mut cases = vec![When::NotFound];
     for processor in processors {
@@ -321,7 +321,7 @@ pub(crate) fn scenarios(processors: &[Processor]) -> Vec<When> {
     cases
 }
 
-/// Whether a processor runs in a case.
+/// True if a processor runs in a case.
 pub(crate) fn runs(when: When, case: When) -> bool {
     when == When::Always || when == case
 }

@@ -1,4 +1,4 @@
-//! The language's own functions: `min`, `mul_div`, `keyed_hash`, `data`, …
+//! Built-in functions: `min`, `mul_div`, `keyed_hash`, `data` and others.
 
 use hawser_ir as ir;
 use hawser_ir::{Builtin, Expr, ExprKind, IdPart, Place, StmtKind, Ty, WireFact};
@@ -12,7 +12,7 @@ use crate::fold;
 use crate::state::EVENT;
 
 impl<'a> Body<'_, 'a> {
-    /// The language's own functions; nothing when the name is not one of them.
+    /// Lowers a call of a built-in function; `None` if the name is not one of them.
     pub(crate) fn builtin(
         &mut self,
         name: &'a Ident,
@@ -99,7 +99,7 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(fold::cast(value, &result))
     }
 
-    /// `mul_div(a, b, c)`: the result has the type of `a`, or the wider of all three integers.
+    /// `mul_div(a, b, c)`: the result has the type of `a`, or the widest of the three integer types.
     fn mul_div(&mut self, args: &[&'a ast::Expr], want: Option<&Ty>, at: Span) -> Value {
         let [a, b, c] = args else {
             self.argument_count(at, "mul_div", "three values", args.len());
@@ -119,7 +119,7 @@ impl<'a> Body<'_, 'a> {
             let Some(expr) = self.scalar(value, arg.span) else {
                 return Value::Error;
             };
-            // Times are numbers of nanoseconds here; a duration times a ratio stays a duration.
+            // Times are plain numbers of nanoseconds here; a duration times a ratio stays a duration.
             let number = match expr.ty {
                 Ty::Duration | Ty::Time => Ty::uint(64),
                 ref other => other.clone(),
@@ -190,7 +190,7 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// A function of one `uint64` that gives one.
+    /// Lowers a function that takes one `uint64` and returns one.
     fn one_word(&mut self, which: Builtin, name: &Ident, args: &[&'a ast::Expr], at: Span) -> Value {
         let [arg] = args else {
             self.argument_count(at, &name.name, "one value", args.len());
@@ -237,7 +237,7 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(Expr { ty: Ty::uint(64), kind: ExprKind::KeyedHash(Box::new(keys), parts) })
     }
 
-    /// The pieces of an id or of a hashed tuple.
+    /// Lowers the parts of an id or of a hashed tuple.
     pub(crate) fn id_parts(&mut self, args: &[&'a ast::Expr]) -> Option<Vec<IdPart>> {
         let mut parts = Vec::new();
         for arg in args {
@@ -280,7 +280,7 @@ impl<'a> Body<'_, 'a> {
         Value::Place(place)
     }
 
-    /// `len(data)`, `len(this)` in a fill, `len(list)`.
+    /// Lowers `len(data)`, `len(this)` in a fill, and `len(list)`.
     fn length(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
         let [arg] = args else {
             self.argument_count(at, "len", "one value", args.len());
@@ -328,7 +328,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `data(uid, off, len, seg_size)` in a temporary; stores of one go straight to their place.
+    /// Lowers `data(uid, off, len, seg_size)` into a temporary. If it is stored, it goes directly to its
+    /// place instead.
     fn data(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
         if !self.statements_allowed(at) {
             return Value::Error;
@@ -341,7 +342,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `data(…)` into a place.
+    /// Lowers `data(…)` into a place.
     pub(crate) fn make_data(&mut self, dst: &Place, args: &[&'a ast::Expr], at: Span) -> bool {
         let (uid, off, len, seg_size) = match args {
             [uid, off, len] => (uid, off, len, None),

@@ -1,4 +1,4 @@
-//! Calls: casts, the language's functions, helpers, pure externs, methods.
+//! Calls: casts, built-in functions, helpers, pure externs, methods.
 
 use hawser_ir::{Arg, Expr, ExprKind, FuncId, StmtKind, Ty};
 use hawser_syntax::ast::{self, CallArg, Ident, Span, TypeArg};
@@ -11,7 +11,7 @@ use crate::names::{Def, FUNCTION_NAMES, INSTRUCTION_NAMES};
 use crate::types::Type;
 
 impl<'a> Body<'_, 'a> {
-    /// A call in an expression.
+    /// Lowers a call in an expression.
     pub(crate) fn call(
         &mut self,
         at: Span,
@@ -66,7 +66,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Reports a call of something that is no function.
+    /// Reports a call of something that is not a function.
     pub(crate) fn no_function(&mut self, name: &Ident) {
         if INSTRUCTION_NAMES.contains(&name.name.as_str()) {
             self.error_hint(
@@ -96,7 +96,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The type that a call by this name converts to: `uint32(x)`, `seq<32>(x)`, `state_t(x)`.
+    /// Returns the type to which a call by this name converts: `uint32(x)`, `seq<32>(x)`, `state_t(x)`.
     fn cast_type(&mut self, name: &'a Ident, types: &'a [TypeArg]) -> Option<Option<Ty>> {
         if name.name == "seq" {
             let bits = types.first().and_then(|arg| self.ck.constant_argument(arg));
@@ -160,8 +160,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Calls a helper; a result that is an aggregate comes in a temporary. Nothing when the helper
-    /// returns nothing.
+    /// Calls a helper. An aggregate result is stored in a temporary. Returns `None` if the helper has no
+    /// result.
     pub(crate) fn call_helper(
         &mut self,
         index: usize,
@@ -264,7 +264,8 @@ impl<'a> Body<'_, 'a> {
         complete.then_some(lowered)
     }
 
-    /// A packet is not passed: a parser has only one, and helpers read the same.
+    /// Handles a packet as an argument. It is not passed, because a parser has only one packet, which helpers
+    /// read, too.
     fn packet_argument(&mut self, arg: &'a ast::Expr) {
         let is_packet = match &arg.kind {
             ast::ExprKind::Name(name) => {
@@ -285,7 +286,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Arguments of an extern, 64 bits each.
+    /// Lowers the arguments of an extern, 64 bits each.
     pub(crate) fn extern_arguments(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! Chains: which processors run on an event, and what their parameters are bound to.
+//! Chains: the processors that run on an event, and the binding of their parameters.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,25 +15,25 @@ use crate::state::{Checker, MAX_DEPTH, RecordKind, ast_span};
 use crate::steps::{MAX_ATTACHED_STEPS, MAX_STEPS, in_groups};
 use crate::types::Type;
 
-/// The maximum number of records, and the most of their bytes, that one chain may need.
+/// The maximum number of records, and of their bytes, that one chain may need.
 const MAX_RECORDS: u64 = 1 << 16;
 const MAX_RECORD_BYTES: u64 = 1 << 24;
 
-/// The maximum number of names that an entry of a dispatch table lists, with those of the chains that it contains.
+/// The maximum number of names that an entry of a dispatch table lists, including those of the chains in it.
 const MAX_LISTED: u64 = 1 << 12;
 
-/// The number of processors that an entry lists once its named chains are replaced by theirs.
+/// The number of processors in an entry after its named chains have been expanded.
 #[derive(Clone, Copy, Debug)]
 enum Size {
-    /// So many names, each time that they are listed, and so many chains inside each other.
+    /// The number of names, with repetitions, and the nesting depth of chains.
     Listed(u64, u32),
-    /// It is being counted already: it contains itself.
+    /// The chain is being counted already, so it contains itself.
     Circular,
-    /// More chains inside each other than there may be.
+    /// The chains are nested too deeply.
     Deep,
 }
 
-/// The named chains that an entry lists.
+/// Returns the named chains that an entry lists.
 fn inner_chains<'a>(
     entry: &'a DispatchEntry,
     named: &HashMap<&'a str, &'a DispatchEntry>,
@@ -42,7 +42,7 @@ fn inner_chains<'a>(
     listed.filter_map(|listed| named.get(listed.name.name.as_str()).copied())
 }
 
-/// Whether a named chain contains itself, however deep.
+/// True if a named chain contains itself, directly or indirectly.
 fn is_circular<'a>(chain: &'a DispatchEntry, named: &HashMap<&'a str, &'a DispatchEntry>) -> bool {
     let mut open: Vec<_> = inner_chains(chain, named).collect();
     let mut seen = HashSet::new();
@@ -57,7 +57,7 @@ fn is_circular<'a>(chain: &'a DispatchEntry, named: &HashMap<&'a str, &'a Dispat
     false
 }
 
-/// Counts what an entry lists, each named chain once.
+/// Counts the names that an entry lists; each named chain is counted once.
 fn size_of<'a>(
     entry: &'a DispatchEntry,
     named: &HashMap<&'a str, &'a DispatchEntry>,
@@ -90,13 +90,13 @@ fn size_of<'a>(
     size
 }
 
-/// A processor of a chain, as its dispatch table has it.
+/// A processor of a chain, as its dispatch table lists it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) func: usize,
-    /// Where it is listed.
+    /// The place where it is listed.
     pub(crate) at: Span,
-    /// The name of the parts that it runs on: its own, or that of the chain which it came with.
+    /// The name of the parts on which it runs: its own, or that of the chain in which it is listed.
     pub(crate) part: Option<&'a Ident>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Checker<'a> {
             for entry in self.dispatches[index].entries {
                 let can_be_flattened = self.can_be_flattened(entry, &named, &mut sizes);
                 if entry.is_chain && can_be_flattened {
-                    // Also seen when nothing uses it.
+                    // Expanded even if it is not used, to report its errors.
                     self.flatten(entry, None, &named, &mut Vec::new());
                 } else if can_be_flattened {
                     self.bind_entry(entry, &named, &mut attachments);
@@ -161,7 +161,7 @@ impl<'a> Checker<'a> {
         named
     }
 
-    /// Whether an entry's named chains can be replaced by what they hold; reports why not.
+    /// True if an entry's named chains can be expanded; reports the reason otherwise.
     fn can_be_flattened(
         &mut self,
         entry: &'a DispatchEntry,
@@ -180,7 +180,7 @@ impl<'a> Checker<'a> {
                 "more than {MAX_LISTED} names, with those of the chains that it contains"
             ))
             .hint("a chain that is listed twice runs twice: list it once"),
-            // Of what lists a chain that contains itself, that chain is reported alone.
+            // If an entry lists a chain that contains itself, only that chain is reported.
             Size::Circular if !is_circular(entry, named) => return false,
             Size::Circular => {
                 let message = format!("the chain `{}` contains itself", name.name);
@@ -198,7 +198,7 @@ impl<'a> Checker<'a> {
         false
     }
 
-    /// The functions of an entry, named chains replaced by what they hold. What states no part of its
+    /// Returns the functions of an entry, with named chains expanded. A function that states no part of its
     /// own runs on that of the chain around it. The entry [can be flattened](Checker::can_be_flattened).
     fn flatten(
         &mut self,
@@ -241,7 +241,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes the names of a table that is not in force.
+    /// Records the uses of names in a table that is not in force.
     fn note_idle_table(&self, index: usize, named: &HashMap<&'a str, &'a DispatchEntry>) {
         for entry in self.dispatches[index].entries {
             if !entry.is_chain {
@@ -303,7 +303,7 @@ impl<'a> Checker<'a> {
         self.module.chains[event as usize].processors = processors;
     }
 
-    /// What functions do that does not belong into a chain, or not into this one.
+    /// Reports actions of functions that do not belong into a chain, or not into this one.
     fn check_chain_kinds(&mut self, event: u32, funcs: &[Entry<'_>]) {
         let kind = self.module.events[event as usize].kind;
         for Entry { func, at, .. } in funcs {
@@ -345,7 +345,7 @@ impl<'a> Checker<'a> {
         self.module.contexts[context.0 as usize].granularity == Granularity::Global
     }
 
-    /// What each chain can need, make and touch.
+    /// Computes the needs of each chain, the contexts that it creates, and the globals that it touches.
     fn bound_chains(&mut self) {
         let mut costs = Costs::new(&self.module, &self.member_size);
         let worst: Vec<_> = self
@@ -388,9 +388,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reports chains whose work is more than a running stack could bear, with the processor that does
-    /// most of it. The last attachment is limited by what it adds, as those
-    /// before it were when they came, and reported once, where it adds most.
+    /// Reports chains whose work is too much for a running stack, with the processor that does most of it.
+    /// The last attachment is limited by the work that it adds, just as earlier ones were when they were
+    /// attached. It is reported once, for the event at which it adds most.
     fn limit_steps(&mut self, worst: &[Cost]) {
         let mut costs = Costs::new(&self.module, &self.member_size);
         let mut diagnostics = Vec::new();
@@ -466,7 +466,7 @@ impl<'a> Checker<'a> {
         )
     }
 
-    /// On which keyed contexts each chain can make one.
+    /// Determines the keyed contexts on which each chain can create one.
     pub(crate) fn find_creators(&mut self) {
         let of_chain = |chain: &ir::Chain| {
             let makes = |p: &&ir::Processor| !self.facts[p.func.0 as usize].creates.is_empty();
@@ -481,7 +481,7 @@ impl<'a> Checker<'a> {
         self.module.creators = self.module.chains.iter().map(of_chain).collect();
     }
 
-    /// The one context type that a chain makes.
+    /// Returns the single context type that a chain creates.
     fn created_context(&mut self, event: usize, at: Span) -> Option<ContextId> {
         let mut made: Option<(ContextId, ir::Span)> = None;
         let processors = &self.module.chains[event].processors;

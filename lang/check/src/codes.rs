@@ -1,15 +1,14 @@
-//! The checker's part of the table behind `hawser explain`: E02xx names and types, E03xx values,
-//! E04xx functions, E05xx instructions, E06xx wire formats, E07xx chains, E08xx deployment, E09xx
-//! warnings.
+//! The checker's part of the table behind `hawser explain`: E02xx names and types, E03xx values, E04xx
+//! functions, E05xx instructions, E06xx wire formats, E07xx chains, E08xx deployment, E09xx warnings.
 //!
-//! Each code has a name for use in the checker, and a row in `rows`; a test holds the names to the rows, and
-//! the failing programs in `lang/tests/fail` show each.
+//! Each code has a name for use in the checker, and a row in `rows`. A test checks that names and rows agree.
+//! The failing programs in `lang/tests/fail` show each code.
 
 use hawser_syntax::codes::Code;
 
 pub use crate::rows::CODES;
 
-/// The row of a code; letter case does not matter.
+/// Returns the row of a code, ignoring letter case.
 #[must_use]
 pub fn explain(code: &str) -> Option<&'static Code> {
     CODES.iter().find(|row| row.code.eq_ignore_ascii_case(code))

@@ -1,4 +1,4 @@
-//! Constants, params and enums: evaluated when they are first needed.
+//! Constants, params and enums, which are evaluated on first use.
 
 use hawser_ir as ir;
 use hawser_ir::abi;
@@ -33,7 +33,7 @@ impl<'a> Checker<'a> {
         self.table_rows();
     }
 
-    /// Type and value of a constant.
+    /// Returns the type and the value of a constant.
     pub(crate) fn const_value(&mut self, index: usize) -> Option<(Ty, u64)> {
         let decl = &self.consts[index];
         let (ty, value, name) = (decl.ty, decl.value, decl.name);
@@ -86,13 +86,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of an enum, one of whose values is named.
+    /// Returns the type of an enum of which a variant is named, and marks the variant as used.
     pub(crate) fn named_variant(&mut self, index: usize, variant: usize) -> Option<Ty> {
         self.enums[index].used.insert(variant);
         self.enum_type(index)
     }
 
-    /// The type of an enum.
     pub(crate) fn enum_type(&mut self, index: usize) -> Option<Ty> {
         match self.enums[index].progress {
             Progress::Ready => return self.enums[index].ty.clone(),
@@ -135,7 +134,7 @@ impl<'a> Checker<'a> {
         ty
     }
 
-    /// The variant with this value.
+    /// Returns the variant with this value.
     pub(crate) fn variant_of(&self, index: u32, value: i128) -> Option<&str> {
         let decl = &self.enums[index as usize];
         let at = decl.values.iter().position(|known| i128::from(*known) == value)?;
@@ -189,7 +188,7 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// The value of a constant expression, as a register holds it.
+    /// Evaluates a constant expression to its register value.
     pub(crate) fn constant_expr(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
         if let ExprKind::Int(n) = value.kind
             && crate::fold::reduce(n, ty) == n
@@ -204,7 +203,7 @@ impl<'a> Checker<'a> {
         if poisoned {
             return None;
         } else if !pure_ {
-            // Statements were needed: it makes an address or calls something.
+            // The expression needed statements: it makes an address or calls something.
         } else if let ir::ExprKind::Const(n) = lowered.kind {
             return (self.diagnostics.len() == before).then_some(n);
         }
@@ -218,7 +217,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// A name that stands for a number in a type.
+    /// Evaluates a name that stands for a number in a type.
     pub(crate) fn constant_name(&mut self, name: &'a Ident) -> Option<u64> {
         match self.lookup(name) {
             Some(Def::Const(index)) => {
@@ -248,7 +247,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A field's initial value that is constant; nothing for values that are zero anyway.
+    /// Evaluates a field's constant initial value; `None` for fields that are not scalars.
     pub(crate) fn constant_default(&mut self, value: &'a Expr, ty: &Ty) -> Option<u64> {
         if !ty.is_scalar() {
             if !matches!(&value.kind, ExprKind::Name(n) if n.name == "NONE") {
@@ -267,7 +266,7 @@ impl<'a> Checker<'a> {
         self.constant_expr(value, ty)
     }
 
-    /// Whether an initial value needs no params and no other fields.
+    /// True if an initial value depends on no params and on no other fields.
     pub(crate) fn is_constant(&self, value: &Expr, fields: &[MemberDecl<'a>]) -> bool {
         match &value.kind {
             ExprKind::Int(_) | ExprKind::Duration(_) | ExprKind::Bool(_) => true,
@@ -288,13 +287,13 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// A constant that every program has: `ICMP_…`, `OPT_…` and errno names (with Linux's values).
+/// Returns a constant that every program has: `ICMP_…`, `OPT_…` and errno names (with Linux's values).
 pub(crate) fn builtin_constant(name: &str) -> Option<(Ty, u64)> {
     let named = BUILTIN_CONSTANTS.iter().find(|(known, _)| *known == name);
     named.map(|(_, value)| (Ty::uint(32), u64::from(*value)))
 }
 
-/// Names and values of [`builtin_constant`].
+/// The names and values of [`builtin_constant`].
 pub(crate) const BUILTIN_CONSTANTS: &[(&str, u32)] = &[
     ("ICMP_UNREACHABLE", abi::ICMP_UNREACHABLE),
     ("ICMP_REFUSED", abi::ICMP_REFUSED),

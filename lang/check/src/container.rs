@@ -1,5 +1,5 @@
-//! Methods: queries, which stand anywhere, and operations, which change a container or a packet's
-//! cursor and stand where nothing else is evaluated.
+//! Methods: queries, which may stand anywhere, and operations, which change a container or a packet's cursor.
+//! An operation stands alone: as a statement, or as the only value of one.
 
 use hawser_ir as ir;
 use hawser_ir::{ContainerOp, Expr, ExprKind, Index, Operand, OptListId, Place, Query, StmtKind, Ty};
@@ -61,7 +61,7 @@ pub(crate) const WINDOW_METHODS: &[(&str, &str)] = &[
 pub(crate) const OPTION_METHODS: &[(&str, &str)] = &[("add", "add(member{…})"), ("clear", "clear()")];
 
 impl<'a> Body<'_, 'a> {
-    /// `object.method(args)` in an expression.
+    /// Lowers `object.method(args)` in an expression.
     pub(crate) fn query(
         &mut self,
         object: &'a ast::Expr,
@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
                 scalar(*elem, Query::WindowRunTo(place, Box::new(i)))
             }
             (Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. }, _, []) => {
-                // `l.len()` is `l.len`.
+                // `l.len()` is the same as `l.len`.
                 self.container_field(place, method)
             }
             (ty, ..) => self.no_method(&ty, method, args.len(), at),
@@ -203,8 +203,8 @@ impl<'a> Body<'_, 'a> {
         Value::Error
     }
 
-    /// Lowers an operation that stands alone; its outcome goes to `result`: whether it worked, or
-    /// the element that it took out. Nothing when the expression is no operation.
+    /// Lowers an operation that stands alone. `result` receives its outcome: whether it succeeded, or the
+    /// removed element. Returns `None` if the expression is not an operation.
     pub(crate) fn operation(&mut self, e: &'a ast::Expr, result: Option<&Place>) -> Option<()> {
         let ast::ExprKind::Call { callee, args, .. } = &e.kind else {
             return None;
@@ -244,7 +244,7 @@ impl<'a> Body<'_, 'a> {
         Some(())
     }
 
-    /// The operation, and the type of the element that it takes out.
+    /// Returns the operation, and the type of the element that it removes.
     fn container_op(
         &mut self,
         place: &Place,
@@ -311,7 +311,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// What goes into a list.
+    /// Lowers an operand that is put into a list.
     fn operand(&mut self, e: &'a ast::Expr, elem: &Ty) -> Option<Operand> {
         if elem.is_scalar() {
             return Some(Operand::Value(self.argument(e, elem)));

@@ -1,4 +1,4 @@
-//! Conversions: what adapts, what converts by itself, and what needs a cast.
+//! Conversions: values that adapt their type, implicit conversions, and conversions that need a cast.
 
 use hawser_ir::{Expr, Place, StmtKind, Ty};
 use hawser_syntax::ast::{self, Span};
@@ -8,31 +8,31 @@ use crate::codes;
 use crate::fold;
 use crate::state::EVENT;
 
-/// What an expression gives.
+/// The value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// Something is wrong, and that has been reported.
+    /// An error that has been reported.
     Error,
-    /// An integer without a type: it takes the other operand's. `mask` marks a complement, whose
+    /// An integer without a type, which takes the other operand's type. `mask` marks a complement, whose
     /// upper bits are all ones.
     Literal { value: i128, mask: bool },
-    /// `INF`: the largest value of whatever type it takes.
+    /// `INF`: the largest value of the type that it takes.
     Infinite,
     /// `NONE`
     None,
-    /// A conditional with arms like these: it takes a type as they do.
+    /// A conditional whose arms have no type. It takes a type as they do.
     Choice(Box<Choice>),
     /// A scalar.
     Scalar(Expr),
-    /// Something in memory, scalar or not.
+    /// A value in memory, scalar or not.
     Place(Place),
-    /// A whole table of constants, by its index: it is indexed, or asked for its length.
+    /// A whole table of constants, by its index. It can be indexed or asked for its length.
     Table(usize),
-    /// An entry of an option list, of a member yet unknown: its tag is at the place.
+    /// An entry of an option list whose member is not known yet. Its tag is at the place.
     Entry(Place, hawser_ir::OptListId),
 }
 
-/// See [`Value::Choice`]. The arms are [`Value::Literal`], [`Value::Infinite`] or a choice again.
+/// The arms of [`Value::Choice`]. Each is a [`Value::Literal`], a [`Value::Infinite`] or another choice.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) condition: Expr,
@@ -40,12 +40,12 @@ pub(crate) struct Choice {
     pub(crate) otherwise: Value,
 }
 
-/// How a value gets to its new place.
+/// The way in which a value reaches its new place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// Assignment: truncates.
+    /// By assignment, which truncates.
     Assign,
-    /// An argument, a result, an operand: the value is preserved.
+    /// As an argument, result or operand, which preserves the value.
     Pass,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Body<'_, 'a> {
         self.truth(value, e.span)
     }
 
-    /// A value as a condition.
+    /// Lowers a value as a condition.
     pub(crate) fn truth(&mut self, value: Value, at: Span) -> Expr {
         if let Value::Literal { .. } | Value::Choice(_) = value {
             return self.convert(value, &Ty::Bool, How::Pass, at);
@@ -97,13 +97,13 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A stand-in where an error was reported.
+    /// Returns a placeholder where an error was reported.
     pub(crate) fn nothing(&mut self, ty: &Ty) -> Expr {
         self.poisoned = true;
         fold::constant(0, ty.clone())
     }
 
-    /// A value as a scalar of its own type; a literal is a `uint64`, or an `int64` below zero.
+    /// Returns a value as a scalar of its own type. A literal is a `uint64`, or an `int64` if it is negative.
     pub(crate) fn scalar(&mut self, value: Value, at: Span) -> Option<Expr> {
         match value {
             Value::Error => {
@@ -168,7 +168,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Converts a value to a scalar type, or says why it does not convert.
+    /// Converts a value to a scalar type, or reports why it does not convert.
     pub(crate) fn convert(&mut self, value: Value, to: &Ty, how: How, at: Span) -> Expr {
         match value {
             Value::Literal { value, mask } => self.literal(value, mask, to, at),
@@ -225,7 +225,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A literal of the given type.
+    /// Returns a literal of the given type.
     pub(crate) fn literal(&mut self, value: i128, mask: bool, to: &Ty, at: Span) -> Expr {
         let fits = match to {
             Ty::Int { bits, signed: true } => {
@@ -294,13 +294,13 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Lowers an expression to an aggregate of the given type: a place that holds it.
+    /// Lowers an expression to an aggregate of the given type, and returns the place that holds it.
     pub(crate) fn aggregate(&mut self, e: &'a ast::Expr, ty: &Ty) -> Option<Place> {
         let value = self.value(e, Some(ty));
         self.aggregate_value(value, ty, e.span)
     }
 
-    /// A value as an aggregate of the given type.
+    /// Returns a value as an aggregate of the given type.
     pub(crate) fn aggregate_value(&mut self, value: Value, ty: &Ty, at: Span) -> Option<Place> {
         match value {
             Value::Error => {
@@ -308,7 +308,7 @@ impl<'a> Body<'_, 'a> {
                 None
             }
             Value::Place(place) if place.ty == *ty => Some(place),
-            // Any event is an `event_t`: its header comes first.
+            // Every event is an `event_t`, because its header comes first.
             Value::Place(place) if *ty == Ty::Struct(EVENT) && self.ck.event_of(&place.ty).is_some() => {
                 Some(Place { ty: ty.clone(), ..place })
             }
@@ -334,7 +334,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A value's type, for messages.
+    /// Describes a value's type for messages.
     pub(crate) fn describe(&self, value: &Value) -> String {
         match value {
             Value::Error => "an error".to_owned(),
@@ -348,17 +348,17 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Whether this body is a function that makes events out of inputs.
+    /// True if this body is a function that makes events out of inputs.
     pub(crate) fn is_parser(&self) -> bool {
         use crate::body::Returns;
         matches!(self.kind, BodyKind::Function(Returns::Events | Returns::Event(_)))
     }
 }
 
-/// Whether a type converts to another.
+/// The ways in which a type can convert to another.
 enum Conversion {
     Implicit,
-    /// Only by a cast; with a hint of its own where the usual one would mislead.
+    /// Only by a cast. The hint replaces the usual one where that would mislead.
     Cast(Option<String>),
     Never,
 }
@@ -374,7 +374,7 @@ fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
                 (true, false) => false,
                 (false, false) | (true, true) => a <= b,
             };
-            // An assignment may lose upper bits, but never changes what the top bit means.
+            // An assignment may lose upper bits, but never changes the meaning of the top bit.
             if preserves || (how == How::Assign && s == t) {
                 Conversion::Implicit
             } else {

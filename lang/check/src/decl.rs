@@ -86,13 +86,13 @@ impl<'a> Body<'_, 'a> {
                 }
             }
         }
-        // Known from here on: its own initial value does not see it.
+        // The name is known only from here on, so its own initial value does not see it.
         self.bind(&var.name, Variable::Place(place.clone()), Some("variable"));
         self.address_the_handle(&place);
     }
 
-    /// A variable without a value. The frame is zero at the start, so that only structures with
-    /// initial values of their own, and variables of loops, need anything done.
+    /// Initialises a variable without a value. The frame is zeroed at the start, so only structures with
+    /// initial values and variables in loops need code.
     fn begin(&mut self, place: &Place) {
         let record = match place.ty {
             Ty::Struct(id) => self.ck.record_of(id),
@@ -125,7 +125,7 @@ impl<'a> Body<'_, 'a> {
         self.store(place, value);
     }
 
-    /// In a shim, an event speaks to the context bound to the handle unless it is stated otherwise.
+    /// In a shim, an event is addressed to the context bound to the handle, unless the program sets another.
     fn address_the_handle(&mut self, place: &Place) {
         let Some(op) = self.request.clone() else { return };
         if self.is_parser() && self.ck.event_of(&place.ty).is_some() {
@@ -238,7 +238,7 @@ impl<'a> Body<'_, 'a> {
         self.bind(&var.name, list, None);
     }
 
-    /// The variable that an event list takes, as a place and its event.
+    /// Lowers the variable that is added to an event list, to a place and its event.
     pub(crate) fn add_event(&mut self, value: &'a Expr) {
         let place = match self.value(value, None) {
             crate::convert::Value::Place(place) => place,
@@ -287,7 +287,7 @@ impl<'a> Body<'_, 'a> {
 }
 
 impl Checker<'_> {
-    /// Whether a structure, or one inside it, has initial values other than zero.
+    /// True if a structure, or a structure nested in it, has initial values other than zero.
     pub(crate) fn has_defaults(&self, record: usize, depth: u32) -> bool {
         let fields = &self.module.structs[Checker::struct_of(record).0 as usize].fields;
         depth <= crate::state::MAX_DEPTH

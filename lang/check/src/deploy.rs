@@ -1,4 +1,4 @@
-//! `deploy`: granularities first, because chains depend on them; parsers last.
+//! `deploy`: granularities come first, because chains depend on them; parsers come last.
 
 use hawser_ir as ir;
 use hawser_ir::{AppOp, Ends, EventKind, FuncId, Granularity, Parser, Source, Ty};
@@ -12,7 +12,7 @@ use crate::state::{Checker, ICMP, NET, OP, RecordKind, ast_span};
 use crate::steps::{MAX_STEPS, in_groups};
 use crate::types::Type;
 
-/// The maximum number of events that one packet or request may give.
+/// The maximum number of events that one packet or request may yield.
 const MAX_EVENTS: u32 = 256;
 
 pub(crate) const CALLS: &[&str] = &[
@@ -48,13 +48,13 @@ pub(crate) const SOURCES: &[&str] = &[
 ];
 
 impl<'a> Checker<'a> {
-    /// Settles granularities, and which dispatch tables are in force.
+    /// Settles granularities, and the dispatch tables that are in force.
     pub(crate) fn deploy_contexts(&mut self) {
-        // A file that is only imported elsewhere deploys nothing, and is checked all the same.
+        // A file that is only imported has no `deploy` block, but is checked nevertheless.
         if self.deploys.is_empty() {
             self.dispatches.iter_mut().for_each(|d| d.registered = true);
         }
-        // A table of named chains alone needs no registration.
+        // A table that has only named chains needs no registration.
         for dispatch in &mut self.dispatches {
             dispatch.registered |= dispatch.entries.iter().all(|entry| entry.is_chain);
         }
@@ -137,8 +137,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `register_ctx_spec(context, FLOW);`, and for a replicated one `SHARD, select ev.hash`: no other choice
-    /// among instances exists, and none is silently replaced by it.
+    /// `register_ctx_spec(context, FLOW);`, or for a replicated context `SHARD, select ev.hash`. Any other
+    /// choice among instances is rejected instead of being replaced by this one.
     fn register_context(&mut self, call: &'a RegisterCall) {
         let Some((name, context)) = self.context_argument(call) else {
             return;
@@ -173,7 +173,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Where a field of a structure is, which may lie in a part: `ends.local_ip`.
+    /// Returns the offset of a structure's field, which may lie in a part: `ends.local_ip`.
     fn field_path(&mut self, body: ir::StructId, path: &Expr) -> Option<(u32, Ty)> {
         let (base, inside, name) = match &path.kind {
             ExprKind::Name(name) => (0, body, name),
@@ -189,7 +189,8 @@ impl<'a> Checker<'a> {
         Some((base + field.offset, field.ty.clone()))
     }
 
-    /// `register_ctx_ends(context, local_ip, local_port, remote_ip, remote_port);`: fields of the context.
+    /// `register_ctx_ends(context, local_ip, local_port, remote_ip, remote_port);`, with fields of the
+    /// context.
     fn register_ends(&mut self, call: &'a RegisterCall) {
         let Some((name, context)) = self.context_argument(call) else {
             return;
@@ -222,7 +223,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The context that a registration names first.
+    /// Returns the context that is the first argument of a registration.
     fn context_argument(&mut self, call: &'a RegisterCall) -> Option<(&'a Ident, u32)> {
         let name = self.name_argument(call, "a context")?;
         if let Some(Def::Record(record)) = self.lookup(name)
@@ -235,7 +236,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// GLOBAL contexts are made by the engine, which computes nothing.
+    /// GLOBAL contexts are created by the engine, which does not evaluate expressions.
     fn globals_have_plain_defaults(&mut self) {
         for record in 0..self.records.len() {
             let RecordKind::Context(index) = self.records[record].kind else {
@@ -338,7 +339,7 @@ impl<'a> Checker<'a> {
             .push(Parser { source, func: id, max_events, steps: cost.steps });
     }
 
-    /// For what runs outside chains.
+    /// Limits the work of functions that run outside chains.
     fn limit_steps_of(&mut self, name: &str, at: Span, steps: u64) {
         if steps > MAX_STEPS {
             self.report(
@@ -408,7 +409,8 @@ impl<'a> Checker<'a> {
         found
     }
 
-    /// A parser takes what its source gives, returns events of its kind, and issues nothing.
+    /// Checks that a parser takes the arguments of its source, returns events of its kind, and issues no
+    /// instructions.
     fn check_parser(&mut self, func: usize, source: Source, at: Span) -> bool {
         let name = self.funcs[func].name;
         let types = self.funcs[func].param_types.clone();
@@ -476,7 +478,7 @@ impl<'a> Checker<'a> {
         true
     }
 
-    /// Coalescing compares two blueprints and does nothing else.
+    /// Checks that coalescing rules only compare two blueprints.
     fn check_coalescing(&mut self) {
         for coalesce in self.module.coalesce.clone() {
             let steps = Costs::new(&self.module, &self.member_size)
@@ -510,7 +512,7 @@ fn kind_name(kind: EventKind) -> &'static str {
     }
 }
 
-/// `select ev.hash`; what did not parse was reported before.
+/// True for `select ev.hash`, and for an argument that did not parse, which has been reported.
 fn selects_by_hash(argument: &Expr) -> bool {
     let ExprKind::Unary(UnOp::Select, key) = &argument.kind else {
         return false;

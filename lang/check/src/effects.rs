@@ -1,9 +1,9 @@
-//! What may not happen along a chain (docs/language.md, Events, contexts, chains): a refusal after a
-//! change, and a packet's address that is kept in a context.
+//! Forbidden effects along a chain (docs/language.md, Events, contexts, chains): a refusal after a change,
+//! and a packet's address that is kept in a context.
 //!
-//! Every chain is run abstractly, in each case that it can meet, processor after processor. The
-//! state of a path is whether something was changed or issued on it; functions are run once for
-//! each state and each origin of their reference arguments.
+//! Every chain is interpreted abstractly, in each case that it can meet, processor by processor. The state of
+//! a path records whether something was changed or issued on it. Functions are run once for each state and
+//! for each origin of their reference arguments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,24 +18,24 @@ use crate::bounds::{runs, scenarios};
 use crate::codes;
 use crate::state::Checker;
 
-/// Whose memory a place is in.
+/// The owner of the memory at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Origin {
-    /// A context that was there before the chain.
+    /// A context that existed before the chain.
     Existing,
-    /// The context that the chain makes.
+    /// The context that the chain creates.
     Fresh,
-    /// The event, variables, the scratchpad: nothing that outlives the chain.
+    /// The event, variables or the scratchpad. They do not outlive the chain.
     Passing,
 }
 
-/// A path so far.
+/// The state of a path so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Path {
-    /// No path comes here.
+    /// No path arrives.
     None,
     Clean,
-    /// A context was written, or an instruction issued, here.
+    /// A context was written, or an instruction issued, at this place.
     Dirty(At),
 }
 
@@ -49,18 +49,18 @@ impl Path {
     }
 }
 
-/// What is wrong: code, place, and the place that makes it wrong.
+/// A violation: its code, its place, and the place of its cause.
 type Violation = (&'static str, At, Option<At>);
 
-/// File, first byte, one past the last.
+/// File, offset of the first byte, offset one past the last.
 type At = (u32, u32, u32);
 
-/// The chains of packets, or those of requests.
+/// The analysis of the chains of packets, or of requests.
 struct Run<'m> {
     module: &'m Module,
-    /// Whether the chains are of packets: their addresses do not outlive the batch.
+    /// True if the chains are those of packets, whose addresses do not outlive the batch.
     of_packet: bool,
-    /// What came of functions, whichever chain they ran in.
+    /// The results of functions, from any chain.
     known: HashMap<(FuncId, Vec<Origin>, Path), Path>,
     violations: HashSet<Violation>,
 }
@@ -69,12 +69,12 @@ struct Run<'m> {
 struct Frame {
     refs: Vec<Origin>,
     returned: Path,
-    /// Paths that left the innermost loop.
+    /// The paths that left the innermost loop.
     left: Path,
 }
 
 impl Checker<'_> {
-    /// Runs all chains abstractly and reports what they may not do.
+    /// Runs all chains abstractly and reports forbidden effects.
     pub(crate) fn check_effects(&mut self) {
         let run = |of_packet| Run {
             module: &self.module,
@@ -204,7 +204,7 @@ impl Run<'_> {
                 let outer = std::mem::replace(&mut frame.left, Path::None);
                 let once = self.statements(body, frame, path);
                 let after_one = path.join(once).join(frame.left);
-                // A second round differs only if the first one left something behind.
+                // A second round differs only if the first one changed the state.
                 let again = if after_one == path {
                     path
                 } else {
@@ -288,7 +288,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether an address comes from something that does not outlive the chain.
+    /// True if an address comes from something that does not outlive the chain.
     fn passing_address(&self, value: &Expr, frame: &Frame) -> bool {
         match &value.kind {
             ExprKind::Load(place) => origin(place.base, &frame.refs) == Origin::Passing,

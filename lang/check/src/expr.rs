@@ -1,4 +1,4 @@
-//! Expressions: names, operators that choose, and the entry to everything else.
+//! Expressions: names, conditional and logical operators, and the entry to all others.
 
 use hawser_ir as ir;
 use hawser_ir::{Expr, StmtKind, Ty};
@@ -13,12 +13,12 @@ use crate::fold;
 use crate::index::{Kind, member};
 use crate::names::{Def, did_you_mean};
 
-/// The parser's code: it limits nesting, so that only trees made by other hands come here.
+/// The parser's code. The parser limits nesting, so only trees from another source reach this error.
 const TOO_DEEP: &str = "E0110";
 
 impl<'a> Body<'_, 'a> {
-    /// Lowers an expression. `want` is the type that it will be converted to, if that is known:
-    /// it helps where an expression has no type of its own.
+    /// Lowers an expression. `want` is the type to which it will be converted, if known. It helps with
+    /// expressions that have no type of their own.
     pub(crate) fn value(&mut self, e: &'a ast::Expr, want: Option<&Ty>) -> Value {
         if self.nesting >= MAX_NESTING {
             self.too_deep(e.span);
@@ -60,7 +60,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Reports once that something nests too deeply.
+    /// Reports, once, that something is nested too deeply.
     pub(crate) fn too_deep(&mut self, at: Span) {
         self.error_hint(
             TOO_DEEP,
@@ -126,7 +126,7 @@ impl<'a> Body<'_, 'a> {
                 self.ck.params[index].used = true;
                 match self.ck.params[index].result.clone() {
                     Some((ty, _)) => Value::Scalar(Expr { ty, kind: ir::ExprKind::Param(index as u32) }),
-                    // A constant that asks for a param before params are there: not constant.
+                    // A constant that names a param before params are known is not constant.
                     None if matches!(self.kind, BodyKind::Constant) => {
                         self.error(
                             codes::NOT_CONSTANT,
@@ -165,7 +165,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A field of the structure that this expression is about.
+    /// Looks up a field of the structure that this expression is about.
     fn own_field(&mut self, name: &Ident) -> Option<Value> {
         let this = self.this.clone()?;
         let Ty::Struct(id) = this.ty else { return None };
@@ -286,7 +286,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `a && b`, `a || b`. What the right side needs before it runs only if it is evaluated.
+    /// `a && b`, `a || b`. The statements that the right side needs run only if it is evaluated.
     pub(crate) fn logical(&mut self, and: bool, a: &'a ast::Expr, b: &'a ast::Expr) -> Value {
         let at = b.span;
         let a = self.condition(a);
@@ -371,12 +371,12 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether an arm of a conditional leaves its type open.
+/// True if an arm of a conditional leaves its type open.
 fn untyped(arm: &Value) -> bool {
     matches!(arm, Value::Literal { .. } | Value::Infinite | Value::Choice(_))
 }
 
-/// The type of a value that is no scalar.
+/// Returns the type of a value that is not a scalar.
 fn aggregate_type(value: &Value) -> Option<Ty> {
     match value {
         Value::Place(place) if !place.ty.is_scalar() => Some(place.ty.clone()),

@@ -1,4 +1,4 @@
-//! `extend context name { … }`: more members of what another file declares.
+//! `extend context name { … }`: more members of a declaration in another file.
 
 use hawser_ir::EventKind;
 use hawser_syntax::Diagnostic;
@@ -9,7 +9,8 @@ use crate::names::{Def, member_decls};
 use crate::state::{Checker, ExtendDecl, RecordKind};
 
 impl Checker<'_> {
-    /// Adds the members of all extensions, in the order of the files, behind those of what they extend.
+    /// Adds the members of all extensions behind those of the extended declarations, in the order of the
+    /// files.
     pub(crate) fn extend_records(&mut self) {
         for extension in self.extensions.clone() {
             let Some(record) = self.extended(&extension) else {
@@ -22,7 +23,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The record that an extension adds to.
+    /// Returns the record to which an extension adds members.
     fn extended(&mut self, extension: &ExtendDecl<'_>) -> Option<usize> {
         let (name, word) = (extension.name, word(extension.of));
         let wrong = match self.lookup(name) {

@@ -44,7 +44,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `p.len`: what remains of the packet at the parser's cursor.
+    /// `p.len`: the number of bytes that remain behind the parser's cursor.
     fn packet_field(&mut self, name: &Ident) -> Value {
         self.ck.note_member_of(name, packet_members);
         if name.name == "len" {
@@ -118,7 +118,7 @@ impl<'a> Body<'_, 'a> {
             | None => &[],
         };
         if self.ck.is_declared(id, &name.name) {
-            // Its type is wrong, which was reported there.
+            // Its type is wrong, which has been reported there.
             self.poisoned = true;
             return Value::Error;
         }
@@ -232,7 +232,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A position in a list.
+    /// Lowers a position in a list.
     pub(crate) fn position(&mut self, index: &'a ast::Expr) -> Expr {
         let value = self.value(index, Some(&Ty::uint(32)));
         if let Value::Literal { .. } | Value::Choice(_) = value {
@@ -254,7 +254,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An element of a list.
+    /// Returns the place of an element of a list.
     pub(crate) fn element(&self, list: &Place, elem: &Ty, cap: u32, index: Index) -> Place {
         let stride = self.ck.layout().stride(elem);
         let step = Step { index, stride, header: LIST_HEADER, cap, offset: 0 };
@@ -273,7 +273,7 @@ impl<'a> Body<'_, 'a> {
         place
     }
 
-    /// The member of an option list that an index names: its tag and type.
+    /// Returns the member of an option list that an index names: its tag and type.
     pub(crate) fn option_member(&mut self, list: OptListId, index: &'a ast::Expr) -> Option<(OptMember, Ty)> {
         match &index.kind {
             ast::ExprKind::Name(name) => self.option_member_named(list, name),
@@ -312,7 +312,7 @@ impl<'a> Body<'_, 'a> {
         Some((OptMember(tag as u32), Ty::Struct(Checker::struct_of(record))))
     }
 
-    /// The tag of an option list's entry.
+    /// Compares an option list entry's tag.
     pub(crate) fn entry_is(&self, entry: &Place, tag: OptMember) -> Expr {
         let found = load(inside(entry, 0, Ty::uint(64)));
         fold::compare(CmpOp::Eq, found, fold::constant(u64::from(tag.0), Ty::uint(64)))
@@ -332,7 +332,7 @@ pub(crate) const DATA_FIELDS: &[(&str, usize, Ty)] = &[
     ),
 ];
 
-/// Eight bytes of an address, from this one on, as the number that they are in network order.
+/// Returns eight bytes of an address, starting at `from`, as a number in network order.
 fn half(address: &Place, from: u32) -> Expr {
     let word = Ty::uint(64);
     let byte = |at| fold::cast(load(inside(address, from + at, Ty::uint(8))), &word);
@@ -347,7 +347,7 @@ fn data_field(name: &str) -> Option<(u32, Ty)> {
     Some((*offset as u32, ty.clone()))
 }
 
-/// What a parser's packet has.
+/// The members of a parser's packet.
 pub(crate) fn packet_members() -> Vec<Member> {
     vec![
         member("len", Kind::Field, "uint32"),
@@ -355,12 +355,12 @@ pub(crate) fn packet_members() -> Vec<Member> {
     ]
 }
 
-/// `len` of a `data_t`.
+/// Returns the `len` of a `data_t`.
 pub(crate) fn data_len(place: &Place) -> Expr {
     load(inside(place, offset_of!(Data, len) as u32, Ty::uint(32)))
 }
 
-/// The first id of an event.
+/// Returns the first id of an event.
 pub(crate) fn first_id(event: &Place) -> Place {
     inside(event, offset_of!(EventHeader, id) as u32, Ty::Id)
 }

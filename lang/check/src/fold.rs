@@ -1,9 +1,9 @@
-//! Constant folding: expressions of constants become constants, with the exact meaning that they
-//! have at run time (docs/language.md, Expressions).
+//! Constant folding: expressions of constants become constants, with exactly their run-time meaning
+//! (docs/language.md, Expressions).
 
 use hawser_ir::{BinOp, Builtin, CmpOp, Expr, ExprKind, Ty, UnOp};
 
-/// Reduces a register to a type's width.
+/// Reduces a register value to a type's width.
 pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
     match ty.width() {
         None | Some((64.., _)) => value,
@@ -13,12 +13,11 @@ pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
     }
 }
 
-/// A constant.
 pub(crate) fn constant(value: u64, ty: Ty) -> Expr {
     Expr { kind: ExprKind::Const(reduce(value, &ty)), ty }
 }
 
-/// The value of a constant.
+/// Returns the value of a constant.
 pub(crate) fn value_of(expr: &Expr) -> Option<u64> {
     match expr.kind {
         ExprKind::Const(value) => Some(value),
@@ -26,7 +25,7 @@ pub(crate) fn value_of(expr: &Expr) -> Option<u64> {
     }
 }
 
-/// A conversion, where one is needed.
+/// Converts an expression, if that is necessary.
 pub(crate) fn cast(expr: Expr, ty: &Ty) -> Expr {
     if expr.ty == *ty {
         return expr;
@@ -67,7 +66,7 @@ fn arithmetic(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
     }
 }
 
-/// `a op b` of a common type.
+/// `a op b`, both of the same type.
 pub(crate) fn compare(op: CmpOp, a: Expr, b: Expr) -> Expr {
     match (value_of(&a), value_of(&b)) {
         (Some(x), Some(y)) => constant(u64::from(compares(op, x, y, &a.ty)), Ty::Bool),
@@ -137,7 +136,7 @@ pub(crate) fn select(c: Expr, a: Expr, b: Expr) -> Expr {
     }
 }
 
-/// A call of a builtin; the common ones of constants fold.
+/// Calls a builtin; common ones fold if their arguments are constants.
 pub(crate) fn builtin(which: Builtin, args: Vec<Expr>, ty: Ty) -> Expr {
     let values: Option<Vec<u64>> = args.iter().map(value_of).collect();
     let folded = match (which, values.as_deref()) {

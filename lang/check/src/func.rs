@@ -1,7 +1,7 @@
 //! Functions: signatures, then bodies.
 //!
-//! A function's number in the module is its place among the declarations. Functions of coalescing
-//! rules, and the stand-ins of pure externs, come after them.
+//! A function's number in the module is its position among the declarations. Functions of coalescing rules,
+//! and the placeholders of pure externs, come after them.
 
 use hawser_ir as ir;
 use hawser_ir::{Base, ExternId, Func, FuncId, FuncParam, StmtKind, Ty};
@@ -15,7 +15,7 @@ use crate::state::{Checker, ICMP, NET, OP, RecordKind, span};
 use crate::types::Type;
 
 impl<'a> Checker<'a> {
-    /// Resolves all signatures, so that bodies can call in any order.
+    /// Resolves all signatures, so that bodies can contain calls in any order.
     pub(crate) fn declare_functions(&mut self) {
         for index in 0..self.funcs.len() {
             let (ret, params) = (self.funcs[index].ret, self.funcs[index].params);
@@ -154,8 +154,8 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// The function that stands for a pure extern: it has parameters and a result, and no body
-    /// beyond giving zero. A target that provides the extern calls its own instead, by name.
+    /// Returns the placeholder function of a pure extern. It has the extern's parameters and result, and its
+    /// body returns zero. A target that provides the extern calls its own implementation instead, by name.
     pub(crate) fn extern_function(&mut self, index: usize) -> FuncId {
         let name = self.externs[index].name;
         let ret = match &self.externs[index].result {
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
         let decl = &self.funcs[index];
         let (name, body, at) = (decl.name, decl.body, decl.span);
         let (params, types, result) = (decl.params, decl.param_types.clone(), decl.result.clone());
-        // Parameters of processors and parsers are asked for by type, and need not be used.
+        // Parameters of processors and parsers are bound by type, and need not be used.
         let bound_by_type = types.iter().any(|ty| self.is_bound_by_type(ty));
         let makes_events = matches!(&result, Type::EventList)
             || matches!(&result, Type::Value(ty) if self.event_of(ty).is_some());
@@ -265,7 +265,7 @@ impl<'a> Checker<'a> {
         func.body = body;
     }
 
-    /// Whether a parameter marks a processor or a parser.
+    /// True if a parameter of this type marks a processor or a parser.
     fn is_bound_by_type(&self, ty: &Type) -> bool {
         match ty {
             Type::NoContext | Type::Packet => true,
@@ -336,7 +336,7 @@ impl<'a> Checker<'a> {
         self.module.coalesce.push(ir::Coalesce { blueprint, func });
     }
 
-    /// The blueprint that a name stands for.
+    /// Returns the blueprint that a name stands for.
     pub(crate) fn blueprint_record(&mut self, name: &Ident) -> Option<usize> {
         if let Some(Def::Record(record)) = self.lookup(name)
             && self.records[record].kind == RecordKind::Blueprint
@@ -348,7 +348,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// Lowers every computed initial value once: also those that nothing makes use of are checked.
+    /// Lowers every computed initial value once, so that unused ones are checked, too.
     pub(crate) fn initial_values(&mut self) {
         for record in 0..self.records.len() {
             if !self.records[record].computed.is_empty() {
@@ -359,7 +359,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Lowers what has to hold after every chain.
+    /// Lowers the invariants, which must hold after every chain.
     pub(crate) fn invariants(&mut self) {
         for record in 0..self.records.len() {
             let RecordKind::Context(context) = self.records[record].kind else {
@@ -386,8 +386,7 @@ impl<'a> Checker<'a> {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// What a parameter is inside the function, and in the module; packets and `no_ctx` are
-    /// nothing there.
+    /// Adds a parameter to the function and to the module; packets and `no_ctx` have no representation there.
     fn parameter(
         &mut self,
         param: &'a ast::Param,
@@ -435,7 +434,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether every path through the statements ends the function or the chain.
+/// True if every path through the statements ends the function or the chain.
 fn always_leaves(stmts: &[ir::Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
         StmtKind::Return(_) | StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => true,

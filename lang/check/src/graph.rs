@@ -1,4 +1,4 @@
-//! The call graph: no recursion, and what a function does with everything that it calls.
+//! The call graph: no recursion, and the facts about a function together with all its callees.
 
 use hawser_ir::visit;
 use hawser_ir::{ContextId, EventId, FuncId, Instr, Span, StmtKind};
@@ -7,12 +7,12 @@ use hawser_syntax::Diagnostic;
 use crate::codes;
 use crate::state::{Checker, MAX_DEPTH, ast_span};
 
-/// What a function does, itself or through others; with a place for messages.
+/// The actions of a function and its callees, each with a place for messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// Belongs into a chain: issues an instruction, or ends a chain.
+    /// An action that belongs into a chain: it issues an instruction, or ends a chain.
     pub(crate) reacts: Option<Span>,
-    /// Belongs into a parser.
+    /// An action that belongs into a parser.
     pub(crate) parses: Option<Span>,
     pub(crate) refuses: Option<Span>,
     pub(crate) creates: Vec<(ContextId, Span)>,
@@ -21,7 +21,7 @@ pub(crate) struct Facts {
 }
 
 impl Checker<'_> {
-    /// Finds recursion; false when there is some.
+    /// Reports recursion, and returns false if there is any.
     pub(crate) fn calls_are_acyclic(&mut self) -> bool {
         self.facts = (0..self.module.funcs.len()).map(|f| self.own_facts(f)).collect();
         let mut state = vec![Visit::New; self.module.funcs.len()];
@@ -34,7 +34,7 @@ impl Checker<'_> {
         true
     }
 
-    /// Depth first: what is called is complete before its callers add it to theirs.
+    /// Visits depth first, so that a callee is complete before its callers add its facts to theirs.
     fn visit(&mut self, func: usize, state: &mut [Visit], path: &mut Vec<usize>) -> bool {
         match state[func] {
             Visit::Done => return true,

@@ -1,8 +1,8 @@
-//! Ids made of a context's id and more (`flow_id unit(c.self, number);`): refused where they cannot fit.
+//! Ids that consist of a context's id and more (`flow_id unit(c.self, number);`). They are rejected if they
+//! cannot fit.
 //!
-//! How long a context's id is follows from the ids that parsers give to the events whose chains make it.
-//! Where that is not known, 0 is assumed, and what does not fit ends the chain that makes it
-//! (`aggregate`).
+//! The length of a context's id follows from the ids that parsers give to the events whose chains create it.
+//! If it is unknown, 0 is assumed, and an id that does not fit ends its chain at run time (`aggregate`).
 
 use hawser_ir::abi::Id;
 use hawser_ir::{Base, ContextId, EventId, Func, IdPart, Instr, Place, StmtKind, Ty, When};
@@ -11,11 +11,11 @@ use hawser_syntax::Diagnostic;
 use crate::codes;
 use crate::state::{Checker, ast_span};
 
-/// The lengths in bytes that an id can have; nothing where they are not known.
+/// The possible lengths of an id in bytes; `None` if they are unknown.
 type Widths = Option<Vec<usize>>;
 
 impl Checker<'_> {
-    /// Reports each tuple that is longer than an id even with the shortest id of its contexts.
+    /// Reports each tuple that is longer than an id even with the shortest ids of its contexts.
     pub(crate) fn check_ids(&mut self) {
         let contexts: Vec<usize> = (0..self.module.contexts.len())
             .map(|index| self.shortest(ContextId(index as u32)))
@@ -52,7 +52,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The fewest bytes of a context's own id: the event's first id that led nowhere, where it was made.
+    /// Returns the minimum length of a context's own id in bytes. This id is the event's first id that was
+    /// not found when the context was created.
     fn shortest(&self, context: ContextId) -> usize {
         self.makers(context)
             .map(|event| self.shortest_made(event))
@@ -67,7 +68,7 @@ impl Checker<'_> {
             .map(|(_, event)| EventId(event))
     }
 
-    /// The fewest bytes of the id of a context that an event's chain makes.
+    /// Returns the minimum length of the id of a context that an event's chain creates, in bytes.
     fn shortest_made(&self, event: EventId) -> usize {
         let creators = self
             .module
@@ -75,8 +76,8 @@ impl Checker<'_> {
             .get(event.0 as usize)
             .map_or(&[][..], Vec::as_slice);
         let of = |ids: &Vec<Widths>| {
-            // With nothing found, all ids led nowhere. With a context that is never as long as the first id,
-            // that one did.
+            // If no context was found, no id was found, so the first id is used. The same holds if the found
+            // context never has an id as long as the first one.
             let first = !creators.is_empty()
                 && creators.iter().all(|when| match when {
                     When::NotFound => true,
@@ -93,7 +94,7 @@ impl Checker<'_> {
         self.ids_of(event).iter().map(of).min().unwrap_or(0)
     }
 
-    /// Whether no id of a context has one of these lengths.
+    /// True if no id of a context has one of these lengths.
     fn stands_apart(&self, context: ContextId, lengths: &[usize]) -> bool {
         let mut ids = self
             .makers(context)
@@ -112,8 +113,8 @@ impl Checker<'_> {
         found
     }
 
-    /// The ids that parsers give to an event, each time they do. The id of a request's own handle does not
-    /// count: it names a context that is there.
+    /// Returns the ids that parsers give to an event, one entry for each occurrence. The id of a request's
+    /// own handle does not count, because it names an existing context.
     fn ids_of(&self, event: EventId) -> Vec<Vec<Widths>> {
         let body = Ty::Struct(self.module.events[event.0 as usize].body);
         let mut found = Vec::new();
@@ -131,7 +132,7 @@ impl Checker<'_> {
         found
     }
 
-    /// The bytes that a variable can have in which tuples alone are stored.
+    /// Returns the possible lengths of an id variable, in bytes, if only tuples are stored in it.
     fn widths(&self, func: &Func, id: &Place) -> Widths {
         let mut found = Some(Vec::new());
         hawser_ir::statements(&func.body, &mut |stmt| match &stmt.kind {
@@ -158,7 +159,7 @@ impl Checker<'_> {
         parts.iter().map(part).sum()
     }
 
-    /// The context whose `self` a place is.
+    /// Returns the context of which a place is the `self`.
     fn whose(&self, func: &Func, place: &Place) -> Option<ContextId> {
         if place.offset != 0 || !place.steps.is_empty() {
             return None;
@@ -170,7 +171,7 @@ impl Checker<'_> {
     }
 }
 
-/// The context that a function makes.
+/// Returns the context that a function creates.
 fn created(func: &Func) -> Option<ContextId> {
     let mut found = None;
     hawser_ir::statements(&func.body, &mut |stmt| {

@@ -1,7 +1,7 @@
-//! The index of names: what every name of a program stands for, and what could stand in its place.
+//! The index of names: the meaning of every name in a program, and the names that could stand in its place.
 //!
-//! Editors ask for it ([`crate::check_with_index`]). The passes note a name where they resolve it, so that
-//! there is no second resolver that could think otherwise; nothing is noted unless somebody asked.
+//! It serves editors ([`crate::check_with_index`]). The passes record a name at the point where they resolve
+//! it, so that no second resolver can disagree. They record names only if the index was requested.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::container::{LIST_METHODS, OPTION_METHODS, SORTED_METHODS, WINDOW_METH
 use crate::field::DATA_FIELDS;
 use crate::state::{Checker, EVENT, MemberType, RecordKind};
 
-/// What kind of thing a name stands for.
+/// The kind of thing that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -50,55 +50,52 @@ pub enum Kind {
 /// A name that the program declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// The name.
+    /// The declared name.
     pub name: String,
-    /// What it is.
     pub kind: Kind,
-    /// Where the name stands that declares it.
+    /// The place of the name in its declaration.
     pub at: Span,
-    /// The type of its value, as a program writes it; empty for what has none.
+    /// The type of its value, as a program writes it; empty if it has no type.
     pub ty: String,
-    /// The structure, enum or schedule that it belongs to.
+    /// The structure, enum or scheduler that it belongs to.
     pub owner: Option<String>,
-    /// Of a field of a header: its first bit, and how many it has, where both are fixed.
+    /// For a field of a header: its first bit and its number of bits, if both are fixed.
     pub wire: Option<(u32, u32)>,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
-    /// What the program declares at this place.
+    /// A declaration of the program, whose name stands at this place.
     Declared(Span),
-    /// Something that the language brings, with its type or form: `ev.now`, `l.push_back`.
+    /// A built-in name with its type or form: `ev.now`, `l.push_back`.
     Builtin(Kind, String),
 }
 
-/// A name that may follow a dot, or stand in the braces of a value.
+/// A name that may follow a dot, or stand in the braces of a struct value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The name.
     pub name: String,
-    /// What it is.
     pub kind: Kind,
-    /// Its type; of an operation, its form.
+    /// Its type; for an operation, its form.
     pub form: String,
 }
 
 /// The names of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    /// By the place of the name.
+    /// The declarations, by the place of the name.
     pub declarations: HashMap<Span, Declaration>,
-    /// What each name that was resolved stands for, declarations included, in order of place.
+    /// The meaning of each resolved name, declarations included, in order of place.
     pub uses: Vec<(Span, Meaning)>,
-    /// What could stand at the place that was asked about.
+    /// The names that could stand at the place in question.
     pub members: Vec<Member>,
 }
 
-/// What is noted while a program is checked.
+/// The names recorded while a program is checked.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
-    /// As they are resolved; of a name that is resolved again the last counts.
+    /// In order of resolution. If a name is resolved again, the last meaning counts.
     uses: RefCell<Vec<(Span, Meaning)>>,
     locals: RefCell<Vec<Declaration>>,
     wire: RefCell<HashMap<Span, (u32, u32)>>,
@@ -107,21 +104,21 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Notes that also have what could stand at a place.
+    /// Creates notes that also collect the names that could stand at a place.
     pub(crate) fn about(asked: Option<Span>) -> Notes {
         Notes { asked, ..Notes::default() }
     }
 }
 
 impl Checker<'_> {
-    /// Notes that a name stands for what is declared at a place.
+    /// Records that a name refers to the declaration at a place.
     pub(crate) fn note_use(&self, at: Span, declared: Span) {
         if let Some(notes) = &self.notes {
             notes.uses.borrow_mut().push((at, Meaning::Declared(declared)));
         }
     }
 
-    /// Notes a variable or a parameter.
+    /// Records a variable or a parameter.
     pub(crate) fn note_local(&self, name: &Ident, kind: Kind, ty: impl FnOnce(&Self) -> String) {
         if let Some(notes) = &self.notes {
             notes
@@ -131,7 +128,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes where the fixed fields of a header lie on the wire, by name: first bit, bits.
+    /// Records the places of a header's fixed fields on the wire, by name: first bit, number of bits.
     pub(crate) fn note_wire(&self, record: usize, spans: &[(String, u32, u32)]) {
         let Some(notes) = &self.notes else { return };
         for member in &self.records[record].members {
@@ -141,7 +138,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes a member of a value of this type: what follows a dot.
+    /// Records a member of a value of this type, behind a dot.
     pub(crate) fn note_access(&self, ty: &Ty, name: &Ident) {
         if self.notes.is_some() {
             match ty {
@@ -151,7 +148,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes one of these members, which the language brings.
+    /// Records one of these built-in members.
     pub(crate) fn note_member_of(&self, name: &Ident, members: impl FnOnce() -> Vec<Member>) {
         if self.notes.is_none() {
             return;
@@ -170,7 +167,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Notes a field of a structure where its name stands.
+    /// Records a field of a structure at its name.
     pub(crate) fn note_field(&self, id: StructId, name: &Ident) {
         if self.notes.is_none() {
             return;
@@ -189,7 +186,7 @@ impl Checker<'_> {
         self.answer(name.span, || self.fields_of(id));
     }
 
-    /// A field that the language gives a structure, found without showing all others.
+    /// Finds a built-in field of a structure without listing all the others.
     fn brought_field(&self, id: StructId, name: &str) -> Option<Member> {
         let field = |id| {
             let field = self.field_named(id, name)?;
@@ -210,7 +207,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What could stand at a place, if this is the one that was asked about.
+    /// Records the names that could stand at a place, if it is the place in question.
     pub(crate) fn answer(&self, at: Span, members: impl FnOnce() -> Vec<Member>) {
         if let Some(notes) = &self.notes
             && notes.asked == Some(at)
@@ -219,7 +216,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What may follow a dot behind a value of this type.
+    /// Returns the members that may follow a dot behind a value of this type.
     fn members_of(&self, ty: &Ty) -> Vec<Member> {
         let methods = |forms: &[(&str, &str)]| {
             let member = |(name, form): &(&str, &str)| member(name, Kind::Method, form);
@@ -293,7 +290,7 @@ impl Checker<'_> {
         members
     }
 
-    /// The index, when everything is checked.
+    /// Builds the index after everything has been checked.
     pub(crate) fn index(&mut self) -> Index {
         let Some(notes) = self.notes.take() else {
             return Index::default();
@@ -401,7 +398,7 @@ fn declaration(name: &Ident, kind: Kind, ty: String, owner: Option<String>) -> D
     Declaration { name: name.name.clone(), kind, at: name.span, ty, owner, wire: None }
 }
 
-/// A member that the language brings.
+/// Creates a built-in member.
 pub(crate) fn member(name: &str, kind: Kind, form: &str) -> Member {
     Member { name: name.to_owned(), kind, form: form.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Expressions over a program that is stopped: what a debugger prints, and the conditions of its breakpoints.
+//! Expressions over a stopped program: those that a debugger prints, and the conditions of its breakpoints.
 
 use hawser_ir as ir;
 use hawser_ir::{Base, Func, FuncId, FuncParam, StmtKind, Ty};
@@ -13,26 +13,26 @@ use crate::state::{Checker, span};
 /// A variable that an expression may name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Visible {
-    /// Its name. Of several with the same name the last is meant.
+    /// Its name. If several variables have the same name, the last one is meant.
     pub name: String,
-    /// Its type, as the program's module has it.
+    /// Its type in the program's module.
     pub ty: Ty,
 }
 
-/// An expression that was checked.
+/// An expression that has been checked.
 #[derive(Clone, Debug)]
 pub struct Inspected {
-    /// The program with one function more.
+    /// The program with one additional function.
     pub module: ir::Module,
-    /// The function: it is given references to the variables in their order, and to memory for the result.
+    /// The function. It takes references to the variables in their order, and to memory for the result.
     pub func: FuncId,
-    /// What it leaves there.
+    /// The type of the result.
     pub ty: Ty,
 }
 
-/// Checks an expression over a program that was checked without errors, and lowers it. Beside the program's names
-/// it sees the `visible` variables, and the fields of the one of them whose index is `this`. The diagnostics are
-/// those of the expression.
+/// Checks an expression over a program that was checked without errors, and lowers it. In addition to the
+/// program's names, the expression sees the `visible` variables, and the fields of the variable with the
+/// index `this`. The diagnostics are those of the expression.
 #[must_use]
 pub fn inspect(
     name: &str,
@@ -88,7 +88,7 @@ impl<'a> Checker<'a> {
 }
 
 impl Body<'_, '_> {
-    /// Leaves a value where `result` refers to; its type.
+    /// Stores a value in the memory to which `result` refers, and returns its type.
     fn give(&mut self, value: Value, result: Base, at: Span) -> Option<Ty> {
         match value {
             Value::Place(place) if !place.ty.is_scalar() || place.ty == Ty::Timer => {

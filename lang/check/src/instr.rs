@@ -15,7 +15,7 @@ use crate::state::RecordKind;
 use crate::types::Type;
 
 impl<'a> Body<'_, 'a> {
-    /// Issues an instruction, or the one that a variable holds.
+    /// Issues an instruction, or the instruction that a variable holds.
     pub(crate) fn emit(&mut self, e: &'a Expr, answer: Option<&'a Ident>) {
         if let ExprKind::Name(name) = &e.kind
             && let Some(Variable::Instruction(held)) = self.local(name).map(|l| l.variable.clone())
@@ -201,7 +201,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A scalar argument, kept where the instruction is issued later.
+    /// Returns a scalar argument, kept in a temporary if the instruction is issued later.
     pub(crate) fn kept(&mut self, value: ir::Expr) -> ir::Expr {
         if self.keep_arguments {
             self.keep(value)
@@ -228,14 +228,14 @@ impl<'a> Body<'_, 'a> {
         Some(self.kept_place(place))
     }
 
-    /// The id of a unit, and the context that it was taken from: `c.self`.
+    /// Lowers the id of a unit, with the context from which it is taken: `c.self`.
     fn uid(&mut self, e: &'a Expr) -> Option<Uid> {
         let id = self.keyed_id(e)?;
         let of = self.named_context(e).map(|(context, _)| context);
         Some(Uid { id, of })
     }
 
-    /// An id of a context that has one: a GLOBAL one has none.
+    /// Lowers the id of a context. GLOBAL contexts are rejected, because they have no id.
     pub(crate) fn keyed_id(&mut self, e: &'a Expr) -> Option<Place> {
         let id = self.id(e)?;
         let named = self.named_context(e).map(|(_, context)| context);
@@ -252,7 +252,7 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// The context that an id is taken from, and its type: `c.self`.
+    /// Returns the context from which an id is taken, and its type: `c.self`.
     fn named_context(&mut self, e: &'a Expr) -> Option<(Place, ir::ContextId)> {
         match &e.kind {
             ExprKind::Field(base, name) if name.name == "self" => match self.value(base, None) {
@@ -273,7 +273,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A context's timer: its place and its number.
+    /// Lowers a context's timer to its place and its number.
     fn timer(&mut self, e: &'a Expr, starts: bool) -> Option<(Place, u32)> {
         let value = self.value(e, None);
         if let (Value::Place(place), ExprKind::Field(base, name)) = (&value, &e.kind)
@@ -287,7 +287,7 @@ impl<'a> Body<'_, 'a> {
                 self.ck.started.insert((context, name.name.clone()));
             }
             let timers = &self.ck.module.contexts[context.0 as usize].timers;
-            // A timer without an event was reported where it is declared.
+            // A timer without an event has been reported at its declaration.
             let index = timers.iter().position(|timer| timer.name == name.name)?;
             return Some((place.clone(), index as u32));
         }
@@ -349,7 +349,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `nic.q0`
+    /// Lowers a queue such as `nic.q0`.
     pub(crate) fn queue(&mut self, e: &'a Expr) -> Option<QueueId> {
         if let ExprKind::Field(base, name) = &e.kind
             && let ExprKind::Name(sched) = &base.kind
@@ -390,7 +390,7 @@ impl<'a> Body<'_, 'a> {
         Some(Instr::SetQueueRate { queue, rate })
     }
 
-    /// Reports a queue whose policy lacks what is asked of it: a rate, ranks or costs.
+    /// Reports a queue whose policy lacks the required property: a rate, ranks or costs.
     pub(crate) fn require_policy(&mut self, queue: QueueId, at: Span, what: &str, policies: &[QueuePolicy]) {
         let queue = &self.ck.module.queues[queue.0 as usize];
         if !policies.contains(&queue.policy) {
@@ -485,7 +485,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// How an instruction is written, for messages.
+/// Returns the written form of an instruction, for messages.
 fn form(name: &str) -> Option<&'static str> {
     Some(match name {
         "new_tx_ordered_data" => "new_tx_ordered_data(size, uid[, addr])",

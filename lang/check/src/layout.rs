@@ -1,7 +1,7 @@
-//! Memory: what is where in events, contexts, blueprints and structures.
+//! Memory layout of events, contexts, blueprints and structures.
 //!
-//! Offsets come from [`hawser_ir::Layout`] alone, so that every reader agrees. Records are laid
-//! out on demand, because a field's type may be a record that is declared later.
+//! Offsets come from [`hawser_ir::Layout`] alone, so that every reader agrees. Records are laid out on
+//! demand, because a field's type may be a record that is declared later.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
@@ -16,13 +16,12 @@ use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, Progress, RecordKind};
 use crate::types::Type;
 
-/// Whether a record can be a header on the wire.
+/// True if a record can be a header on the wire.
 fn is_wire(kind: RecordKind) -> bool {
     matches!(kind, RecordKind::Blueprint | RecordKind::Opt | RecordKind::Struct)
 }
 
 impl<'a> Checker<'a> {
-    /// Lays out every record.
     pub(crate) fn lay_out_memory(&mut self) {
         for record in 0..self.records.len() {
             let at = self.records[record].span;
@@ -30,7 +29,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Lays out one record, because of something at `at`. False when it contains itself.
+    /// Lays out one record, which is needed at `at`. Returns false if the record contains itself.
     pub(crate) fn lay_out(&mut self, record: usize, at: Span) -> bool {
         match self.records[record].progress {
             Progress::Ready => return true,
@@ -80,7 +79,7 @@ impl<'a> Checker<'a> {
             if let Some(init) = member.field.and_then(|f| f.init.as_ref()) {
                 let is_wire_format = matches!(kind, RecordKind::Blueprint | RecordKind::Opt);
                 if is_wire_format && !ty.is_scalar() {
-                    // Not a fill: the wire format says so.
+                    // Not a fill; the wire format decides that.
                 } else if self.is_constant(init, &members) {
                     default = self.constant_default(init, &ty);
                 } else if !is_wire_format {
@@ -272,7 +271,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `when`, `count` and `over` describe wire formats.
+    /// Reports `when`, `count` and `over`, which describe wire formats.
     fn no_wire_words(&mut self, field: &ast::Field) {
         let word = if field.when.is_some() {
             "when"
@@ -328,7 +327,7 @@ impl<'a> Checker<'a> {
         Some(Ty::Options { list: id, cap })
     }
 
-    /// The `list<union, N>` of an option list: the union and N.
+    /// Returns the union and N of an option list's `list<union, N>`.
     fn option_list_field(&mut self, decl: usize) -> Option<(usize, u32)> {
         let fields = self.opt_lists[decl].fields;
         let name = self.opt_lists[decl].name;
@@ -361,7 +360,7 @@ impl<'a> Checker<'a> {
         );
     }
 
-    /// The records of a union's members, laid out.
+    /// Returns the records of a union's members, laid out.
     pub(crate) fn union_records(&mut self, union: usize) -> Option<Vec<usize>> {
         if let Some(records) = &self.unions[union].records {
             return Some(records.clone());
@@ -427,7 +426,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The structures that every program has, at the offsets that the record ABI gives them.
+/// Returns the structures that every program has, at the offsets of the record ABI.
 pub(crate) fn builtin_structs() -> Vec<Struct> {
     fn field(name: &str, ty: Ty, offset: usize) -> Field {
         Field {

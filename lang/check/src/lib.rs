@@ -1,23 +1,23 @@
-//! The checker: syntax tree to intermediate form.
+//! The checker: from syntax tree to intermediate form.
 //!
-//! [`check`] is the whole pipeline: collect names, lay out memory, take wire formats apart, lower
-//! functions, bind chains, bound them, deploy. Every phase goes on after an error where it can:
-//! what is wrong becomes a silent `Error`, so that one mistake gives one message.
+//! [`check`] is the whole pipeline: collect names, lay out memory, resolve wire formats, lower functions,
+//! bind chains, bound them, deploy. Every phase continues after an error if it can. Erroneous parts become a
+//! silent `Error`, so that one mistake yields one message.
 //!
 //! * names: `names`, `extend`, `consts`, `tables`, `fold`; memory: `layout`, `types`
-//! * bodies: `func` has signatures, `body` the state of lowering; statements: `stmt`, `loops`,
-//!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
-//!   `field`, `call`, `builtin`, `container`, `aggregate`
+//! * bodies: `func` has signatures, `body` the state of lowering; statements: `stmt`, `loops`, `decl`,
+//!   `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`, `field`, `call`, `builtin`,
+//!   `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
-//! * one expression over a program that is stopped: `inspect`
+//! * one expression over a stopped program: `inspect`
 //! * for editors: `index`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `subjects`, `ids`, `deploy`, `unused`, `lints`, `mistakes`, `offload`
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `subjects`, `ids`,
+//!   `deploy`, `unused`, `lints`, `mistakes`, `offload`
 //!
-//! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
-//! when there is no error.
+//! Invariants: no syntax tree causes a panic; this crate reads no file; a module is returned only if there is
+//! no error.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod aggregate;
 mod attach;
@@ -76,8 +76,8 @@ use state::Checker;
 
 /// Checks a program and lowers it.
 ///
-/// `files[i]` is file number `i` of `sources`; the items of all files share one namespace. The
-/// diagnostics come in order of place. The module is there only when none of them is an error.
+/// `files[i]` is file number `i` of `sources`; the items of all files share one namespace. The diagnostics
+/// are in order of place. The module is present only if there is no error among them.
 #[must_use]
 pub fn check(
     name: &str,
@@ -87,9 +87,9 @@ pub fn check(
     run(Checker::new(name, sources, files))
 }
 
-/// Checks a program with attachments: the last `attached` of the files, which are put into the chains of what
-/// the others make and may bring nothing that lies in memory or on the wire. Each has a namespace of its own,
-/// before that of the program.
+/// Checks a program with attachments, which are the last `attached` files. They are put into the chains of
+/// the other files, and may not declare anything that lies in memory or on the wire. Each has a namespace of
+/// its own, which takes precedence over the program's.
 #[must_use]
 pub fn check_attached(
     name: &str,
@@ -102,8 +102,8 @@ pub fn check_attached(
     run(checker)
 }
 
-/// Checks a program as [`check`] does, and gives its names: those that are declared, what each use stands for,
-/// and what could stand at the place of the name that is `asked` about. Trees with errors are taken as well.
+/// Checks a program as [`check`] does, and also returns its names. These are the declarations, the meaning of
+/// each use, and the names that could stand at the place `asked`. Trees with errors are accepted.
 #[must_use]
 pub fn check_with_index(
     name: &str,
@@ -124,7 +124,7 @@ fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>)
     checker.finish()
 }
 
-/// All phases.
+/// Runs all phases.
 fn pass(checker: &mut Checker<'_>) {
     checker.lower();
     if checker.calls_are_acyclic() {
@@ -142,7 +142,7 @@ fn pass(checker: &mut Checker<'_>) {
 }
 
 impl Checker<'_> {
-    /// The phases that need one function at a time.
+    /// Runs the phases that handle one function at a time.
     fn lower(&mut self) {
         self.collect();
         self.constants();

@@ -1,5 +1,5 @@
-//! What is legal and hardly meant: warnings. Those about one expression or statement are given while it
-//! is lowered, those about declarations at the end.
+//! Warnings about legal code that is probably a mistake. Warnings about an expression or a statement are
+//! reported while it is lowered, those about declarations at the end.
 
 use hawser_ir as ir;
 use hawser_ir::{CmpOp, ContainerOp, ContextId, Granularity, Place, StmtKind as Ir, Ty};
@@ -12,7 +12,7 @@ use crate::convert::Value;
 use crate::fold;
 use crate::state::{Checker, MemberType, RecordKind};
 
-/// A constant as the number that it is.
+/// Returns a constant as an untyped literal.
 fn literal_of(expr: &ir::Expr) -> Option<Value> {
     let value = fold::value_of(expr)?;
     let value = match expr.ty {
@@ -35,7 +35,7 @@ impl<'a> Body<'_, 'a> {
             .report(Diagnostic::warning(code, at, message).label(label));
     }
 
-    /// `x / 0`, `x % 0`, with a constant as with a number
+    /// `x / 0`, `x % 0`, with a named constant or a number.
     pub(crate) fn warn_of_division(&mut self, op: BinOp, right: Option<u64>, at: Span) {
         let result = match op {
             BinOp::Div => "the result is 0",
@@ -47,8 +47,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A result at the width of its operands where more was asked for: of constants when it does not fit,
-    /// of others when it is a product.
+    /// Warns of a result that is computed at the width of its operands although a wider one is wanted. For
+    /// constants, it warns if the result does not fit; for others, if it is a product.
     pub(crate) fn warn_of_narrow(
         &mut self,
         op: BinOp,
@@ -77,7 +77,7 @@ impl<'a> Body<'_, 'a> {
                 }
                 "a constant that overflows before it widens"
             }
-            // `10 * size`: of 32 bits and more, a multiple is mostly known to fit.
+            // `10 * size`: with 32 bits or more, a multiple is usually known to fit.
             (_, ir::ExprKind::Const(_), _) | (_, _, ir::ExprKind::Const(_)) if *bits >= 32 => return,
             (BinOp::Mul, ..) => "a product that may overflow before it widens",
             _ => return,
@@ -95,7 +95,7 @@ impl<'a> Body<'_, 'a> {
         );
     }
 
-    /// A comparison of something that varies with a constant that has a type.
+    /// Warns of a comparison of a variable value with a constant that has a type.
     pub(crate) fn warn_of_compared_constant(
         &mut self,
         op: CmpOp,
@@ -110,7 +110,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A comparison with a literal that every value of the other side's type decides alike.
+    /// Warns of a comparison with a literal whose result is the same for every value of the other side's
+    /// type.
     pub(crate) fn warn_of_comparison(&mut self, op: CmpOp, left: &Value, right: &Value, ty: &Ty, at: Span) {
         let (literal, is_left) = match (left, right) {
             (Value::Literal { value, mask: false }, _) => (*value, true),
@@ -150,7 +151,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A statement behind one that always leaves the block.
+    /// Warns of a statement behind one that always leaves the block.
     pub(crate) fn warn_of_dead_code(&mut self, stmts: &'a [Stmt]) {
         if let Some([_, behind]) = stmts.windows(2).find(|pair| leaves(&pair[0])) {
             self.warn(
@@ -162,7 +163,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A header's field that is computed for each packet, assigned by hand.
+    /// Warns of an assignment to a header's field that is computed for each packet.
     pub(crate) fn warn_of_fill(&mut self, target: &'a Expr) {
         let ExprKind::Field(base, field) = &target.kind else {
             return;
@@ -204,7 +205,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Elements that go while a loop counts over them.
+    /// Warns of elements that are removed while a loop counts over them.
     pub(crate) fn warn_of_removal(&mut self, list: &Place, body: &[ir::Stmt]) {
         let mut at = None;
         ir::statements(body, &mut |stmt| {
@@ -226,7 +227,8 @@ impl<'a> Body<'_, 'a> {
                 at.get_or_insert(stmt.span);
             }
         });
-        // A loop that is left right after the removal is right; which one is is not looked for.
+        // A loop that is left directly after the removal is correct. The check does not determine whether a
+        // `break` follows directly.
         let leaves = body.iter().any(|stmt| contains_break(&stmt.kind));
         if let (Some(at), false) = (at, leaves) {
             let message = "the loop's own list gets shorter";
@@ -236,7 +238,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether nothing behind a statement in its block is ever reached.
+/// True if the statements behind this one in its block are never reached.
 fn leaves(stmt: &Stmt) -> bool {
     match &stmt.kind {
         StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {
@@ -257,7 +259,7 @@ fn leaves(stmt: &Stmt) -> bool {
     }
 }
 
-/// Whether a statement may leave the loop around it.
+/// True if a statement may leave the loop around it.
 fn contains_break(stmt: &Ir) -> bool {
     match stmt {
         Ir::Break | Ir::Return(_) | Ir::Done | Ir::Refuse(_) => true,
@@ -272,7 +274,7 @@ fn contains_break(stmt: &Ir) -> bool {
 }
 
 impl Checker<'_> {
-    /// Warns of contexts that nobody makes and timers that nobody starts, in a whole program.
+    /// Warns of contexts that are never created and timers that are never started, in a whole program.
     pub(crate) fn find_idle_contexts(&mut self) {
         if self.deploys.is_empty() || self.attached_from.is_some() {
             return;
@@ -322,7 +324,7 @@ impl Checker<'_> {
         self.diagnostics.extend(diagnostics);
     }
 
-    /// Warns of a constant initial value that others could not set.
+    /// Warns of a constant initial value outside of the range that modifications allow.
     pub(crate) fn check_default_range(&mut self, range: (u64, u64), default: u64, ty: &Ty, at: Span) {
         let is_signed = ty.width().is_some_and(|(_, signed)| signed);
         let is_inside = match is_signed {

@@ -13,7 +13,7 @@ use crate::fold;
 const MAX_ROUNDS: u64 = 1 << 16;
 
 impl<'a> Body<'_, 'a> {
-    /// A loop's bound: a constant from 1.
+    /// Evaluates a loop's bound: a constant of at least 1.
     fn rounds(&mut self, max: &'a Expr) -> Option<u32> {
         if !matches!(max.kind, ExprKind::Int(_)) && self.mentions_variable(max) {
             self.error_hint(
@@ -38,7 +38,7 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// `for (x in list, K)`: counts, and `x` stands for the element.
+    /// `for (x in list, K)`: counts positions, and `x` stands for the element.
     pub(crate) fn for_each(
         &mut self,
         var: &'a Ident,
@@ -191,11 +191,11 @@ impl<'a> Body<'_, 'a> {
         self.push(statement);
     }
 
-    /// Whether an expression is about something that this function knows.
+    /// True if an expression mentions a variable of this function.
     fn mentions_variable(&mut self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Name(name) => self.local(name).is_some(),
-            // What is called is no variable, and a structure is no bound.
+            // The callee is not a variable, and a structure is not a bound.
             ExprKind::Call { args, .. } => args.iter().any(|arg| self.mentions_variable(&arg.value)),
             ExprKind::Struct { .. } => false,
             _ => e.parts().into_iter().any(|part| self.mentions_variable(part)),
@@ -203,7 +203,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// A value that is known: a literal, or what is made of `const`s.
+/// Returns a known value: a literal, or an expression over `const`s.
 fn constant(value: &Value) -> Option<i128> {
     match value {
         Value::Literal { value, .. } => Some(*value),

@@ -1,5 +1,5 @@
-//! Constants and repetitions that are legal and hardly meant: warnings, given while statements and expressions
-//! are lowered.
+//! Warnings about constants and repetitions that are legal but probably mistakes, reported while statements
+//! and expressions are lowered.
 
 use hawser_ir as ir;
 use hawser_syntax::Diagnostic;
@@ -14,13 +14,13 @@ impl Checker<'_> {
         self.report(Diagnostic::warning(code, at, message).label(label));
     }
 
-    /// Whether two pieces of the source read alike, blanks aside.
+    /// True if two pieces of the source have the same text, ignoring blanks.
     pub(crate) fn reads_alike(&self, a: Span, b: Span) -> bool {
         let without_blanks = |at: Span| self.sources.text(at).chars().filter(|c| !c.is_whitespace());
         a != b && without_blanks(a).eq(without_blanks(b))
     }
 
-    /// `c.x < c.x`, `c.x - c.x`: what a call gives may differ each time.
+    /// Warns of `c.x < c.x` and `c.x - c.x`. Calls are exempt, because their results may differ each time.
     pub(crate) fn warn_of_same_sides(&mut self, left: Span, right: Span) {
         if self.reads_alike(left, right) && !self.sources.text(left).contains('(') {
             self.warn(
@@ -32,7 +32,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Both ways of a condition are the same.
+    /// Warns if both branches of a condition are the same.
     pub(crate) fn warn_of_same_ways(&mut self, a: Span, b: Span) {
         let inside = |at: Span| {
             let text: String = self
@@ -50,14 +50,15 @@ impl Checker<'_> {
         }
     }
 
-    /// A condition of numbers alone, such as `1 > 2`; one of a constant switches code on and off.
+    /// Warns of a condition of numbers alone, such as `1 > 2`. A condition on a named constant may switch
+    /// code on and off.
     pub(crate) fn warn_of_numbers(&mut self, condition: &ir::Expr, at: Span) {
         if !self.sources.text(at).contains(char::is_alphabetic) {
             self.warn_of_constant(condition, at);
         }
     }
 
-    /// A condition of a context or a statement that has one value whatever happens.
+    /// Warns of a condition of a context or a statement that always has the same value.
     pub(crate) fn warn_of_constant(&mut self, condition: &ir::Expr, at: Span) {
         if let ir::ExprKind::Const(value) = condition.kind {
             let message = format!("a condition that is always {}", value != 0);
@@ -72,7 +73,8 @@ impl Checker<'_> {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The same condition twice in a chain of `if` and `else if`: the second branch never runs.
+    /// Warns of the same condition twice in a chain of `if` and `else if`, because the second branch never
+    /// runs.
     pub(crate) fn warn_of_repeated_branch(&mut self, cond: &'a Expr, mut otherwise: Option<&'a Stmt>) {
         while let Some(Stmt { kind: StmtKind::If { cond: later, otherwise: next, .. }, .. }) = otherwise {
             if !may_act(later) && self.ck.reads_alike(cond.span, later.span) {
@@ -84,7 +86,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `a && a`, `a || b || a`
+    /// Warns of `a && a` and `a || b || a`.
     pub(crate) fn warn_of_repeated_operand(&mut self, is_and: bool, left: &'a Expr, right: &'a Expr) {
         if may_act(right) {
             return;
@@ -105,7 +107,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `c.x = c.x;`
+    /// Warns of `c.x = c.x;`.
     pub(crate) fn warn_of_own_value(&mut self, target: &'a Expr, value: &'a Expr) {
         if !may_act(value) && self.ck.reads_alike(target.span, value.span) {
             let message = "an assignment of a place to itself";
@@ -114,7 +116,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `c.x = 1; c.x = 2;` where nothing in between reads `c.x`
+    /// Warns of `c.x = 1; c.x = 2;` if `c.x` is not read in between.
     pub(crate) fn warn_of_lost_value(&mut self, stmts: &'a [Stmt]) {
         for (number, stmt) in stmts.iter().enumerate() {
             if let StmtKind::Assign { place, value, .. } = &stmt.kind
@@ -128,7 +130,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Whether a place is assigned again before a statement reads it, or may do so.
+    /// True if a place is certainly assigned again before a statement reads it.
     fn is_replaced<'s>(&self, place: &Expr, behind: impl Iterator<Item = &'s Stmt>) -> bool {
         let own = own_names(place);
         for stmt in behind {
@@ -142,7 +144,7 @@ impl<'a> Body<'_, 'a> {
             if self.ck.reads_alike(place.span, other.span) {
                 return op.is_none();
             }
-            // The other place is found by this one, or is part of it, or this one is found by the other.
+            // One place is used to find the other, or is part of it.
             if names(other, &own) || names(place, &own_names(other)) {
                 return false;
             }
@@ -150,12 +152,12 @@ impl<'a> Body<'_, 'a> {
         false
     }
 
-    /// A position that no list of this size has.
+    /// Warns of a position that no list of this size has.
     pub(crate) fn warn_of_position(&mut self, position: &ir::Expr, cap: u32, at: Span) {
         self.warn_beyond(position, u64::from(cap), "list", at);
     }
 
-    /// A position that a table of constants does not have.
+    /// Warns of a position that a table of constants does not have.
     pub(crate) fn warn_of_row(&mut self, position: &ir::Expr, rows: usize, at: Span) {
         self.warn_beyond(position, rows as u64, "table", at);
     }
@@ -170,7 +172,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A shift by as many bits as there are, or more.
+    /// Warns of a shift by the width or more.
     pub(crate) fn warn_of_shift(&mut self, amount: &ir::Expr, bits: u8, at: Span) {
         if let ir::ExprKind::Const(value) = amount.kind
             && value >= u64::from(bits)
@@ -181,7 +183,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `for (i in 8..0)`
+    /// Warns of `for (i in 8..0)`.
     pub(crate) fn warn_of_empty_range(&mut self, from: i128, to: i128, at: Span) {
         if from >= to {
             let label = format!("counting from {from} to below {to} takes no round");
@@ -191,11 +193,11 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// The number of statements behind an assignment in which another one to the same place is looked for: with all of
-/// them the work would grow with the square of the program.
+/// The number of statements behind an assignment that are searched for another one to the same place. Without
+/// this limit, the work would grow with the square of the program's size.
 const NEAR: usize = 16;
 
-/// The name of a place's variable.
+/// Returns the name of a place's variable.
 fn root_name(place: &Expr) -> Option<&str> {
     match &place.kind {
         ExprKind::Name(name) => Some(&name.name),
@@ -204,8 +206,8 @@ fn root_name(place: &Expr) -> Option<&str> {
     }
 }
 
-/// The names of the fields on the way to a place, or of its variable where there are none. Two places may be one whose
-/// variables differ.
+/// Returns the names of the fields on the path to a place, or of its variable if the path has no fields. Two
+/// places with different variables may be the same.
 fn own_names(place: &Expr) -> Vec<&str> {
     match &place.kind {
         ExprKind::Name(name) => vec![&name.name],
@@ -216,7 +218,7 @@ fn own_names(place: &Expr) -> Vec<&str> {
     }
 }
 
-/// Whether an expression has one of these names.
+/// True if an expression contains one of these names.
 fn names(e: &Expr, wanted: &[&str]) -> bool {
     let own = match &e.kind {
         ExprKind::Name(name) | ExprKind::Field(_, name) => wanted.contains(&name.name.as_str()),
@@ -225,7 +227,7 @@ fn names(e: &Expr, wanted: &[&str]) -> bool {
     own || e.parts().into_iter().any(|part| names(part, wanted))
 }
 
-/// Whether an expression takes a variable as a whole, and not one of its fields.
+/// True if an expression uses a variable as a whole instead of one of its fields.
 fn reads_whole(e: &Expr, variable: Option<&str>) -> bool {
     match &e.kind {
         ExprKind::Name(name) => Some(name.name.as_str()) == variable,
@@ -234,7 +236,7 @@ fn reads_whole(e: &Expr, variable: Option<&str>) -> bool {
     }
 }
 
-/// Whether an expression calls something, which may act each time.
+/// True if an expression calls something, which may have an effect each time.
 fn may_act(e: &Expr) -> bool {
     let mut open = vec![e];
     while let Some(e) = open.pop() {

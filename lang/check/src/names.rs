@@ -1,4 +1,4 @@
-//! Names: the one namespace of all files, and "did you mean".
+//! Names: the single namespace of all files, and "did you mean".
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,11 +15,10 @@ use crate::state::{
 };
 use crate::types::Type;
 
-/// How many diagnostics a program may have before names that are like an unknown one are no longer
-/// looked for.
+/// The number of diagnostics up to which unknown names are compared with similar known ones.
 const HINTED_DIAGNOSTICS: usize = 50;
 
-/// What a name stands for: an index in the table of its kind.
+/// The meaning of a name: an index in the table of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Def {
     Const(usize),
@@ -153,7 +152,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What defines no name: it says more about something that has one.
+    /// Collects a declaration that defines no name but adds to something named.
     fn collect_nameless(&mut self, item: &'a Item) {
         match &item.kind {
             ItemKind::Coalesce { blueprint, a, b, body } => {
@@ -352,12 +351,12 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// Keeps what the comments beside the fields of a structure say, whose name stands at `at`.
+    /// Stores the comments beside the fields of a structure whose name stands at `at`.
     pub(crate) fn note(&mut self, id: ir::StructId, at: Span, members: &[MemberDecl<'a>]) {
         let sources = self.sources;
         for name in members.iter().map(|member| member.name) {
             let between = Span { end: name.span.start, start: at.end, ..at };
-            // What stands on the structure's own line is about all of it.
+            // A comment on the structure's own line describes the whole structure.
             if sources.text(between).contains('\n')
                 && let Some(text) = comment(sources, name.span)
             {
@@ -403,12 +402,12 @@ impl<'a> Checker<'a> {
         defs.insert(&name.name, (def, name.span));
     }
 
-    /// Whether a place is in a file that is attached.
+    /// True if a place is in an attached file.
     pub(crate) fn is_attached(&self, at: Span) -> bool {
         self.attached_from.is_some_and(|first| at.file >= first)
     }
 
-    /// The names that a file defines into: those of the program, or an attachment's own.
+    /// Returns the names into which a file defines: those of the program, or an attachment's own.
     fn defs_of(&mut self, file: u32) -> &mut HashMap<&'a str, (Def, Span)> {
         match self.attached_from {
             Some(first) if file >= first => self.own_defs.entry(file).or_default(),
@@ -416,8 +415,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What a name stands for where it is written: in an attachment its own names go before the program's, and
-    /// those of other attachments are not seen.
+    /// Returns the meaning of a name at its place. In an attachment, its own names take precedence over the
+    /// program's, and those of other attachments are invisible.
     pub(crate) fn lookup(&self, name: &Ident) -> Option<Def> {
         let own = self
             .own_defs
@@ -428,7 +427,7 @@ impl<'a> Checker<'a> {
         Some(*def)
     }
 
-    /// The known name nearest to an unknown one, among those that `suits` and `more`.
+    /// Returns the known name nearest to an unknown one, among `more` and the names for which `suits` holds.
     pub(crate) fn suggestion(
         &self,
         name: &Ident,
@@ -446,13 +445,13 @@ impl<'a> Checker<'a> {
         nearest(&name.name, known).map(did_you_mean)
     }
 
-    /// Whether to look for what an unknown name may have meant: among the first diagnostics, because
-    /// each such look goes through all names.
+    /// True if similar names are to be searched for. This is done only for the first diagnostics, because
+    /// each search goes through all names.
     pub(crate) fn gives_hints(&self) -> bool {
         self.diagnostics.len() < HINTED_DIAGNOSTICS
     }
 
-    /// The hint for an unknown member of something.
+    /// Returns the hint for an unknown member.
     pub(crate) fn nearest_member<'n>(
         &self,
         name: &str,
@@ -468,7 +467,7 @@ impl<'a> Checker<'a> {
         (!known.is_empty() && known.len() <= 24).then(|| format!("there is: {}", known.join(", ")).into())
     }
 
-    /// Reports a name that nothing has.
+    /// Reports an unknown name.
     pub(crate) fn unknown(&mut self, name: &Ident, expected: &str, hint: Option<Hint>) {
         if name.name.is_empty() {
             return;
@@ -484,7 +483,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The comment on the line on which a name ends, citations apart.
+/// Returns the comment on the line on which a name ends, except citations.
 fn comment(sources: &SourceMap, at: Span) -> Option<String> {
     let rest = sources.file(at.file).text.get(at.end as usize..)?;
     let (_, comment) = rest.lines().next()?.split_once("//")?;
@@ -492,12 +491,12 @@ fn comment(sources: &SourceMap, at: Span) -> Option<String> {
     (!text.is_empty() && !text.starts_with('=')).then(|| text.to_owned())
 }
 
-/// The hint for a slip of the pen.
+/// Returns the hint for a spelling mistake.
 pub(crate) fn did_you_mean(name: &str) -> Hint {
     Hint::replacing(format!("did you mean `{name}`?"), name)
 }
 
-/// Members as fields and invariants.
+/// Splits members into fields and invariants.
 pub(crate) fn member_decls(members: &[Member]) -> (Vec<MemberDecl<'_>>, Vec<&ast::Expr>) {
     let mut fields = Vec::new();
     let mut invariants = Vec::new();
@@ -535,7 +534,7 @@ fn constant<'a>(ty: &'a ast::Type, name: &'a Ident, value: &'a ast::Expr) -> Con
     }
 }
 
-/// Names of types that stand without arguments, for hints.
+/// Names of types without arguments, for hints.
 pub(crate) const TYPE_NAMES: &[&str] = &[
     "bool",
     "uint8",
@@ -574,7 +573,6 @@ pub(crate) const TYPE_NAMES: &[&str] = &[
     "void",
 ];
 
-/// Functions of the language.
 pub(crate) const FUNCTION_NAMES: &[&str] = &[
     "min",
     "max",
@@ -594,7 +592,6 @@ pub(crate) const FUNCTION_NAMES: &[&str] = &[
     "set_flow_id",
 ];
 
-/// Instructions.
 pub(crate) const INSTRUCTION_NAMES: &[&str] = &[
     "new_tx_ordered_data",
     "add_tx_data",

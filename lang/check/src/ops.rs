@@ -1,4 +1,4 @@
-//! Binary operators: which types they take, at which width they run.
+//! Binary operators: their operand types, and the width at which they are computed.
 
 use hawser_ir as ir;
 use hawser_ir::{BinOp, CmpOp, Expr, Place, Ty};
@@ -45,8 +45,8 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An arithmetic operator on lowered operands; `spans` are those of the operands and of the
-    /// whole.
+    /// Lowers an arithmetic operator on lowered operands. `spans` are those of the operands and of the whole
+    /// expression.
     pub(crate) fn arithmetic(
         &mut self,
         op: Op,
@@ -83,7 +83,7 @@ impl<'a> Body<'_, 'a> {
         if matches!(op, Op::Shl | Op::Shr) {
             return self.shift(op, ir_op, left, right, want, spans);
         }
-        // A literal, `INF`: the other operand's type, but a plain factor beside a duration.
+        // A literal or `INF` takes the other operand's type, except for a plain factor beside a duration.
         let (left, right) = match (untyped(&left), untyped(&right)) {
             (true, true) => (self.scalar(left, left_at), self.scalar(right, right_at)),
             (true, false) => {
@@ -334,7 +334,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// The type that two values share, for `?:`, `min` and the like.
+    /// Returns the common type of two values, for `?:`, `min` and the like.
     pub(crate) fn common_type(&mut self, a: &Value, b: &Value, want: Option<&Ty>, at: Span) -> Option<Ty> {
         let of = |value: &Value| match value {
             Value::Scalar(expr) => Some(expr.ty.clone()),
@@ -365,8 +365,8 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// The amount of a shift, fit to be cast to the shifted type: where the width is no power of two,
-/// a cast would change the amount modulo the width.
+/// Prepares the amount of a shift for the cast to the shifted type. If the width is not a power of two, the
+/// cast alone would change the amount modulo the width.
 fn shift_amount(amount: Expr, width: u8) -> Expr {
     let (bits, _) = amount.ty.width().unwrap_or((64, false));
     let always_below = bits < 8 && (1u16 << bits) <= u16::from(width);
@@ -378,7 +378,7 @@ fn shift_amount(amount: Expr, width: u8) -> Expr {
     fold::binary(BinOp::Rem, fold::cast(amount, &ty), modulus, ty)
 }
 
-/// Whether a literal, or an arm of a choice, is below zero.
+/// True if a literal, or an arm of a choice, is negative.
 pub(crate) fn is_negative(value: &Value) -> bool {
     match value {
         Value::Literal { value, mask } => *value < 0 && !mask,
@@ -393,7 +393,7 @@ pub(crate) fn is_negative(value: &Value) -> bool {
     }
 }
 
-/// The type of a value that is of an enum.
+/// Returns the type of a value if it is an enum.
 fn enum_of(value: &Value) -> Option<Ty> {
     let ty = match value {
         Value::Scalar(expr) => &expr.ty,
@@ -409,7 +409,7 @@ fn enum_of(value: &Value) -> Option<Ty> {
     matches!(ty, Ty::Enum { .. }).then(|| ty.clone())
 }
 
-/// A value that takes the other operand's type.
+/// True for a value that takes the other operand's type.
 fn untyped(value: &Value) -> bool {
     matches!(
         value,
@@ -417,7 +417,7 @@ fn untyped(value: &Value) -> bool {
     )
 }
 
-/// The type of a literal beside an operand.
+/// Returns the type of a literal beside an operand.
 fn literal_type(op: Op, other: &Ty, literal_is_left: bool) -> Ty {
     match (other, op) {
         (Ty::Duration, Op::Mul) => Ty::uint(64),
@@ -430,8 +430,8 @@ fn literal_type(op: Op, other: &Ty, literal_is_left: bool) -> Ty {
     }
 }
 
-/// The narrowest type of at least 8, 16, 32 or 64 bits that holds a literal beside an operand of
-/// this integer type: where the operand's own does not, both widen, and no value is lost.
+/// Returns the narrowest type of at least 8, 16, 32 or 64 bits that holds a literal beside an operand of this
+/// integer type. If the operand's own type is too narrow, both widen, so that no value is lost.
 fn widened(ty: Ty, literal: &Value) -> Ty {
     let value = match literal {
         Value::Literal { value, mask: false } => value,
@@ -459,7 +459,7 @@ fn widened(ty: Ty, literal: &Value) -> Ty {
     }
 }
 
-/// The type that both operands are cast to, and the result's.
+/// Returns the type to which both operands are cast, and the result's type.
 fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
     let same = |ty: Ty| Some((ty.clone(), ty));
     match (left, right) {
@@ -491,7 +491,7 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
     }
 }
 
-/// The type that two scalars are compared at.
+/// Returns the type at which two scalars are compared.
 pub(crate) fn compared_type(left: &Ty, right: &Ty) -> Option<Ty> {
     match (left, right) {
         (Ty::Int { .. }, Ty::Int { .. }) => common_integer(left, right),
@@ -502,7 +502,7 @@ pub(crate) fn compared_type(left: &Ty, right: &Ty) -> Option<Ty> {
     }
 }
 
-/// The wider of two integer types, if it holds all values of both.
+/// Returns the wider of two integer types if it holds all values of both.
 fn common_integer(left: &Ty, right: &Ty) -> Option<Ty> {
     let (Ty::Int { bits: a, signed: s }, Ty::Int { bits: b, signed: t }) = (left, right) else {
         return None;

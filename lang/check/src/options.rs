@@ -1,4 +1,4 @@
-//! Option and frame lists: how a member is told from the others, how unknown ones are passed over.
+//! Option and frame lists: how members are distinguished, and how unknown ones are skipped.
 
 use hawser_ir::{ExprKind, Fill, OptKind, OptListId, Ty, WireField};
 use hawser_syntax::Diagnostic;
@@ -8,12 +8,12 @@ use crate::codes;
 use crate::fold::value_of;
 use crate::state::Checker;
 
-/// A field of a member whose value is constant: bit position, bits, value.
+/// A constant field of a member: bit position, number of bits, value.
 type Selector = (u32, u8, u64);
 
 impl<'a> Checker<'a> {
-    /// Fills in the option list that a blueprint's field has made; gives the longest member's
-    /// bytes on the wire.
+    /// Fills in the option list that a blueprint's field has created, and returns the length of the longest
+    /// member on the wire in bytes.
     pub(crate) fn fill_option_list(&mut self, list: OptListId, record: usize, at: Span) -> Option<u32> {
         let used = &self.opt_list_uses[list.0 as usize];
         let (decl, union) = (used.decl, used.union?);
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The list's length in bytes, over the blueprint that it stands in.
+    /// Lowers the list's length in bytes, over the blueprint that contains it.
     fn list_length(&mut self, decl: usize, record: usize) -> Option<hawser_ir::Expr> {
         let init = self.list_field(decl, "len").and_then(|f| f.init.as_ref())?;
         Some(self.wire_expr(record, init, &Ty::uint(32)))
@@ -145,7 +145,7 @@ impl<'a> Checker<'a> {
         pad
     }
 
-    /// A member with a constant length says what its fields take.
+    /// Checks that a member with a constant length states the length of its fields.
     fn check_own_length(&mut self, member: usize, blueprint: hawser_ir::BlueprintId) {
         let wire = &self.module.blueprints[blueprint.0 as usize];
         let stated = match wire.header.get(1) {
@@ -170,7 +170,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Where every member of more than one byte has its length: the byte after the kind.
+    /// Returns the offset of the length if every member of more than one byte has it in the byte after the
+    /// kind.
     fn unknown_length_at(&self, members: &[OptKind]) -> Option<u32> {
         let mut at = None;
         for member in members {
@@ -191,7 +192,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The constant fields of a member, from its start to the first field of variable size.
+/// Returns the constant fields of a member before its first field of variable size.
 fn constants(fields: &[WireField]) -> Vec<Selector> {
     let mut found = Vec::new();
     let mut position = 0;

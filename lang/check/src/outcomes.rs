@@ -1,8 +1,8 @@
-//! Conditions that other conditions decide: warnings. `a > 5 && a < 3` never holds, `a < 5 || a >= 5` always does, and
-//! behind `if (a > 5)` the condition of `else if (a <= 5)` is always true.
+//! Warnings about conditions that other conditions decide. `a > 5 && a < 3` never holds, and `a < 5 || a >=
+//! 5` always does. Behind `if (a > 5)`, the condition of `else if (a <= 5)` is always true.
 //!
-//! A comparison is read as a claim: the ranges in which it holds, out of all values that its subject can have.
-//! Conditions with calls are left alone, since a call may change the values that are compared.
+//! A comparison is read as a claim: the ranges in which it holds, among all values that its subject can have.
+//! Conditions with calls are left alone, because a call may change the compared values.
 
 use hawser_ir as ir;
 use hawser_ir::visit::{Visitor, visit_expr};
@@ -12,17 +12,17 @@ use hawser_syntax::ast::{self, Span};
 use crate::body::Body;
 use crate::codes;
 
-/// Whole numbers from the first to the last.
+/// A range of integers, both ends included.
 type Range = (i128, i128);
 
 /// The claim that a comparison makes.
 #[derive(Clone)]
 struct Claim<'e> {
-    /// The value, and the other one where that is no constant.
+    /// The compared value, and the other one if it is not a constant.
     subject: (&'e Expr, Option<&'e Expr>),
-    /// All values of the subject. Where two values are compared: -1, 0 and 1 for less, equal and greater.
+    /// All values of the subject. If two values are compared: -1, 0 and 1 for less, equal and greater.
     all: Range,
-    /// The values of which the claim holds, in order.
+    /// The values for which the claim holds, in order.
     holds: Vec<Range>,
 }
 
@@ -41,7 +41,7 @@ impl<'e> Claim<'e> {
         }
     }
 
-    /// A comparison with a constant, unless all values decide it alike.
+    /// Returns the claim of a comparison with a constant, unless all values give the same result.
     fn against(op: CmpOp, subject: &'e Expr, number: i128) -> Option<Claim<'e>> {
         let subject = before_widening(subject);
         let all = all_of(&subject.ty)?;
@@ -53,14 +53,14 @@ impl<'e> Claim<'e> {
         (!holds.is_empty() && holds != [all]).then_some(Claim { subject: (subject, None), all, holds })
     }
 
-    /// A comparison of two values that vary.
+    /// Returns the claim of a comparison of two variable values.
     fn between(op: CmpOp, a: &'e Expr, b: &'e Expr) -> Option<Claim<'e>> {
         let is_ordered = !matches!(op, CmpOp::Eq | CmpOp::Ne);
         let is_circular = is_ordered && matches!(a.ty, Ty::Seq { .. });
         (!is_circular).then(|| Claim { subject: (a, Some(b)), all: (-1, 1), holds: ranges(op, 0, (-1, 1)) })
     }
 
-    /// The claim that this one does not hold.
+    /// Returns the negation of this claim.
     fn denied(self) -> Claim<'e> {
         let mut holds = Vec::new();
         let mut from = self.all.0;
@@ -76,7 +76,8 @@ impl<'e> Claim<'e> {
         Claim { holds, ..self }
     }
 
-    /// The ranges in which this claim holds of the subject of another, where both have one subject.
+    /// Returns the ranges in which this claim holds, in terms of another claim's subject, if both have the
+    /// same one.
     fn holds_of(&self, other: &Claim<'_>) -> Option<Vec<Range>> {
         let (a, b) = self.subject;
         if (a, b) == other.subject {
@@ -87,7 +88,7 @@ impl<'e> Claim<'e> {
     }
 }
 
-/// The numbers of a range that compare so with a number.
+/// Returns the numbers of a range for which the comparison with `number` holds.
 fn ranges(op: CmpOp, number: i128, (low, high): Range) -> Vec<Range> {
     let parts = match op {
         CmpOp::Eq => vec![(number, number)],
@@ -100,7 +101,7 @@ fn ranges(op: CmpOp, number: i128, (low, high): Range) -> Vec<Range> {
     common(&parts, &[(low, high)])
 }
 
-/// The numbers in some range of both lists.
+/// Returns the numbers that are in both lists of ranges.
 fn common(a: &[Range], b: &[Range]) -> Vec<Range> {
     let pairs = a
         .iter()
@@ -108,7 +109,7 @@ fn common(a: &[Range], b: &[Range]) -> Vec<Range> {
     pairs.filter(|(from, to)| from <= to).collect()
 }
 
-/// The operator with its sides exchanged.
+/// Returns the operator for exchanged sides.
 fn mirrored(op: CmpOp) -> CmpOp {
     match op {
         CmpOp::Eq | CmpOp::Ne => op,
@@ -119,7 +120,6 @@ fn mirrored(op: CmpOp) -> CmpOp {
     }
 }
 
-/// The value of a constant.
 fn number(expr: &Expr) -> Option<i128> {
     let ExprKind::Const(value) = expr.kind else {
         return None;
@@ -132,7 +132,7 @@ fn number(expr: &Expr) -> Option<i128> {
     })
 }
 
-/// All values of a type, where these are numbers.
+/// Returns all values of a type, if these are numbers.
 fn all_of(ty: &Ty) -> Option<Range> {
     match ty {
         Ty::Bool => Some((0, 1)),
@@ -147,7 +147,7 @@ fn all_of(ty: &Ty) -> Option<Range> {
     }
 }
 
-/// The value that was widened to be compared.
+/// Returns the value before it was widened for the comparison.
 fn before_widening(mut expr: &Expr) -> &Expr {
     while let ExprKind::Cast(inner) = &expr.kind {
         match (&inner.ty, &expr.ty) {
@@ -162,7 +162,7 @@ fn before_widening(mut expr: &Expr) -> &Expr {
     expr
 }
 
-/// The operands of a chain of `&&`, or of `||`.
+/// Returns the operands of a chain of `&&` or `||`.
 fn operands(expr: &Expr, is_and: bool) -> Vec<&Expr> {
     match &expr.kind {
         ExprKind::And(a, b) if is_and => [operands(a, true), operands(b, true)].concat(),
@@ -171,7 +171,7 @@ fn operands(expr: &Expr, is_and: bool) -> Vec<&Expr> {
     }
 }
 
-/// The claims of the operands of `&&`; with `||`, the claims that they do not hold.
+/// Returns the claims of the operands of `&&`, or the negated claims of the operands of `||`.
 fn claims(expr: &Expr, is_and: bool) -> Vec<Claim<'_>> {
     let claims = operands(expr, is_and).into_iter().filter_map(Claim::of);
     match is_and {
@@ -180,7 +180,7 @@ fn claims(expr: &Expr, is_and: bool) -> Vec<Claim<'_>> {
     }
 }
 
-/// Whether a claim cannot hold where others do, which can hold together.
+/// True if a claim cannot hold together with others, although the others can hold together.
 fn conflicts(claim: &Claim<'_>, others: &[Claim<'_>]) -> bool {
     let holding = others.iter().filter_map(|other| other.holds_of(claim));
     let possible = holding.fold(vec![claim.all], |possible, holds| common(&possible, &holds));
@@ -200,7 +200,7 @@ fn calls(expr: &Expr) -> bool {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// `a > 5 && a < 3`, `a < 5 || a >= 5`
+    /// Warns of operands such as those of `a > 5 && a < 3` and `a < 5 || a >= 5`.
     pub(crate) fn warn_of_decided_operand(&mut self, is_and: bool, left: &Expr, right: &Expr, at: Span) {
         if calls(left) || calls(right) {
             return;
@@ -224,7 +224,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An `else if` whose condition the `if` before it decides.
+    /// Warns of an `else if` whose condition is decided by the `if` before it.
     pub(crate) fn warn_of_decided_branch(
         &mut self,
         (condition, at): (&Expr, Span),

@@ -1,4 +1,4 @@
-//! What parsers do: `p.extract(h)`, `set_flow_id`.
+//! Operations of parsers: `p.extract(h)`, `set_flow_id`.
 
 use hawser_ir::{Place, StmtKind, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
@@ -9,7 +9,7 @@ use crate::field::packet_members;
 use crate::state::{EVENT, RecordKind};
 
 impl<'a> Body<'_, 'a> {
-    /// `p.extract(h)`; `ok` receives whether it worked.
+    /// `p.extract(h)`; `ok` receives whether it succeeded.
     pub(crate) fn packet_operation(
         &mut self,
         method: &'a Ident,

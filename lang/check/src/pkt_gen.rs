@@ -11,9 +11,9 @@ use crate::convert::{How, Value};
 use crate::names::Def;
 use crate::state::{NET, RecordKind};
 
-/// The policies of queues whose packets have a rank.
+/// The policies of queues whose packets have ranks.
 const RANKED: &[QueuePolicy] = &[QueuePolicy::Rank];
-/// The policies of queues whose packets have a cost.
+/// The policies of queues whose packets have costs.
 const PACED: &[QueuePolicy] = &[QueuePolicy::Rate, QueuePolicy::RatePerFlow];
 
 impl<'a> Body<'_, 'a> {
@@ -30,7 +30,7 @@ impl<'a> Body<'_, 'a> {
         };
         let net_place = self.aggregate(&net.value, &Ty::Struct(NET));
         let (blueprint, bp) = self.blueprint_argument(&bp.value)?;
-        // No policy allows both a rank and a cost.
+        // A queue's policy never allows both a rank and a cost.
         let (mut rules, mut queue, mut weights) = (Vec::new(), QueueId(0), Vec::new());
         for arg in rest {
             match arg.label.as_ref().map(|l| l.name.as_str()) {

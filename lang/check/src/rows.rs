@@ -1,4 +1,4 @@
-//! The rows of the table behind `hawser explain` whose codes the checker gives (`codes`).
+//! The rows of the table behind `hawser explain` for the codes that the checker reports (`codes`).
 
 use hawser_syntax::codes::Code;
 

@@ -1,4 +1,4 @@
-//! Segmentation rules, packet schedules, and what a program says of the network header.
+//! Segmentation rules, packet schedulers, and a program's declarations of the network header.
 
 use hawser_ir as ir;
 use hawser_ir::{Base, Queue, QueuePolicy, SegRule, Ty};
@@ -10,7 +10,7 @@ use crate::codes;
 use crate::state::{Checker, NET};
 use crate::types::Type;
 
-/// The maximum number of queues of one `sched`.
+/// The maximum number of queues of a `sched`.
 const MAX_QUEUES: usize = 64;
 
 impl<'a> Checker<'a> {
@@ -90,11 +90,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Lowers the segmentation rules; their numbers are those of their declarations.
+    /// Lowers the segmentation rules. Their numbers are those of their declarations.
     pub(crate) fn rules(&mut self) {
         for index in 0..self.rule_decls.len() {
             let rule = self.rule(index);
-            // A broken rule keeps its number; the module is not given out then.
+            // A broken rule keeps its number; no module is returned in this case.
             let rule = rule.unwrap_or_else(|| broken_rule(&self.rule_decls[index].name.name));
             self.module.seg_rules.push(rule);
         }
@@ -158,7 +158,7 @@ impl<'a> Checker<'a> {
         Some(SegRule { name, args, blueprint, field: place, first, mid, last, only })
     }
 
-    /// A `net_header` names fields of the built-in one, with their types.
+    /// Checks that a `net_header` names fields of the built-in one, with their types.
     pub(crate) fn check_net_headers(&mut self) {
         for (name, fields) in std::mem::take(&mut self.net_headers) {
             if name.name != "IPheader" {

@@ -1,4 +1,4 @@
-//! Signals: made and issued only where somebody asked for them.
+//! Signals, which are made and issued only if a subscriber wants them.
 
 use hawser_ir::visit;
 use hawser_ir::{Base, Expr, ExprKind, Instr, SignalId, Stmt, StmtKind, Ty};
@@ -31,9 +31,8 @@ impl<'a> Body<'_, 'a> {
         None
     }
 
-    /// Issues an instruction after the statements that make its operands. Those of a signal run only
-    /// where it is wanted, unless they may do more than that: whether anybody listens changes
-    /// nothing else.
+    /// Issues an instruction after the statements that make its operands. Those of a signal run only if it is
+    /// wanted, unless they have other effects: a subscription must not change anything else.
     pub(crate) fn issue(&mut self, instruction: Instr, operands: Vec<Stmt>) {
         let Instr::Signal { signal, .. } = instruction else {
             self.out.extend(operands);
@@ -50,7 +49,7 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
-/// Whether a statement changes a variable of the function and nothing else, whatever it reads.
+/// True if a statement's only effect is to set a variable of the function; it may read anything.
 fn only_sets_a_variable(stmt: &Stmt) -> bool {
     let (StmtKind::Store(to, _)
     | StmtKind::Copy(to, _)

@@ -1,8 +1,8 @@
-//! What the checker knows: the declarations of the program, and the module that is being built.
+//! The checker's state: the declarations of the program, and the module that is being built.
 //!
-//! Declarations are kept in tables and referred to by index ([`Def`]); syntax is borrowed, never
-//! copied. Structures get their [`StructId`] when they are collected, before they are laid out:
-//! the built-in ones first, then one for each [`RecordDecl`] in order.
+//! Declarations are kept in tables and referred to by index ([`Def`]); syntax is borrowed, never copied.
+//! Structures receive their [`StructId`] when they are collected, before they are laid out. The built-in ones
+//! come first, then one for each [`RecordDecl`] in order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use hawser_syntax::{Diagnostic, MAX_DIAGNOSTICS, Severity, SourceMap};
 use crate::names::Def;
 use crate::types::Type;
 
-/// `event_t`: an event of any type, its header alone.
+/// `event_t`: the header of an event of any type.
 pub(crate) const EVENT: StructId = StructId(0);
 /// `IPheader`
 pub(crate) const NET: StructId = StructId(1);
@@ -22,16 +22,16 @@ pub(crate) const NET: StructId = StructId(1);
 pub(crate) const OP: StructId = StructId(2);
 /// `icmp_t`
 pub(crate) const ICMP: StructId = StructId(3);
-/// How many structures are built in.
+/// The number of built-in structures.
 pub(crate) const BUILTIN_STRUCTS: u32 = 4;
 
-/// The maximum number of bytes of a structure, of a list, and of a function's frame.
+/// The maximum size of a structure, of a list, and of a function's frame, in bytes.
 pub(crate) const MAX_SIZE: u64 = 1 << 20;
 
-/// How deep declarations may nest; more is an error, so that no program exhausts the stack.
+/// The maximum nesting depth of declarations. More is an error, so that no program overflows the stack.
 pub(crate) const MAX_DEPTH: u32 = 64;
 
-/// What kind of structure a record is.
+/// The kind of structure that a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     Struct,
@@ -46,7 +46,7 @@ pub(crate) enum RecordKind {
     Blueprint,
 }
 
-/// How far a declaration has come: found a second time in `Active`, it depends on itself.
+/// The progress of a declaration. If it is reached again while `Active`, it depends on itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Waiting,
@@ -54,7 +54,7 @@ pub(crate) enum Progress {
     Ready,
 }
 
-/// Where a member's type stands.
+/// The type of a member, as its declaration gives it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MemberType<'a> {
     Written(&'a ast::Type),
@@ -62,29 +62,29 @@ pub(crate) enum MemberType<'a> {
     Part(&'a Ident),
 }
 
-/// A field of a record, whatever declared it.
+/// A field of a record, in any kind of declaration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberDecl<'a> {
     pub(crate) name: &'a Ident,
     pub(crate) ty: MemberType<'a>,
-    /// The declaration, where there is more than a type and a name.
+    /// The declaration, if it has more than a type and a name.
     pub(crate) field: Option<&'a ast::Field>,
 }
 
-/// Anything with fields.
+/// A declaration with fields.
 #[derive(Debug)]
 pub(crate) struct RecordDecl<'a> {
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) kind: RecordKind,
     pub(crate) members: Vec<MemberDecl<'a>>,
-    /// By name: the number of the field, once it is laid out.
+    /// The number of each field by name, after it has been laid out.
     pub(crate) numbers: HashMap<&'a str, usize>,
     pub(crate) invariants: Vec<&'a ast::Expr>,
     pub(crate) progress: Progress,
     /// Initial values that depend on params or on earlier fields: index of the field, value.
     pub(crate) computed: Vec<(usize, &'a ast::Expr)>,
-    /// Its wire form, once something asked for it.
+    /// Its wire form, if it has been requested.
     pub(crate) blueprint: Option<BlueprintId>,
 }
 
@@ -95,9 +95,9 @@ pub(crate) struct ConstDecl<'a> {
     pub(crate) ty: &'a ast::Type,
     pub(crate) value: &'a ast::Expr,
     pub(crate) progress: Progress,
-    /// Type and value, unless something is wrong with it.
+    /// Type and value, unless it is wrong.
     pub(crate) result: Option<(Ty, u64)>,
-    /// Something refers to it.
+    /// True if something refers to it.
     pub(crate) used: bool,
 }
 
@@ -109,9 +109,9 @@ pub(crate) struct TableDecl<'a> {
     pub(crate) size: Option<&'a ast::Expr>,
     pub(crate) values: &'a [ast::Expr],
     pub(crate) progress: Progress,
-    /// Type and values, unless something is wrong with them.
+    /// Type and values, unless they are wrong.
     pub(crate) result: Option<(Ty, Vec<u64>)>,
-    /// Something refers to it.
+    /// True if something refers to it.
     pub(crate) used: bool,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct ExtendDecl<'a> {
     pub(crate) members: &'a [ast::Member],
 }
 
-/// An enum; its variants' values stand in `values` once it is ready.
+/// An enum. Its variants' values are in `values` when it is ready.
 #[derive(Debug)]
 pub(crate) struct EnumDecl<'a> {
     pub(crate) name: &'a Ident,
@@ -132,9 +132,9 @@ pub(crate) struct EnumDecl<'a> {
     pub(crate) progress: Progress,
     pub(crate) ty: Option<Ty>,
     pub(crate) values: Vec<u64>,
-    /// The variants that something names, by their index.
+    /// The variants that are named, by index.
     pub(crate) used: HashSet<usize>,
-    /// Numbers are made values of it by a conversion.
+    /// True if a conversion turns numbers into values of it.
     pub(crate) converted: bool,
 }
 
@@ -143,7 +143,7 @@ pub(crate) struct EnumDecl<'a> {
 pub(crate) struct UnionDecl<'a> {
     pub(crate) name: &'a Ident,
     pub(crate) members: &'a [Ident],
-    /// The members' records, in order; filled by the layout.
+    /// The members' records, in order, filled by the layout.
     pub(crate) records: Option<Vec<usize>>,
 }
 
@@ -155,12 +155,12 @@ pub(crate) struct OptListDecl<'a> {
     pub(crate) pad: Option<&'a ast::Expr>,
 }
 
-/// An option list of one blueprint: `len` is computed from that blueprint's fields, so each use of
-/// an [`OptListDecl`] is a list of its own. The index is the [`ir::OptListId`].
+/// An option list of one blueprint. Its `len` is computed from that blueprint's fields, so each use of an
+/// [`OptListDecl`] is a list of its own. The index is the [`ir::OptListId`].
 #[derive(Debug)]
 pub(crate) struct OptListUse {
     pub(crate) decl: usize,
-    /// The union, if it could be found.
+    /// The union, if it was found.
     pub(crate) union: Option<usize>,
 }
 
@@ -174,9 +174,9 @@ pub(crate) struct FuncDecl<'a> {
     pub(crate) span: Span,
     pub(crate) param_types: Vec<Type>,
     pub(crate) result: Type,
-    /// Stands in a chain.
+    /// True if it stands in a chain.
     pub(crate) in_chain: bool,
-    /// Is called, is a parser, or decides coalescing.
+    /// True if it is called, is a parser, or decides coalescing.
     pub(crate) used: bool,
 }
 
@@ -187,7 +187,7 @@ pub(crate) struct ExternDecl<'a> {
     pub(crate) name: &'a Ident,
     pub(crate) params: &'a [ast::Param],
     pub(crate) answer: Option<&'a Ident>,
-    /// Filled with the signatures of functions.
+    /// Filled together with the signatures of functions.
     pub(crate) param_types: Vec<Type>,
     pub(crate) result: Type,
 }
@@ -200,7 +200,7 @@ pub(crate) struct RuleDecl<'a> {
     pub(crate) blueprint: &'a Ident,
     pub(crate) field: &'a Ident,
     pub(crate) values: &'a [ast::Expr],
-    /// The blueprint and the type of the field, unless something is wrong with it.
+    /// The blueprint and the type of the field, unless the rule is wrong.
     pub(crate) target: Option<(BlueprintId, Ty)>,
 }
 
@@ -214,7 +214,7 @@ pub(crate) struct CoalesceDecl<'a> {
     pub(crate) span: Span,
 }
 
-/// `sched`; the queues' numbers in the module follow each other from `first`.
+/// `sched`; its queues have consecutive numbers in the module, starting at `first`.
 #[derive(Debug)]
 pub(crate) struct SchedDecl<'a> {
     pub(crate) name: &'a Ident,
@@ -256,7 +256,7 @@ pub(crate) struct Checker<'a> {
     pub(crate) unions: Vec<UnionDecl<'a>>,
     pub(crate) opt_lists: Vec<OptListDecl<'a>>,
     pub(crate) opt_list_uses: Vec<OptListUse>,
-    /// For each use of an option list, the size of its largest member: [`ir::Layout::member_size`].
+    /// For each use of an option list, the size in bytes of its largest member: [`ir::Layout::member_size`].
     pub(crate) member_size: Vec<u32>,
     pub(crate) funcs: Vec<FuncDecl<'a>>,
     pub(crate) externs: Vec<ExternDecl<'a>>,
@@ -266,31 +266,31 @@ pub(crate) struct Checker<'a> {
     pub(crate) dispatches: Vec<DispatchDecl<'a>>,
     pub(crate) deploys: Vec<&'a [ast::RegisterCall]>,
     pub(crate) attachments: Vec<AttachDecl<'a>>,
-    /// The first of the files that are attached to a program which runs, if there are some.
+    /// The first of the files that are attached to a running program, if there are any.
     pub(crate) attached_from: Option<u32>,
-    /// By attached file: the names that it has for itself.
+    /// For each attached file, the names of its own.
     pub(crate) own_defs: HashMap<u32, HashMap<&'a str, (Def, Span)>>,
     pub(crate) net_headers: Vec<(&'a Ident, &'a [ast::Field])>,
     pub(crate) scratchpads: Vec<usize>,
-    /// What each function does, its callees included.
+    /// The facts about each function, its callees included.
     pub(crate) facts: Vec<crate::graph::Facts>,
-    /// Stand-ins of pure externs that are called.
+    /// The placeholders of pure externs that are called.
     pub(crate) extern_funcs: Vec<(FuncId, ir::ExternId)>,
-    /// How many declarations are being resolved inside each other.
+    /// The number of declarations that are being resolved inside each other.
     pub(crate) depth: u32,
-    /// Timers that some instruction starts: context and name.
+    /// Timers that are started by an instruction: context and name.
     pub(crate) started: HashSet<(ir::ContextId, String)>,
-    /// The signals that something issues, by their index in [`ir::Module::signals`].
+    /// The signals that are issued, by their index in [`ir::Module::signals`].
     pub(crate) signalled: HashSet<u32>,
-    /// Fields that some expression reads: structure and name.
+    /// Fields that are read by an expression: structure and name.
     pub(crate) read: HashSet<(StructId, String)>,
-    /// The field name of the assignment that was met last: it is written there, not read.
+    /// The field name in the latest assignment; the field is written there, not read.
     pub(crate) written: Option<Span>,
-    /// Names of parts in dispatch tables that chose among several.
+    /// Names of parts in dispatch tables that selected one of several.
     pub(crate) parts_met: HashSet<Span>,
-    /// What names stand for, where an editor asks for it.
+    /// The meaning of names, if an editor asks for it.
     pub(crate) notes: Option<Box<crate::index::Notes>>,
-    /// Where each event's chain is written, for messages.
+    /// The place of each event's chain in the source, for messages.
     pub(crate) chain_spans: Vec<Option<Span>>,
 }
 
@@ -369,23 +369,20 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Adds a diagnostic.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The record behind a structure, unless it is built in.
+    /// Returns the record behind a structure, unless it is built in.
     pub(crate) fn record_of(&self, id: StructId) -> Option<usize> {
         let index = id.0.checked_sub(BUILTIN_STRUCTS)? as usize;
         (index < self.records.len()).then_some(index)
     }
 
-    /// The structure of a record.
     pub(crate) fn struct_of(record: usize) -> StructId {
         StructId(BUILTIN_STRUCTS + record as u32)
     }
 
-    /// The field of a structure that has a name.
     pub(crate) fn field_named(&self, id: StructId, name: &str) -> Option<&ir::Field> {
         let fields = &self.module.structs[id.0 as usize].fields;
         match self.record_of(id) {
@@ -394,19 +391,19 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether a structure declares a field of this name, be its type right or wrong.
+    /// True if a structure declares a field of this name, even if its type is wrong.
     pub(crate) fn is_declared(&self, id: StructId, name: &str) -> bool {
         let record = self.record_of(id).map(|record| &self.records[record]);
         record.is_some_and(|record| record.members.iter().any(|member| member.name.name == name))
     }
 
-    /// What kind of record a type is.
+    /// Returns the kind of record that a type is.
     pub(crate) fn kind_of(&self, ty: &Ty) -> Option<RecordKind> {
         let Ty::Struct(id) = ty else { return None };
         Some(self.records[self.record_of(*id)?].kind)
     }
 
-    /// The context type behind a structure.
+    /// Returns the context type behind a structure.
     pub(crate) fn context_of(&self, ty: &Ty) -> Option<ir::ContextId> {
         match self.kind_of(ty) {
             Some(RecordKind::Context(index)) => Some(ir::ContextId(index)),
@@ -414,7 +411,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The event type behind a structure.
+    /// Returns the event type behind a structure.
     pub(crate) fn event_of(&self, ty: &Ty) -> Option<ir::EventId> {
         match self.kind_of(ty) {
             Some(RecordKind::Event(index, _)) => Some(ir::EventId(index)),
@@ -422,7 +419,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Sizes and alignments, as far as structures are laid out.
+    /// Returns sizes and alignments of the structures that are laid out so far.
     pub(crate) fn layout(&self) -> ir::Layout<'_> {
         ir::Layout { structs: &self.module.structs, member_size: &self.member_size }
     }
@@ -432,14 +429,14 @@ impl<'a> Checker<'a> {
         self.assertion_of(at, self.sources.text(at).to_owned())
     }
 
-    /// Registers what has to hold there under a text of its own.
+    /// Registers an assertion at a place under a text of its own.
     pub(crate) fn assertion_of(&mut self, at: Span, text: String) -> u32 {
         self.module.asserts.push((span(at), text));
         (self.module.asserts.len() - 1) as u32
     }
 
-    /// The module, unless something is wrong, and all diagnostics in order of place. Warnings are given
-    /// for programs without errors alone: what looks unused may follow from an error.
+    /// Returns the module, unless there is an error, and all diagnostics in order of place. Warnings are
+    /// given only for programs without errors, because a missing use may be a consequence of an error.
     pub(crate) fn finish(self) -> (Option<ir::Module>, Vec<Diagnostic>) {
         let mut diagnostics = self.diagnostics;
         diagnostics.sort_by_key(|d| (d.span.file, d.span.start, d.code));
@@ -463,12 +460,12 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The same place, in the intermediate form's terms.
+/// Converts a place to the intermediate form's type.
 pub(crate) fn span(at: Span) -> ir::Span {
     ir::Span { file: at.file, start: at.start, end: at.end }
 }
 
-/// The same place, in the syntax's terms.
+/// Converts a place to the syntax's type.
 pub(crate) fn ast_span(at: ir::Span) -> Span {
     Span { file: at.file, start: at.start, end: at.end }
 }

@@ -1,26 +1,27 @@
-//! What a step is: the unit in which the work of a chain is bounded.
+//! Steps: the unit in which the work of a chain is bounded.
 //!
-//! A step is a statement, an operation in an expression, a round of a loop, an element that a search
-//! may look at, or 8 bytes that are moved, zeroed or hashed. `bounds` multiplies them by the rounds of
-//! loops and adds those of calls. What the target does with records, after the chain, is limited by
-//! the engine.
+//! A step is a statement, an operation in an expression, or a round of a loop. It is also an element that a
+//! search may examine, or 8 bytes that are moved, zeroed or hashed. `bounds` multiplies steps by the rounds
+//! of loops and adds those of calls. The engine limits the work that the target does on records after the
+//! chain.
 
 use hawser_ir::{
     Blueprint, ContainerOp, Expr, ExprKind, Fill, Func, IdPart, Index, Layout, Module, Place, Query,
     StmtKind, Ty, WireField,
 };
 
-/// The maximum number of steps of a chain, of a parser and of a coalescing rule: some 0.2 s on the interpreter.
+/// The maximum number of steps of a chain, of a parser and of a coalescing rule: some 0.2 s on the
+/// interpreter.
 pub(crate) const MAX_STEPS: u64 = 10_000_000;
 
-/// The maximum number of steps that a file which is attached to a running program may add to a chain: some 2 ms on
-/// the interpreter, for each event.
+/// The maximum number of steps that an attachment to a running program may add to a chain. It takes some 2 ms
+/// on the interpreter, for each event.
 pub(crate) const MAX_ATTACHED_STEPS: u64 = 100_000;
 
-/// The maximum number of bytes of a packet (RFC 791, RFC 8200): a checksum may cover them.
+/// The maximum size of a packet in bytes (RFC 791, RFC 8200); a checksum may cover all of it.
 const MAX_PACKET: u64 = 1 << 16;
 
-/// A number with commas between its thousands.
+/// Formats a number with commas between its thousands.
 pub(crate) fn in_groups(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -33,7 +34,7 @@ pub(crate) fn in_groups(number: u64) -> String {
     out
 }
 
-/// Steps of single nodes.
+/// The steps of single nodes.
 pub(crate) struct Weights<'m> {
     module: &'m Module,
     layout: Layout<'m>,
@@ -44,12 +45,12 @@ impl<'m> Weights<'m> {
         Weights { module, layout: Layout { structs: &module.structs, member_size } }
     }
 
-    /// A function's frame is zeroed.
+    /// The steps to zero a function's frame.
     pub(crate) fn entry(&self, func: &Func) -> u64 {
         1 + u64::from(func.frame) / 8
     }
 
-    /// A statement without the expressions and places in it.
+    /// The steps of a statement without the expressions and places in it.
     pub(crate) fn statement(&self, stmt: &StmtKind) -> u64 {
         1 + match stmt {
             StmtKind::Copy(place, _)
@@ -88,7 +89,7 @@ impl<'m> Weights<'m> {
         }
     }
 
-    /// An expression without those in it.
+    /// The steps of an expression without those in it.
     pub(crate) fn expr(&self, expr: &Expr) -> u64 {
         match &expr.kind {
             ExprKind::Const(_) => 0,
@@ -113,7 +114,7 @@ impl<'m> Weights<'m> {
         }
     }
 
-    /// A place: the searches on the way to it.
+    /// The steps of a place: the searches on its path.
     pub(crate) fn place(&self, place: &Place) -> u64 {
         let step = |step: &hawser_ir::Step| match step.index {
             Index::At(_) => 1,
@@ -141,7 +142,7 @@ impl<'m> Weights<'m> {
         }
     }
 
-    /// The header is taken apart byte by byte, and checksums go over the whole packet.
+    /// The steps of `extract`: the header is parsed byte by byte, and checksums cover the whole packet.
     fn extract(&self, blueprint: &Blueprint) -> u64 {
         let sums = |field: &WireField| match field {
             WireField::Bits { fill: Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }), .. } => {
@@ -157,7 +158,7 @@ impl<'m> Weights<'m> {
         u64::from(self.layout.size(&place.ty)).div_ceil(8)
     }
 
-    /// The maximum number of elements of a container.
+    /// Returns the maximum number of elements of a container.
     fn elements(&self, ty: &Ty) -> u64 {
         match ty {
             Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => (*cap).into(),

@@ -11,7 +11,7 @@ use crate::fold;
 use crate::names::Def;
 
 impl<'a> Body<'_, 'a> {
-    /// The statements of a block, in a scope of their own.
+    /// Lowers the statements of a block, in a scope of their own.
     pub(crate) fn block(&mut self, block: &'a Block) {
         self.scoped(|body| body.statements(&block.stmts));
     }
@@ -197,7 +197,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Whether the variable under a place may be written; reports it where not.
+    /// Returns true if the variable under a place may be written, and reports an error otherwise.
     pub(crate) fn writable(&mut self, target: &Expr) -> bool {
         let mut root = target;
         loop {
@@ -221,7 +221,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// A call that stands alone.
+    /// Lowers a call that stands alone.
     fn expression(&mut self, e: &'a Expr) {
         if matches!(e.kind, ExprKind::Error) || self.operation(e, None).is_some() {
             return;
@@ -271,7 +271,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `out.add(…)`, or a query whose value nobody takes.
+    /// Lowers `out.add(…)`, or a query whose value is ignored.
     fn list_method(&mut self, e: &'a Expr, object: &'a Expr, method: &'a Ident, args: &'a [ast::CallArg]) {
         if let ExprKind::Name(name) = &object.kind {
             let list = self.local(name).map(|l| l.variable.clone());
@@ -318,7 +318,7 @@ impl<'a> Body<'_, 'a> {
         self.push(Ir::If(condition, then, otherwise));
     }
 
-    /// The condition of an `if`: an operation may be the whole of it, or its negation.
+    /// Lowers the condition of an `if`. An operation may be the whole condition, or be negated as a whole.
     fn if_condition(&mut self, cond: &'a Expr) -> ir::Expr {
         let (inner, negated) = match &cond.kind {
             ExprKind::Unary(ast::UnOp::Not, inner) => (&**inner, true),
@@ -397,7 +397,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// `return out;`: what was added has been issued where it was added.
+    /// `return out;`: the instructions have been issued where they were added.
     fn return_list(&mut self, value: &'a Expr) {
         let wanted = matches!(self.kind, BodyKind::Function(Returns::Instructions));
         let list = match &value.kind {

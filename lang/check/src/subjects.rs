@@ -1,7 +1,7 @@
-//! Instructions about the chain's context, where it has none: refused, because they cannot be carried out.
+//! Rejects instructions about the chain's context that cannot be executed because there is no context.
 //!
-//! Every chain is walked in each case that it can meet. An instruction is refused when it has a context in none of
-//! the cases in which it runs. What may have been made on some path counts as there.
+//! Every chain is walked in each case that it can meet. An instruction is rejected if it runs without a
+//! context in every case. A context that may have been created on some path counts as existing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,19 +15,19 @@ use crate::bounds::{runs, scenarios};
 use crate::codes;
 use crate::state::{Checker, ast_span};
 
-/// File, first byte, one past the last.
+/// File, offset of the first byte, offset one past the last.
 type At = (u32, u32, u32);
 
 /// A walk over the processors of one case.
 struct Walk<'m> {
     module: &'m Module,
-    /// A keyed context was found.
+    /// True if a keyed context was found.
     keyed: bool,
-    /// Whether a context may have been made after a function, by the same before it.
+    /// For a function, whether a context may exist before it, and `keyed`: whether a context may exist after it.
     known: HashMap<(FuncId, bool, bool), bool>,
     /// Instructions that have a context in some case.
     carried_out: BTreeSet<At>,
-    /// Instructions that have none in some case.
+    /// Instructions that have no context in some case.
     without: BTreeSet<At>,
 }
 
@@ -49,7 +49,7 @@ impl Checker<'_> {
                     continue;
                 }
                 walk.chain(&chain.processors, case, is_found);
-                // A context of a type that the chain does not ask for is found as well.
+                // A context of a type that the chain does not ask for can be found as well.
                 if case == When::NotFound && has_keyed {
                     walk.chain(&chain.processors, When::Always, true);
                 }
@@ -70,8 +70,8 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a chain can have a keyed context: not where GLOBAL contexts' timers alone raise its event, nor
-/// where its processors name GLOBAL contexts and no other.
+/// True if a chain can have a keyed context. It cannot if only timers of GLOBAL contexts raise its event, or
+/// if its processors name only GLOBAL contexts.
 fn may_find(module: &Module, event: usize, chain: &Chain) -> bool {
     if module.events[event].kind == EventKind::Timer {
         let holds = |context: &&hawser_ir::Context| {
@@ -96,7 +96,7 @@ impl Walk<'_> {
         running.fold(false, |made, processor| self.function(processor.func, made));
     }
 
-    /// Walks a function; gives whether a context may have been made after it.
+    /// Walks a function, and returns whether a context may have been created after it.
     fn function(&mut self, func: FuncId, made: bool) -> bool {
         let key = (func, made, self.keyed);
         if let Some(after) = self.known.get(&key) {
@@ -154,7 +154,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an instruction is about the chain's context and does not name it otherwise.
+/// True if an instruction is about the chain's context without naming it in another way.
 fn is_about_context(instr: &Instr) -> bool {
     match instr {
         Instr::NewTxOrderedData { uid, .. }

@@ -1,4 +1,4 @@
-//! Tables of constants: `const T NAME[N] = {…};`, and what is read from them.
+//! Tables of constants: `const T NAME[N] = {…};`, and reads from them.
 
 use hawser_ir::{self as ir, Expr, ExprKind, TableId, Ty};
 use hawser_syntax::Diagnostic;
@@ -31,7 +31,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// Evaluates all tables, and puts them into the module.
+    /// Evaluates all tables and adds them to the module.
     pub(crate) fn table_rows(&mut self) {
         for index in 0..self.tables.len() {
             self.table(index);
@@ -43,7 +43,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Type and values of a table.
+    /// Returns the type and the values of a table.
     pub(crate) fn table(&mut self, index: usize) -> Option<(Ty, Vec<u64>)> {
         let name = self.tables[index].name;
         match self.tables[index].progress {
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
         Some((ty, values.into_iter().collect::<Option<_>>()?))
     }
 
-    /// A table has as many values as it says, and at least one.
+    /// Checks that a table has as many values as declared, and at least one.
     fn check_table_size(&mut self, index: usize, size: Option<u64>, ty: &Ty) -> Option<()> {
         let decl = &self.tables[index];
         let (name, given) = (decl.name, decl.values.len() as u64);

@@ -1,4 +1,4 @@
-//! Types as written, resolved.
+//! Resolution of written types.
 
 use hawser_ir::{FieldRef, StructId, Ty};
 use hawser_syntax::Diagnostic;
@@ -11,7 +11,7 @@ use crate::state::{Checker, EVENT, ICMP, MAX_SIZE, NET, OP, RecordKind};
 /// A type of the language.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Type {
-    /// Something is wrong with it, and that has been reported.
+    /// An error that has been reported.
     Error,
     Void,
     /// A value in memory. `event_t`, `IPheader`, `op_t` and `icmp_t` are built-in structures.
@@ -29,7 +29,7 @@ pub(crate) enum Type {
 }
 
 impl<'a> Checker<'a> {
-    /// Resolves a type as written. What is not known is reported, and silent from then on.
+    /// Resolves a type as written. An unknown type is reported once and silent from then on.
     pub(crate) fn resolve(&mut self, ty: &'a ast::Type) -> Type {
         let name = ty.name.name.as_str();
         if name.is_empty() {
@@ -59,7 +59,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A type that the program declares.
+    /// Resolves a type that the program declares.
     pub(crate) fn named_type(&mut self, name: &Ident) -> Type {
         match self.lookup(name) {
             Some(Def::Record(record)) => {
@@ -219,13 +219,13 @@ impl<'a> Checker<'a> {
         Type::Value(Ty::Window { runs: runs as u32, elem: Box::new(elem) })
     }
 
-    /// The type of a list's elements: what a structure's field may be.
+    /// Resolves the type of a list's elements, which may be any type that a structure's field may have.
     fn element_type(&mut self, elem: &'a ast::Type) -> Option<Ty> {
         let resolved = self.resolve(elem);
         self.storable(resolved, elem.span)
     }
 
-    /// What may stand in memory for longer than a function runs.
+    /// Checks that a type may be stored in memory beyond the run of a function.
     pub(crate) fn storable(&mut self, ty: Type, at: Span) -> Option<Ty> {
         let reason = match ty {
             Type::Error => return None,
@@ -277,7 +277,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// A type's argument that is a number.
+    /// Evaluates a type's argument as a number.
     pub(crate) fn constant_argument(&mut self, arg: &'a TypeArg) -> Option<u64> {
         match arg {
             TypeArg::Value(value) => self.constant_expr(value, &Ty::uint(64)),
@@ -299,7 +299,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether `count` elements fit into memory, and there is at least one.
+    /// True if `count` is at least one and the elements fit into memory.
     pub(crate) fn fits(&self, elem: &Ty, count: u64) -> bool {
         let stride = u64::from(self.layout().stride(elem)).max(1);
         count >= 1
@@ -317,7 +317,7 @@ impl<'a> Checker<'a> {
         Type::Error
     }
 
-    /// A type as the program writes it, for messages.
+    /// Formats a type as the program writes it, for messages.
     pub(crate) fn show(&self, ty: &Ty) -> String {
         match ty {
             Ty::Bool => "bool".to_owned(),
@@ -343,7 +343,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Built-in types that stand without arguments.
+/// Resolves built-in types without arguments.
 fn plain_type(name: &str) -> Option<Type> {
     if let Some((bits, signed)) = integer_name(name) {
         return Some(Type::Value(Ty::Int { bits, signed }));
@@ -359,7 +359,7 @@ fn plain_type(name: &str) -> Option<Type> {
         "data_t" => Type::Value(Ty::Data),
         "checksum16_t" => Type::Value(Ty::uint(16)),
         "crc32_t" => Type::Value(Ty::uint(32)),
-        // Four bits on the wire; wide in memory, so that `off * 4 - 20` has room.
+        // Four bits on the wire, but wide in memory, so that `off * 4 - 20` has room.
         "hdrlen4_t" => Type::Value(Ty::uint(32)),
         "event_t" => Type::Value(Ty::Struct(EVENT)),
         "IPheader" => Type::Value(Ty::Struct(NET)),
@@ -373,7 +373,7 @@ fn plain_type(name: &str) -> Option<Type> {
     })
 }
 
-/// Width and signedness of `uintN` (1 to 64) or `intN` (2 to 64).
+/// Returns the width and signedness of `uintN` (1 to 64) or `intN` (2 to 64).
 pub(crate) fn integer_name(name: &str) -> Option<(u8, bool)> {
     let (digits, signed) = match name.strip_prefix("uint") {
         Some(digits) => (digits, false),

@@ -1,7 +1,7 @@
-//! Fields that are written and never read: warnings.
+//! Warnings about fields that are written but never read.
 //!
-//! Reads are noted while expressions are lowered. What leaves the program is read elsewhere: fields that are
-//! `observable` or `modifiable`, and whatever externs, signals, events and headers hold.
+//! Reads are recorded while expressions are lowered. Data that leaves the program is read elsewhere: fields
+//! that are `observable` or `modifiable`, and the contents of externs, signals, events and headers.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::state::{Checker, MemberDecl, MemberType, RecordKind};
 use crate::types::Type;
 
 impl Checker<'_> {
-    /// Notes that an expression names a field, unless it is the target of an assignment.
+    /// Records that an expression names a field, unless it is the target of an assignment.
     pub(crate) fn note_read(&mut self, structure: StructId, name: &Ident) {
         if self.written != Some(name.span) {
             self.read.insert((structure, name.name.clone()));
         }
     }
 
-    /// Warns of fields that nothing reads, in a whole program.
+    /// Warns of fields that are never read, in a whole program.
     pub(crate) fn find_unread(&mut self) {
         let is_whole =
             !self.deploys.is_empty() && !self.chain_spans.is_empty() && self.attached_from.is_none();
@@ -64,13 +64,15 @@ impl Checker<'_> {
         self.diagnostics.extend(diagnostics);
     }
 
-    /// Whether a file lies in the folder of the main one. Programs in other folders read what those declare.
+    /// True if a file lies in the folder of the main one. Declarations in other folders may be read by other
+    /// programs.
     fn is_beside_main(&self, file: u32) -> bool {
         let folder = |file| Path::new(&self.sources.file(file).path).parent();
         folder(file) == folder(0)
     }
 
-    /// The structures that others read: those within events, signals, headers, externs' arguments and observable fields.
+    /// Returns the structures that are read outside of the program: those within events, signals, headers,
+    /// externs' arguments and observable fields.
     pub(crate) fn structures_outside(&self) -> HashSet<StructId> {
         let mut outside = HashSet::new();
         for (record, decl) in self.records.iter().enumerate() {
@@ -112,7 +114,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The fields by which sorted lists are in order, by structure and offset.
+    /// Returns the fields by which sorted lists are ordered, by structure and offset.
     fn sorted_keys(&self) -> HashSet<(StructId, u32)> {
         let fields = self.module.structs.iter().flat_map(|structure| &structure.fields);
         let mut keys = HashSet::new();
@@ -129,7 +131,7 @@ impl Checker<'_> {
     }
 }
 
-/// A field that is neither a timer nor a part, and that no watcher sees.
+/// True for a field that is neither a timer nor a part, and that is not observable.
 fn is_private(member: &MemberDecl<'_>) -> bool {
     matches!(member.ty, MemberType::Written(_)) && !is_accessible(member)
 }

@@ -1,4 +1,5 @@
-//! What is declared and never used: warnings. Variables are warned of where their scope ends.
+//! Warnings about declarations that are never used. Warnings about variables are reported at the end of their
+//! scope.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,7 @@ use crate::types::Type;
 use crate::unread::is_accessible;
 
 impl Checker<'_> {
-    /// Warns of functions, events, params and dispatch tables that nothing uses.
+    /// Warns of unused functions, events, params and dispatch tables.
     pub(crate) fn find_unused(&mut self) {
         let mut diagnostics = Vec::new();
         for param in self.params.iter().filter(|param| !param.used) {
@@ -39,7 +40,7 @@ impl Checker<'_> {
                 )),
             );
         }
-        // A file that others import has no chains of its own to judge by.
+        // A file that others import has no chains of its own, so its uses cannot be judged.
         let whole_program = !self.deploys.is_empty() && !self.chain_spans.is_empty();
         if whole_program {
             for func in self.funcs.iter().filter(|func| !func.used && !func.in_chain) {
@@ -79,8 +80,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of constants, tables, values of enums and signals of the main file that nothing names. Files that are
-    /// imported serve other programs, too.
+    /// Warns of unused constants, tables, enum variants and signals of the main file. Imported files serve
+    /// other programs, too.
     fn find_unused_constants(&mut self) {
         let mut unused: Vec<(&Ident, &str)> = Vec::new();
         let constants = self.consts.iter().filter(|decl| !decl.used);
@@ -117,7 +118,7 @@ impl Checker<'_> {
         self.diagnostics.extend(diagnostics);
     }
 
-    /// The enums whose values come from outside, or are seen there.
+    /// Returns the enums whose values come from outside, or are visible there.
     fn enums_outside(&self) -> HashSet<u32> {
         let outside = self.structures_outside();
         let mut found = HashSet::new();

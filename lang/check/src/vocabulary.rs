@@ -1,4 +1,4 @@
-//! What the language has, by name: for pages and tools that must not fall behind the checker.
+//! The language's built-in names, for pages and tools that must stay in step with the checker.
 
 use crate::consts::BUILTIN_CONSTANTS;
 use crate::container::{LIST_METHODS, OPTION_METHODS, SORTED_METHODS, WINDOW_METHODS};
@@ -9,13 +9,13 @@ use crate::names::{FUNCTION_NAMES, INSTRUCTION_NAMES, TYPE_NAMES, WORDS};
 /// The names of one kind.
 #[derive(Clone, Debug)]
 pub struct Names {
-    /// What they are: "a type", "an instruction".
+    /// A description of the kind: "a type", "an instruction".
     pub kind: &'static str,
-    /// In the checker's order.
+    /// The names, in the checker's order.
     pub names: Vec<String>,
 }
 
-/// All names that the checker knows by itself; constants (errno, ICMP) are in [`constants`].
+/// Returns all built-in names, except the constants (errno, ICMP), which are in [`constants`].
 #[must_use]
 pub fn vocabulary() -> Vec<Names> {
     let plain = |kind, names: &[&str]| Names { kind, names: names.iter().map(|n| (*n).to_owned()).collect() };
@@ -42,7 +42,7 @@ pub fn vocabulary() -> Vec<Names> {
     all
 }
 
-/// The built-in constants: errno, options and ICMP, with their values.
+/// Returns the built-in constants, errno, options and ICMP, with their values.
 pub fn constants() -> impl Iterator<Item = (&'static str, u32)> {
     BUILTIN_CONSTANTS.iter().copied()
 }

@@ -1,7 +1,7 @@
-//! Wire formats: a record's form on the wire, from its fields in order.
+//! Wire formats: a record's form on the wire, derived from its fields in order.
 //!
-//! Blueprints, options and structures nested in them share one description, [`ir::Blueprint`],
-//! made when something first asks for it.
+//! Blueprints, options and structures nested in them share one description, [`ir::Blueprint`], which is made
+//! on first use.
 
 use hawser_ir as ir;
 use hawser_ir::{Base, Blueprint, BlueprintId, Fill, Ty, WireField};
@@ -12,10 +12,10 @@ use crate::body::{Body, BodyKind, region};
 use crate::codes;
 use crate::state::{Checker, MAX_SIZE, MemberType, RecordKind};
 
-/// A header length of four bits counts 4-byte words: at most 15 of them.
+/// The maximum header length in bytes: a field of four bits counts at most 15 words of 4 bytes.
 const MAX_HEADER_WORDS_LEN: u32 = 60;
 
-/// A wire format while its fields are read.
+/// A wire format while its fields are being read.
 #[derive(Default)]
 struct Format {
     header: Vec<WireField>,
@@ -23,12 +23,12 @@ struct Format {
     options: Option<WireField>,
     options_len: u32,
     data_at: Option<u32>,
-    /// Bits of the current byte.
+    /// The number of bits in the current, incomplete byte.
     bits: u32,
     fixed_len: u32,
     max_len: u32,
     has_header_words: bool,
-    /// Bit position and width of fixed fields, by name: what a checksum's mask names.
+    /// Bit position and width of fixed fields by name, to which a checksum's mask refers.
     spans: Vec<(String, u32, u32)>,
     /// Checksums, whose masks are resolved at the end.
     masks: Vec<(bool, usize, Vec<Ident>)>,
@@ -53,8 +53,7 @@ impl Format {
 }
 
 impl<'a> Checker<'a> {
-    /// Takes apart every blueprint of the program, and checks what the program says of the
-    /// network header.
+    /// Resolves every blueprint of the program, and checks the program's declarations of the network header.
     pub(crate) fn wire_formats(&mut self) {
         for record in 0..self.records.len() {
             if self.records[record].kind == RecordKind::Blueprint {
@@ -64,12 +63,12 @@ impl<'a> Checker<'a> {
         self.check_net_headers();
     }
 
-    /// The wire format of a record; nothing where something is wrong with it.
+    /// Returns the wire format of a record, or `None` if it is wrong.
     pub(crate) fn blueprint_of(&mut self, record: usize) -> Option<BlueprintId> {
         if let Some(known) = self.records[record].blueprint {
             return (known != BlueprintId(u32::MAX)).then_some(known);
         }
-        // Broken until proven good; also what a record that contains itself finds.
+        // The format is marked as broken until it is complete. A record that contains itself finds this mark.
         self.records[record].blueprint = Some(BlueprintId(u32::MAX));
         let blueprint = self.read_format(record)?;
         let id = BlueprintId(self.module.blueprints.len() as u32);
@@ -84,7 +83,7 @@ impl<'a> Checker<'a> {
         for member in &members {
             let id = Checker::struct_of(record);
             let fields = &self.module.structs[id.0 as usize].fields;
-            // A field that does not exist has a type that was reported.
+            // A missing field has a wrong type, which has been reported.
             let memory = fields
                 .iter()
                 .find(|f| f.name == member.name.name)
@@ -234,7 +233,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `when`, `count` and `over` belong to fields of one sort each.
+    /// Checks that `when`, `count` and `over` stand only at fields of the kind to which each applies.
     fn check_modifiers(&mut self, format: &mut Format, field: &ast::Field, ty: &Ty) {
         if field.when.is_some() && !matches!(ty, Ty::Struct(_)) {
             self.report(
@@ -323,7 +322,7 @@ impl<'a> Checker<'a> {
                 (32, Some(Fill::Crc32 { masked, invariant }))
             }
             _ => {
-                // A struct's initialisers count as well, as far as they are constant.
+                // A struct's initial values count as well, as far as they are constant.
                 let computed = |(_, value): &(usize, &ast::Expr)| field.init.as_ref() == Some(*value);
                 let in_memory_only = self.records[record].computed.iter().any(computed);
                 let init = field.init.as_ref().filter(|_| !in_memory_only);
@@ -346,13 +345,14 @@ impl<'a> Checker<'a> {
         format.grow(total / 8, total / 8);
     }
 
-    /// An expression over the blueprint's fields and the packet's lengths.
+    /// Lowers an expression over the blueprint's fields and the packet's lengths.
     pub(crate) fn wire_expr(&mut self, record: usize, e: &'a ast::Expr, ty: &Ty) -> ir::Expr {
         let this = region(Base::Blueprint, Ty::Struct(Checker::struct_of(record)));
         Body::over(self, BodyKind::Wire, this).expr_as(e, ty)
     }
 
-    /// What a checksum covers: whether what it may cover beside its packet, which is so named, and the masked fields.
+    /// Returns the range that a checksum covers. The flag is true if it also covers `beside`, the name of an
+    /// additional range. The list has the masked fields.
     fn covered(&mut self, field: &'a ast::Field, beside: &str, by_default: bool) -> (bool, Vec<Ident>) {
         let Some(terms) = &field.over else {
             return (by_default, Vec::new());
@@ -520,7 +520,7 @@ impl<'a> Checker<'a> {
         format.push(WireField::Opaque { name: field.name.name.clone(), offset, cap, count_at, count_ty });
     }
 
-    /// The field that counts what this one holds: place and type.
+    /// Returns the place and the type of the field that counts the contents of this one.
     fn counting_field(&mut self, record: usize, field: &ast::Field) -> Option<(u32, Ty)> {
         let count = match field.count.as_ref().map(|e| &e.kind) {
             Some(ExprKind::Name(name)) => name,
@@ -538,7 +538,7 @@ impl<'a> Checker<'a> {
             }
         };
         self.note_field(Checker::struct_of(record), count);
-        // Earlier on the wire, whatever the order in memory.
+        // The field must come earlier on the wire, regardless of the order in memory.
         let members = &self.records[record].members;
         let before = members
             .iter()
@@ -563,7 +563,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Fields of whole bytes begin at a byte.
+    /// Reports a field of whole bytes that does not begin at a byte boundary.
     fn whole_bytes(&mut self, format: &mut Format, at: Span) {
         if format.bits != 0 {
             self.report(

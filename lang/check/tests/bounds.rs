@@ -1,6 +1,6 @@
-//! Chains' worst cases against numbers worked out by hand.
+//! Compares chains' worst cases with numbers worked out by hand.
 //!
-//! Bytes of the records (`hawser_ir::abi`): ordered data 72, timers 24, contexts 56, notices 88,
+//! Sizes of the records in bytes (`hawser_ir::abi`): ordered data 72, timers 24, contexts 56, notices 88,
 //! packets 128 and the blueprint's image, raises 56 and the event, signals 16 and the structure.
 
 use crate::common;
@@ -108,14 +108,14 @@ fn cases_do_not_add_up() {
 #[test]
 fn stop_and_wait() {
     let module = module(&repository("examples/stop-and-wait.mtp"));
-    // The image of `SW`: 12 bytes of header, padding to 16, a `data_t` of 64: a packet takes 216.
+    // The image of `SW`: 12 bytes of header, padding to 16, a `data_t` of 64. A packet thus takes 216.
     assert_eq!(bounds(&module, "sw_send"), [3, 72 + 216 + 24, 1, 0]);
     // A signal is a record of 16 bytes and its field of 4, rounded up to 8.
     assert_eq!(bounds(&module, "sw_timeout"), [3, 216 + 24 + 24, 1, 0]);
     assert_eq!(bounds(&module, "sw_listen"), [1, 56, 0, 0]);
     assert_eq!(bounds(&module, "sw_connect"), [4, 56 + 2 * 72 + 88, 0, 0]);
-    // A packet's data, its acknowledgement, the next packet and its timer: five records. Four on
-    // the path that is done: timer_stop, flush, notify, del_ctx.
+    // A packet's data, its acknowledgement, the next packet and its timer: five records. The path that ends
+    // in `done` has four: timer_stop, flush, notify, del_ctx.
     assert_eq!(bounds(&module, "sw_pkt"), [5, 2 * 72 + 216 + 216 + 24, 2, 0]);
     let parsers: Vec<u32> = module.parsers.iter().map(|p| p.max_events).collect();
     assert_eq!(parsers, [1; 5]);
@@ -142,8 +142,8 @@ fn a_part_binds_for_each_context_that_has_it() {
     assert_eq!(chain(&module, "a_ack").globals, [hawser_ir::ContextId(2)]);
 }
 
-/// Steps of a chain, from what each part of it weighs: a statement 1, an operation 1, a constant 0, a
-/// function's entry 1 and its frame / 8, a round 1.
+/// Returns the steps of a chain. A statement weighs 1, an operation 1, a constant 0, a function's entry 1 and
+/// its frame / 8, a round 1.
 fn steps(processors: &str, of: &str) -> u64 {
     chain(
         &module(&format!("{HEAD} {processors} dispatch d {{ ask -> {{{of}}}; }}")),
@@ -166,7 +166,7 @@ fn steps_multiply_in_loops_and_add_up_in_calls() {
         "f",
     );
     assert_eq!(nested, 1 + frame(2) + 1 + 100 * (1 + 1 + 50 * (1 + 2)));
-    // Each call: the statement 1, and what is called.
+    // Each call: the statement 1, and the callee.
     let twice = steps(
         "void g(ask ev, conn c) { c.n = ev.n; } void f(ask ev, conn c) { g(ev, c); g(ev, c); }",
         "f",
@@ -174,12 +174,12 @@ fn steps_multiply_in_loops_and_add_up_in_calls() {
     assert_eq!(twice, 1 + 2 * (1 + 3));
 }
 
-/// Steps to zero a frame of counters of 4 bytes.
+/// Returns the steps to zero a frame of counters of 4 bytes.
 fn frame(counters: u64) -> u64 {
     (4 * counters).div_ceil(8)
 }
 
-/// 34 functions, each of which calls the one before it twice: 2^34 calls in 40 lines.
+/// 34 functions, each of which calls the previous one twice: 2^34 calls in 40 lines.
 #[test]
 fn calls_that_double_are_refused_with_their_number() {
     let mut text = format!("{HEAD} void f0(ask ev, conn c) {{ c.n += 1; }}");
@@ -195,14 +195,15 @@ fn calls_that_double_are_refused_with_their_number() {
     assert_eq!(codes, ["E0712"], "{diagnostics:?}");
 }
 
-/// Just within the limit, and just beyond it.
+/// One program is just within the limit, one just beyond it.
 #[test]
 fn ten_million_steps_pass_and_more_do_not() {
     let text = |rounds: u32| {
         let f = format!("void f(ask ev, conn c) {{ for (i in 0..1000) for (j in 0..{rounds}) c.n = ev.n; }}");
         format!("{HEAD} {f} dispatch d {{ ask -> {{f}}; }}")
     };
-    // 3 steps a round: 1,000 × (2 + 3 × 3,332) and 3 are below 10^7, and one round more each is not.
+    // With 3 steps a round, 1,000 × (2 + 3 × 3,332) and 3 are below 10^7; with one more round each they are
+    // not.
     assert!(common::check(&text(3332)).0.is_some());
     let (module, diagnostics) = common::check(&text(3334));
     assert!(
@@ -211,7 +212,7 @@ fn ten_million_steps_pass_and_more_do_not() {
     );
 }
 
-/// Parsers and what a search may look at count, too.
+/// Parsers count, and so do all elements that a search may examine.
 #[test]
 fn a_parser_that_searches_in_loops_is_refused() {
     let text = "

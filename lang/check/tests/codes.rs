@@ -1,4 +1,4 @@
-//! Each code of the checker is shown by a program in `lang/tests`.
+//! Each code of the checker has a program in `lang/tests` that shows it.
 
 #![allow(clippy::disallowed_methods)] // tests read the repository's files
 

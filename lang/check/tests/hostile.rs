@@ -1,6 +1,5 @@
-//! The checker takes any tree: programs with words taken out, doubled, swapped and replaced,
-//! and trees with holes. It may find whatever it likes, but it ends, and never both with a module
-//! and an error.
+//! The checker accepts any tree: programs with words removed, doubled, swapped and replaced, and trees with
+//! holes. Its diagnostics are not asserted, but it must end, and never return both a module and an error.
 
 use crate::common;
 
@@ -18,7 +17,7 @@ const PROGRAMS: &[&str] = &[
     "lang/tests/pass/rocev2.mtp",
 ];
 
-/// Words, numbers, and single signs.
+/// Splits a text into words, numbers and single signs.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;

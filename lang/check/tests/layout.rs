@@ -1,4 +1,4 @@
-//! Memory and wire layouts against numbers worked out by hand: the C rule, what lies closer, and the
+//! Compares memory and wire layouts with numbers worked out by hand: C's rule, the closer layout, and the
 //! widths of the fields on the wire.
 
 use crate::common;
@@ -6,7 +6,8 @@ use crate::common;
 use common::{field, layout, module};
 use hawser_ir::{Fill, Ty, WireField};
 
-/// A context begins with its id of 40 bytes. Then by alignment, then what fills more than 64 bytes.
+/// A context begins with its id of 40 bytes. Other fields follow by alignment, and fields of more than 64
+/// bytes come last.
 #[test]
 fn a_context_has_its_fields_close_together() {
     let module = module(
@@ -50,7 +51,7 @@ fn a_context_has_its_fields_close_together() {
     );
 }
 
-/// An event begins with 144 bytes: time, random bits, hash, number, and three ids of 40.
+/// An event begins with 144 bytes: time, random bits, hash, number, and three ids of 40 bytes.
 #[test]
 fn an_event_begins_with_its_header() {
     let module = module("event seen : NET_EVENT { uint8 a; addr_t b; } dispatch d { seen -> {}; }");
@@ -134,8 +135,8 @@ fn a_tcp_header_is_that_of_the_rfc() {
     assert_eq!(wire.data_at, Some(data.offset));
 }
 
-/// An entry of an option list has an 8-byte tag; the largest member takes 16 bytes in memory
-/// (kind, len, two uint32, rounded up to 8); the list has a header of 8 bytes.
+/// An entry of an option list has an 8-byte tag. The largest member takes 16 bytes in memory (kind, len, two
+/// uint32, rounded up to 8). The list has a header of 8 bytes.
 #[test]
 fn an_option_list_holds_its_largest_member() {
     let module = module(TCP);
@@ -164,7 +165,7 @@ fn an_option_list_holds_its_largest_member() {
     assert_eq!(size("TCPBP") - opts, 8 + 6 * (8 + 16));
 }
 
-/// Frames: no length byte, so that an unknown one fails the packet and none ends the list.
+/// Frames have no length byte, so an unknown one fails the packet, and the list has no end marker.
 #[test]
 fn an_unknown_frame_fails_the_packet_and_none_ends_the_list() {
     let module = module(
@@ -186,7 +187,7 @@ fn an_unknown_frame_fails_the_packet_and_none_ends_the_list() {
             .find(|b| b.name == name)
             .expect("the format")
     };
-    // Kind, one byte at least for each varint, the count; eight at most, and four ranges of 16.
+    // The kind, a varint of one to eight bytes, the count, and at most four ranges of 16 bytes.
     assert_eq!(
         (wire("ack").fixed_len, wire("ack").max_len),
         (3, 1 + 8 + 1 + 4 * 16)
@@ -235,7 +236,7 @@ fn a_rule_left_short_repeats_its_values() {
     assert_eq!((&push.only, &push.mid), (&push.last, &push.first));
 }
 
-/// An enum's numbers follow their predecessors unless they are given, as in C.
+/// An enum's numbers follow their predecessors unless they are stated, as in C.
 #[test]
 fn fields_know_the_names_of_their_enum() {
     let module = module(

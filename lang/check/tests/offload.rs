@@ -1,13 +1,13 @@
-//! Which packet instructions a segmenting device may cut, and what is reported of those that it may
-//! not. What devices do is Linux's `tcp_gso_segment`: the sequence number grows by the payload,
-//! PSH and FIN stay on the last packet, CWR stays on the first one, checksums are completed.
+//! The packet instructions that a segmenting device may cut, and the report on the others. The devices'
+//! behaviour is that of Linux's `tcp_gso_segment`. The sequence number grows by the payload, PSH and FIN stay
+//! on the last packet, CWR stays on the first one, and checksums are completed.
 
 use crate::common;
 
 use common::{module, repository};
 use hawser_ir::{Cut, Module, Offload};
 
-/// A program that sends one blueprint with rules.
+/// Returns a program that sends one blueprint with rules.
 fn program(flags: &str, rules: &str, used: &str) -> String {
     let fields = format!(
         "
@@ -58,7 +58,7 @@ fn proven(text: &str) -> Cut {
         .unwrap_or_else(|found| panic!("{found:#?}"))
 }
 
-/// Every obstacle, and the text that it stands at.
+/// Returns every obstacle with the source text at its place.
 fn in_the_way(text: &str) -> Vec<(String, String)> {
     let module = module(text);
     let found = only(&module).proof.clone().expect_err("no device does that");
@@ -192,7 +192,7 @@ fn flags_in_one_field_cannot_have_a_rule() {
     assert!(found[0].1.contains("give each a field of its own"), "{found:?}");
 }
 
-/// Headers of other layouts, and what is missing in them.
+/// Headers of other layouts, each with the missing properties.
 #[test]
 fn layouts_are_recognised_by_their_places() {
     let reasons = |blueprint: &str, rules: &str, used: &str| {
@@ -224,7 +224,7 @@ fn layouts_are_recognised_by_their_places() {
     assert!(in_the_way(&trailed)[0].1.contains("what follows the payload"));
 }
 
-/// The TCP printed in the paper has its flags in places of their own, and a rule for none of them.
+/// The TCP in the paper has its flags in other places, and no rule for them.
 #[test]
 fn the_paper_s_program_can_be_cut_where_its_flags_allow() {
     let module = module(&repository("lang/tests/pass/paper_appendix_e_tcp.mtp"));

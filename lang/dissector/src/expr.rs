@@ -1,11 +1,13 @@
-//! Expressions over a header as Lua.
+//! Expressions over a header, as Lua.
 //!
-//! Numbers of Lua 5.2 are doubles: whole up to 2^53. What decides the shape of a header stays far below.
+//! Numbers of Lua 5.2 are doubles, which are exact for integers up to 2^53. Values that decide the shape of a
+//! header stay far below that.
 
 use hawser_ir::{Base, BinOp, Builtin, CmpOp, Expr, ExprKind, Module, Place, Ty, UnOp, WireFact};
 
-/// An expression of a header (`m`: what was read so far, by its place in memory; `at`: where the header is there; `f`:
-/// lengths) as a Lua expression; nothing when it asks for something else. Truth values are 0 and 1, as in the language.
+/// Translates an expression over a header into Lua, or returns `None` if it uses anything else. In the Lua
+/// code, `m` holds the values read so far, by their place in memory; `at` is the header's place there; `f`
+/// holds lengths. Truth values are 0 and 1, as in the language.
 pub(crate) fn value(module: &Module, expr: &Expr) -> Option<String> {
     let of = |expr: &Expr| value(module, expr);
     let truth = |text: String| format!("truth({text})");
@@ -17,7 +19,7 @@ pub(crate) fn value(module: &Module, expr: &Expr) -> Option<String> {
         ExprKind::Binary(op, a, b) => binary(*op, &of(a)?, &of(b)?, &expr.ty)?,
         ExprKind::Compare(op, a, b) => {
             if matches!(a.ty, Ty::Seq { .. }) && !matches!(op, CmpOp::Eq | CmpOp::Ne) {
-                return None; // an order that goes round
+                return None; // circular order
             }
             let op = match op {
                 CmpOp::Eq => "==",
@@ -65,7 +67,7 @@ pub(crate) fn value(module: &Module, expr: &Expr) -> Option<String> {
     })
 }
 
-/// A field of the header, or of a header that the parser read before.
+/// Reads a field of the header, or of a header that the parser read before.
 fn load(place: &Place) -> Option<String> {
     if !place.steps.is_empty() {
         return None;
@@ -77,7 +79,7 @@ fn load(place: &Place) -> Option<String> {
     }
 }
 
-/// Unsigned types wrap; of signed ones only what fits is worked out right.
+/// Unsigned types wrap. For signed types, the result is correct only if the value fits.
 fn cast(inner: &str, ty: &Ty) -> String {
     match ty {
         Ty::Bool => format!("truth({inner} ~= 0)"),

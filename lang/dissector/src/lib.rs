@@ -1,10 +1,10 @@
 //! A program's headers as a dissector for Wireshark, in Lua.
 //!
-//! What differs between programs is printed as tables ([`tables`]), with the conditions and lengths of the language as
-//! small functions ([`expr`]); what is alike in all stands behind them as it is (`runtime/dissect.lua`). Which headers a
-//! packet has is read off the program's own parsers ([`parsers`]).
+//! The parts that differ between programs are printed as tables ([`tables`]), with the conditions and lengths
+//! of the language as small functions ([`expr`]). The common part follows unchanged (`runtime/dissect.lua`).
+//! The program's own parsers determine the headers of a packet ([`parsers`]).
 //!
-//! Invariant: the same module gives the same text.
+//! Invariant: the same module yields the same text.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -15,24 +15,24 @@ mod tables;
 
 use hawser_ir::Module;
 
-/// Why a program has no dissector.
+/// The program has no dissector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
-    /// No packet reaches it.
+    /// The program has no parser for packets.
     #[error("the program takes no packets: it registers no parser for an IP protocol or a UDP port")]
     NoPackets,
-    /// A parser whose headers are not told by its own body.
+    /// The headers of a parser cannot be seen in its own body.
     #[error(
         "`{parser}` takes no header apart itself: `p.extract(h)` with a header of its own has to stand in it"
     )]
     NoHeader {
-        /// The parser.
+        /// The name of the parser.
         parser: String,
     },
-    /// Something that decides how long a header is, and that a dissector cannot work out.
+    /// The length of a header depends on something that a dissector cannot compute.
     #[error("what the length of `{blueprint}` depends on is no expression over its own fields")]
     Expression {
-        /// The header.
+        /// The name of the header.
         blueprint: String,
     },
 }
@@ -40,7 +40,7 @@ pub enum Unsupported {
 /// Prints the dissector of a program.
 ///
 /// # Errors
-/// Why it has none.
+/// Returns the reason if the program cannot have a dissector.
 pub fn dissector(module: &Module) -> Result<String, Unsupported> {
     let tables = tables::tables(module)?;
     Ok(format!("{tables}\n{}", include_str!("../runtime/dissect.lua")))

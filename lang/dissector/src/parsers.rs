@@ -1,39 +1,39 @@
-//! Which headers a packet has, from the body of the parser that takes it.
+//! The headers of a packet, derived from the body of the parser that takes it.
 
 use hawser_ir::{Base, BlueprintId, Expr, ExprKind, Func, IdPart, Module, Parser, Source, Stmt, StmtKind};
 
 use crate::expr;
 
-/// What a parser does with a packet.
+/// The actions of a parser on a packet.
 pub(crate) struct Shape {
-    /// The headers that it takes apart, in order.
+    /// The headers that it extracts, in order.
     pub(crate) headers: Vec<Header>,
-    /// The fields that tell one connection from another, by their places in memory: those of the first identity that
-    /// it makes, own end first.
+    /// The fields that identify a connection, by their places in memory. They are the fields of the first id
+    /// that the parser makes, own end first.
     pub(crate) key: Vec<u32>,
 }
 
-/// A header that a parser takes apart.
+/// A header that a parser extracts.
 pub(crate) struct Header {
     pub(crate) blueprint: BlueprintId,
-    /// Where it is in the parser's memory.
+    /// Its offset in the parser's memory.
     pub(crate) at: u32,
-    /// Conditions on which it is there, as Lua.
+    /// The conditions on its presence, as Lua.
     pub(crate) when: Vec<String>,
-    /// Whether the packet may go on without it: the parser asks whether it was there, or on conditions that only a run
-    /// tells.
+    /// True if a packet without it may be valid. This is so if the parser tests for its presence, or if its
+    /// conditions are known only at run time.
     pub(crate) is_optional: bool,
-    /// The place in the parser's memory that holds whether it was there, if the parser asks.
+    /// The place in the parser's memory that holds whether it was present, if the parser tests this.
     pub(crate) found: Option<u32>,
 }
 
-/// The parsers of packets, each with what feeds it.
+/// Returns the parsers of packets.
 pub(crate) fn of_packets(module: &Module) -> impl Iterator<Item = &Parser> {
     let is_of_packets = |parser: &&Parser| matches!(parser.source, Source::Ip(_) | Source::Udp(_));
     module.parsers.iter().filter(is_of_packets)
 }
 
-/// What a parser does.
+/// Determines the actions of a parser.
 pub(crate) fn shape(module: &Module, function: &Func) -> Shape {
     let mut shape = Shape { headers: Vec::new(), key: Vec::new() };
     walk(module, &function.body, &mut Vec::new(), false, &mut shape);
@@ -70,7 +70,7 @@ fn walk(module: &Module, body: &[Stmt], when: &mut Vec<String>, is_unsure: bool,
             StmtKind::MakeId(_, parts) if into.key.is_empty() => {
                 into.key = parts.iter().filter_map(field).collect();
             }
-            // A loop runs as often as a run tells.
+            // The number of a loop's iterations is known only at run time.
             other => {
                 for block in other.blocks() {
                     walk(module, block, when, true, into);
@@ -80,7 +80,7 @@ fn walk(module: &Module, body: &[Stmt], when: &mut Vec<String>, is_unsure: bool,
     }
 }
 
-/// A field of a header that an identity is made of.
+/// Returns the header field that is a part of an id.
 fn field(part: &IdPart) -> Option<u32> {
     let IdPart::Scalar(expr, _) = part else {
         return None;

@@ -10,7 +10,7 @@ use crate::Unsupported;
 use crate::expr;
 use crate::parsers::{self, Shape};
 
-/// What the functions in the tables use.
+/// Helpers for the functions in the tables.
 const PRELUDE: &str = "\
 local function truth(condition) return condition and 1 or 0 end
 local function select_(condition, a, b) if condition ~= 0 then return a end return b end
@@ -18,7 +18,7 @@ local function divided(a, b) if b == 0 then return 0 end return math.floor(a / b
 local function remainder(a, b) if b == 0 then return a end return a % b end
 ";
 
-/// All tables, as the statement `local program = { … }`.
+/// Prints all tables, as the statement `local program = { … }`.
 pub(crate) fn tables(module: &Module) -> Result<String, Unsupported> {
     let name = identifier(&module.name);
     let mut text = format!(
@@ -99,7 +99,7 @@ fn header(module: &Module, blueprint: &Blueprint, text: &mut String) -> Result<(
     Ok(())
 }
 
-/// The segmentation rule by which a number goes on with the payload, if a header has one.
+/// Returns the segmentation rule by which a sequence number advances with the payload, if a header has one.
 fn counting_rule<'m>(module: &'m Module, blueprint: &Blueprint) -> Option<&'m SegRule> {
     let is_of_it = |rule: &&SegRule| module.blueprints[rule.blueprint.0 as usize].name == blueprint.name;
     let goes_on = |rule: &&SegRule| {
@@ -109,7 +109,6 @@ fn counting_rule<'m>(module: &'m Module, blueprint: &Blueprint) -> Option<&'m Se
     module.seg_rules.iter().filter(is_of_it).find(goes_on)
 }
 
-/// A field.
 fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<String, Unsupported> {
     let function = |expr: &Expr| -> Result<String, Unsupported> {
         let value = expr::value(module, expr)
@@ -131,7 +130,7 @@ fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<Stri
                 Some(Fill::HeaderWords) => ", words = true".to_owned(),
                 Some(Fill::Checksum16 { pseudo }) => format!(", sum = true, pseudo = {pseudo}"),
                 Some(Fill::Crc32 { .. }) => ", crc = true".to_owned(),
-                // What is not worked out is shown and not compared: it decides no length.
+                // A value that the dissector cannot compute is shown but not compared: it decides no length.
                 Some(Fill::Value(expr)) => {
                     function(expr).map_or_else(|_| String::new(), |text| format!(", value = {text}"))
                 }
@@ -211,8 +210,8 @@ fn options(module: &Module, list: &OptList, text: &mut String) -> Result<(), Uns
     Ok(())
 }
 
-/// The constants that tell a member from others, up to its first field of varying length: the bit that each begins
-/// at, its bits, its value.
+/// Returns the constants that distinguish a member from others, up to its first field of varying length. Each
+/// consists of the first bit, the number of bits, and the value.
 fn constants(module: &Module, blueprint: BlueprintId) -> Vec<(u32, u8, u64)> {
     let mut at = 0;
     let mut found = Vec::new();
@@ -287,7 +286,7 @@ fn type_at<'m>(module: &'m Module, blueprint: &Blueprint, offset: u32) -> Option
         .map(|field| &field.ty)
 }
 
-/// A name as Wireshark takes it: small letters, digits and underscores.
+/// Returns a name in the form that Wireshark accepts: lower-case letters, digits and underscores.
 fn identifier(name: &str) -> String {
     let kept = name.chars().map(|letter| match letter {
         'a'..='z' | '0'..='9' => letter,
@@ -297,7 +296,7 @@ fn identifier(name: &str) -> String {
     kept.collect()
 }
 
-/// A string of Lua.
+/// Formats a string literal of Lua.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for byte in text.bytes() {

@@ -1,8 +1,9 @@
-//! How long programs take from text to module: `cargo bench -p hawser-driver`.
+//! Measures how long programs take from text to module: `cargo bench -p hawser-driver`.
 //!
-//! Prints, for each program, the median of many runs of each phase, and fails when checking takes
-//! more than 50 ms for 1,000 lines: an editor checks at each key stroke. That work grows no faster than
-//! programs do is a test, `apps/cli/tests/growth.rs`; here are programs of 10,000 lines, too.
+//! For each program, it prints the median time of each phase over many runs. It fails if checking takes more
+//! than 50 ms for 1,000 lines, because an editor checks at each key stroke. The growth of the work with the
+//! program's size is tested in `apps/cli/tests/growth.rs`. This benchmark also includes programs of 10,000
+//! lines.
 
 #![allow(clippy::disallowed_methods)] // a benchmark reads a clock, and its programs are files
 
@@ -17,7 +18,7 @@ use hawser_syntax::{format, lexer, parse};
 mod large;
 
 const RUNS: usize = 31;
-/// Lines of programs that are made for this.
+/// The number of lines of generated programs.
 const LARGE: usize = 10_000;
 const LIMIT: Duration = Duration::from_millis(50);
 
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a program's line; gives the time to compile 1,000 lines of it.
+/// Prints a program's line of the table, and returns the time to compile 1,000 lines of it.
 fn measure(name: &str, files: &dyn Loader, path: &Path) -> Duration {
     let Compilation { sources, .. } = compile_with(files, path);
     let texts: Vec<&str> = sources.files().iter().map(|file| file.text.as_str()).collect();

@@ -1,16 +1,16 @@
-//! Diagnostics of long lines: what is printed for each is bounded, whatever the length of its line.
+//! Diagnostics of long lines. The output for each is bounded, regardless of the length of its line.
 
 use std::fmt::Write as _;
 
 use hawser_syntax::{Diagnostic, OneLine, Printable, Severity, SourceMap, Span};
 
-/// The maximum number of bytes of a line that is shown whole.
+/// The maximum length in bytes of a line that is shown whole.
 const MAX_LINE: usize = 240;
-/// The maximum number of characters that are shown before what is pointed at, and from there on.
+/// The maximum number of characters that are shown before a place, and from its beginning on.
 const BEFORE: usize = 40;
 const BEHIND: usize = 80;
 
-/// Whether a diagnostic points at a line that is too long to be shown whole.
+/// True if a diagnostic points at a line that is too long to be shown whole.
 pub(crate) fn has_long_line(diagnostic: &Diagnostic, sources: &SourceMap) -> bool {
     let related = diagnostic.related.iter().map(|(span, _)| *span);
     let mut spans = related.chain([diagnostic.span]);
@@ -20,7 +20,7 @@ pub(crate) fn has_long_line(diagnostic: &Diagnostic, sources: &SourceMap) -> boo
     })
 }
 
-/// The diagnostic with what stands around its place.
+/// Renders the diagnostic with an excerpt around each of its places.
 pub(crate) fn excerpt(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     let severity = match diagnostic.severity {
         Severity::Error => "Error",
@@ -49,7 +49,7 @@ pub(crate) fn excerpt(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
             .take_while(|c| *c != '\n')
             .count()
             .max(1);
-        // Writing to memory does not fail.
+        // Writing to memory never fails.
         _ = writeln!(out, "   ╭─[ {path}:{line}:{column} ]\n   │ {text}");
         _ = writeln!(
             out,
@@ -73,7 +73,7 @@ pub(crate) fn excerpt(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     out + "───╯\n"
 }
 
-/// The line that a place begins in: what stands before the place, and from there on.
+/// Splits the line in which a span begins: the text before the span, and the text from its beginning on.
 fn around(span: Span, sources: &SourceMap) -> [&str; 2] {
     let text = sources.file(span.file).text.as_str();
     let (before, _) = text.split_at(boundary(text, span.start));
@@ -83,7 +83,7 @@ fn around(span: Span, sources: &SourceMap) -> [&str; 2] {
     [before, line_behind(span.start, span, sources)]
 }
 
-/// The last boundary of a character that does not lie behind a byte.
+/// Returns the last character boundary at or before a byte.
 fn boundary(text: &str, byte: u32) -> usize {
     let last = text.len().min(byte as usize);
     (0..=last)
@@ -92,7 +92,7 @@ fn boundary(text: &str, byte: u32) -> usize {
         .unwrap_or_default()
 }
 
-/// The text from a byte on to the end of its line.
+/// Returns the text from a byte to the end of its line.
 fn line_behind(byte: u32, span: Span, sources: &SourceMap) -> &str {
     let text = sources.file(span.file).text.as_str();
     let (_, behind) = text.split_at(boundary(text, byte));

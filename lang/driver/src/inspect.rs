@@ -1,23 +1,23 @@
-//! An expression over a program that is stopped: its text in, what an interpreter can evaluate or diagnostics out.
+//! Expressions over a stopped program: from text to a function for the interpreter, or to diagnostics.
 
 use hawser_check::{Inspected, Visible};
 
 use crate::load;
 use crate::{Compilation, has_errors};
 
-/// What messages call the text of an expression.
+/// The name of the expression's text in messages.
 const NAME: &str = "expression";
 
-/// What became of an expression.
+/// The result of checking an expression.
 #[derive(Clone, Debug)]
 pub struct Expression {
     /// The function that evaluates it, if no error was found.
     pub inspected: Option<Inspected>,
-    /// The diagnostics, and the texts that they are about: those of the program, and the expression's behind them.
+    /// The diagnostics, and the texts that they refer to: those of the program, followed by the expression's.
     pub compilation: Compilation,
 }
 
-/// Checks an expression over the variables of a program that is stopped; see [`hawser_check::inspect`].
+/// Checks an expression over the variables of a stopped program; see [`hawser_check::inspect`].
 #[must_use]
 pub fn inspect(
     program: &hawser_ir::Module,

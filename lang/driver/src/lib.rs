@@ -7,9 +7,9 @@
 //!        diagnostics                    diagnostics ──▶ render, render_json
 //! ```
 //!
-//! Invariants: nothing is checked while a file cannot be read or parsed, so no diagnostic follows
-//! from another. Input is limited: [`MAX_FILES`] files of [`hawser_syntax::MAX_TEXT_BYTES`].
-//! Only [`Disk`] touches the file system; texts can as well come from memory.
+//! Invariants: the checker runs only if all files could be read and parsed, so that no diagnostic is a
+//! consequence of another. Input is limited: [`MAX_FILES`] files of [`hawser_syntax::MAX_TEXT_BYTES`]. Only
+//! [`Disk`] touches the file system; texts can also come from memory.
 
 #![forbid(unsafe_code)]
 
@@ -35,18 +35,18 @@ pub use loader::{Disk, Instead, LoadError, Loader, Memory};
 pub use offload::explain_offload;
 pub use render::{render, render_json};
 
-/// What became of a program.
+/// The result of compiling a program.
 #[derive(Clone, Debug)]
 pub struct Compilation {
     /// The program, if no error was found.
     pub module: Option<hawser_ir::Module>,
     /// Errors and warnings, file by file in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The files read; number 0 is the one asked for.
+    /// The files read. Number 0 is the main file.
     pub sources: SourceMap,
 }
 
-/// Compiles the program in this file and what it imports.
+/// Compiles the program in this file, with its imports.
 #[must_use]
 pub fn compile(path: &Path) -> Compilation {
     compile_with(&Disk, path)
@@ -64,28 +64,28 @@ pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
     Compilation { module, diagnostics, sources }
 }
 
-/// A program as an editor wants it.
+/// The result of compiling a program for an editor.
 #[derive(Clone, Debug)]
 pub struct Analysis {
-    /// What [`compile_with`] gives.
+    /// The result that [`compile_with`] returns.
     pub compilation: Compilation,
-    /// The trees, by number of the file; where a file has errors, what could be read of it.
+    /// The trees, by number of the file. The tree of a file with errors has the parts that could be parsed.
     pub files: Vec<hawser_syntax::ast::File>,
-    /// What the names stand for, as far as the trees go.
+    /// The meaning of names, as far as the trees give it.
     pub index: Index,
-    /// The numbers of the files that something was found in while they were loaded and parsed.
+    /// The numbers of the files for which loading or parsing gave a diagnostic.
     flawed: BTreeSet<u32>,
 }
 
-/// Compiles a program for an editor: its names are known also where it has errors. `asked` is the place of a
-/// name, as the files are numbered; the index then has what could stand there.
+/// Compiles a program for an editor. Its names are resolved even if it has errors. `asked` is the place of a
+/// name, in the numbering of the files. The index then contains the names that could stand there.
 #[must_use]
 pub fn analyse(loader: &dyn Loader, path: &Path, asked: Option<Span>) -> Analysis {
     analysed(loader, path, asked, Vec::new())
 }
 
-/// What [`analyse`] gives, where some text may be another than in an analysis before: the files that are the
-/// same are not parsed again.
+/// Like [`analyse`], for a program with texts that may have changed since an earlier analysis. Unchanged
+/// files are not parsed again.
 #[must_use]
 pub fn analyse_again(loader: &dyn Loader, path: &Path, before: Analysis) -> Analysis {
     let texts = before.compilation.sources.into_files().into_iter();
@@ -109,7 +109,7 @@ fn analysed(
         .map(|diagnostic| diagnostic.span.file)
         .collect();
     let (module, found, index) = hawser_check::check_with_index(&name_of(path), &sources, &files, asked);
-    // As in `compile_with`: what is wrong with half a tree follows from what could not be read.
+    // As in `compile_with`: errors that the checker finds in an incomplete tree follow from the parse errors.
     let module = if has_errors(&diagnostics) {
         None
     } else {
@@ -129,13 +129,12 @@ fn name_of(path: &Path) -> String {
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Compiles a program again, with attachments: files with their texts, which put
-/// processors of their own into the program's chains (`attach name after anchor;`). The module is the
-/// program with these chains; that its tables are the same else is for
-/// [`hawser_ir::Module::shares_memory_with`] to say.
+/// Compiles a program again with attachments. These are files, with their texts, that put processors of their
+/// own into the program's chains (`attach name after anchor;`). The module is the program with these chains.
+/// The caller checks with [`hawser_ir::Module::shares_memory_with`] that its tables are otherwise the same.
 ///
-/// The diagnostics may lie in the program's own files, which are numbered as before; the attachments are
-/// the last, in their order. Each sees its own names and the program's, not those of another.
+/// The diagnostics may lie in the program's own files, which keep their numbers; the attachments follow in
+/// their order. Each attachment sees its own names and the program's, but not those of other attachments.
 #[must_use]
 pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compilation {
     let load::Loaded { sources, files, mut diagnostics, .. } = load::beside(&program.files, attached);
@@ -147,8 +146,8 @@ pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compil
     Compilation { module, diagnostics, sources }
 }
 
-/// Where the processors of an attachment's text go: `cap after cc`, in the order of their declarations;
-/// nothing where it cannot be parsed.
+/// Returns the places of an attachment's processors, such as `cap after cc`, in the order of their
+/// declarations. The result is empty if the text cannot be parsed.
 #[must_use]
 pub fn attached_places(text: &str) -> Vec<String> {
     let (file, _) = hawser_syntax::parse(text, 0);
@@ -162,29 +161,29 @@ pub fn attached_places(text: &str) -> Vec<String> {
     file.items.iter().filter_map(|item| place(&item.kind)).collect()
 }
 
-/// [`attach`] for a file on the disk.
+/// Like [`attach`], for a file on the disk.
 ///
 /// # Errors
-/// When its text cannot be had.
+/// If the file cannot be read.
 pub fn attach_file(program: &hawser_ir::Module, path: &Path) -> Result<Compilation, LoadError> {
     Ok(attach(program, &[(path, &Disk.load(path)?)]))
 }
 
 impl Compilation {
-    /// Whether an error was found; warnings are none.
+    /// True if there is an error; warnings do not count.
     #[must_use]
     pub fn failed(&self) -> bool {
         has_errors(&self.diagnostics)
     }
 
-    /// The diagnostics as text for people; see [`render`].
+    /// Renders the diagnostics as text for people; see [`render`].
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         render(&self.diagnostics, &self.sources, colour)
     }
 }
 
-/// Without warnings about the library: a program uses of it what it needs.
+/// Removes warnings about the library, because a program need not use all of it.
 fn own(found: Vec<Diagnostic>, sources: &SourceMap) -> impl Iterator<Item = Diagnostic> {
     let is_own =
         |d: &Diagnostic| d.severity == Severity::Error || !is_library(&sources.file(d.span.file).path);
@@ -197,7 +196,7 @@ fn has_errors(diagnostics: &[Diagnostic]) -> bool {
         .any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
-/// What a code such as `E0102` means: its title and its text.
+/// Returns the explanation of a code such as `E0102`: its title and its text.
 #[must_use]
 pub fn explain(code: &str) -> Option<String> {
     let row = hawser_syntax::explain(code).or_else(|| hawser_check::codes::explain(code))?;

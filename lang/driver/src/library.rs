@@ -1,9 +1,9 @@
-//! The library that any program imports from: `import "std/rtt.mtp";` means the same wherever the program
-//! lies, and reads no file.
+//! The library that every program can import from. `import "std/rtt.mtp";` has the same meaning wherever the
+//! program lies, and reads no file.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Its files: path, as programs and diagnostics name it, and text.
+/// The library's files: the path, as programs and diagnostics name it, and the text.
 const FILES: &[(&str, &str)] = &[
     ("std/deadlines.mtp", include_str!("../../std/deadlines.mtp")),
     ("std/ends.mtp", include_str!("../../std/ends.mtp")),
@@ -16,19 +16,19 @@ const FILES: &[(&str, &str)] = &[
     ("std/tags.mtp", include_str!("../../std/tags.mtp")),
 ];
 
-/// The files of the library: paths and texts, in order of their paths.
+/// Returns the files of the library, paths and texts, in order of their paths.
 pub fn library() -> impl Iterator<Item = (&'static str, &'static str)> {
     FILES.iter().copied()
 }
 
-/// Whether a file of a program is the library's.
+/// True if a file of a program belongs to the library.
 #[must_use]
 pub fn is_library(path: &str) -> bool {
     FILES.iter().any(|(known, _)| *known == path)
 }
 
-/// The path in the library that an import means, if it means one there: it begins with `std`, or stands in a
-/// file of the library.
+/// Returns the path in the library that an import refers to. It refers to the library if it begins with `std`
+/// or stands in a file of the library.
 pub(crate) fn meant(from: &Path, written: &str) -> Option<PathBuf> {
     let written = Path::new(written);
     if written.components().next() == Some(Component::Normal("std".as_ref())) {
@@ -38,13 +38,11 @@ pub(crate) fn meant(from: &Path, written: &str) -> Option<PathBuf> {
     is_inside.then(|| from.parent().unwrap_or(Path::new("")).join(written))
 }
 
-/// The text of a file of the library.
 pub(crate) fn text(path: &Path) -> Option<&'static str> {
     let known = |(known, _): &&(&str, &str)| Path::new(known) == path;
     FILES.iter().find(known).map(|(_, text)| *text)
 }
 
-/// The names of its files, for hints.
 pub(crate) fn names() -> String {
     let names: Vec<&str> = FILES.iter().map(|(path, _)| *path).collect();
     names.join(", ")

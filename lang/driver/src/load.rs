@@ -1,4 +1,4 @@
-//! Loading: a file, and what it imports, each once, breadth first; circles are fine.
+//! Loading: a file and its imports, each loaded once, breadth first. Circular imports are allowed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use hawser_syntax::{Diagnostic, MAX_TEXT_BYTES, SourceFile, SourceMap, Span};
 use crate::library;
 use crate::loader::{LoadError, Loader};
 
-/// The maximum number of files in one program.
+/// The maximum number of files of a program.
 pub const MAX_FILES: usize = 64;
 
 /// All files of a program, parsed.
@@ -19,25 +19,25 @@ pub(crate) struct Loaded {
     /// `files[i]` is the tree of file number `i`.
     pub(crate) files: Vec<File>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// What was parsed before, by number: trees that are not needed yet.
+    /// Files that were parsed before and are not needed yet, by number.
     before: Vec<Option<Parsed>>,
 }
 
-/// A file that was parsed before, without a diagnostic.
+/// A file that was parsed before without a diagnostic.
 pub(crate) struct Parsed {
     pub(crate) source: SourceFile,
     pub(crate) tree: File,
 }
 
-/// Loads and parses `path` and all that it imports, directly or not. What was parsed before, by the number of
-/// the file, is parsed again only if it is another text now.
+/// Loads and parses `path` and its direct and indirect imports. A file that was parsed before is parsed again
+/// only if its text has changed.
 pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>) -> Loaded {
     let mut out = Loaded { before, ..Loaded::default() };
     let mut known = BTreeSet::from([loader.identity(path)]);
     match loader.load(path) {
         Ok(text) => out.add(path, text),
         Err(error) => {
-            // The file has a number all the same, so that the diagnostic has a place.
+            // The file gets a number nevertheless, so that the diagnostic has a place.
             let span = Span {
                 file: out.sources.add(path.display().to_string(), ""),
                 start: 0,
@@ -47,7 +47,7 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>
             out.diagnostics.push(diagnostic(&error, path, span));
         }
     }
-    // `out.files` grows within; each round handles one file's imports.
+    // `out.files` grows within the loop; each round handles one file's imports.
     let mut importing = 0;
     while importing < out.files.len() {
         for (target, span) in imports(&out, importing) {
@@ -68,7 +68,7 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path, before: Vec<Option<Parsed>>
     out.sorted()
 }
 
-/// Parses the files of a program, which are known, and more behind them.
+/// Parses the known files of a program, followed by `more`.
 pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Loaded {
     let mut out = Loaded::default();
     for (path, text) in known {
@@ -82,15 +82,15 @@ pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Load
 
 const TOO_MANY_FILES: &str = "E0022";
 
-/// What an import means.
+/// The target of an import.
 enum Target {
     /// A file that the loader has.
     File(PathBuf),
-    /// One of the library, if that has it.
+    /// A file of the library, if the library has it.
     Library(PathBuf),
 }
 
-/// The imports of a file: what each means, and its place.
+/// Returns the imports of a file: the target of each, and its place.
 fn imports(loaded: &Loaded, importing: usize) -> Vec<(Target, Span)> {
     let from = PathBuf::from(&loaded.sources.files()[importing].path);
     let folder = from.parent().unwrap_or(Path::new(""));
@@ -129,7 +129,7 @@ impl Loaded {
         self.sources.add(path, text);
     }
 
-    /// Loads an imported file, unless it is known; gives what was wrong with it.
+    /// Loads an imported file unless it is loaded already, and returns the diagnostic if that fails.
     fn import(
         &mut self,
         loader: &dyn Loader,

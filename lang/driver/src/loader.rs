@@ -1,4 +1,4 @@
-//! Where texts come from: the disk, or memory for programs that are built in and for tests.
+//! Sources of texts: the disk, or memory for built-in programs and tests.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,30 +7,32 @@ use std::path::{Component, Path, PathBuf};
 
 use hawser_syntax::MAX_TEXT_BYTES;
 
-/// Gives texts by path.
+/// A source of texts, which are identified by path.
 pub trait Loader {
-    /// The one name of a file, however it is reached; a file is loaded once under it.
+    /// Returns a file's unique name, regardless of the path by which it is reached. A file is loaded once
+    /// under that name.
     fn identity(&self, path: &Path) -> PathBuf;
 
-    /// The text of a file.
+    /// Returns the text of a file.
     ///
     /// # Errors
-    /// When there is none, or it is no text.
+    /// If there is no such file, or if it is not text.
     fn load(&self, path: &Path) -> Result<String, LoadError>;
 
-    /// The file that an import of this one means: another where a part of a program is exchanged.
+    /// Returns the file that an import of `path` refers to. It differs from `path` if a part of a program is
+    /// replaced.
     fn meant(&self, path: &Path) -> PathBuf {
         path.to_path_buf()
     }
 }
 
-/// A program with one of its files exchanged for another, wherever it is imported.
+/// A program in which one file is replaced by another, wherever it is imported.
 pub struct Instead<'a> {
-    /// Where the texts come from.
+    /// The source of the texts.
     pub loader: &'a dyn Loader,
-    /// The file that is not to be used.
+    /// The file that is replaced.
     pub part: &'a Path,
-    /// The one in its place.
+    /// The replacement.
     pub other: &'a Path,
 }
 
@@ -53,23 +55,23 @@ impl Loader for Instead<'_> {
     }
 }
 
-/// Why a text could not be had.
+/// A text could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// It is a directory, a device, a pipe.
+    /// The path is a directory, a device or a pipe.
     NotAFile,
-    /// It has more than [`MAX_TEXT_BYTES`] bytes.
+    /// The file has more than [`MAX_TEXT_BYTES`] bytes.
     TooLarge,
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     NotText {
-        /// The first byte that does not fit.
+        /// The offset of the first invalid byte.
         byte: usize,
         /// Its line, from 1.
         line: usize,
     },
-    /// The system refused, and gave the reason.
+    /// The operating system refused access, for this reason.
     Refused(String),
 }
 
@@ -87,7 +89,7 @@ impl std::fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Texts from the file system.
+/// Loads texts from the file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
@@ -101,7 +103,7 @@ impl Loader for Disk {
             ErrorKind::NotFound | ErrorKind::NotADirectory => LoadError::Missing,
             _ => LoadError::Refused(error.to_string()),
         };
-        // Before opening: opening a pipe would wait for its writer.
+        // This check comes before opening the file, because opening a pipe would wait for its writer.
         if !std::fs::metadata(path).map_err(refused)?.is_file() {
             return Err(LoadError::NotAFile);
         }
@@ -116,14 +118,14 @@ impl Loader for Disk {
     }
 }
 
-/// Texts from memory.
+/// Texts that are held in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     texts: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Memory {
-    /// Of paths and texts.
+    /// Creates a loader from paths and texts.
     pub fn new<P: AsRef<Path>, T: Into<Vec<u8>>>(texts: impl IntoIterator<Item = (P, T)>) -> Memory {
         let texts = texts
             .into_iter()
@@ -158,7 +160,7 @@ fn text(bytes: Vec<u8>) -> Result<String, LoadError> {
     })
 }
 
-/// Without `.` and, where a name stands before it, `..`.
+/// Removes `.`, and `..` together with the name in front of it.
 fn normalised(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {

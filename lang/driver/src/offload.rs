@@ -1,12 +1,12 @@
-//! What a segmenting device may do for a program, reported to its designer.
+//! A report for a program's designer about the segmenting devices that can cut its packets.
 
 use std::fmt::Write as _;
 
 use hawser_ir::{Blueprint, Cut, Module, Offload, Span, WireField};
 use hawser_syntax::SourceMap;
 
-/// For every packet instruction: that a device may cut its super-segments and what it does then, or
-/// every obstacle, with its place.
+/// Reports on every packet instruction: whether a device may cut its super-segments, with the device's
+/// actions or with every obstacle and its place.
 #[must_use]
 pub fn explain_offload(module: &Module, sources: &SourceMap) -> String {
     let mut offloads: Vec<&Offload> = module.offloads.iter().collect();
@@ -30,7 +30,7 @@ fn explain(offload: &Offload, module: &Module, sources: &SourceMap) -> String {
         format!(" with {rules}")
     };
     let mut out = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string never fails.
     for site in &offload.sites {
         let _ = writeln!(
             out,
@@ -79,7 +79,7 @@ fn names(fields: &[String], joint: &str) -> String {
     quoted.join(&format!(" {joint} "))
 }
 
-/// The field that holds a bit of the header; those before it have fixed lengths.
+/// Returns the name of the field that holds a bit of the header. The fields before it have fixed lengths.
 fn field_at(blueprint: &Blueprint, bit: u32) -> String {
     let mut from = 0;
     for field in &blueprint.header {

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::clip;
 
-/// All diagnostics with the source around them, and a last line that counts them; nothing when
-/// there are none. No character of a source acts on the terminal; only colours do, where they are
-/// wanted.
+/// Renders all diagnostics with the source around them, and a last line that counts them. The result is empty
+/// if there are no diagnostics. Control characters of a source are never written to the terminal; the only
+/// escape sequences are colours, if they are wanted.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> String {
     let mut files = Files::new(sources);
@@ -20,7 +20,7 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
             out.extend(clip::excerpt(diagnostic, sources).bytes());
             continue;
         }
-        // Writing to memory fails only when a source is missing; then the bare line is better.
+        // Writing to memory fails only if a source is missing. In that case the bare line is shown.
         if report(diagnostic, sources, colour)
             .write(&mut files, &mut out)
             .is_err()
@@ -72,7 +72,8 @@ fn report(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<
     } else {
         diagnostic.label.as_str()
     };
-    // In the order of the text, the diagnostic's own file first: so neighbours share a frame.
+    // Labels are in the order of the text, with the diagnostic's own file first, so that neighbours share a
+    // frame.
     let mut labels = vec![(diagnostic.span, label, main)];
     labels.extend(
         diagnostic
@@ -98,7 +99,7 @@ fn report(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<
     report.finish()
 }
 
-/// The bytes that a span covers, brought inside the text and onto whole characters.
+/// Returns the byte range of a span, moved inside the text and onto character boundaries.
 fn place(span: Span, sources: &SourceMap) -> Place {
     let text = sources
         .files()
@@ -109,7 +110,7 @@ fn place(span: Span, sources: &SourceMap) -> Place {
     (span.file, start..end)
 }
 
-/// The last boundary of a character at or before this byte.
+/// Returns the last character boundary at or before a byte.
 fn boundary(text: &str, byte: usize) -> usize {
     let mut byte = byte.min(text.len());
     while !text.is_char_boundary(byte) {
@@ -118,7 +119,7 @@ fn boundary(text: &str, byte: usize) -> usize {
     byte
 }
 
-/// The sources as ariadne wants them: cut into lines, once each, when first asked for.
+/// The sources in the form that ariadne needs. Each is cut into lines once, on first use.
 struct Files<'a> {
     sources: &'a SourceMap,
     lines: Vec<Option<Source<String>>>,
@@ -147,9 +148,10 @@ impl Cache<u32> for Files<'_> {
     }
 }
 
-/// All diagnostics as a JSON array. Each has `code`, `severity` (`error`, `warning`), `message`,
-/// `label`, `hint` (or null), its place (`file`, `line`, `column`, `end_line`, `end_column`, all
-/// from 1, columns in characters, the end exclusive), and `related` places with their labels.
+/// Renders all diagnostics as a JSON array. Each has `code`, `severity` (`error`, `warning`), `message`,
+/// `label`, `hint` (or null), its place, and `related` places with their labels. A place consists of `file`,
+/// `line`, `column`, `end_line` and `end_column`, all counted from 1, with columns in characters and an
+/// exclusive end.
 #[must_use]
 pub fn render_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
     let diagnostics: Vec<Value> = diagnostics

@@ -1,12 +1,13 @@
-//! Output that is bounded by its input: long lines, long names, many errors, chains that double, lone carriage returns.
+//! Output is bounded by its input: long lines, long names, many errors, chains that double in length, lone
+//! carriage returns.
 
 use std::path::Path;
 
 use hawser_driver::{Compilation, Memory, compile_with};
 use hawser_syntax::MAX_DIAGNOSTICS;
 
-/// The maximum number of bytes that are printed for one diagnostic: its message, label and hint, each with a name
-/// of a thousand characters of four bytes at most, and the excerpt.
+/// The maximum number of bytes that are printed for one diagnostic. It has a message, a label and a hint,
+/// each with a name of at most a thousand characters of four bytes, and the excerpt.
 const PER_DIAGNOSTIC: usize = 8_192;
 
 fn compiled(text: &str) -> Compilation {
@@ -39,7 +40,7 @@ fn a_thousand_errors_of_one_long_line_are_a_hundred_excerpts() {
         "{}",
         rendered.len()
     );
-    // The place is that of the whole line.
+    // The place refers to the whole line.
     let at = text
         .lines()
         .nth(1)

@@ -1,5 +1,6 @@
-//! `docs/errata.md` holds: what it calls corrected stands in the corrected snippets, what it calls
-//! printed does not, and the snippets compile (`files.rs` compiles all of `lang/tests/pass`).
+//! Checks `docs/errata.md`: the corrected snippets contain every fragment that the page calls corrected and
+//! no fragment that it calls printed. The snippets compile, because `files.rs` compiles all of
+//! `lang/tests/pass`.
 
 #![allow(clippy::disallowed_methods)] // the page and the snippets are files
 
@@ -12,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A row of a table: the file it speaks of, the printed fragment, the corrected one.
+/// A row of a table: its file, the printed fragment, the corrected fragment.
 struct Erratum {
     file: String,
     line: String,
@@ -20,7 +21,7 @@ struct Erratum {
     corrected: Option<String>,
 }
 
-/// The text between backquotes.
+/// Returns the text between backquotes.
 fn code(cell: &str) -> Option<String> {
     Some(
         cell.trim()
@@ -30,7 +31,7 @@ fn code(cell: &str) -> Option<String> {
     )
 }
 
-/// The cells of a table's row; `\|` is no border.
+/// Returns the cells of a table's row; `\|` does not separate cells.
 fn cells(row: &str) -> Vec<String> {
     row.replace("\\|", "\u{1}")
         .split('|')
@@ -57,7 +58,7 @@ fn errata(page: &str) -> Vec<Erratum> {
     found
 }
 
-/// The tokens, parted by single spaces, with one before and one behind; `...` is a token.
+/// Returns the tokens, separated by single spaces, with one space before and one behind; `...` is a token.
 fn tokens(text: &str) -> String {
     let lexed = lex(text, 0);
     let words = lexed

@@ -1,14 +1,14 @@
-//! The programs in `lang/tests`: those in `pass/` compile, those in `fail/` do not, and each gives
-//! exactly the diagnostics in the `.expected` file beside it (none when there is no such file; a
-//! passing program has warnings at most), one a line:
+//! Checks the programs in `lang/tests`: those in `pass/` compile, those in `fail/` do not. Each yields
+//! exactly the diagnostics in the `.expected` file beside it, or none if there is no such file. A passing
+//! program has only warnings. A line has one diagnostic:
 //!
 //! ```text
 //! E0102 12:30 `;` is missing after the field | put `;` here
 //! ```
 //!
-//! that is code, line:column (with the file's name before it when it is an imported one), message
-//! and, after ` | `, the hint. Folders within are for files that others import.
-//! The lines are change detectors ([`expect_file`]); that a program passes or fails is not.
+//! It consists of the code, line:column (with the file's name before it for an imported file), the message
+//! and, after ` | `, the hint. Folders inside contain files that others import. The lines are change
+//! detectors ([`expect_file`]); whether a program passes or fails is not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(name)
 }
 
-/// The `.mtp` files of a folder, by name.
+/// Returns the `.mtp` files of a folder, by name.
 fn programs(name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder(name)).expect("the folder is there");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -60,7 +60,7 @@ fn line(diagnostic: &Diagnostic, compiled: &Compilation) -> String {
     format!("{severity}{} {place} {message}{hint}\n", diagnostic.code)
 }
 
-/// The diagnostics of the programs in a folder against those expected; gives what differs.
+/// Compares the diagnostics of the programs in a folder with the expected ones, and returns the differences.
 fn compare(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for path in programs(name) {
@@ -114,7 +114,7 @@ fn failing_programs_fail_as_expected() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Every diagnostic renders in both forms, with its code, and has a row behind `hawser explain`.
+/// Every diagnostic renders in both forms, with its code, and has a row in the table behind `hawser explain`.
 #[test]
 fn diagnostics_render_and_are_explained() {
     for path in programs("fail") {
@@ -144,8 +144,8 @@ fn diagnostics_render_and_are_explained() {
     }
 }
 
-/// The proofs of the TCP that comes with Hawser, and what is reported of a program whose rules no device
-/// knows.
+/// Covers the proofs for the TCP that comes with Hawser, and the report on a program whose rules no device
+/// implements.
 #[test]
 fn offloads_are_explained_with_their_places() {
     let explained = |path: &str| {

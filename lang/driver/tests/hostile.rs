@@ -1,5 +1,5 @@
-//! Broken and hostile texts: thousands of seeded mutations of the programs in the tree, and texts
-//! made to exhaust something. Nothing may panic, hang or answer without bound.
+//! Broken and hostile texts: thousands of seeded mutations of the programs in the tree, and texts made to
+//! exhaust a resource. The pipeline may not panic or hang, and its answers are bounded.
 
 #![allow(clippy::disallowed_methods)] // the programs to mutate are files
 
@@ -11,7 +11,7 @@ use hawser_driver::{Memory, attach, compile_with, render, render_json};
 use hawser_syntax::lexer::lex;
 use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, Severity, format, parse};
 
-/// Every `.mtp` file of these folders.
+/// Returns every `.mtp` file of these folders.
 fn programs() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut texts = Vec::new();
@@ -34,8 +34,8 @@ fn programs() -> Vec<String> {
     texts
 }
 
-/// One to four changes: a token deleted, doubled, exchanged or taken from elsewhere, bytes written
-/// over or cut out.
+/// Applies one to four changes: a token is deleted, doubled, exchanged or taken from elsewhere, or bytes are
+/// overwritten or cut out.
 fn mutate(text: &str, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..=rng.usize(..4) {
@@ -63,7 +63,7 @@ fn mutate(text: &str, rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// All that must hold for any text.
+/// Checks everything that must hold for any text.
 fn check(text: &str) {
     let (_, diagnostics) = parse(text, 0);
     assert!(diagnostics.len() <= MAX_DIAGNOSTICS + 1);
@@ -77,7 +77,7 @@ fn check(text: &str) {
                 .lines()
                 .zip(again.lines())
                 .find(|(once, twice)| once != twice);
-            // Line ends may make a text too large that was not.
+            // Line ends may make a text exceed the limit although it did not before.
             let same = again == formatted || formatted.len() > MAX_TEXT_BYTES;
             assert!(same, "not formatted once and for all: {first:?}");
             assert!(diagnostics.is_empty());
@@ -104,7 +104,7 @@ fn check_whole(bytes: Vec<u8>) {
     }
 }
 
-/// 3,000 mutations; `HOSTILE_SEED` and `HOSTILE_COUNT` ask for others.
+/// Runs 3,000 mutations; `HOSTILE_SEED` and `HOSTILE_COUNT` select others.
 #[test]
 fn mutations_end_in_diagnostics() {
     let number = |name: &str, default| {
@@ -124,7 +124,7 @@ fn mutations_end_in_diagnostics() {
     }
 }
 
-/// What nests or repeats without end gives a diagnostic instead of a stack overflow.
+/// Unlimited nesting and repetition yield a diagnostic instead of a stack overflow.
 #[test]
 fn depth_is_limited() {
     let many = 100_000;
@@ -176,7 +176,7 @@ fn depth_is_limited() {
     }
 }
 
-/// What nests as deeply as is allowed goes through the whole pipeline on a test's small stack.
+/// Text at the maximum nesting depth passes through the whole pipeline on a test's small stack.
 #[test]
 fn the_deepest_is_checked() {
     let program = include_str!("../../../examples/stop-and-wait.mtp");
@@ -202,7 +202,7 @@ fn the_deepest_is_checked() {
     }
 }
 
-/// Long but valid texts, on one line: the formatter's work grows with their length only.
+/// Texts that are long, valid and on one line. The formatter's work grows linearly with their length.
 #[test]
 fn long_lines_are_formatted_in_time() {
     let texts = [
@@ -219,8 +219,8 @@ fn long_lines_are_formatted_in_time() {
     }
 }
 
-/// Broken attachments, and every program of the tree as one: what is taken leaves the program's memory
-/// as it is, or says so before anything runs.
+/// Attaches broken texts, and every program of the tree. An accepted attachment leaves the program's memory
+/// layout unchanged; any other is rejected before it runs.
 #[test]
 fn a_broken_attachment_is_rejected_or_leaves_memory_as_it_is() {
     let program = include_str!("../../../examples/stop-and-wait.mtp");

@@ -1,5 +1,5 @@
-//! A chain of an example that halts before a statement, and expressions over it. What is expected is worked out by
-//! hand from the example's lines.
+//! A chain of an example that halts before a statement, and expressions over it. The expected values are
+//! worked out by hand from the example's lines.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn interpreter(module: &Arc<Module>) -> Interpreter {
     Interpreter::new(Arc::clone(module), params).expect("it runs")
 }
 
-/// A connection with some of its fields set.
+/// Returns a connection with some of its fields set.
 fn connection(module: &Module, values: &[(&str, u64)]) -> (ContextId, Vec<u8>) {
     let id = module
         .contexts
@@ -42,7 +42,7 @@ fn connection(module: &Module, values: &[(&str, u64)]) -> (ContextId, Vec<u8>) {
     (ContextId(id as u32), bytes)
 }
 
-/// The chain of `sw_close` before it runs, on a connection.
+/// Returns the chain of `sw_close` before it runs, on a connection.
 fn close_of(module: &Module, values: &[(&str, u64)]) -> Halted {
     let event = module.events.iter().position(|event| event.name == "sw_close");
     let event = event.expect("the example has it");
@@ -53,7 +53,7 @@ fn close_of(module: &Module, values: &[(&str, u64)]) -> Halted {
     before
 }
 
-/// The text of the statement that a halted chain stands before; nothing at its end.
+/// Returns the text of the statement before which a chain is halted, or an empty text at its end.
 fn stands_before(module: &Module, halted: &Halted) -> String {
     halted.calls.last().map_or_else(String::new, |call| {
         let text = &module.files[call.at.file as usize].1;
@@ -61,7 +61,7 @@ fn stands_before(module: &Module, halted: &Halted) -> String {
     })
 }
 
-/// The value of an expression over a halted chain, of which `ctx` is the connection; or what is wrong with it.
+/// Returns the value of an expression over a halted chain, with the connection as `ctx`, or the diagnostics.
 fn value(module: &Arc<Module>, halted: &Halted, text: &str) -> Result<u64, Box<Compilation>> {
     let (context, _) = halted.keyed.as_ref().expect("a connection");
     let body = Ty::Struct(module.contexts[context.0 as usize].body);
@@ -86,7 +86,8 @@ fn value(module: &Arc<Module>, halted: &Halted, text: &str) -> Result<u64, Box<C
 fn a_chain_halts_before_each_statement_in_order() {
     let module = example();
     let interpreter = interpreter(&module);
-    // Nothing is in flight and nothing is to be sent: the end of the stream is. A declaration alone does nothing.
+    // No data is in flight, and only the end of the stream remains to be sent. A declaration alone has no
+    // effect.
     let before = close_of(&module, &[("next_out", 3)]);
     let statements: Vec<String> = (0..30)
         .map(|number| stands_before(&module, &interpreter.halt(&before, number, 0)))
@@ -123,7 +124,7 @@ fn memory_is_as_the_statements_before_left_it() {
     let at = |number| interpreter.halt(&before, number, 0);
     let is_waiting = |number| value(&module, &at(number), "ctx.waiting").expect("a value");
     assert_eq!((is_waiting(4), is_waiting(5)), (0, 1));
-    // Inside `transmit`: its parameters and its own variables, and who called it.
+    // Inside `transmit`: its parameters, its own variables, and its caller.
     let inside = at(15);
     assert_eq!(inside.calls.len(), 2);
     assert_eq!(value(&module, &inside, "h.seq + 1").expect("a value"), 4);
@@ -131,7 +132,7 @@ fn memory_is_as_the_statements_before_left_it() {
         value(&module, &inside, "kind == FIN && len == 0").expect("a value"),
         1
     );
-    // After the chain: the timer is armed, 100 ms after the event.
+    // After the chain, the timer is armed, 100 ms after the event.
     assert_eq!(
         value(&module, &at(99), "rtx").expect("a value"),
         5_000 + 100_000_000

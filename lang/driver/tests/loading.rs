@@ -1,4 +1,4 @@
-//! Loading: imports, their limits, and files that are no programs.
+//! Loading: imports, their limits, and files that are not programs.
 
 #![allow(clippy::disallowed_methods)] // the files that are no programs are files
 
@@ -30,7 +30,7 @@ fn paths(compiled: &Compilation) -> Vec<&str> {
         .collect()
 }
 
-/// An error, so that only loading is seen.
+/// Contains an error, so that the test covers loading alone.
 const STOP: &str = "struct s { uint8 x }";
 
 #[test]
@@ -189,7 +189,7 @@ fn directories_devices_and_locked_files_are_refused() {
     assert_eq!(codes(&compile(Path::new("/dev/zero"))), ["E0023"]);
     assert_eq!(codes(&compile(&folder.join("none.mtp"))), ["E0020"]);
 
-    // One file by two names is loaded once.
+    // A file that is reached by two names is loaded once.
     fs::write(folder.join("a.mtp"), "import \"b.mtp\"; struct s { uint8 x }").expect("a file");
     std::os::unix::fs::symlink(folder.join("a.mtp"), folder.join("b.mtp")).expect("a link");
     assert_eq!(codes(&compile(&folder.join("a.mtp"))), ["E0102"]);
@@ -214,7 +214,7 @@ fn json_has_places_for_programs() {
     assert!(first["code"].is_string() && first["message"].is_string() && first["related"].is_array());
 }
 
-/// Whatever ends a line elsewhere, diagnostics at it, before it and behind it render.
+/// Diagnostics at, before and behind every kind of line end render.
 #[test]
 fn odd_line_ends_render() {
     for odd in [

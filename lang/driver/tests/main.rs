@@ -1,4 +1,4 @@
-//! The tests of this crate as its users see it, in one program: each links everything.
+//! The tests of this crate's public interface, in one program, because each test program links everything.
 
 mod bounded;
 mod errata;

@@ -1,8 +1,8 @@
-//! `docs/language.md` holds: every fenced block of the page compiles, or fails as it says, and the
-//! examples use every word of the language, so that the page cannot fall behind.
+//! Checks `docs/language.md`: every fenced block of the page compiles or fails as it says, and the examples
+//! use every word of the language. The page therefore cannot fall behind.
 //!
-//! A fenced block has a mark: `text`, `ebnf` and `console` are not programs; `mtp` with the words
-//! that the page explains at its head is one, see [`Kind`].
+//! A fenced block has a mark. `text`, `ebnf` and `console` mark blocks that are not programs. `mtp` marks a
+//! program, with the additional words that the page explains at its head; see [`Kind`].
 
 #![allow(clippy::disallowed_methods)] // the page is a file
 
@@ -15,15 +15,15 @@ use hawser_syntax::lexer::lex;
 use hawser_syntax::token::{ITEM_WORDS, PLACE_WORDS, STATEMENT_WORDS};
 use hawser_syntax::{Diagnostic, Severity};
 
-/// Marks of blocks that are no programs.
+/// Marks of blocks that are not programs.
 const OTHER_MARKS: [&str; 3] = ["text", "ebnf", "console"];
 
-/// What a block of the page is.
+/// The kind of a block.
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     /// ` ```mtp`: declarations that need nothing else.
     Alone,
-    /// ` ```mtp prelude`: what the two below may use.
+    /// ` ```mtp prelude`: declarations that the kinds below may use.
     Prelude,
     /// ` ```mtp more`: declarations beside the prelude.
     More,
@@ -41,12 +41,12 @@ struct Block {
     /// The line of its first fence, from 1.
     line: usize,
     kind: Kind,
-    /// `fail E0xxx`: the code that it must give.
+    /// `fail E0xxx`: the code that it must yield.
     fails: Option<String>,
     text: String,
 }
 
-/// The kind and the code of a mark such as `mtp statement fail E0705`.
+/// Parses a mark such as `mtp statement fail E0705` into kind and code.
 fn mark(words: &str, line: usize) -> Option<(Kind, Option<String>)> {
     let mut words = words.split_whitespace();
     match words.next() {
@@ -95,7 +95,7 @@ fn blocks(page: &str) -> Vec<Block> {
     found
 }
 
-/// The program that a block stands for.
+/// Returns the program that a block stands for.
 fn program(block: &Block, prelude: &str) -> String {
     let text = &block.text;
     match &block.kind {
@@ -110,7 +110,7 @@ fn program(block: &Block, prelude: &str) -> String {
     }
 }
 
-/// What is wrong with a block, as text.
+/// Describes the fault of a block, if it has one.
 fn verdict(block: &Block, prelude: &str, files: &[(String, String)]) -> Option<String> {
     let mut texts = files.to_vec();
     texts.push(("page.mtp".to_owned(), program(block, prelude)));
@@ -147,7 +147,7 @@ fn every_block_compiles_or_fails_as_marked() {
     assert!(blocks.len() > 50, "only {} blocks were found", blocks.len());
 }
 
-/// Examples look as `hawser fmt` makes programs look.
+/// Examples are formatted as `hawser fmt` formats programs.
 #[test]
 fn every_block_is_formatted() {
     for block in blocks(&page()).iter().filter(|block| block.fails.is_none()) {
@@ -163,7 +163,7 @@ fn every_block_is_formatted() {
     }
 }
 
-/// The tokens of all examples that compile.
+/// Returns the tokens of all examples that compile.
 fn tokens(blocks: &[Block]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for block in blocks.iter().filter(|block| block.fails.is_none()) {
@@ -178,7 +178,7 @@ fn tokens(blocks: &[Block]) -> BTreeSet<String> {
     all
 }
 
-/// Operators and assignments; `>>` and `>>=` are two tokens, which occur anyway.
+/// Operators and assignments. `>>` and `>>=` are two tokens, which occur anyway.
 const SIGNS: &str =
     "? : || && | ^ & == != < <= > >= << + - * / % ! ~ = += -= *= /= %= &= |= ^= <<= .. :: -> .";
 

@@ -1,9 +1,8 @@
-//! What generated code and an engine exchange, as `runtime/*.h` declares it for C.
+//! The interface between generated code and an engine, as `runtime/*.h` declares it for C.
 //!
-//! The one declaration for Rust: whatever calls generated code, or code written by hand behind the
-//! same table, calls it through these. `tests/abi.rs` compares every size and offset with the
-//! header's. Values that have a layout of their own (`Net`, `Op`, records) are
-//! [`hawser_ir::abi`]'s.
+//! This is the only declaration for Rust. Every caller of generated code, or of code written by hand behind
+//! the same table, uses it. `tests/abi.rs` compares every size and offset with the header's. Values with a
+//! layout of their own (`Net`, `Op`, records) are declared in [`hawser_ir::abi`].
 //!
 //! Addresses in these structures are borrowed for one call: no function keeps one.
 
@@ -12,50 +11,48 @@ use std::ptr;
 
 use hawser_ir::abi::{Built, Csum, Icmp, Net, Op, Outcome, Packet, PacketRec, ParseError};
 
-/// `HAWSER_ABI`: changes with every incompatible change of what is declared here.
+/// `HAWSER_ABI`: changes with every incompatible change of these declarations.
 pub const ABI: u32 = 8;
 
-/// `hw_memory`: what a chain runs on.
+/// `hw_memory`: the memory that a chain runs on.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Memory {
-    /// The context that the event's ids led to; null: none.
+    /// The keyed context that was found by the event's ids, or null.
     pub keyed: *mut u8,
-    /// The slot for a new context, zero but for its id; null: none.
+    /// The slot for a new context, zero except for its id; null if there is no slot.
     pub fresh: *mut u8,
-    /// By context type; those that are not `GLOBAL` may be null.
+    /// The `GLOBAL` contexts, by context type; pointers for other types may be null.
     pub globals: *const *mut u8,
-    /// The scratchpad.
     pub scratch: *mut u8,
-    /// The keyed context's type, its index + 1; 0: none was found.
+    /// The type of the keyed context, as its index + 1; 0 if no context was found.
     pub keyed_type: u32,
-    /// Zero.
     pub pad: u32,
 }
 
-/// `hw_records`: where records go.
+/// `hw_records`: the destination of records.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Records {
-    /// Where the next one goes; moves on.
+    /// The place of the next one; it advances.
     pub at: *mut u8,
-    /// One past the room.
+    /// The end of the room, exclusive.
     pub end: *mut u8,
     /// The signals that are recorded: see [`hawser_ir::buf::RecordBuf::wanted`].
     pub wanted: u64,
 }
 
-/// `hw_events`: where a parser's events go, back to back.
+/// `hw_events`: the destination of a parser's events, back to back.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Events {
-    /// Where the next one goes; moves on.
+    /// The place of the next one; it advances.
     pub at: *mut u8,
-    /// One past the room.
+    /// The end of the room, exclusive.
     pub end: *mut u8,
-    /// How many there are.
+    /// The number of events.
     pub count: u32,
-    /// How many there may be.
+    /// The maximum number of events.
     pub capacity: u32,
 }
 
@@ -67,24 +64,24 @@ pub struct RawPacket {
     pub net: *const Net,
     /// The headers.
     pub head: *const u8,
-    /// Bytes of them.
+    /// The length of `head` in bytes.
     pub head_len: u64,
-    /// What follows, where the wire holds the payload elsewhere.
+    /// The bytes after `head`, if the wire holds the payload elsewhere.
     pub tail: *const u8,
-    /// Bytes of it.
+    /// The length of `tail` in bytes.
     pub tail_len: u64,
     /// See [`Packet::merged`].
     pub merged: u64,
-    /// The address of the first byte of `head`; it counts on through all that follows.
+    /// The address of the first byte of `head`. It continues through all bytes that follow.
     pub addr: u64,
-    /// What is to be verified: 1 Internet checksums, 2 an invariant CRC.
+    /// Flags for the checks to make: 1 Internet checksums, 2 an invariant CRC.
     pub verify: u32,
     /// See [`Packet::crc`].
     pub crc: u32,
 }
 
 impl RawPacket {
-    /// The same packet, for as long as it is borrowed.
+    /// Returns a view of the packet for as long as it is borrowed.
     #[must_use]
     pub fn of(packet: &Packet<'_>) -> RawPacket {
         RawPacket {
@@ -101,22 +98,22 @@ impl RawPacket {
     }
 }
 
-/// `hw_built`: what building a header gave.
+/// `hw_built`: the result of building a header.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawBuilt {
-    /// Bytes of the header, and of the trailer behind it.
+    /// The length in bytes of the header, including the trailer behind it.
     pub len: u32,
-    /// Bytes of the trailer.
+    /// The length of the trailer in bytes.
     pub trailer: u32,
-    /// Where an Internet checksum is left to complete, if `has_csum` is not 0.
+    /// The offset of an Internet checksum that remains to be completed, if `has_csum` is not 0.
     pub csum_at: u16,
-    /// Whether there is one.
+    /// Not 0 if there is such a checksum.
     pub has_csum: u16,
 }
 
 impl RawBuilt {
-    /// The same for an engine, whose header has `room` bytes.
+    /// Converts the result for an engine whose header has `room` bytes.
     #[must_use]
     pub fn within(self, room: usize) -> Built {
         let csum = (self.has_csum != 0).then_some((0, self.csum_at));
@@ -128,43 +125,39 @@ impl RawBuilt {
     }
 }
 
-/// Runs the chain of an event (params, event, memory, records); gives an `HW_OUTCOME`.
+/// Runs the chain of an event (params, event, memory, records), and returns an `HW_OUTCOME`.
 pub type React = unsafe extern "C" fn(*const u64, *mut u8, *const Memory, *mut Records) -> u64;
 /// Turns an input into events (params, parser, packet, error, request, events); see [`parse_error`].
 pub type Parse =
     unsafe extern "C" fn(*const u64, u32, *const RawPacket, *const Icmp, *const Op, *mut Events) -> u32;
-/// Writes a header (params, record, image, which packet, of how many, its payload's length, header, room).
+/// Writes a header (params, record, image, index of the packet, number of packets, length of its payload,
+/// header, room).
 pub type Build =
     unsafe extern "C" fn(*const u64, *const PacketRec, *mut u8, u32, u32, u32, *mut u8, u32) -> RawBuilt;
-/// Whether the later of two images replaces the earlier (params, blueprint, earlier, later).
+/// Returns whether the later of two images replaces the earlier (params, blueprint, earlier, later).
 pub type Coalesce = unsafe extern "C" fn(*const u64, u32, *const u8, *const u8) -> u32;
 
 /// `hawser_program`: the table of one compiled program.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawProgram {
-    /// [`ABI`].
     pub abi: u32,
-    /// Bytes of this structure.
+    /// The size of this structure in bytes.
     pub size: u32,
-    /// Of the program; ends in a zero.
+    /// The name of the program, terminated by a zero byte.
     pub name: *const c_char,
-    /// Of the text that it was compiled from; ends in a zero.
+    /// The digest of the text from which it was compiled, terminated by a zero byte.
     pub digest: *const c_char,
-    /// See [`React`].
     pub react: React,
-    /// See [`Parse`].
     pub parse: Parse,
-    /// See [`Build`].
     pub build: Build,
-    /// See [`Coalesce`].
     pub coalesce: Coalesce,
 }
 
-/// The function that gives a program's table, which is a constant of its library.
+/// The function that returns a program's table, which is a constant of its library.
 pub type Entry = unsafe extern "C" fn() -> *const RawProgram;
 
-/// Why a parser gave nothing: the numbers of `hawser.h`; 0 is none.
+/// Returns the error of a parser from its number in `hawser.h`; 0 means no error.
 #[must_use]
 pub fn parse_error(number: u32) -> Option<ParseError> {
     match number {
@@ -177,11 +170,11 @@ pub fn parse_error(number: u32) -> Option<ParseError> {
     }
 }
 
-/// How a chain ended; the number itself where no chain ends so: the record buffer was too small
-/// (`HW_NO_ROOM`), or the code is not the emitter's.
+/// Decodes the outcome of a chain.
 ///
 /// # Errors
-/// The number.
+/// Returns the number itself if it is no valid outcome. Either the record buffer was too small
+/// (`HW_NO_ROOM`), or the code is not the emitter's.
 pub fn outcome(number: u64) -> Result<Outcome, u32> {
     let code = (number >> 32) as u32;
     match number as u32 {
@@ -193,7 +186,7 @@ pub fn outcome(number: u64) -> Result<Outcome, u32> {
     }
 }
 
-/// A region's address; null where there is none.
+/// Returns a region's address; null for `None`.
 #[must_use]
 #[inline]
 pub fn address(region: Option<&mut [u8]>) -> *mut u8 {

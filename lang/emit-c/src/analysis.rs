@@ -1,41 +1,42 @@
-//! What each function does beyond its own frame, worked out through all that it calls.
+//! The effects of each function beyond its own frame, including those of its callees.
 
 use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Base, Expr, ExprKind, FuncId, FuncParam, Instr, Module, Place, Stmt, StmtKind};
 
-/// What a caller has to know of a function.
+/// The facts about a function that a caller needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// It may end the chain or the parser.
+    /// True if it may end the chain or the parser.
     pub(crate) halts: bool,
-    /// It issues instructions, moves the parser's cursor, ends the run, or writes to a region that it was
-    /// not handed.
+    /// True if it issues instructions, moves the parser's cursor, ends the run, or writes to a region that is
+    /// not among its arguments.
     pub(crate) acts: bool,
-    /// It issues instructions.
+    /// True if it issues instructions.
     pub(crate) emits: bool,
-    /// By reference parameter: whether something is written through it.
+    /// By reference parameter: true if something is written through it.
     pub(crate) writes: Vec<bool>,
-    /// It has to do with the context that the chain creates.
+    /// True if it uses the context that the chain creates.
     pub(crate) fresh: bool,
-    /// It depends on which context was found: it speaks to it, or of it.
+    /// True if it depends on the keyed context that was found, because it uses that context or issues
+    /// instructions about it.
     pub(crate) found: bool,
 }
 
 impl Summary {
-    /// Whether a call changes anything: it cannot be moved, repeated or left out.
+    /// True if a call changes anything. Such a call cannot be moved, repeated or omitted.
     pub(crate) fn changes(&self) -> bool {
         self.halts || self.acts || self.writes.contains(&true)
     }
 }
 
-/// Summaries of all functions of a module.
+/// Returns the summaries of all functions of a module.
 pub(crate) fn summaries(module: &Module) -> Vec<Summary> {
     let mut known = vec![None; module.funcs.len()];
     (0..module.funcs.len()).for_each(|i| summarize(module, FuncId(i as u32), &mut known));
     known.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// The call graph has no cycle, so that callees are known before their callers.
+/// Summarises a function. The call graph has no cycle, so callees are known before their callers.
 fn summarize(module: &Module, id: FuncId, known: &mut Vec<Option<Summary>>) {
     let index = id.0 as usize;
     if known[index].is_some() {
@@ -125,7 +126,7 @@ impl Visitor<'_> for Summarize<'_> {
     }
 
     fn place(&mut self, place: &Place, access: Access) {
-        // What becomes of a reference is added with its call.
+        // The effects on a reference are added with its call.
         if access != Access::Reference {
             self.touch(place.base, access.writes());
         }
@@ -154,15 +155,15 @@ impl Visitor<'_> for Summarize<'_> {
     }
 }
 
-/// Whether an expression can be printed as one C expression and evaluated at any time before the next
-/// change: it calls nothing that changes anything, and needs no statements of its own.
+/// True if an expression can be printed as one C expression and evaluated at any time before the next change.
+/// It calls only functions without effects, and needs no statements of its own.
 pub(crate) fn is_plain(summaries: &[Summary], e: &Expr) -> bool {
     let mut plain = Plain { summaries, plain: true };
     visit::visit_expr(&mut plain, e);
     plain.plain
 }
 
-/// Whether a search for a place is plain in that sense.
+/// True if a search for a place is plain in that sense.
 pub(crate) fn is_plain_place(summaries: &[Summary], place: &Place) -> bool {
     place.steps.iter().all(|step| match &step.index {
         hawser_ir::Index::At(e) | hawser_ir::Index::Key(e, _) => is_plain(summaries, e),

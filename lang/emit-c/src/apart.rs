@@ -1,10 +1,11 @@
-//! Functions that eBPF programs call.
+//! Functions that eBPF programs call instead of inlining them.
 //!
-//! The kernel's verifier goes through what is part of its callers once for each, and with functions inside functions
-//! more often still; a function that is known outside its file it goes through once. Such a function takes and returns
-//! numbers: pointers are handed to it as such, and the run is where all find it, with what is more than five arguments.
+//! The kernel's verifier checks a function that is inlined into its callers once for each of them, and nested
+//! ones even more often. It checks a function with external linkage only once. Such a function takes and
+//! returns numbers, and pointers are passed to it as numbers. The run, and all arguments beyond five, are
+//! found in a place that all functions know.
 //!
-//! Invariant: what is large and would be part of several callers is called.
+//! Invariant: a large function that would be inlined into several callers is called instead.
 
 use hawser_ir::visit;
 use hawser_ir::{FuncId, Module, StmtKind};
@@ -13,24 +14,25 @@ use crate::emitter::Emitter;
 use crate::inlining::calls;
 use crate::writer::Writer;
 
-/// The maximum number of places and expressions of a function that becomes part of its callers wherever they are.
+/// The maximum number of places and expressions of a function that is always inlined.
 const SMALL: usize = 100;
-/// The maximum number of such functions inside each other: of eight frames the program has one, and two are for what the
-/// runtime and the functions over one type call.
+/// The maximum nesting depth of such functions. The kernel allows eight frames: the program takes one, and
+/// two are for functions that the runtime and the functions over one type call.
 const MAX_DEPTH: usize = 5;
-/// The maximum number of arguments of a function in eBPF, and of those that are left in the run: `hw_run.more`.
+/// The maximum number of arguments of a function in eBPF, and of those that are stored in the run:
+/// `hw_run.more`.
 const MAX_ARGS: usize = 5;
 const MORE_ARGS: usize = 8;
 
-/// By function: whether it is called.
+/// Returns, by function, whether it is called.
 pub(crate) fn apart(module: &Module) -> Vec<bool> {
     let count = module.funcs.len();
     let (mut sizes, mut order) = (vec![None; count], Vec::with_capacity(count));
     (0..count).for_each(|i| measure(module, FuncId(i as u32), &mut sizes, &mut order));
-    // How often each would be there if it were part of its callers.
+    // The number of copies of each function if it were inlined.
     let mut copies = vec![0_usize; count];
     let mut apart = vec![false; count];
-    // How many functions that are called are on the way to each.
+    // The maximum number of called functions on the path to each function.
     let mut depths = vec![0; count];
     // Callers first.
     for id in order.into_iter().rev() {
@@ -42,7 +44,7 @@ pub(crate) fn apart(module: &Module) -> Vec<bool> {
             && arguments(module, id) <= MAX_ARGS + MORE_ARGS;
         let own = if apart[index] { 1 } else { copies[index].max(1) };
         let body = &module.funcs[index].body;
-        // What a loop calls counts twice: the verifier may go through several rounds.
+        // A callee in a loop counts twice, because the verifier may check several rounds.
         let mut callees = calls(module, id).1;
         hawser_ir::statements(body, &mut |stmt| {
             if let StmtKind::For { body, .. } = &stmt.kind {
@@ -63,7 +65,7 @@ fn arguments(module: &Module, id: FuncId) -> usize {
     module.funcs[id.0 as usize].params.len()
 }
 
-/// Measures a function together with all that it calls; each comes behind those that it calls.
+/// Measures a function together with all its callees, and appends it to `order` behind them.
 fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>, order: &mut Vec<FuncId>) {
     if sizes[id.0 as usize].is_some() {
         return;
@@ -77,12 +79,12 @@ fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>, order: &
     order.push(id);
 }
 
-/// A function that is called, as its callers see it.
+/// The signature of a called function.
 pub(crate) struct Signature<'a> {
-    /// What it returns; for a function that may end the run whether it did.
+    /// The result type. A function that may end the run returns whether it did.
     pub(crate) result: &'a str,
     pub(crate) name: &'a str,
-    /// Behind the run, if it takes that.
+    /// The parameters behind the run, if it takes the run.
     pub(crate) params: &'a [String],
     pub(crate) takes_run: bool,
 }
@@ -95,7 +97,7 @@ struct Param<'a> {
 }
 
 impl Param<'_> {
-    /// The result of a function that may end the run is handed back beside what it returns.
+    /// True for the parameter through which a function that may end the run passes its result back.
     fn is_result(&self) -> bool {
         self.name == "result"
     }
@@ -110,7 +112,7 @@ fn param(text: &str) -> Param<'_> {
     }
 }
 
-/// A list of C, of which the first part may be absent.
+/// Joins a list for C whose first part may be absent.
 fn list(first: Option<&str>, rest: impl Iterator<Item = String>) -> String {
     let all: Vec<String> = first.map(str::to_owned).into_iter().chain(rest).collect();
     all.join(", ")
@@ -125,14 +127,14 @@ impl Signature<'_> {
         self.params().find(Param::is_result).map(|param| param.ty)
     }
 
-    /// The function as it is, with another name.
+    /// Returns the function's own head, with a suffix to its name.
     pub(crate) fn head(&self, suffix: &str) -> String {
         let run = self.takes_run.then_some("hw_run *run");
         let params = list(run, self.params.iter().cloned());
         format!("{} {}{suffix}({params})", self.result, self.name)
     }
 
-    /// What takes numbers.
+    /// Returns the head of the variant that takes numbers.
     fn number_head(&self) -> String {
         let params = self.params().filter(|param| !param.is_result()).take(MAX_ARGS);
         let params = list(None, params.map(|param| format!("uint64_t {}", param.name)));
@@ -140,7 +142,7 @@ impl Signature<'_> {
         format!("uint64_t {}_apart({params})", self.name)
     }
 
-    /// Declares what takes numbers, and prints the function as a call of that.
+    /// Declares the variant that takes numbers, and prints the function as a call of it.
     pub(crate) fn call(&self) -> String {
         let args = self.params().filter(|param| !param.is_result());
         let mut args = args.map(|param| match param.is_pointer {
@@ -172,7 +174,7 @@ impl Signature<'_> {
         out.finish()
     }
 
-    /// Prints what takes numbers, as a call of the function itself, `NAME_body`.
+    /// Prints the variant that takes numbers, as a call of the function itself, `NAME_body`.
     pub(crate) fn called(&self) -> String {
         let args = self.params().enumerate().map(|(i, param)| {
             let number = match i.checked_sub(MAX_ARGS) {
@@ -210,7 +212,7 @@ impl Signature<'_> {
 }
 
 impl Emitter<'_> {
-    /// Prints a function over one type, with its body from the opening brace on.
+    /// Prints a function over one type, given its body from the opening brace on.
     pub(crate) fn helper(&mut self, signature: &Signature<'_>, body: &str) {
         self.helpers += &if self.is_ebpf() {
             let (called, call) = (signature.called(), signature.call());

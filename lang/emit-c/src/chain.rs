@@ -1,4 +1,4 @@
-//! What runs on an event: a function per chain and kind of keyed context, and the dispatch.
+//! Chains in C: a function for each chain and kind of keyed context, and the dispatch.
 
 use hawser_ir::{Chain, ContextId, EventId, EventKind, Granularity, Place, Processor, Ty, When};
 
@@ -8,7 +8,7 @@ use crate::scope::{At, Found, Instance, Scope, Slot};
 use crate::writer::Writer;
 
 impl Emitter<'_> {
-    /// Prints all chains; gives the text of the function `mtp_react`, which stands behind them.
+    /// Prints all chains, and returns the text of the function `mtp_react`, which stands behind them.
     pub(crate) fn chains(&mut self) -> String {
         for context in 0..self.module.contexts.len() {
             self.invariants(ContextId(context as u32));
@@ -24,7 +24,7 @@ impl Emitter<'_> {
         self.options.chains.clone().unwrap_or_else(all)
     }
 
-    /// The function that gives the first broken invariant of a context as an outcome.
+    /// Prints the function that returns the first broken invariant of a context as an outcome.
     fn invariants(&mut self, context: ContextId) {
         let module = self.module;
         let found = &module.contexts[context.0 as usize];
@@ -63,7 +63,8 @@ impl Emitter<'_> {
         )
     }
 
-    /// A chain: disarms the timer whose event it is, and goes on by what was found.
+    /// Prints a chain. It disarms the timer that raised its event, and branches by the context that was
+    /// found.
     fn chain(&mut self, event: EventId) {
         let module = self.module;
         let chain = &module.chains[event.0 as usize];
@@ -97,8 +98,8 @@ impl Emitter<'_> {
         self.functions.push('\n');
     }
 
-    /// What may be found: nothing, a context of each type that has something to do or to hold here, any
-    /// other.
+    /// Returns the cases of the lookup: no context, a context of each type for which something runs or must
+    /// hold here, any other context.
     fn cases(&self, event: EventId) -> Vec<Found> {
         let chain = &self.module.chains[event.0 as usize];
         let keyed = |(_, context): &(usize, &hawser_ir::Context)| context.granularity != Granularity::Global;
@@ -122,7 +123,7 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Whether nothing happens in a case: nothing runs, is disarmed, or has to hold.
+    /// True if a case has no effect: no processor runs, no timer is disarmed, and no invariant must hold.
     fn is_idle(&self, event: EventId, chain: &Chain, found: Found) -> bool {
         let context = |id: ContextId| &self.module.contexts[id.0 as usize];
         let held = chain.globals.iter().any(|id| !context(*id).invariants.is_empty());
@@ -136,7 +137,7 @@ impl Emitter<'_> {
         !held && !concerned && running(chain, found).next().is_none()
     }
 
-    /// The function for one case of a chain; gives its name.
+    /// Prints the function for one case of a chain, and returns its name.
     fn case(&mut self, event: EventId, chain: &Chain, found: Found) -> String {
         let module = self.module;
         let suffix = match found {
@@ -184,8 +185,8 @@ impl Emitter<'_> {
         name
     }
 
-    /// A timer's own event finds its field zero. Of several timers that raise this event, it is the
-    /// earliest one that is due.
+    /// Sets the field of an expired timer to zero, so that its own event finds it unarmed. If several timers
+    /// raise this event, the earliest one has expired.
     fn disarm(&mut self, s: &mut Scope, event: EventId, context: ContextId) {
         let module = self.module;
         if module.events[event.0 as usize].kind != EventKind::Timer {
@@ -275,7 +276,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The outcome: what ended the run, unless an invariant is broken.
+    /// Prints the outcome: the statement that ended the run, unless an invariant is broken.
     fn outcome(&mut self, s: &mut Scope, chain: &Chain, found: Found) {
         let module = self.module;
         let has = |id: &ContextId| !module.contexts[id.0 as usize].invariants.is_empty();
@@ -303,7 +304,7 @@ impl Emitter<'_> {
             ));
         }
         if !checks.is_empty() {
-            // Refusals and false assertions are reported as they are.
+            // Refusals and false assertions are reported unchanged.
             s.out.line("if (run->outcome & 2)");
             s.out.line("    return run->outcome;");
             s.out.line("uint64_t broken;");
@@ -317,7 +318,7 @@ impl Emitter<'_> {
         s.out.line("return run->outcome;");
     }
 
-    /// In eBPF a program for each chain: the verifier has to go through each by itself.
+    /// Prints a program for each chain in eBPF, because the verifier has to check each by itself.
     pub(crate) fn chain_entries(&mut self) -> String {
         let mut out = Writer::default();
         out.line("");
@@ -331,7 +332,7 @@ impl Emitter<'_> {
         out.finish()
     }
 
-    /// The dispatch: measures the room and goes by the event's number.
+    /// Prints the dispatch, which checks the room and branches by the event's number.
     fn react(&mut self) -> String {
         let module = self.module;
         let mut out = Writer::default();
@@ -364,7 +365,7 @@ impl Emitter<'_> {
         out.finish()
     }
 
-    /// What the program's table names.
+    /// Prints the entry points that the program's table names.
     fn react_entry(&self, out: &mut Writer) {
         out.line(
             "static uint64_t mtp_react(const uint64_t *params, uint8_t *event, const hw_memory *memory,",
@@ -387,7 +388,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The processors of a chain that run on what was found.
+/// Returns the processors of a chain that run in a case.
 fn running(chain: &Chain, found: Found) -> impl Iterator<Item = &Processor> {
     chain
         .processors

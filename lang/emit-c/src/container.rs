@@ -1,4 +1,5 @@
-//! Operations on containers: one function per node. Each returns whether it had room, or found something.
+//! Operations on containers: one function per node. Each returns whether the container had room, or whether
+//! it found the element.
 
 use hawser_ir::{ContainerOp, Expr, Operand, OptMember, Place, Ty};
 
@@ -11,7 +12,7 @@ use crate::scope::Scope;
 use crate::types::scalar;
 
 impl Emitter<'_> {
-    /// Carries an operation out; gives whether it worked as a value, if anybody wants it.
+    /// Performs an operation. Returns its success as a value, if that is wanted.
     pub(crate) fn container(&mut self, s: &mut Scope, op: &ContainerOp, wanted: bool) -> Option<String> {
         match op {
             ContainerOp::PushBack(place, operand) => self.push_back(s, place, operand, wanted),
@@ -45,14 +46,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Capacity and stride of a list.
+    /// Returns the capacity and the stride of a list.
     fn shape(&self, ty: &Ty) -> Option<(u32, u32)> {
         let (items, cap) = ty.items()?;
         Some((cap, self.layout().item_stride(items)))
     }
 
-    /// A variable that says whether an operation worked. Where a container is nowhere it is as an empty
-    /// one: what is put into it finds room, and is lost.
+    /// Declares a variable for the success of an operation. A container that does not exist behaves like an
+    /// empty one: insertions succeed, and their data is lost.
     fn verdict(&mut self, s: &mut Scope, wanted: bool, initial: &str) -> Option<String> {
         wanted.then(|| {
             let name = s.names.take("ok");
@@ -61,7 +62,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// An operand as a C expression of the element's type; `None` for nothing but zeros.
+    /// Returns an operand as a C expression of the element's type; `None` if it consists of zeros alone.
     fn element(&mut self, s: &mut Scope, operand: &Operand, elem: &Ty) -> Option<String> {
         match operand {
             Operand::Value(e) => {
@@ -79,7 +80,7 @@ impl Emitter<'_> {
         else {
             return wanted.then(|| "false".into());
         };
-        // What a call in the operand does to the list comes after its end was found.
+        // A call in the operand may change the list, but only after the list's end was found.
         let target = self.target(s, place);
         let list = target.at.address();
         let changes = matches!(operand, Operand::Value(e) if !self.plain(e));
@@ -154,7 +155,7 @@ impl Emitter<'_> {
         ok
     }
 
-    /// Inserts an element in order, or replaces the one of equal key; false when full.
+    /// Inserts an element in order, or replaces the element with the same key; false if the list is full.
     fn put(&mut self, s: &mut Scope, place: &Place, operand: &Operand, wanted: bool) -> Option<String> {
         let (Some(_), Ty::Sorted { elem, .. }) = (self.shape(&place.ty), &place.ty) else {
             return wanted.then(|| "false".into());
@@ -165,7 +166,7 @@ impl Emitter<'_> {
         let ok = self.verdict(s, wanted, "true");
         let list = target.at.address();
         let item = self.pointed(elem);
-        // The element may itself lie in the list that moves: it is kept aside.
+        // The element may itself lie in the list whose elements move, so it is copied first.
         let aside = s.names.take("aside");
         let value = value.as_deref().unwrap_or(self.zero(elem));
         let (declared, aside) = if self.is_ebpf() {
@@ -186,7 +187,7 @@ impl Emitter<'_> {
         ok
     }
 
-    /// The function that puts an element into its place in a sorted list.
+    /// Prints the function that inserts an element at its position in a sorted list.
     fn put_helper(&mut self, list: &Ty) -> String {
         let tag = self.type_of(list);
         let name = format!("{}_put", tag.trim_start_matches("struct "));
@@ -214,7 +215,7 @@ impl Emitter<'_> {
                 "        if ({there} != {here}) {{\n            if ({less})\n                continue;\n            break;\n        }}\n"
             );
         }
-        // Equals keep the order in which they came.
+        // Equal elements keep their order of insertion.
         body += "    }\n";
         let copied = self.copied("*slot", "*element", self.layout().size(elem));
         body += &format!(

@@ -1,4 +1,4 @@
-//! What is printed so far, and what is still to be printed.
+//! The state of the emitter: the text printed so far, and the parts that remain to be printed.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,7 +12,7 @@ use crate::scope::Instance;
 use crate::writer::Writer;
 use crate::{Emitted, Machine, Marks, Options};
 
-/// The runtime, in the order in which its parts build on each other.
+/// The runtime, in the order of its dependencies.
 const RUNTIME: [&str; 5] = [
     include_str!("../runtime/hawser.h"),
     include_str!("../runtime/arithmetic.h"),
@@ -20,58 +20,55 @@ const RUNTIME: [&str; 5] = [
     include_str!("../runtime/packet.h"),
     include_str!("../runtime/program.h"),
 ];
-/// What stands before it and behind the program, in eBPF.
+/// The text before the runtime and behind the program, in eBPF.
 const EBPF: [&str; 2] = [
     include_str!("../runtime/ebpf.h"),
     include_str!("../runtime/entries.h"),
 ];
 
-/// Bytes of a page of the arena, and of all.
+/// The size of a page of the arena, and of the whole arena, in bytes.
 const PAGE: u32 = 4096;
 const ARENA: u32 = 1 << 30;
 
-/// What the functions are called that the program's table names, behind `mtp_`.
+/// The names, after `mtp_`, of the functions in the program's table.
 const ENTRIES: [&str; 5] = ["react", "chain", "parse", "build", "coalesce"];
 
-/// The state of printing a module. Pieces are collected apart, because a function's printing finds
-/// out which types, helpers and other functions it needs.
+/// The state of printing a module. Pieces are collected separately, because printing a function determines
+/// which types, helpers and other functions it needs.
 pub(crate) struct Emitter<'a> {
     pub(crate) module: &'a Module,
     pub(crate) options: &'a Options,
     pub(crate) summaries: Vec<Summary>,
-    /// By function: whether it becomes part of its callers.
+    /// By function: true if it is inlined into its callers.
     pub(crate) inlined: Vec<bool>,
-    /// By function: whether eBPF programs call it, and it is not a part of its callers.
+    /// By function: true if eBPF programs call it instead of inlining it.
     pub(crate) apart: Vec<bool>,
-    /// Headers that are taken apart in part.
+    /// Headers that are only partly parsed.
     pub(crate) sparse: Sparse,
     member_size: Vec<u32>,
-    /// Names of fields, options, blueprints and rules.
+    /// The C names of fields, options, blueprints and rules.
     pub(crate) given: Given,
-    /// By structure: the ABI header that it begins with, and its size.
+    /// By structure: the ABI header at its beginning, and that header's size.
     pub(crate) headers: Vec<Option<(&'static str, u32)>>,
-    /// Declarations of types.
     pub(crate) types: String,
-    /// What C calls the types that are declared.
+    /// The C names of the declared types.
     pub(crate) declared: HashMap<Ty, String>,
-    /// The tags of those, whatever gave them.
+    /// The tags of the declared types, from all sources.
     pub(crate) declared_tags: HashSet<String>,
-    /// Tags of structures.
+    /// The tags of structures.
     pub(crate) tags: Names,
-    /// Functions over one type each: items of lists, order of sorted lists.
+    /// Functions that each belong to one type: items of lists, order of sorted lists.
     pub(crate) helpers: String,
     pub(crate) helper_names: HashSet<String>,
-    /// Names of C functions.
+    /// The names of C functions.
     pub(crate) function_names: Names,
     pub(crate) instances: HashMap<Instance, String>,
     pub(crate) waiting: VecDeque<(Instance, String)>,
-    /// Declarations of functions.
     pub(crate) prototypes: String,
-    /// Definitions of functions.
     pub(crate) functions: String,
-    /// Bytes of variables that lie in memory, in eBPF.
+    /// The size in bytes of the variables that lie in memory, in eBPF.
     pub(crate) frame: u32,
-    /// By file: where its lines begin.
+    /// By file: the offsets at which its lines begin.
     line_starts: Vec<Vec<u32>>,
 }
 
@@ -108,12 +105,12 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Sizes and alignments.
+    /// Returns sizes and alignments.
     pub(crate) fn layout(&self) -> Layout<'_> {
         Layout { structs: &self.module.structs, member_size: &self.member_size }
     }
 
-    /// Prints the whole program, around its chains and its functions on packets.
+    /// Prints the whole program around its chains and its functions on packets.
     pub(crate) fn program(mut self, react: &str, packets: &str) -> Emitted {
         while let Some((instance, name)) = self.waiting.pop_front() {
             self.function(&instance, &name);
@@ -159,20 +156,20 @@ impl<'a> Emitter<'a> {
         Emitted { c: body, symbol, digest }
     }
 
-    /// Whether the C is for the kernel.
+    /// True if the C is for the kernel.
     pub(crate) fn is_ebpf(&self) -> bool {
         self.options.machine == Machine::Ebpf
     }
 
-    /// A place for a variable in the frame, which it shares with no other: an address.
+    /// Reserves a place in the frame for a variable, which shares it with no other. Returns its address.
     pub(crate) fn framed(&mut self, ty: &str, size: u32) -> String {
         let at = self.frame;
         self.frame += size.next_multiple_of(8);
         format!("({ty} *)hw_arena_at(HW_FRAME_AT + {at})")
     }
 
-    /// What stands where in the arena: a page that is never there, the call, the run, zeros, variables, what the host
-    /// puts behind them.
+    /// Prints the layout of the arena: a page that is never present, the call, the run, zeros, variables, and
+    /// the host's own data behind them.
     fn arena(&self, largest: u32) -> String {
         let zeros = 2 * PAGE;
         let frame = zeros + largest.next_multiple_of(PAGE);
@@ -188,8 +185,8 @@ impl<'a> Emitter<'a> {
         )
     }
 
-    /// Events and contexts are declared whether or not a function names them: they document the
-    /// program's memory, and debuggers show them.
+    /// Declares all events and contexts, even unused ones. They document the program's memory, and debuggers
+    /// show them.
     pub(crate) fn all_structures(&mut self) {
         for event in &self.module.events {
             self.structure(event.body);
@@ -202,7 +199,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The program's table, and how it is found.
+    /// Prints the program's table, and the function that returns it.
     fn table(&self, symbol: &str, digest: &str) -> String {
         let mut out = Writer::default();
         if self.options.marks == Marks::Directives {
@@ -237,7 +234,7 @@ impl<'a> Emitter<'a> {
         out.finish()
     }
 
-    /// File and line of a byte of the source, the line counted from 1.
+    /// Returns the line of a byte of the source, counted from 1.
     pub(crate) fn line_of(&self, file: u32, at: u32) -> u32 {
         self.line_starts
             .get(file as usize)
@@ -245,7 +242,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Warnings about what the program says itself: whether a comparison can be false is the author's affair.
+/// Disables warnings about the program's own contents: whether a comparison can be false is its author's
+/// decision.
 const PRAGMAS: &str = "\
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored \"-Wunused-function\"
@@ -259,7 +257,7 @@ const PRAGMAS: &str = "\
 #endif
 ";
 
-/// A module's name as part of an identifier.
+/// Returns a module's name as part of an identifier.
 fn c_name(name: &str) -> String {
     identifier(name).trim_end_matches('_').to_owned()
 }
@@ -271,7 +269,7 @@ fn fnv(text: &str) -> u64 {
     })
 }
 
-/// The offsets at which lines begin, the first at 0.
+/// Returns the offsets at which lines begin; the first is 0.
 fn line_starts(text: &str) -> Vec<u32> {
     let after = text
         .bytes()
@@ -290,7 +288,7 @@ fn largest_member(module: &Module, list: &hawser_ir::OptList) -> u32 {
         .unwrap_or(0)
 }
 
-/// Events and contexts begin with a header of the ABI.
+/// Returns the ABI headers with which events and contexts begin.
 fn headers(module: &Module) -> Vec<Option<(&'static str, u32)>> {
     let mut headers = vec![None; module.structs.len()];
     for event in &module.events {

@@ -1,8 +1,8 @@
 //! Expressions: one function per node.
 //!
-//! Most of them are one expression of C. Where a call changes something, or a value needs statements of
-//! its own, operands that come before it are kept in variables, so that the order is the language's: left
-//! to right, and the right side of `&&` only if needed.
+//! Most of them become one C expression. If a call changes something, or a value needs statements of its own,
+//! the operands before it are kept in variables. This preserves the language's order: left to right, and the
+//! right side of `&&` only if needed.
 
 use hawser_ir::{
     Arg, Base, BinOp, Builtin, CmpOp, Expr, ExprKind, FuncId, FuncParam, IdPart, Place, Ty, UnOp, WireFact,
@@ -14,8 +14,8 @@ use crate::scope::{Ending, Found, Instance, Kind, Scope};
 use crate::types::scalar;
 
 impl Emitter<'_> {
-    /// The value of an expression. What it prints before must be evaluated now: the value holds until
-    /// something is changed.
+    /// Returns the value of an expression. The statements that this prints are evaluated at once; the value
+    /// is valid until something changes.
     pub(crate) fn expr(&mut self, s: &mut Scope, e: &Expr) -> String {
         match &e.kind {
             ExprKind::Const(value) => constant(*value, &e.ty),
@@ -48,7 +48,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A value beside another operand that has the type: small constants go without a suffix.
+    /// Returns a value beside another operand of the same type, so that small constants need no suffix.
     fn operand(&mut self, s: &mut Scope, e: &Expr, beside: &Expr) -> String {
         match (&e.kind, &beside.kind) {
             (ExprKind::Const(value), other) if !matches!(other, ExprKind::Const(_)) => bare(*value, &e.ty),
@@ -56,7 +56,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The value to put into something of the expression's own type.
+    /// Returns a value to be stored in an object of the expression's own type.
     pub(crate) fn assigned(&mut self, s: &mut Scope, e: &Expr) -> String {
         match &e.kind {
             ExprKind::Const(value) => bare(*value, &e.ty),
@@ -64,8 +64,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The value of an expression that is evaluated in the very next statement: a call on its outside can
-    /// stand there itself.
+    /// Returns the value of an expression that is evaluated in the very next statement. An outermost call can
+    /// stand in that statement itself.
     pub(crate) fn at_once(&mut self, s: &mut Scope, e: &Expr) -> String {
         match &e.kind {
             ExprKind::Cast(inner) => {
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Several values, evaluated in order.
+    /// Returns several values, evaluated in order.
     pub(crate) fn values<'e>(
         &mut self,
         s: &mut Scope,
@@ -96,7 +96,7 @@ impl Emitter<'_> {
         values
     }
 
-    /// A value that shall survive what comes later.
+    /// Keeps a value in a variable if later code could change it.
     fn hold(&mut self, s: &mut Scope, e: &Expr, value: String, later_changes: bool) -> String {
         let constant = matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_));
         if later_changes && !constant {
@@ -148,7 +148,7 @@ impl Emitter<'_> {
         number::unary(op, &value, ty)
     }
 
-    /// `&&` and `||`. Where the right side has effects it becomes a branch.
+    /// `&&` and `||`. If the right side has effects, it becomes a branch.
     fn short_circuit(&mut self, s: &mut Scope, op: &str, a: &Expr, b: &Expr) -> String {
         let left = self.expr(s, a);
         if self.plain(b) {
@@ -248,7 +248,7 @@ impl Emitter<'_> {
         )
     }
 
-    /// The maximum number of bytes that a part of a tuple packs into.
+    /// Returns the maximum packed size of a part of a tuple, in bytes.
     fn packed_size(&self, part: &IdPart) -> u32 {
         match part {
             IdPart::Scalar(_, bytes) => u32::from(*bytes).min(8),
@@ -284,7 +284,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// A call of a function that returns a scalar.
     fn call_value(&mut self, s: &mut Scope, func: FuncId, args: &[Arg], ty: &Ty) -> String {
         let summary = &self.summaries[func.0 as usize];
         let (halts, changes) = (summary.halts, summary.changes());
@@ -301,7 +300,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A call for its effects.
+    /// Prints a call for its effects.
     pub(crate) fn call_stmt(&mut self, s: &mut Scope, func: FuncId, args: &[Arg]) {
         let halts = self.summaries[func.0 as usize].halts;
         let has_result = self.func(func).ret.is_some();
@@ -319,14 +318,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// A call that says whether the run has ended.
+    /// Prints a call that returns whether the run has ended.
     fn halting_call(&mut self, s: &mut Scope, call: &str) {
         s.out.open(&format!("if ({call})"));
         s.halt();
         s.out.close("");
     }
 
-    /// A call without its closing parenthesis.
+    /// Returns a call without its closing parenthesis.
     fn call(&mut self, s: &mut Scope, func: FuncId, args: &[Arg]) -> String {
         let writes = self.summaries[func.0 as usize].writes.clone();
         let params = self.func(func).params.clone();
@@ -361,7 +360,8 @@ impl Emitter<'_> {
         format!("{name}(run{args}")
     }
 
-    /// A place as an argument: a pointer to the parameter's type, and what the callee has to know of it.
+    /// Returns a place as an argument: a pointer to the parameter's type, and the facts about the place that
+    /// the callee depends on.
     pub(crate) fn reference(
         &mut self,
         s: &mut Scope,
@@ -413,7 +413,7 @@ impl Emitter<'_> {
         (text, kind)
     }
 
-    /// What a callee has to know of a place that is there.
+    /// Returns the facts about an existing place that a callee depends on.
     fn kind_of(&self, s: &Scope, place: &Place) -> Kind {
         match place.base {
             Base::Fresh => Kind::Fresh,
@@ -424,7 +424,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The result of a function, on the way out of it.
+    /// Passes back the result of a function at its end.
     pub(crate) fn give_back(&mut self, s: &mut Scope, value: Option<&Expr>) {
         let text = value.map(|e| {
             let text = self.at_once(s, e);
@@ -446,7 +446,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether nothing, something of a known type, or anything was found.
+    /// Returns an expression for the result of the lookup: no context, one of a known type, or any.
     pub(crate) fn subject(&self, s: &Scope) -> &'static str {
         match s.found {
             Found::Context(_) => "0",

@@ -1,4 +1,4 @@
-//! Functions: one C function for each setting that a function of the program is called in.
+//! Functions: one C function for each setting in which a function of the program is called.
 
 use hawser_ir::visit::{self, Access};
 use hawser_ir::{Base, Func, FuncId, FuncParam, Stmt, StmtKind, Ty};
@@ -9,27 +9,27 @@ use crate::locals::Plan;
 use crate::scope::{At, Ending, Found, Instance, Kind, Local, Reference, Scope, Slot};
 use crate::types::{scalar, stored};
 
-/// From how many bytes on a variable is left to the C library to be zeroed.
+/// The size in bytes from which zeroing a variable is left to the C library.
 pub(crate) const LARGE: u32 = 128;
-/// Up to how many bytes on compilers for eBPF copy by loads and stores.
+/// The size in bytes up to which compilers for eBPF copy by loads and stores.
 const IN_PLACE: u32 = 64;
 
-/// The pointer by which a variable of the frame is known: its name is what the pointer leads to.
+/// Returns the pointer to a variable in the frame; the variable's name dereferences it.
 fn framed_name(name: &str) -> Option<&str> {
     name.strip_prefix("(*")?.strip_suffix(')')
 }
 
-/// Whether a variable is in memory, in eBPF.
+/// True if a variable is in memory, in eBPF.
 pub(crate) fn is_framed(local: &Local) -> bool {
     framed_name(&local.name).is_some()
 }
 
-/// What a pointer to a variable may be called that is not in the frame after all.
+/// Returns a name for a pointer to a variable that turns out not to be in the frame.
 pub(crate) fn pointer_name(name: &str) -> &str {
     framed_name(name).unwrap_or(name)
 }
 
-/// Whether a variable is handed on by reference.
+/// True if a variable is passed by reference.
 fn is_referenced(body: &[Stmt], variable: std::ops::Range<u32>) -> bool {
     let mut found = false;
     visit::places(body, |place, access| {
@@ -43,8 +43,8 @@ impl Emitter<'_> {
         &self.module.funcs[id.0 as usize]
     }
 
-    /// The name of a function in a setting; it is printed in its turn. What the function has no
-    /// interest in is taken out of the setting first.
+    /// Returns the name of a function in a setting, and schedules its printing. Facts that the function does
+    /// not depend on are removed from the setting first.
     pub(crate) fn instance(&mut self, mut wanted: Instance) -> String {
         let summary = &self.summaries[wanted.func.0 as usize];
         for (kind, written) in wanted.refs.iter_mut().zip(&summary.writes) {
@@ -77,7 +77,6 @@ impl Emitter<'_> {
         name
     }
 
-    /// Prints a function.
     pub(crate) fn function(&mut self, instance: &Instance, name: &str) {
         let module = self.module;
         let func = &module.funcs[instance.func.0 as usize];
@@ -139,14 +138,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// A halting function's result is zero where no `return` sets it.
+    /// Sets a halting function's result to zero, for the case that no `return` sets it.
     fn declare_result_cleared(&mut self, scope: &mut Scope, has_result: bool) {
         if has_result {
             scope.out.line("*result = 0;");
         }
     }
 
-    /// Binds parameters and plans variables; gives the C parameters.
+    /// Binds parameters, plans variables, and returns the C parameters.
     fn parameters(
         &mut self,
         scope: &mut Scope,
@@ -187,7 +186,8 @@ impl Emitter<'_> {
         params
     }
 
-    /// In eBPF the place in the frame of an argument that is handed on by reference: what stands for it then.
+    /// In eBPF, copies an argument that is passed on by reference into the frame, and returns the expression
+    /// for the copy.
     fn argument_in_frame(
         &mut self,
         scope: &mut Scope,
@@ -205,7 +205,7 @@ impl Emitter<'_> {
         Some(format!("(*{kept})"))
     }
 
-    /// Names the variables of a function's frame and plans where they are declared.
+    /// Names the variables of a function's frame and plans the places of their declarations.
     pub(crate) fn variables(&mut self, scope: &mut Scope, func: &Func, by_value: &[u32]) {
         let first = scope.locals.len();
         for field in func.locals.iter().filter(|f| !by_value.contains(&f.offset)) {
@@ -234,7 +234,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Pointers to what the function uses without having been handed it.
+    /// Declares pointers to objects that the function uses but does not receive as arguments.
     fn prologue(&mut self, scope: &mut Scope, uses_fresh: bool, uses_found: bool) {
         for line in std::mem::take(&mut scope.arguments) {
             scope.out.line(&line);
@@ -262,7 +262,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What stands behind the last statement.
+    /// Prints the code behind the last statement.
     fn end(&mut self, scope: &mut Scope) {
         match (&scope.ending, &scope.ret) {
             (Ending::Halting, _) => scope.out.line("return false;"),
@@ -271,7 +271,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Declares a variable, with a value of the whole of it.
+    /// Declares a variable with an initial value for all of it.
     pub(crate) fn declare(&mut self, scope: &mut Scope, local: usize, value: &str) {
         if scope.in_place == Some(local) {
             self.declare_in_place(scope, local);
@@ -289,7 +289,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Declares a variable that what follows sets.
+    /// Declares a variable that the following code sets.
     pub(crate) fn declare_unset(&mut self, scope: &mut Scope, local: usize) {
         if let Some(pointer) = framed_name(&scope.locals[local].name) {
             let pointer = pointer.to_owned();
@@ -299,7 +299,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Declares a variable of the frame, with a value of the whole of it.
+    /// Declares a variable in the frame, with an initial value for all of it.
     fn declare_in_frame(&mut self, scope: &mut Scope, local: usize, pointer: &str, value: &str) {
         self.point_into_frame(scope, local, pointer);
         let ty = scope.locals[local].ty.clone();
@@ -308,7 +308,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Sets all of what a pointer leads to: to zero, to its type's initial value, or to what lies elsewhere.
+    /// Sets the whole target of a pointer: to zero, to its type's initial value, or to a copy of another
+    /// object.
     pub(crate) fn set_whole(&mut self, pointer: &str, value: &str, ty: &Ty) -> Vec<String> {
         let size = self.layout().size(ty);
         if ty.is_scalar() {
@@ -330,7 +331,7 @@ impl Emitter<'_> {
         scope.out.line(&format!("{text} *const {pointer} = {at};"));
     }
 
-    /// Sets all of something to what lies elsewhere.
+    /// Returns the statement that copies an object of `size` bytes.
     pub(crate) fn copied(&self, to: &str, from: &str, size: u32) -> String {
         if self.is_ebpf() && size > IN_PLACE {
             format!("memcpy(&{to}, &{from}, {size});")
@@ -339,7 +340,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Declares a pointer to the room for an event in place of the event.
+    /// Declares a pointer to the room for an event instead of the event itself.
     fn declare_in_place(&mut self, scope: &mut Scope, local: usize) {
         let Local { name, ty, size, offset } = scope.locals[local].clone();
         let text = self.type_of(&ty);
@@ -359,13 +360,13 @@ impl Emitter<'_> {
         } else {
             self.type_of(&ty)
         };
-        // What begins with words and is of odd size, as lists of bytes are, is packed in C.
+        // An object that begins with words and has an odd size, such as a list of bytes, is packed in C.
         let packed = self.layout().align(&ty) == 8 && !self.layout().size(&ty).is_multiple_of(8);
         let align = if packed { "_Alignas(8) " } else { "" };
         scope.out.line(&format!("{align}{text} {name}{value};"));
     }
 
-    /// Zero, as an initial value of a variable.
+    /// Returns a zero initialiser for a variable.
     pub(crate) fn zero(&self, ty: &Ty) -> &'static str {
         match ty {
             Ty::Struct(id) if self.module.structure(*id).size == 0 => "{}",
@@ -375,7 +376,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The type of a pointer to what lies at a place.
+    /// Returns the type of a pointer to the object at a place.
     pub(crate) fn pointed(&mut self, ty: &Ty) -> String {
         if ty.is_scalar() {
             stored(ty).to_owned()

@@ -1,5 +1,5 @@
-//! The names that a module's parts have in C, given once: by structure, option list, blueprint, rule.
-//! And once for all, too: in which order a structure's fields lie in memory.
+//! The C names of a module's parts, assigned once: by structure, option list, blueprint and rule. The order
+//! of a structure's fields in memory is also computed once.
 
 use std::rc::Rc;
 
@@ -8,10 +8,10 @@ use hawser_ir::{BlueprintId, Module, OptListId, RuleId, StructId};
 use crate::emitter::Emitter;
 use crate::names::Names;
 
-/// Names, each list free of doubles.
+/// The names; those within one list are distinct.
 pub(crate) struct Given {
     fields: Vec<Rc<[String]>>,
-    /// By structure: the indices of its fields, by their offsets.
+    /// By structure: the indices of its fields, in order of their offsets.
     lying: Vec<Rc<[usize]>>,
     options: Vec<Vec<String>>,
     blueprints: Vec<String>,
@@ -53,24 +53,24 @@ fn by_offset(fields: &[hawser_ir::Field]) -> Rc<[usize]> {
     order.into()
 }
 
-/// A name for each of these.
+/// Returns a distinct name for each of these.
 fn all<'n>(wanted: impl Iterator<Item = &'n String>) -> Vec<String> {
     let mut names = Names::default();
     wanted.map(|name| names.take(name)).collect()
 }
 
 impl Emitter<'_> {
-    /// The names of a structure's fields, in order.
+    /// Returns the names of a structure's fields, in order.
     pub(crate) fn field_names(&self, id: StructId) -> Rc<[String]> {
         self.given.fields[id.0 as usize].clone()
     }
 
-    /// The indices of a structure's fields, by their offsets.
+    /// Returns the indices of a structure's fields, in order of their offsets.
     pub(crate) fn fields_as_they_lie(&self, id: StructId) -> Rc<[usize]> {
         self.given.lying[id.0 as usize].clone()
     }
 
-    /// What a member of an option list is called.
+    /// Returns the name of a member of an option list.
     pub(crate) fn option_name(&self, list: OptListId, tag: u32) -> String {
         self.given.options[list.0 as usize]
             .get(tag as usize)
@@ -78,12 +78,12 @@ impl Emitter<'_> {
             .unwrap_or_default()
     }
 
-    /// What a blueprint is called in the names of its functions.
+    /// Returns a blueprint's name, as used in the names of its functions.
     pub(crate) fn wire_name(&self, id: BlueprintId) -> String {
         self.given.blueprints[id.0 as usize].clone()
     }
 
-    /// What the function of a segmentation rule is called.
+    /// Returns the name of a segmentation rule's function.
     pub(crate) fn rule_name(&self, id: RuleId) -> String {
         format!("wire_rule_{}", self.given.rules[id.0 as usize])
     }

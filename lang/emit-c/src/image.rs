@@ -1,10 +1,11 @@
-//! Headers that are put together where their packet's record goes, not copied there.
+//! Headers that are built directly in their packet's record instead of being copied there.
 //!
-//! Where a function fills a header and then sends it, and issues no instruction meanwhile, the record
-//! will begin where the next one does: the header is a pointer behind its fixed part.
+//! A function may fill a header and then send it, without issuing another instruction in between. Then the
+//! packet's record will begin at the next record's place, and the header becomes a pointer behind the
+//! record's fixed part.
 //!
-//! Invariant: a record's room is there from the beginning, because the chain's worst case was compared
-//! with it. What a function leaves there without sending it is no record.
+//! Invariant: a record's room exists from the beginning, because the chain's worst case was compared with it.
+//! Data that a function leaves there without sending it is not a record.
 
 use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Base, Func, FuncId, Instr, Place, Stmt, StmtKind, Ty};
@@ -15,7 +16,7 @@ use crate::function::LARGE;
 use crate::scope::{Local, Scope};
 
 impl Emitter<'_> {
-    /// The variables of a function that are put together where their packets go, by their indices.
+    /// Returns the indices of a function's variables that are built in their packets' records.
     pub(crate) fn images_in_place(&self, s: &Scope, func: &Func) -> Vec<usize> {
         let sent = func.body.iter().enumerate().filter_map(|(at, stmt)| {
             let StmtKind::Emit(Instr::PktGen { blueprint, bp, .. }) = &stmt.kind else {
@@ -34,8 +35,8 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Whether nothing is issued between a header's first mention and its packet, and nothing mentions
-    /// it later.
+    /// True if no instruction is issued between a header's first mention and its packet, and the header is
+    /// not mentioned later.
     fn is_filled_alone(&self, local: &Local, body: &[Stmt], sent: usize) -> bool {
         let scan = |stmts: &[Stmt]| {
             let part = local.offset..local.offset + local.size;
@@ -49,7 +50,7 @@ impl Emitter<'_> {
         !emits(&body[first..sent]) && !scan(&body[first..=sent]).emits && !scan(&body[sent + 1..]).mentioned
     }
 
-    /// Declares a pointer to where the image goes, with its initial value.
+    /// Declares a pointer to the image's place in its record, with its initial value.
     pub(crate) fn declare_image(&mut self, s: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, size, .. } = s.locals[local].clone();
         let text = self.type_of(&ty);
@@ -66,21 +67,21 @@ impl Emitter<'_> {
 }
 
 impl Scope {
-    /// Whether an image lies where its record will.
+    /// True if an image lies in its future record.
     pub(crate) fn is_image(&self, place: &Place) -> bool {
         let is_it = |index: &usize| self.locals[*index].offset == place.offset;
         place.base == Base::Local && self.images.iter().any(is_it)
     }
 }
 
-/// Whether statements issue instructions themselves.
+/// True if statements issue instructions themselves.
 fn emits(stmts: &[Stmt]) -> bool {
     stmts
         .iter()
         .any(|stmt| matches!(stmt.kind, StmtKind::Emit(_)) || stmt.kind.blocks().into_iter().any(emits))
 }
 
-/// Whether a part of the frame is mentioned, and whether functions that are called issue instructions.
+/// Finds out whether a part of the frame is mentioned, and whether called functions issue instructions.
 struct Filling<'a> {
     summaries: &'a [Summary],
     part: std::ops::Range<u32>,

@@ -1,22 +1,22 @@
-//! Which functions of the program become part of their callers.
+//! The functions of a program that are inlined into their callers.
 //!
-//! A chain is one piece of C: its processors stand in it, and so do the small functions that they call.
-//! So what one processor leaves in the scratchpad for the next can stay in a register, and what is
-//! tested twice is tested once. What is larger is called, so that rare paths do not stand between the
+//! A chain becomes one piece of C that contains its processors and the small functions that they call. A
+//! value that one processor leaves in the scratchpad for the next can therefore stay in a register, and
+//! repeated tests are made once. Larger functions are called, so that rare paths do not stand between the
 //! usual ones.
 //!
-//! Invariant: a function that calls, and is called, is counted with all that becomes part of it; so the
-//! code grows by a bounded factor.
+//! Invariant: a function is counted with all functions that are inlined into it, so that the code grows by a
+//! bounded factor.
 
 use std::collections::BTreeSet;
 
 use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Expr, FuncId, Module, Place};
 
-/// The maximum number of places and expressions of a function that becomes part of its callers wherever they are.
+/// The maximum number of places and expressions of a function that is always inlined.
 const SMALL: usize = 64;
 
-/// By function: whether it becomes part of its callers.
+/// Returns, by function, whether it is inlined into its callers.
 pub(crate) fn inlined(module: &Module) -> Vec<bool> {
     let processors: BTreeSet<u32> = module
         .chains
@@ -35,7 +35,7 @@ pub(crate) fn inlined(module: &Module) -> Vec<bool> {
         .collect()
 }
 
-/// Measures a function together with the small ones that it calls. No call leads back to its function.
+/// Measures a function together with its small callees. Calls form no cycle.
 fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>) {
     let index = id.0 as usize;
     if sizes[index].is_some() {
@@ -51,7 +51,7 @@ fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>) {
     sizes[index] = Some(size);
 }
 
-/// The number of a function's own places and expressions, and what it calls, once for each time.
+/// Returns the number of a function's own places and expressions, and its callees, one entry for each call.
 pub(crate) fn calls(module: &Module, id: FuncId) -> (usize, Vec<FuncId>) {
     let mut nodes = Nodes::default();
     visit::visit_block(&mut nodes, &module.funcs[id.0 as usize].body);

@@ -1,7 +1,8 @@
-//! Instructions: one function per node. Each writes one record straight into the output.
+//! Instructions: one function per node. Each writes one record directly into the output.
 //!
-//! The room for a chain's worst case was measured before it began, so that no record checks again. A
-//! record is begun only when all its operands have been evaluated: they may issue records themselves.
+//! The room for a chain's worst case was checked before the chain began, so single records are not checked
+//! again. A record is begun only after all its operands have been evaluated, because they may issue records
+//! themselves.
 
 use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, QueueId, RuleId, Ty, Uid};
 
@@ -9,7 +10,7 @@ use crate::emitter::Emitter;
 use crate::number::paren;
 use crate::scope::{Found, Scope, Slot};
 
-/// What a field of a record is set to.
+/// The value of a field in a record.
 #[derive(Clone, Debug)]
 enum Field {
     Value(String),
@@ -17,7 +18,7 @@ enum Field {
     Id(String),
 }
 
-/// The fields behind a record's header, with what they are when nothing is given.
+/// Returns the fields behind a record's header, with their default values.
 fn all_fields(record: &str) -> &'static [(&'static str, &'static str)] {
     const NO_ID: &str = "(hw_id){{0}}";
     match record {
@@ -99,14 +100,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whom an instruction speaks of: the keyed context, or the fresh one when it says so or nothing
-    /// was found.
+    /// Returns the context that an instruction refers to. This is the fresh context if the instruction says
+    /// so or if no context was found; otherwise it is the keyed one.
     fn on(&self, s: &Scope, base: Base) -> &'static str {
         if base == Base::Fresh { "1" } else { self.subject(s) }
     }
 
-    /// Which context a unit, a packet or a further id belongs to: `of`, which is the keyed one or the
-    /// fresh one; without it the fresh one once there is one, and the keyed one before.
+    /// Returns the context that owns a unit, a packet or a further id. If `of` is given, it is the keyed or
+    /// the fresh context. Otherwise it is the fresh one if it exists, and the keyed one before that.
     fn owner(&self, s: &Scope, of: Option<&Place>) -> String {
         let Some(context) = of else {
             return if s.slot == Slot::Absent {
@@ -136,9 +137,9 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// Begins a record of a type, with `tail` bytes behind its fixed part; gives the variable that points
-    /// to it. Fields are stored one by one, because compilers make a detour over the stack of a whole
-    /// structure's value.
+    /// Begins a record of a type, with `tail` bytes behind its fixed part, and returns the variable that
+    /// points to it. Fields are stored one by one, because compilers build the value of a whole structure on
+    /// the stack first.
     fn begin(
         &mut self,
         s: &mut Scope,
@@ -170,7 +171,6 @@ impl Emitter<'_> {
         record
     }
 
-    /// Instructions on ordered data.
     fn unit(&mut self, s: &mut Scope, kind: &str, uid: &Uid, values: [Option<&Expr>; 3]) {
         let present: Vec<&Expr> = values.iter().copied().flatten().collect();
         let plain = present.iter().all(|e| self.plain(e));
@@ -189,7 +189,7 @@ impl Emitter<'_> {
         self.record(s, kind, &on, "unit", &fields);
     }
 
-    /// An id as a record's field. Where it must not wait until the record is written, it is copied.
+    /// Returns an id as a record's field. If it cannot wait until the record is written, it is copied.
     fn id_field(&mut self, s: &mut Scope, place: &Place, can_wait: bool) -> Field {
         if self.is_nowhere(s, place) {
             return Field::Value("(hw_id){{0}}".into());
@@ -268,12 +268,12 @@ impl Emitter<'_> {
 
     fn timer_start(&mut self, s: &mut Scope, timer: &Place, index: u32, dur: &Expr) {
         let dur = self.expr(s, dur);
-        // Never 0, which means "not armed"; never past the end of time.
+        // Never 0, which means "not armed", and never beyond the largest time.
         let deadline = s.keep("uint64_t", &format!("hw_max_u64(hw_sat_add(run->now, {dur}), 1)"));
         self.timer(s, "HW_TIMER_START", timer, index, &deadline);
     }
 
-    /// Timers run in the context that their place is in.
+    /// Writes a timer record. A timer belongs to the context that contains its place.
     fn timer(&mut self, s: &mut Scope, kind: &str, timer: &Place, index: u32, deadline: &str) {
         self.store(s, timer, deadline);
         let (fresh, global) = match timer.base {
@@ -300,7 +300,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Makes the reserved slot a context: all defaults, but for the id that the engine put there.
+    /// Turns the reserved slot into a context: all defaults, except for the id that the engine stored there.
     fn new_context(&mut self, s: &mut Scope, context: ContextId) {
         let Slot::Present(_) = s.slot else { return };
         let ty = Ty::Struct(self.module.contexts[context.0 as usize].body);
@@ -336,7 +336,8 @@ impl Emitter<'_> {
         self.context(s, kind, &on, Some(id));
     }
 
-    /// Instructions on the context itself: `on` is 1 for the fresh one, 0 for the keyed one, or says which at run time.
+    /// Writes an instruction about the context itself. `on` is 1 for the fresh one and 0 for the keyed one.
+    /// It can also be an expression that decides at run time.
     fn context(&mut self, s: &mut Scope, kind: &str, on: &str, id: Option<Field>) {
         let (fresh, keyed) = (
             "run->fresh_type".to_owned(),
@@ -468,7 +469,7 @@ impl Emitter<'_> {
     }
 }
 
-/// A value as a 64-bit register: signed ones extended by their sign.
+/// Returns a value as a 64-bit register; signed values are sign-extended.
 fn widened(value: &str, e: &Expr) -> String {
     if crate::number::Shape::of(&e.ty).signed {
         format!("(uint64_t){}", paren(value))

@@ -1,23 +1,22 @@
-//! The C emitter: a checked program as one self-contained C11 file.
+//! The C emitter: prints a checked program as one self-contained C11 file.
 //!
-//! The meaning is the interpreter's, byte for byte on contexts and records; the C has no
-//! undefined behaviour for any event, context or packet.
+//! The interpreter defines the meaning, byte for byte on contexts and records. The C has no undefined
+//! behaviour for any event, context or packet.
 //!
-//! * [`abi`]: what generated code exchanges with an engine, as Rust declares it
-//! * [`emitter`]: what is printed so far, and what is still to be printed
+//! * [`abi`]: the interface between generated code and an engine, as Rust declares it
+//! * [`emitter`]: the text printed so far, and the parts that remain to be printed
 //! * [`names`], [`given`], [`types`]: identifiers, structures, containers
-//! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
-//! * [`scope`], [`function`], [`chain`], [`inlining`], [`apart`]: functions, and what runs on an event
+//! * [`analysis`], [`locals`]: the effects of functions, how they end, where their variables are declared
+//! * [`scope`], [`function`], [`chain`], [`inlining`], [`apart`]: functions and chains
 //! * [`place`], [`expr`], [`number`], [`query`], [`table`]: values
 //! * [`stmt`], [`container`], [`instr`], [`image`]: effects
 //! * [`packet`]: parsers, headers, segmentation and coalescing rules
 //!
-//! The runtime (`runtime/*.h`) is put in front of the program as it is.
+//! The runtime (`runtime/*.h`) is put in front of the program unchanged.
 //!
-//! Invariant: the same module and options give the same text.
+//! Invariant: the same module and options yield the same text.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 pub mod abi;
 mod analysis;
@@ -45,54 +44,55 @@ mod writer;
 
 use hawser_ir::{EventId, Module};
 
-/// How the lines of the program are marked in the C.
+/// The way in which the program's lines are marked in the C.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Marks {
-    /// `#line 42 "tcp/input.mtp"`: debuggers and compilers speak of the program's own lines.
+    /// `#line 42 "tcp/input.mtp"`: debuggers and compilers refer to the program's own lines.
     #[default]
     Directives,
-    /// `/* tcp/input.mtp:42 */`: for readers.
+    /// `/* tcp/input.mtp:42 */`, for readers.
     Comments,
-    /// None.
+    /// No marks.
     Nothing,
 }
 
-/// What compiles and runs the C.
+/// The target that compiles and runs the C.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Machine {
-    /// A C11 compiler, for the processor of the host.
+    /// A C11 compiler, for the host's processor.
     #[default]
     Native,
-    /// Clang with `-target bpf`, for the Linux kernel: within what its verifier lets pass, see `runtime/ebpf.h`.
+    /// Clang with `-target bpf`, for the Linux kernel, within the limits of its verifier; see
+    /// `runtime/ebpf.h`.
     Ebpf,
 }
 
-/// What the C is for.
+/// The options of the emitter.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What compiles and runs it.
+    /// The target that compiles and runs the C.
     pub machine: Machine,
-    /// How lines are marked.
+    /// The way in which lines are marked.
     pub marks: Marks,
-    /// The events whose chains are printed; `None`: all.
+    /// The events whose chains are printed; `None` for all.
     pub chains: Option<Vec<EventId>>,
-    /// Also exports the function `hawser_program_loaded`, by which a program that is loaded at run time is
-    /// found. Programs that are linked together must not.
+    /// If true, the C also exports the function `hawser_program_loaded`, through which a host finds a program
+    /// that it loads at run time. Programs that are linked together must not export it.
     pub loadable: bool,
 }
 
 /// A program in C.
 #[derive(Clone, Debug)]
 pub struct Emitted {
-    /// The text: one file that needs no other, to be compiled as C11.
+    /// The text: a single C11 file that needs no other.
     pub c: String,
-    /// The function that gives the program's table: `hawser_program_NAME`.
+    /// The name of the function that returns the program's table: `hawser_program_NAME`.
     pub symbol: String,
-    /// The digest of the text that the table holds, in hexadecimal.
+    /// The digest of the text, in hexadecimal, as the table holds it.
     pub digest: String,
 }
 
-/// Prints a checked program. It must be one that the interpreter takes.
+/// Prints a checked program, which must be one that the interpreter accepts.
 #[must_use]
 pub fn emit(module: &Module, options: &Options) -> Emitted {
     let mut emitter = emitter::Emitter::new(module, options);

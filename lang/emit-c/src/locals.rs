@@ -1,15 +1,16 @@
-//! Where a function's variables are declared.
+//! The places where a function's variables are declared.
 //!
-//! A frame is zero when a function begins. So a variable is declared, as zero, before the first
-//! statement that mentions it, in the innermost block that holds all mentions; inside a loop only if
-//! that statement sets all of it, because frames are not zeroed again in each round.
+//! A frame is zero when a function begins. A variable is therefore declared, as zero, before the first
+//! statement that mentions it, in the innermost block that contains all mentions. Inside a loop this is
+//! possible only if that statement sets all of the variable, because frames are not zeroed again in each
+//! round.
 
 use std::collections::HashMap;
 
 use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Base, Place, Stmt, StmtKind, Ty};
 
-/// Before which statement each variable is declared; statements by their address.
+/// The variables that are declared before each statement; statements are identified by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     before: HashMap<usize, Vec<Declared>>,
@@ -20,17 +21,17 @@ pub(crate) struct Plan {
 pub(crate) struct Declared {
     /// Its index among the function's variables.
     pub(crate) local: usize,
-    /// Whether the statement sets all of it and reads nothing of it.
+    /// True if the statement sets all of it and reads no part of it.
     pub(crate) set_whole: bool,
 }
 
 impl Plan {
-    /// The variables to be declared before a statement.
+    /// Returns the variables to be declared before a statement.
     pub(crate) fn before(&self, stmt: &Stmt) -> &[Declared] {
         self.before.get(&address(stmt)).map_or(&[], Vec::as_slice)
     }
 
-    /// Plans the declarations of variables given as index, offset, size and type.
+    /// Plans the declarations of variables, which are given as index, offset, size and type.
     pub(crate) fn new(body: &[Stmt], locals: &[(usize, u32, u32, &Ty)]) -> Plan {
         let mut mentions = Mentions::default();
         mentions.of_block(body);
@@ -52,16 +53,16 @@ fn address(stmt: &Stmt) -> usize {
     std::ptr::from_ref(stmt) as usize
 }
 
-/// Which statement mentions which part of the frame: looked for once, for all variables.
+/// The statements that mention each part of the frame, collected once for all variables.
 #[derive(Default)]
 struct Mentions {
-    /// By the address of a block's first statement: offsets that are mentioned, each with the number
-    /// of the statement that does so, itself or inside; in order.
+    /// By the address of a block's first statement: the offsets that are mentioned, in order. Each has the
+    /// number of the statement that mentions it, itself or in a nested block.
     blocks: HashMap<usize, Vec<(u32, usize)>>,
 }
 
 impl Mentions {
-    /// Notes those of a block and of the blocks inside it; gives the offsets, in order.
+    /// Collects the mentions in a block and in the blocks inside it, and returns the offsets in order.
     fn of_block(&mut self, block: &[Stmt]) -> Vec<u32> {
         let Some(first) = block.first() else {
             return Vec::new();
@@ -87,7 +88,7 @@ impl Mentions {
         offsets
     }
 
-    /// The first statement of a block that mentions a variable, and whether it is the only one.
+    /// Returns the first statement of a block that mentions a variable, and whether it is the only one.
     fn first(&self, block: &[Stmt], variable: Variable<'_>) -> Option<(usize, bool)> {
         let all = self.blocks.get(&address(block.first()?))?;
         let from = all.partition_point(|(offset, _)| *offset < variable.offset);
@@ -98,7 +99,7 @@ impl Mentions {
     }
 }
 
-/// The offsets of the frame that something mentions.
+/// The offsets of the frame that are mentioned.
 #[derive(Default)]
 struct Offsets {
     found: Vec<u32>,
@@ -121,8 +122,8 @@ struct Variable<'a> {
 }
 
 impl<'a> Variable<'a> {
-    /// The statement before which to declare it, and whether that sets it; nothing where it is not
-    /// mentioned, or cannot be declared in here.
+    /// Returns the statement before which to declare the variable, and whether that statement sets it.
+    /// Returns `None` if the variable is not mentioned, or cannot be declared in this block.
     fn sink(self, mentions: &Mentions, block: &[Stmt], in_loop: bool) -> Option<(usize, bool)> {
         let (first, only) = mentions.first(block, self)?;
         let first = &block[first];
@@ -143,14 +144,14 @@ impl<'a> Variable<'a> {
         (!in_loop || whole).then(|| (address(first), whole))
     }
 
-    /// How a statement mentions it, the blocks inside aside.
+    /// Returns the way in which a statement itself mentions the variable, without the blocks inside it.
     fn mention_in(self, stmt: &Stmt) -> Mention<'a> {
         let mut mention = Mention { variable: self, found: false, reads: false };
         visit::visit_own(&mut mention, stmt);
         mention
     }
 
-    /// Whether a statement sets all of it and reads nothing of it.
+    /// True if a statement sets all of it and reads no part of it.
     fn is_set_whole(self, stmt: &Stmt) -> bool {
         let (StmtKind::Store(to, _)
         | StmtKind::Copy(to, _)
@@ -171,7 +172,7 @@ impl<'a> Variable<'a> {
 struct Mention<'a> {
     variable: Variable<'a>,
     found: bool,
-    /// Its value may be used.
+    /// True if its value may be used.
     reads: bool,
 }
 

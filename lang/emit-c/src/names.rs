@@ -1,9 +1,9 @@
-//! Identifiers: the program's own names wherever C allows them.
+//! Identifiers: the program's own names, wherever C permits them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-/// Words that a name must not be: C's own, and those that generated code and the runtime use.
+/// Words that may not be used as names: C's own, and those that generated code and the runtime use.
 const RESERVED: &[&str] = &[
     "auto",
     "break",
@@ -70,16 +70,16 @@ const RESERVED: &[&str] = &[
     "main",
 ];
 
-/// Names that are taken in one scope of C.
+/// The names that are taken in one scope of C.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     taken: HashSet<String>,
-    /// By name: the number that was tried last behind it, so that a name wanted often is found at once.
+    /// By name: the number last appended to it, so that a free variant of a frequent name is found at once.
     numbers: HashMap<String, u32>,
 }
 
 impl Names {
-    /// Names that are taken already.
+    /// Creates a scope in which these names are taken.
     pub(crate) fn without(taken: &[&str]) -> Names {
         Names {
             taken: taken.iter().map(ToString::to_string).collect(),
@@ -87,7 +87,7 @@ impl Names {
         }
     }
 
-    /// A name that is free here, as near to the wanted one as C allows; it is taken from now on.
+    /// Takes a name that is free in this scope, as close to the wanted one as C permits.
     pub(crate) fn take(&mut self, wanted: &str) -> String {
         let base = identifier(wanted);
         if self.taken.insert(base.clone()) {
@@ -104,7 +104,7 @@ impl Names {
     }
 }
 
-/// A name as an identifier that means nothing to C, the runtime or generated code.
+/// Returns a name as an identifier that has no meaning in C, the runtime or generated code.
 pub(crate) fn identifier(wanted: &str) -> String {
     let mut name: String = wanted
         .chars()
@@ -129,8 +129,8 @@ pub(crate) fn identifier(wanted: &str) -> String {
     name
 }
 
-/// A text as a C string literal. All but printable ASCII is escaped, and so is the question mark,
-/// because two of them begin a trigraph: `??/` is a backslash in C11.
+/// Formats a text as a C string literal. All characters except printable ASCII are escaped. The question mark
+/// is escaped too, because two of them begin a trigraph: `??/` is a backslash in C11.
 pub(crate) fn literal(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {
@@ -140,7 +140,7 @@ pub(crate) fn literal(text: &str) -> String {
                 out.push(byte.into());
             }
             b' '..=b'~' => out.push(byte.into()),
-            // Three digits, so that a digit behind them is not taken for one of theirs.
+            // Three digits, so that a following digit is not read as part of the escape.
             _ => {
                 let _ = write!(out, "\\{byte:03o}");
             }
@@ -150,8 +150,8 @@ pub(crate) fn literal(text: &str) -> String {
     out
 }
 
-/// A text as it may stand in a C comment: printable ASCII, without the comment's own marks, and without
-/// what would join the next line to it.
+/// Returns a text in a form that is safe in a C comment: printable ASCII without comment marks and trigraphs.
+/// Backslashes, which could join the next line, are replaced.
 pub(crate) fn comment(text: &str) -> String {
     let printable = |c: char| {
         if matches!(c, ' '..='~') && c != '\\' {

@@ -1,14 +1,15 @@
 //! Total arithmetic in C (docs/language.md, Expressions).
 //!
-//! A value's C type is that of its type in memory, and it is always reduced to its width. C promotes
-//! what is narrower than `int`, so results are cast back, and nothing signed is computed where it could
-//! overflow. `lang/interp/src/number.rs` is the meaning.
+//! The C type of a value is that of its type in memory, and the value is always reduced to its width. C
+//! promotes types narrower than `int`, so results are cast back, and no signed computation can overflow.
+//! `lang/interp/src/number.rs` defines the meaning.
 
 use hawser_ir::{BinOp, Builtin, CmpOp, Ty, UnOp};
 
 use crate::types::{scalar, stored};
 
-/// Parentheses around what is more than an operand: generated operators have spaces around them.
+/// Puts parentheses around an expression that is more than an operand. Generated operators have spaces around
+/// them.
 pub(crate) fn paren(text: &str) -> String {
     let mut depth = 0i32;
     let loose = text.bytes().any(|b| {
@@ -27,7 +28,7 @@ pub(crate) fn paren(text: &str) -> String {
     }
 }
 
-/// A text without the parentheses around all of it: where C has parentheses of its own.
+/// Removes the parentheses around a whole expression, for places where C has parentheses of its own.
 pub(crate) fn bare_condition(text: &str) -> &str {
     let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
         return text;
@@ -40,7 +41,7 @@ pub(crate) fn bare_condition(text: &str) -> &str {
     if together { inner } else { text }
 }
 
-/// What arithmetic needs to know of a type.
+/// The properties of a type that arithmetic depends on.
 pub(crate) struct Shape {
     pub(crate) bits: u32,
     pub(crate) signed: bool,
@@ -53,7 +54,7 @@ impl Shape {
         Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
     }
 
-    /// Bits of the C type that holds it.
+    /// The width in bits of the C type that holds it.
     pub(crate) fn storage(&self) -> u32 {
         match self.bits {
             0..=8 => 8,
@@ -67,13 +68,14 @@ impl Shape {
         self.bits == self.storage()
     }
 
-    /// Bits of the unsigned C type to compute in: none is narrower than `unsigned`.
+    /// The width in bits of the unsigned C type for computations; at least that of `unsigned`.
     fn computed(&self) -> u32 {
         self.storage().max(32)
     }
 }
 
-/// Any bits in a C expression of the stored type, as a value: what memory holds need not be reduced.
+/// Converts arbitrary bits in a C expression of the stored type to a value, because memory may hold values
+/// that are not reduced.
 pub(crate) fn reduce(text: &str, ty: &Ty) -> String {
     let shape = Shape::of(ty);
     if *ty == Ty::Bool {
@@ -85,7 +87,7 @@ pub(crate) fn reduce(text: &str, ty: &Ty) -> String {
     }
 }
 
-/// An integer expression whose low bits are right, as a value of the type.
+/// Converts an integer expression whose low bits are correct to a value of the type.
 pub(crate) fn wrap(text: &str, ty: &Ty) -> String {
     let shape = Shape::of(ty);
     let name = scalar(ty);
@@ -108,7 +110,7 @@ fn mask(bits: u32) -> String {
     }
 }
 
-/// A constant with its own C type.
+/// Formats a constant with its own C type.
 pub(crate) fn constant(value: u64, ty: &Ty) -> String {
     let shape = Shape::of(ty);
     if *ty == Ty::Bool {
@@ -128,7 +130,7 @@ pub(crate) fn constant(value: u64, ty: &Ty) -> String {
     }
 }
 
-/// A constant where C's own rules give it the right type: beside an operand that has it.
+/// Formats a constant beside an operand of its type, where C's own rules give it the right type.
 pub(crate) fn bare(value: u64, ty: &Ty) -> String {
     if *ty != Ty::Bool && value <= 0x7fff_ffff {
         value.to_string()
@@ -137,7 +139,7 @@ pub(crate) fn bare(value: u64, ty: &Ty) -> String {
     }
 }
 
-/// A value of one type as one of another.
+/// Converts a value of one type to another.
 pub(crate) fn cast(text: &str, from: &Ty, to: &Ty) -> String {
     if from == to {
         return text.to_owned();
@@ -158,8 +160,8 @@ pub(crate) fn cast(text: &str, from: &Ty, to: &Ty) -> String {
     }
 }
 
-/// Arithmetic in the type's width; operands are values of the type. `divisor` is the right operand where
-/// it is constant.
+/// Arithmetic in the type's width; operands are values of the type. `divisor` is the right operand if it is
+/// constant.
 pub(crate) fn binary(op: BinOp, a: &str, b: &str, ty: &Ty, divisor: Option<u64>) -> String {
     let shape = Shape::of(ty);
     match op {
@@ -179,7 +181,7 @@ pub(crate) fn binary(op: BinOp, a: &str, b: &str, ty: &Ty, divisor: Option<u64>)
     }
 }
 
-/// The low bits of a result of `+`, `-` and `*` depend on those of the operands alone.
+/// `+`, `-` and `*`, where the low bits of the result depend only on those of the operands.
 fn ring(op: &str, a: &str, b: &str, ty: &Ty) -> String {
     let shape = Shape::of(ty);
     let own = !shape.signed && shape.storage() >= 32;
@@ -191,12 +193,12 @@ fn ring(op: &str, a: &str, b: &str, ty: &Ty) -> String {
     wrap(&format!("{wide}{} {op} {wide}{}", paren(a), paren(b)), ty)
 }
 
-/// Reduced operands give reduced results, but for the sign's extension, which agrees.
+/// Bitwise operators. Reduced operands yield reduced results, and their sign extensions agree.
 fn bitwise(op: &str, a: &str, b: &str, ty: &Ty) -> String {
     wrap_promoted(&format!("{} {op} {}", paren(a), paren(b)), ty)
 }
 
-/// A result that is reduced already, of C's promoted type.
+/// Casts a result of C's promoted type that is already reduced.
 fn wrap_promoted(text: &str, ty: &Ty) -> String {
     let shape = Shape::of(ty);
     if *ty == Ty::Bool {
@@ -208,7 +210,7 @@ fn wrap_promoted(text: &str, ty: &Ty) -> String {
     }
 }
 
-/// A shift's amount, modulo the width.
+/// Returns a shift's amount, modulo the width.
 fn amount(b: &str, shape: &Shape, known: Option<u64>) -> String {
     let bits = u64::from(shape.bits);
     if let Some(value) = known {
@@ -226,7 +228,8 @@ fn amount(b: &str, shape: &Shape, known: Option<u64>) -> String {
     format!("({raw} % {bits})")
 }
 
-/// A number without a sign, to be divided: C makes an `int` of a small one, and eBPF has no division of those.
+/// Returns an unsigned number for a division. C would promote a small one to `int`, and eBPF has no division
+/// of those.
 fn unsigned(text: &str, shape: &Shape) -> String {
     let cast = if shape.storage() < 32 { "(uint32_t)" } else { "" };
     format!("{cast}{}", paren(text))
@@ -255,7 +258,7 @@ fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>)
     wrap(&format!("hw_{name}_{kind}({a}, {b})"), ty)
 }
 
-/// A comparison of two values of a type.
+/// Compares two values of a type.
 pub(crate) fn compare(op: CmpOp, a: &str, b: &str, ty: &Ty) -> String {
     let shape = Shape::of(ty);
     let plain = |op| format!("{} {op} {}", paren(a), paren(b));
@@ -273,7 +276,7 @@ pub(crate) fn compare(op: CmpOp, a: &str, b: &str, ty: &Ty) -> String {
     }
 }
 
-/// `a < b` is the top bit of the difference: its sign, in the type's width.
+/// `a < b` is the top bit of the difference, which is its sign in the type's width.
 fn circular(op: &str, a: &str, b: &str, shape: &Shape) -> String {
     let difference = format!("{} - {}", paren(a), paren(b));
     if shape.is_whole() {
@@ -294,7 +297,7 @@ pub(crate) fn unary(op: UnOp, a: &str, ty: &Ty) -> String {
     }
 }
 
-/// A function of the language; `operand` is the type of its first argument.
+/// A built-in function; `operand` is the type of its first argument.
 pub(crate) fn builtin(function: Builtin, args: &[String], operand: &Ty, result: &Ty) -> String {
     let shape = Shape::of(operand);
     let args = args.join(", ");

@@ -1,8 +1,8 @@
 //! Places: from regions and offsets to members of structures.
 //!
-//! Reading and writing part ways where a list element may not be there: one reads zeros then, and
-//! writes nothing. So there are two ways to a place: [`Emitter::seen`] gives something to read, which is
-//! always there; [`Emitter::target`] something to write, with a pointer to be tested before.
+//! Reads and writes differ if a list element may be missing: a read then yields zeros, and a write has no
+//! effect. There are therefore two functions for a place. [`Emitter::seen`] returns an object to read, which
+//! always exists. [`Emitter::target`] returns an object to write, with a pointer that must be tested first.
 
 use hawser_ir::{Base, FieldRef, Index, Items, OptListId, Place, Step, Ty};
 
@@ -13,26 +13,26 @@ use crate::number::{constant, paren, reduce};
 use crate::scope::{At, Found, Kind, Scope, Slot};
 use crate::types::{scalar, stored};
 
-/// What lies at a position, as far as its inside is concerned.
+/// The object at a position, with the structure of its contents.
 #[derive(Clone, Debug)]
 enum Node {
     Value(Ty),
-    /// An entry of an option list, and its tag where that is known.
+    /// An entry of an option list, and its tag if that is known.
     Entry(OptListId, Option<u32>),
 }
 
-/// Something to write to.
+/// An object to write to.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) at: At,
-    /// A pointer that is null where there is nothing to write to.
+    /// A pointer that is null if there is no object to write to.
     pub(crate) guard: Option<String>,
-    /// Nothing is ever written here.
+    /// True if the place never exists.
     pub(crate) nowhere: bool,
 }
 
 impl Emitter<'_> {
-    /// The value of the scalar at a place.
+    /// Returns the value of the scalar at a place.
     pub(crate) fn load(&mut self, s: &mut Scope, place: &Place) -> String {
         if place.base == Base::Local
             && place.steps.is_empty()
@@ -66,7 +66,7 @@ impl Emitter<'_> {
         self.guarded(s, target, |s| s.out.line(&line));
     }
 
-    /// Prints something that happens only where there is something to write to.
+    /// Prints code that runs only if there is an object to write to.
     pub(crate) fn guarded(&mut self, s: &mut Scope, target: &Target, print: impl FnOnce(&mut Scope)) {
         match &target.guard {
             _ if target.nowhere => {}
@@ -79,7 +79,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Something to read at a place: zeros where nothing is.
+    /// Returns an object to read at a place; it consists of zeros if the place does not exist.
     pub(crate) fn seen(&mut self, s: &mut Scope, place: &Place) -> At {
         let (mut at, ty) = self.seen_base(s, place);
         let mut node = Node::Value(ty);
@@ -101,7 +101,7 @@ impl Emitter<'_> {
         self.descend(at, &node, offset, &place.ty)
     }
 
-    /// Something to write to at a place. Elements of lists are kept in pointers.
+    /// Returns an object to write to at a place. Elements of lists are kept in pointers.
     pub(crate) fn target(&mut self, s: &mut Scope, place: &Place) -> Target {
         let (mut at, ty, mut guard) = self.target_base(s, place);
         if self.is_nowhere(s, place) || self.is_read_only(s, place) {
@@ -125,7 +125,7 @@ impl Emitter<'_> {
         Target { at: self.descend(at, &node, offset, &place.ty), guard, nowhere: false }
     }
 
-    /// A pointer to something to read.
+    /// Returns a pointer to an object to read.
     pub(crate) fn seen_address(&mut self, s: &mut Scope, place: &Place) -> String {
         if self.is_nowhere(s, place) {
             return "HW_NOTHING".into();
@@ -133,7 +133,7 @@ impl Emitter<'_> {
         self.seen(s, place).address()
     }
 
-    /// Whether a place is known to lead nowhere.
+    /// True if a place is known not to exist.
     pub(crate) fn is_nowhere(&self, s: &Scope, place: &Place) -> bool {
         match place.base {
             Base::Fresh => s.fresh.is_none() && !matches!(s.slot, Slot::Present(_)),
@@ -145,7 +145,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The fixed offset of a place from where its base starts: variables are bases of their own.
+    /// Returns the fixed offset of a place from the start of its base; variables are bases of their own.
     fn offset(&self, s: &Scope, place: &Place) -> u32 {
         match place.base {
             Base::Local => place.offset - s.local(place.offset).map_or(0, |local| local.offset),
@@ -190,7 +190,7 @@ impl Emitter<'_> {
         self.target_base_of(s, place)
     }
 
-    /// Where a region starts, its type, and a pointer to test before writing.
+    /// Returns the start of a region, its type, and a pointer to test before writing.
     fn target_base_of(&mut self, s: &Scope, place: &Place) -> (At, Ty, Option<String>) {
         let (at, ty) = match place.base {
             Base::Local => s.local_at(place.offset).unwrap_or_else(nothing),
@@ -251,18 +251,18 @@ impl Emitter<'_> {
         (At::Pointer(format!("(({name} *){from})")), Ty::Struct(id))
     }
 
-    /// The type of an event of which only the header is known.
+    /// Returns the type of an event if only its header is known.
     fn event_type(&self) -> Ty {
         Ty::Struct(hawser_ir::StructId(0))
     }
 
-    /// The list that a step starts from.
+    /// Returns the list from which a step starts.
     fn list_at(&mut self, at: At, node: &Node, offset: u32, step: &Step) -> (At, Ty) {
         let fits = |ty: &Ty| ty.items().is_some_and(|(_, cap)| cap == step.cap);
         self.find(&at, node, offset, &fits).unwrap_or((at, Ty::Bool))
     }
 
-    /// The index of a step as a further argument.
+    /// Returns the index of a step as an additional argument.
     fn index(&mut self, s: &mut Scope, step: &Step) -> String {
         match &step.index {
             Index::At(e) | Index::Key(e, _) => format!(", {}", self.expr(s, e)),
@@ -270,7 +270,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// From a position to the one with the wanted type at an offset.
+    /// Descends from a position to the object of the wanted type at an offset.
     fn descend(&mut self, at: At, node: &Node, offset: u32, want: &Ty) -> At {
         if let Some((at, _)) = self.find(&at, node, offset, &|ty| same(ty, want)) {
             return at;
@@ -280,7 +280,7 @@ impl Emitter<'_> {
         At::Pointer(format!("(({pointer} *)(void *)((char *){start} + {offset}))"))
     }
 
-    /// The member at an offset whose type suits.
+    /// Finds the member at an offset whose type suits.
     fn find(&mut self, at: &At, node: &Node, offset: u32, suits: &dyn Fn(&Ty) -> bool) -> Option<(At, Ty)> {
         match node {
             Node::Entry(list, tag) => self.find_in_entry(at, *list, *tag, offset, suits),
@@ -369,7 +369,7 @@ impl Emitter<'_> {
         let lying = self.fields_as_they_lie(id);
         let begun = lying.partition_point(|i| fields[*i].offset <= offset);
         let last = fields[lying[begun.checked_sub(1)?]].offset;
-        // Where one takes no bytes, several begin at one offset.
+        // Members of size zero begin at the same offset as the next member.
         let candidates = lying[..begun]
             .iter()
             .rev()
@@ -392,8 +392,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// The function that finds an element of a list: `read` gives zeros for one that does not exist, `at`
-    /// a null pointer.
+    /// Prints the function that finds an element of a list. For a missing element, `read` returns zeros, and
+    /// `at` a null pointer.
     pub(crate) fn element_helper(&mut self, list: &Ty, step: &Step, how: &str) -> String {
         let tag = self.type_of(list);
         let item = self.item_type(list);
@@ -447,7 +447,7 @@ impl Emitter<'_> {
         name
     }
 
-    /// A scalar field of a list's element, as a value.
+    /// Returns a scalar field of a list's element, as a value.
     pub(crate) fn element_field(&mut self, list: &Ty, field: &FieldRef, element: &str) -> String {
         let (Ty::List { elem, .. } | Ty::Sorted { elem, .. }) = list else {
             return "0".into();
@@ -457,12 +457,12 @@ impl Emitter<'_> {
         reduce(&found.lvalue(), &field.ty)
     }
 
-    /// Whether a search for a place changes nothing and can be done at any time.
+    /// True if a search for a place has no effect and can be made at any time.
     pub(crate) fn plain_place(&self, place: &Place) -> bool {
         is_plain_place(&self.summaries, place)
     }
 
-    /// Whether an expression changes nothing and needs no statements.
+    /// True if an expression has no effect and needs no statements.
     pub(crate) fn plain(&self, e: &hawser_ir::Expr) -> bool {
         is_plain(&self.summaries, e)
     }
@@ -472,7 +472,7 @@ fn nothing() -> (At, Ty) {
     (At::Pointer("((const hw_id *)HW_NOTHING)".into()), Ty::Id)
 }
 
-/// What lies behind a step.
+/// Returns the node behind a step.
 fn inside(list: &Ty, step: &Step) -> (Node, u32) {
     let tag = match step.index {
         Index::Tag(tag) => Some(tag),
@@ -505,7 +505,7 @@ fn find_in_event_header(head: &At, offset: u32, suits: &dyn Fn(&Ty) -> bool) -> 
     pick(head, &fields, offset, suits)
 }
 
-/// Whether two types are one type of C with one meaning of their bytes.
+/// True if two types have the same C type and the same meaning of its bytes.
 fn same(a: &Ty, b: &Ty) -> bool {
     a == b || (a.is_scalar() && b.is_scalar() && stored(a) == stored(b))
 }

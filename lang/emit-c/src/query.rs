@@ -1,4 +1,4 @@
-//! Questions to lists, windows and option lists. None has an effect.
+//! Queries of lists, windows and option lists, which have no effects.
 
 use hawser_ir::{Expr, FieldRef, Index, OPTION_TAG, OptListId, Place, Query, Step, Ty};
 
@@ -69,7 +69,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The pointer to the first option with a tag; to zeros where there is none.
+    /// Returns a pointer to the first option with a tag, or to zeros if no option has it.
     pub(crate) fn option_at(
         &mut self,
         s: &mut Scope,
@@ -102,7 +102,7 @@ impl Emitter<'_> {
         format!("{helper}({list}, {key}) != HW_NOTHING")
     }
 
-    /// The position of the first element whose sort prefix is not below the given values.
+    /// Returns the position of the first element whose sort prefix is not less than the given values.
     fn first_from(&mut self, s: &mut Scope, place: &Place, prefix: &[Expr]) -> String {
         let Ty::Sorted { by, .. } = &place.ty else {
             return "0".into();
@@ -157,7 +157,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The numbers that a window counts in, as an `hw_shape`.
+/// Returns the kind of numbers that a window holds, as an `hw_shape`.
 pub(crate) fn window_shape(ty: &Ty) -> String {
     let (runs, elem) = match ty {
         Ty::Window { runs, elem } => (*runs, (**elem).clone()),

@@ -1,30 +1,30 @@
-//! What is in sight where C is being printed: a function's parameters, variables and setting.
+//! The names in scope where C is being printed: a function's parameters, variables and setting.
 
 use hawser_ir::{Base, ContextId, FuncId, Place, Ty};
 
 use crate::names::Names;
 use crate::writer::Writer;
 
-/// What a reference parameter is bound to, as far as the callee has to know. Parameters that nothing
-/// is written through are always [`Kind::Plain`]: what is absent then reads as zero.
+/// The binding of a reference parameter, as far as the callee depends on it. Parameters that are never
+/// written through are always [`Kind::Plain`], because a missing object then reads as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// Something that is there.
+    /// An object that exists.
     Plain,
     /// The context that the chain creates, or a part of it.
     Fresh,
-    /// The context that the chain would have created, had there been a slot: a null pointer.
+    /// The context that the chain would have created if there had been a slot: a null pointer.
     Unmade,
-    /// Perhaps nothing: a null pointer reads as zero and ignores writes.
+    /// An object that may be missing: a null pointer reads as zero and ignores writes.
     Maybe,
     /// A parser's input: writes are ignored.
     View,
 }
 
-/// Which keyed context was found.
+/// The keyed context that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Found {
-    /// Unknown here, or of no interest to the function.
+    /// Unknown here, or irrelevant to the function.
     Any,
     Nothing,
     Context(ContextId),
@@ -33,13 +33,13 @@ pub(crate) enum Found {
 /// The slot for a new context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Slot {
-    /// Of no interest to the function.
+    /// Irrelevant to the function.
     Any,
     Present(ContextId),
     Absent,
 }
 
-/// A function of the program in one setting: each becomes a C function of its own.
+/// A function of the program in one setting. Each becomes a C function of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Instance {
     pub(crate) func: FuncId,
@@ -48,7 +48,7 @@ pub(crate) struct Instance {
     pub(crate) slot: Slot,
 }
 
-/// An expression of C that leads to something in memory.
+/// A C expression for an object in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum At {
     /// An lvalue.
@@ -99,7 +99,7 @@ impl Local {
 }
 
 impl Kind {
-    /// Whether the pointer may be null.
+    /// True if the pointer may be null.
     pub(crate) fn may_be_null(self) -> bool {
         match self {
             Kind::Maybe | Kind::Unmade => true,
@@ -107,7 +107,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is in the context that the chain creates.
+    /// True if it is in the context that the chain creates.
     pub(crate) fn is_fresh(self) -> bool {
         match self {
             Kind::Fresh | Kind::Unmade => true,
@@ -120,73 +120,73 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) name: String,
-    /// The pointer to read through where it may be nothing: to zeros then.
+    /// The pointer to read through if the object may be missing; it then points to zeros.
     pub(crate) seen: String,
     pub(crate) ty: Ty,
     pub(crate) kind: Kind,
 }
 
-/// How a function ends.
+/// The way in which a function ends.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
     /// `return;` or `return value;`
     Plain,
-    /// It returns whether the run has ended; a value goes to `*result`.
+    /// It returns whether the run has ended; a value is stored in `*result`.
     Halting,
 }
 
-/// What C is being printed into, and what is in sight there.
+/// The output for the C being printed, and the names in scope.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
     pub(crate) out: Writer,
     pub(crate) names: Names,
     pub(crate) refs: Vec<Reference>,
-    /// In order of their offsets.
+    /// The variables, in order of their offsets.
     pub(crate) locals: Vec<Local>,
     pub(crate) found: Found,
     pub(crate) slot: Slot,
     pub(crate) ending: Ending,
-    /// What the function returns.
+    /// The type that the function returns.
     pub(crate) ret: Option<Ty>,
-    /// What [`hawser_ir::Base::Event`] is, where its type is known.
+    /// The object of [`hawser_ir::Base::Event`], if its type is known.
     pub(crate) event: Option<(At, Ty)>,
-    /// What [`hawser_ir::Base::Keyed`] is, where it is at hand.
+    /// The object of [`hawser_ir::Base::Keyed`], if it is available.
     pub(crate) keyed: Option<(At, Ty)>,
-    /// What [`hawser_ir::Base::Scratch`] is, where it is at hand.
+    /// The object of [`hawser_ir::Base::Scratch`], if it is available.
     pub(crate) scratch: Option<(At, Ty)>,
-    /// What [`hawser_ir::Base::Fresh`] is, where it is at hand.
+    /// The object of [`hawser_ir::Base::Fresh`], if it is available.
     pub(crate) fresh: Option<(At, Ty)>,
-    /// What [`hawser_ir::Base::Blueprint`] is: in wire expressions the blueprint itself, in
+    /// The object of [`hawser_ir::Base::Blueprint`]: in wire expressions the blueprint itself, in
     /// segmentation rules that of the previous packet.
     pub(crate) blueprint: Option<(At, Ty)>,
-    /// The `hw_facts` of the packet at hand: an lvalue. Without them, wire facts speak of the parser's
+    /// An lvalue for the `hw_facts` of the current packet. Without it, wire facts describe the parser's
     /// cursor.
     pub(crate) facts: Option<String>,
-    /// The running segmentation rule's arguments: an array.
+    /// The array of the running segmentation rule's arguments.
     pub(crate) rule_args: Option<String>,
-    /// What the function begins with: arguments that go to the frame.
+    /// The code at the beginning of the function that copies arguments to the frame.
     pub(crate) arguments: Vec<String>,
-    /// Where each variable is declared, by [`crate::locals`].
+    /// The place of each variable's declaration, from [`crate::locals`].
     pub(crate) plan: crate::locals::Plan,
-    /// The variable that is a pointer to where its event goes: its index.
+    /// The index of the variable that is a pointer to its event's place in the output.
     pub(crate) in_place: Option<usize>,
-    /// The variables that are pointers to where their packets' images go: their indices.
+    /// The indices of the variables that are pointers to their images' places in packet records.
     pub(crate) images: Vec<usize>,
-    /// Options that were looked up once: the list's offset in the frame, the tag, and the pointer that
-    /// keeps what was found.
+    /// Options that were looked up once: the list's offset in the frame, the tag, and the pointer that holds
+    /// the result.
     pub(crate) options: Vec<(u32, u32, String)>,
-    /// The part of the frame that a header which was taken apart fills, and nothing else writes to.
+    /// The part of the frame that an extracted header fills and no other code writes to.
     pub(crate) header: Option<std::ops::Range<u32>>,
-    /// Views are all there: a parser's source gives as many as the parser takes.
+    /// True if all views exist, because a parser's source provides all that the parser takes.
     pub(crate) views: bool,
-    /// The function of the program that is printed.
+    /// The function of the program that is being printed.
     pub(crate) body: Option<FuncId>,
     /// The line that was marked last: file and number.
     pub(crate) mark: Option<(u32, u32)>,
 }
 
 impl Scope {
-    /// A scope without parameters and variables.
+    /// Creates a scope without parameters and variables.
     pub(crate) fn new() -> Scope {
         Scope {
             out: Writer::default(),
@@ -216,7 +216,7 @@ impl Scope {
         }
     }
 
-    /// Keeps a value in a variable of its own, so that it stays what it is.
+    /// Keeps a value in a variable of its own, so that later code does not change it.
     pub(crate) fn keep(&mut self, ty: &str, value: &str) -> String {
         let name = self.names.take("t");
         self.out.line(&format!("const {ty} {name} = {value};"));
@@ -228,13 +228,13 @@ impl Scope {
         self.out.line("return true;");
     }
 
-    /// Whether a place is known to hold zero or one where it is a `bool`, and no other byte.
+    /// True if a place of type `bool` is known to hold zero or one, and no other byte.
     pub(crate) fn is_clean(&self, place: &Place) -> bool {
         let holds = |header: &std::ops::Range<u32>| header.contains(&place.offset);
         place.base == Base::Local && place.steps.is_empty() && self.header.as_ref().is_some_and(holds)
     }
 
-    /// The pointer that keeps the option of a list that starts at a place.
+    /// Returns the pointer to an option of the list at a place, if it has been looked up.
     pub(crate) fn known_option(&self, list: &Place, tag: u32) -> Option<&str> {
         let known = |(at, of, _): &&(u32, u32, String)| (*at, *of) == (list.offset, tag);
         let found = self
@@ -245,7 +245,7 @@ impl Scope {
         found.map(|(_, _, name)| name.as_str())
     }
 
-    /// Where a variable is.
+    /// Returns the expression for a variable.
     pub(crate) fn local_at(&self, offset: u32) -> Option<(At, Ty)> {
         let index = self.index_of(offset)?;
         let Local { name, ty, .. } = self.locals[index].clone();
@@ -260,17 +260,17 @@ impl Scope {
         ))
     }
 
-    /// Where among the variables, which are in the order of their offsets, the one is that holds an
-    /// offset of the frame.
+    /// Returns the index of the variable that contains an offset of the frame. Variables are in order of
+    /// their offsets.
     pub(crate) fn index_of(&self, offset: u32) -> Option<usize> {
         let begun = self.locals.partition_point(|l| l.offset <= offset);
         let at = self.locals[begun.checked_sub(1)?].offset;
-        // Where one takes no bytes, several begin at one offset.
+        // Variables of size zero begin at the same offset as the next one.
         let first = self.locals[..begun].partition_point(|l| l.offset < at);
         (first..begun).find(|&index| self.locals[index].holds(offset))
     }
 
-    /// The variable that holds an offset of the frame.
+    /// Returns the variable that contains an offset of the frame.
     pub(crate) fn local(&self, offset: u32) -> Option<&Local> {
         self.index_of(offset).map(|index| &self.locals[index])
     }

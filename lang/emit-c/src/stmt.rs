@@ -14,7 +14,6 @@ use crate::scope::{At, Scope};
 use crate::types::scalar;
 
 impl Emitter<'_> {
-    /// Statements in order.
     pub(crate) fn block(&mut self, s: &mut Scope, stmts: &[Stmt]) {
         let mut rest = stmts;
         while let [stmt, after @ ..] = rest {
@@ -63,14 +62,15 @@ impl Emitter<'_> {
         }
     }
 
-    /// Says where the statement stands in the source, unless the last one stood there too.
+    /// Marks the statement's place in the source, unless it equals that of the last one.
     pub(crate) fn mark(&mut self, s: &mut Scope, stmt: &Stmt) {
         let at = (stmt.span.file, self.line_of(stmt.span.file, stmt.span.start));
         let Some((path, _)) = self.module.files.get(at.0 as usize) else {
             return;
         };
         if s.mark == Some(at) {
-            // Several lines of C for one of the source: a directive counts on from the last one.
+            // One line of the source may become several lines of C. Compilers count on from the last
+            // directive, so it is repeated.
             if self.options.marks != Marks::Directives {
                 return;
             }
@@ -83,7 +83,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Declares the variables whose first mention this is. True where that was all there was to do.
+    /// Declares the variables that are first mentioned here. Returns true if no code remains to be printed
+    /// for the statement.
     fn declare_before(&mut self, s: &mut Scope, stmt: &Stmt) -> bool {
         for declared in s.plan.before(stmt).to_vec() {
             let ty = s.locals[declared.local].ty.clone();
@@ -112,7 +113,7 @@ impl Emitter<'_> {
                     debug_assert!(place.base == Base::Local);
                     return true;
                 }
-                // It zeroes what it does not find.
+                // It zeroes the image if the header is not found.
                 StmtKind::Extract { .. } if declared.set_whole => self.declare_unset(s, declared.local),
                 _ => self.declare(s, declared.local, zero),
             }
@@ -121,7 +122,7 @@ impl Emitter<'_> {
     }
 
     fn store_stmt(&mut self, s: &mut Scope, place: &Place, value: &Expr) {
-        // A call may stand in the assignment itself where that is sure to happen.
+        // A call may stand in the assignment itself if the assignment is certain to happen.
         let sure = place.steps.is_empty() && {
             let target = self.target(s, place);
             target.guard.is_none() && !target.nowhere
@@ -157,7 +158,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Sets all of something to zero.
+    /// Sets all of an object to zero.
     fn clear(&mut self, s: &mut Scope, target: &crate::place::Target, ty: &Ty) {
         let size = self.layout().size(ty);
         let line = format!("memset({}, 0, {size});", target.at.address());
@@ -179,7 +180,7 @@ impl Emitter<'_> {
         self.guarded(s, target, |s| lines.iter().for_each(|line| s.out.line(line)));
     }
 
-    /// Statements that give something its type's initial value: all zeros, but for defaults.
+    /// Returns statements that set an object to its type's initial value: all zeros, except for defaults.
     pub(crate) fn initialised(&mut self, lvalue: &str, ty: &Ty) -> Vec<String> {
         let defaults = self.defaults(ty);
         if !defaults.is_empty() && !self.is_ebpf() {
@@ -191,7 +192,7 @@ impl Emitter<'_> {
         std::iter::once(zero).chain(fields).collect()
     }
 
-    /// A type's initial value, as an initialiser.
+    /// Returns a type's initial value as an initialiser.
     pub(crate) fn initial(&mut self, ty: &Ty) -> String {
         let defaults = self.defaults(ty);
         if defaults.is_empty() {
@@ -201,12 +202,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether some field of a type begins with another value than zero.
+    /// True if some field of a type has an initial value other than zero.
     pub(crate) fn has_defaults(&self, ty: &Ty) -> bool {
         !self.defaults(ty).is_empty()
     }
 
-    /// Designated initialisers of the fields whose initial value is not zero.
+    /// Returns designated initialisers of the fields whose initial value is not zero.
     pub(crate) fn defaults(&self, ty: &Ty) -> Vec<String> {
         let Ty::Struct(id) = ty else { return Vec::new() };
         let names = self.field_names(*id);
@@ -233,7 +234,7 @@ impl Emitter<'_> {
         self.store(s, place, &id);
     }
 
-    /// Packs a tuple into an id, which is zero: `id.` or `id->`.
+    /// Packs a tuple into an id, which is zero before; `id` is followed by `.` or `->`.
     pub(crate) fn pack_id(&mut self, s: &mut Scope, id: &str, parts: &[IdPart]) {
         let room = hawser_ir::abi::Id::MAX as u32;
         let len = s.names.take("len");
@@ -259,7 +260,7 @@ impl Emitter<'_> {
                 format!("HERE->uid = {};", s.keep("hw_id", &value))
             }
         };
-        // The values may be read from what is about to change.
+        // The values may be read from the object that is about to change.
         let values = self.values(s, [off, len, seg_size]);
         let values: Vec<String> = values
             .iter()
@@ -283,7 +284,7 @@ impl Emitter<'_> {
         });
     }
 
-    /// The id at a place, as a value.
+    /// Returns the id at a place, as a value.
     pub(crate) fn id(&mut self, s: &mut Scope, place: &Place) -> String {
         if self.is_nowhere(s, place) {
             return "(hw_id){{0}}".into();
@@ -316,8 +317,8 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// Counts a variable from `from` to below `to`, both taken once, in at most `max` rounds. Assigning to
-    /// the variable does not change the count.
+    /// Counts a variable from `from` (inclusive) to `to` (exclusive), in at most `max` rounds. Both limits
+    /// are evaluated once. An assignment to the variable does not change the count.
     fn count(&mut self, s: &mut Scope, var: &Place, [from, to]: [&Expr; 2], max: u32, body: &[Stmt]) {
         let ty = scalar(&from.ty);
         let values = self.values(s, [from, to]);
@@ -363,7 +364,7 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// Puts the ids into an event's header.
+    /// Stores the ids in an event's header.
     fn set_ids(&mut self, s: &mut Scope, event: &Place, ids: &[Place]) {
         let count = ids.len().min(3);
         let texts: Vec<String> = ids.iter().take(3).map(|place| self.id(s, place)).collect();
@@ -391,7 +392,8 @@ impl Emitter<'_> {
     }
 }
 
-/// The variables that rounds of a loop hand on: numbers that are not in memory, set in the loop and declared before it.
+/// Returns the variables whose values pass from round to round of a loop. They are numbers that are not in
+/// memory, set in the loop and declared before it.
 fn carried_by(s: &Scope, body: &[Stmt]) -> Vec<String> {
     let mut set = BTreeSet::new();
     visit::places(body, |place, access| {
@@ -409,7 +411,7 @@ fn carried_by(s: &Scope, body: &[Stmt]) -> Vec<String> {
     numbers.map(|local| local.name.clone()).collect()
 }
 
-/// Whether two places may be in one variable.
+/// True if two places may be in one variable.
 fn overlap(s: &Scope, a: &Place, b: &Place) -> bool {
     let variable = |place: &Place| s.local(place.offset).map(|local| local.offset);
     b.base == Base::Local && variable(a) == variable(b)

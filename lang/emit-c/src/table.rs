@@ -1,4 +1,4 @@
-//! Tables of constants: a function for each that is read, around an array.
+//! Tables of constants: an array, and a function around it for each table that is read.
 
 use hawser_ir::TableId;
 
@@ -8,7 +8,7 @@ use crate::number::bare;
 use crate::types::scalar;
 
 impl Emitter<'_> {
-    /// The function that gives a table's value by its index, printed when it is first asked for.
+    /// Returns the function that reads a table's value by index; it is printed on first use.
     pub(crate) fn table_function(&mut self, id: TableId) -> String {
         let table = &self.module.tables[id.0 as usize];
         let name = format!(

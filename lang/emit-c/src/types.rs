@@ -1,13 +1,13 @@
 //! Types in C: scalars, structures with every byte accounted for, containers.
 //!
-//! A structure has no padding that C could leave unset: gaps are fields of their own, and static
-//! assertions compare sizes and offsets with the module's layout.
+//! A structure has no padding that C could leave unset. Gaps are fields of their own, and static assertions
+//! compare sizes and offsets with the module's layout.
 
 use hawser_ir::{Field, Items, LIST_HEADER, OptListId, StructId, Ty};
 
 use crate::emitter::Emitter;
 
-/// The structures that the runtime declares; they are the first of every module.
+/// The structures that the runtime declares. They are the first ones of every module.
 const BUILTIN: [(&str, &str); 4] = [
     ("event_t", "hw_event"),
     ("IPheader", "hw_net"),
@@ -15,7 +15,7 @@ const BUILTIN: [(&str, &str); 4] = [
     ("icmp_t", "hw_icmp"),
 ];
 
-/// A scalar's type in a variable.
+/// Returns the type of a scalar in a variable.
 pub(crate) fn scalar(ty: &Ty) -> &'static str {
     let (bits, signed) = ty.width().unwrap_or((64, false));
     match (bits, signed) {
@@ -31,12 +31,12 @@ pub(crate) fn scalar(ty: &Ty) -> &'static str {
     }
 }
 
-/// A scalar's type in memory.
+/// Returns the type of a scalar in memory.
 pub(crate) fn stored(ty: &Ty) -> &'static str {
     if *ty == Ty::Bool { "hw_bool" } else { scalar(ty) }
 }
 
-/// What names a type in messages of the emitter and in names of containers.
+/// Returns a word for a type, for messages of the emitter and for names of containers.
 fn word(ty: &Ty) -> String {
     match ty {
         Ty::Bool => "bool".into(),
@@ -61,7 +61,7 @@ fn word(ty: &Ty) -> String {
 }
 
 impl Emitter<'_> {
-    /// A type as it stands before a variable's name.
+    /// Returns a type as it stands before a variable's name.
     pub(crate) fn type_of(&mut self, ty: &Ty) -> String {
         match ty {
             Ty::Bool
@@ -103,7 +103,7 @@ impl Emitter<'_> {
             format!("struct {{\n        {item} value;\n        uint8_t pad[{behind}];\n    }}")
         };
         let name = format!("struct hw_{}", word(ty));
-        // Where the last item does not end at a word, what follows the list may begin right behind it.
+        // If the last item does not end at a word boundary, the next field may begin directly behind it.
         let (first, last) = if size % 8 == 0 {
             ("_Alignas(8) ", "")
         } else {
@@ -137,7 +137,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The type of a list's items.
+    /// Returns the type of a list's items.
     pub(crate) fn item_type(&mut self, list: &Ty) -> String {
         match list.items() {
             Some((Items::Values(elem), _)) => self.type_of(elem),
@@ -146,7 +146,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The member of a list that holds the item with an index.
+    /// Returns the member of a list that holds the item with an index.
     pub(crate) fn item(&self, list: &Ty, index: &str) -> String {
         let value = match list {
             Ty::List { elem, .. } if self.layout().stride(elem) != self.layout().size(elem) => ".value",
@@ -155,18 +155,18 @@ impl Emitter<'_> {
         format!("items[{index}]{value}")
     }
 
-    /// The structure of an option list's member.
+    /// Returns the structure of an option list's member.
     pub(crate) fn option_body(&self, list: OptListId, tag: u32) -> StructId {
         let member = &self.module.opt_list(list).members[tag as usize];
         self.module.blueprints[member.blueprint.0 as usize].body
     }
 
-    /// The header that a structure of this kind begins with, as ABI type and size.
+    /// Returns the header with which a structure of this kind begins, as ABI type and size.
     pub(crate) fn header(&self, id: StructId) -> Option<(&'static str, u32)> {
         self.headers[id.0 as usize]
     }
 
-    /// A structure, declared when it is first asked for.
+    /// Returns a structure, which is declared on first use.
     pub(crate) fn structure(&mut self, id: StructId) -> String {
         let wanted = &self.module.structure(id).name;
         if let Some((name, builtin)) = BUILTIN.get(id.0 as usize)
@@ -188,7 +188,7 @@ impl Emitter<'_> {
         name
     }
 
-    /// Whether the runtime declares this structure.
+    /// True if the runtime declares this structure.
     pub(crate) fn is_builtin(&self, id: StructId) -> bool {
         BUILTIN
             .get(id.0 as usize)
@@ -206,7 +206,7 @@ impl Emitter<'_> {
         let names = self.field_names(id);
         let mut asserts = String::new();
         let mut fields: Vec<_> = structure.fields.iter().zip(names.iter()).collect();
-        // One that takes no bytes comes before what begins where it does.
+        // A field of size zero comes before the field that begins at the same offset.
         fields.sort_by_key(|(field, _)| (field.offset, self.layout().size(&field.ty)));
         for (field, field_name) in fields {
             gap(&mut body, end, field.offset);
@@ -231,12 +231,12 @@ impl Emitter<'_> {
         )
     }
 
-    /// Declares a type when it is first asked for.
+    /// Declares a type on first use.
     fn declare_once(&mut self, ty: &Ty, name: &str, text: impl Fn(&Self, &str) -> String) -> String {
         if let Some(name) = self.declared.get(ty) {
             return name.clone();
         }
-        // Types that differ and have one word (sorted lists by other fields) get a number.
+        // Different types with the same word (sorted lists by other fields) get a number.
         let tag = name.trim_start_matches("struct ");
         let free = self.declared_tags.insert(tag.to_owned());
         let name = if free {
@@ -251,7 +251,7 @@ impl Emitter<'_> {
         name
     }
 
-    /// Bytes of the largest value that a place can lead to nowhere with.
+    /// Returns the size in bytes of the largest value that a read of a missing place can yield.
     pub(crate) fn largest(&self) -> u32 {
         let structs = self.module.structs.iter().map(|s| s.size).max().unwrap_or(0);
         let declared = self
@@ -268,14 +268,14 @@ impl Emitter<'_> {
     }
 }
 
-/// Bytes that no field has.
+/// Adds the bytes that belong to no field.
 fn gap(body: &mut Vec<String>, from: u32, to: u32) {
     if to > from {
         body.push(format!("uint8_t pad_{from}[{}];", to - from));
     }
 }
 
-/// What the C type does not show of a field.
+/// Describes the properties of a field that its C type does not show.
 fn note(field: &Field) -> String {
     match &field.ty {
         Ty::Int { bits, .. } | Ty::Enum { bits, .. } if !matches!(bits, 8 | 16 | 32 | 64) => {

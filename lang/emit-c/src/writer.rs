@@ -1,6 +1,6 @@
 //! Lines of C with their indentation.
 
-/// A piece of C being written.
+/// A piece of C that is being written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writer {
     text: String,
@@ -8,7 +8,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A line at the present indentation; an empty one stays empty.
+    /// Writes a line at the current indentation; an empty one stays empty.
     pub(crate) fn line(&mut self, text: &str) {
         if !text.is_empty() {
             self.text.extend(std::iter::repeat_n("    ", self.depth));
@@ -17,13 +17,13 @@ impl Writer {
         self.text.push('\n');
     }
 
-    /// A line of the preprocessor.
+    /// Writes a line of the preprocessor.
     pub(crate) fn directive(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
     }
 
-    /// `head {`, and what follows is inside.
+    /// Writes `head {`, and indents the following lines.
     pub(crate) fn open(&mut self, head: &str) {
         if head.is_empty() {
             self.line("{");
@@ -53,7 +53,7 @@ impl Writer {
         self.depth += 1;
     }
 
-    /// What was written.
+    /// Returns the text.
     pub(crate) fn finish(self) -> String {
         self.text
     }

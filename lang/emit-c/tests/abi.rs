@@ -1,5 +1,5 @@
-//! Both declarations of what generated code and an engine exchange agree: the header's sizes and
-//! offsets, as the C compiler has them, and Rust's.
+//! Checks that both declarations of the interface between generated code and an engine agree. It compares the
+//! header's sizes and offsets, as the C compiler reports them, with Rust's.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use hawser_ir::abi::{
     QueueRec, RaiseRec, RecordHeader, SignalRec, TimerRec, UnitRec,
 };
 
-/// For each structure and each of its fields: what to ask the C compiler, and what Rust says.
+/// Lists, for each structure and each of its fields, the expression for the C compiler and the value in Rust.
 macro_rules! layouts {
     ($($rust:ident is $c:literal { $($field:ident $(as $name:literal)?),* })*) => {
         vec![$(

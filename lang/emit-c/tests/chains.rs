@@ -1,5 +1,5 @@
-//! The C does what the interpreter does: outcome, records and all memory, byte for byte, for every
-//! chain of every program in `lang/tests` and of the built-in ones, on memory full of anything.
+//! Compares the C with the interpreter: outcome, records and all memory, byte for byte. It runs every chain
+//! of every program in `lang/tests` and of the built-in ones, on memory with arbitrary contents.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use hawser_interp::Interpreter;
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_ir::{ContextId, EventId, Granularity, Module};
 
-/// Worlds for each chain and each kind of keyed context.
+/// The number of worlds for each chain and each kind of keyed context.
 const ROUNDS: u64 = 60;
 
 /// Trapping checks for undefined behaviour, without optimisation.
@@ -21,7 +21,7 @@ const CHECKED: &[&str] = &[
     "-fsanitize-undefined-trap-on-error",
 ];
 
-/// Memory by a seed.
+/// Random memory from a seed.
 struct Random(Rng);
 
 impl Random {
@@ -33,7 +33,8 @@ impl Random {
         self.0.u64(..n)
     }
 
-    /// Memory of one manner: zeros, small numbers, numbers near the ends of their ranges, or anything.
+    /// Returns memory of one kind: zeros, small numbers, numbers near the ends of their ranges, or any
+    /// numbers.
     fn words(&mut self, bytes: usize) -> Vec<u64> {
         let manner = self.below(5);
         let word = |random: &mut Random| match manner {
@@ -62,10 +63,10 @@ impl Random {
     }
 }
 
-/// A world for a chain. Global contexts are all there, as the engine has it.
+/// Returns a world for a chain. All global contexts exist, as in the engine.
 fn world(module: &Module, event: EventId, keyed: Option<ContextId>, random: &mut Random) -> World {
     let mut bytes = random.words(module.event_size(event));
-    // The event's number and how many ids it has stand in the header's third word.
+    // The event's number and its number of ids are in the header's third word.
     bytes[2] = (bytes[2] & 0xffff_ffff) | u64::from(event.0) << 32 | random.below(4) << 48;
     let creates = module.chains[event.0 as usize]
         .creates

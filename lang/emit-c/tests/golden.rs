@@ -1,7 +1,7 @@
-//! What the C of small programs looks like, kept beside them: `tests/golden/NAME.mtp` and `NAME.c`,
+//! The expected C of small programs, kept beside them as `tests/golden/NAME.mtp` and `NAME.c`. They are
 //! change detectors ([`expect_file`]).
 //!
-//! Only the functions are kept, without the runtime, the types and the packet side.
+//! Only the functions are kept, without the runtime, the types and the code for packets.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use hawser_emit_c::{Marks, Options, emit};
 use hawser_testing::expect_file;
 
-/// The functions of a program's own: what stands between two headlines of the output.
+/// Returns the program's own functions, which stand between two headlines of the output.
 fn functions(c: &str) -> &str {
     let start = c.find("/* ---- Functions ---- */").unwrap_or(0);
     let end = c[start..]
@@ -25,7 +25,7 @@ fn small_programs_become_the_c_that_is_kept() {
     let mut failures = Vec::new();
     for name in ["containers", "control", "instructions", "numbers"] {
         let module = common::module(&folder.join(format!("{name}.mtp")));
-        // Messages and marks name a program by the path that it was given.
+        // Messages and marks name a program by the path under which it was given.
         let module = hawser_ir::Module {
             files: vec![(format!("{name}.mtp"), module.files[0].1.clone())],
             ..module

@@ -1,6 +1,6 @@
-//! The C does to packets what the interpreter does, byte for byte: parsers over packets that are
-//! nearly right, headers of images full of anything, segmentation and coalescing rules; for every
-//! program in `lang/tests` and the built-in ones.
+//! Compares the C with the interpreter on packets, byte for byte, for every program in `lang/tests` and the
+//! built-in ones. The inputs are nearly valid packets for parsers, headers from images with arbitrary
+//! contents, and segmentation and coalescing rules.
 
 use crate::common;
 
@@ -17,9 +17,9 @@ use hawser_ir::buf::{EventBuf, Input, NET_ZERO};
 use hawser_ir::{Blueprint, Fill, Instr, Module, Parser, Source, Stmt, StmtKind, WireField};
 use hawser_testing::internet_checksum;
 
-/// Inputs for each parser.
+/// The number of inputs for each parser.
 const INPUTS: usize = 1500;
-/// Images for each blueprint that is sent.
+/// The number of images for each blueprint that is sent.
 const IMAGES: usize = 300;
 
 /// Trapping checks for undefined behaviour, without optimisation.
@@ -29,7 +29,7 @@ const CHECKED: &[&str] = &[
     "-fsanitize-undefined-trap-on-error",
 ];
 
-/// Memory and packets by a seed.
+/// Random memory and packets from a seed.
 struct Random(Rng);
 
 impl Random {
@@ -41,7 +41,8 @@ impl Random {
         self.0.usize(..n.max(1))
     }
 
-    /// Memory of one manner: small numbers, so that lists are short and conditions hold, or anything.
+    /// Returns memory of one kind: small numbers, so that lists are short and conditions hold, or any
+    /// numbers.
     fn words(&mut self, bytes: usize) -> Vec<u64> {
         let manner = self.below(4);
         let mut words = vec![0; bytes.div_ceil(8)];
@@ -67,12 +68,12 @@ impl Random {
     }
 }
 
-/// Both ways to run a program.
+/// A program on both sides.
 struct Pair {
     name: String,
     interpreter: Interpreter,
     compiled: Compiled,
-    /// Blueprints that it sends, by index.
+    /// The indices of the blueprints that it sends.
     sent: Vec<u16>,
 }
 
@@ -88,7 +89,7 @@ impl Pair {
             .size as usize
     }
 
-    /// A record of an image, with up to three of the blueprint's rules.
+    /// Returns a record for an image, with up to three of the blueprint's rules.
     fn record(&self, blueprint: u16, random: &mut Random) -> PacketRec {
         let module = self.module();
         let data_at = module.blueprints[usize::from(blueprint)].data_at;
@@ -118,7 +119,7 @@ impl Pair {
         record
     }
 
-    /// Builds a train of packets both ways and compares headers and images; gives the first header.
+    /// Builds a train of packets on both sides and compares headers and images. Returns the first header.
     fn build(&self, record: &PacketRec, image: &[u64], random: &mut Random) -> Vec<u8> {
         let blueprint = &self.module().blueprints[usize::from(record.blueprint)];
         let room = blueprint.max_len as usize + 64;
@@ -153,7 +154,8 @@ impl Pair {
         first
     }
 
-    /// Gives an input to a parser both ways and compares; whether it gave events, or why not.
+    /// Passes an input to a parser on both sides and compares the results. Returns the number of events, or
+    /// the parser's error.
     fn parse(&self, parser: usize, input: &Input<'_>) -> Result<usize, ParseError> {
         let module = self.module();
         let max_events = module.parsers[parser].max_events;
@@ -171,7 +173,7 @@ impl Pair {
     }
 }
 
-/// Blueprints that some function sends.
+/// Collects the blueprints that some function sends.
 fn sent(body: &[Stmt], into: &mut BTreeSet<u16>) {
     for stmt in body {
         match &stmt.kind {
@@ -185,7 +187,7 @@ fn sent(body: &[Stmt], into: &mut BTreeSet<u16>) {
     }
 }
 
-/// All programs that run, both ways; compiled once.
+/// Returns all programs that can run, on both sides; they are compiled once.
 fn pairs() -> &'static [Pair] {
     static PAIRS: OnceLock<Vec<Pair>> = OnceLock::new();
     PAIRS.get_or_init(|| common::programs().into_iter().filter_map(pair).collect())
@@ -226,7 +228,8 @@ fn pair(path: PathBuf) -> Option<Pair> {
     }
 }
 
-/// A packet that is mostly nearly right: built by the program, completed, then changed here and there.
+/// Returns a packet that is usually nearly valid: built by the program, completed, then changed in some
+/// places.
 fn packet(pair: &Pair, net: &Net, random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     if random.below(3) == 0
@@ -275,14 +278,14 @@ fn packet(pair: &Pair, net: &Net, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// A packet of one of the program's blueprints of fixed length that have a CRC-32, which is right.
+/// Returns a packet of one of the program's blueprints of fixed length with a correct CRC-32, if it has one.
 fn with_crc(module: &Module, random: &mut Random) -> Option<Vec<u8>> {
     let bits = |field: &WireField| match field {
         WireField::Bits { bits, .. } => Some(usize::from(*bits)),
         WireField::Bytes { len, .. } => Some(*len as usize * 8),
         _ => None,
     };
-    // Where the CRC stands in its part, and what counts as ones.
+    // The position of the CRC in its part, and the spans that count as ones.
     let crc = |fields: &[WireField]| {
         let mut at = 0;
         fields.iter().find_map(|field| {
@@ -315,7 +318,7 @@ fn with_crc(module: &Module, random: &mut Random) -> Option<Vec<u8>> {
     for bit in masked.iter().flat_map(|(from, len)| *from..from + len) {
         covered[bit as usize / 8] |= 0x80 >> (bit % 8);
     }
-    // In the header the field counts as zeros, in the trailer it ends what is covered.
+    // In the header, the field counts as zeros; in the trailer, it ends the covered range.
     if at < header {
         covered[at..at + 4].fill(0)
     } else {
@@ -325,7 +328,7 @@ fn with_crc(module: &Module, random: &mut Random) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// CRC-32 (IEEE 802.3), bit by bit.
+/// Computes a CRC-32 (IEEE 802.3), bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {

@@ -1,4 +1,4 @@
-//! Signals that nobody asked for: no record, no other difference, and next to no cost.
+//! Signals without subscribers: no record, no other difference, and almost no cost.
 
 use crate::common;
 
@@ -30,7 +30,7 @@ fn module(text: &str) -> Module {
         .unwrap_or_else(|| panic!("{}", compilation.render(false)))
 }
 
-/// An event with `n` = 3 and a context, all else zero.
+/// Returns an event with `n` = 3 and a context; all else is zero.
 fn world(module: &Module) -> World {
     let mut event = vec![0; module.event_size(EventId(0)) / 8];
     event[size_of::<EventHeader>() / 8] = 3;
@@ -44,7 +44,7 @@ fn world(module: &Module) -> World {
     }
 }
 
-/// Runs the chain by the interpreter and by C; gives what was signalled, and the context.
+/// Runs the chain on the interpreter and as C. Returns the issued signals and the context.
 fn signalled(module: &Module, compiled: &common::Compiled, wanted: u64) -> (Vec<u32>, Vec<u64>) {
     let (mut left, mut right) = (world(module), world(module));
     let mut records = RecordBuf::default();
@@ -65,8 +65,8 @@ fn signalled(module: &Module, compiled: &common::Compiled, wanted: u64) -> (Vec<
     (numbers, left.keyed.expect("it is there").1)
 }
 
-/// Operands with effects are evaluated whoever listens; where an instruction is kept for later, it is
-/// the same.
+/// Operands with effects are evaluated whether or not there is a subscriber. The same holds for an
+/// instruction that is kept for later.
 #[test]
 fn a_mask_chooses_signals_and_changes_nothing_else() {
     let module = module(
@@ -93,7 +93,7 @@ fn a_mask_chooses_signals_and_changes_nothing_else() {
     }
 }
 
-/// Signals 0 to 62 have a bit each; the others share the last.
+/// Signals 0 to 62 have a bit each; the others share the last bit.
 #[test]
 fn beyond_the_mask_signals_share_a_bit() {
     let (mut text, mut body) = (String::new(), String::new());
@@ -112,7 +112,7 @@ fn beyond_the_mask_signals_share_a_bit() {
     );
 }
 
-/// Calls the chain so often that a call's own cost is the difference of two counts.
+/// Calls the chain so often that the cost of one call is the difference of two counts.
 const DRIVER: &str = "
 static uint64_t event[64], keyed[64], out[512];
 int main(void) {
@@ -126,7 +126,7 @@ int main(void) {
 }";
 const ROUNDS: u64 = 10_000;
 
-/// Instructions of [`ROUNDS`] runs of a chain; nothing where there is no valgrind.
+/// Returns the number of instructions in [`ROUNDS`] runs of a chain, or `None` without valgrind.
 fn instructions(text: &str, name: &str) -> Option<u64> {
     let emitted = emit(
         &module(text),
@@ -163,8 +163,8 @@ fn instructions(text: &str, name: &str) -> Option<u64> {
     )
 }
 
-/// A signal without a listener costs three instructions at most, whatever it would carry; and a chain
-/// whose program has signals, four for the mask itself.
+/// A signal without a subscriber costs at most three instructions, regardless of its contents. A chain whose
+/// program has signals costs four more for the mask itself.
 #[test]
 fn a_signal_without_subscribers_costs_at_most_3_instructions() {
     let text = |reported: &str, emits: bool| {

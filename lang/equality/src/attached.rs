@@ -1,5 +1,5 @@
-//! A program with an attachment: all of it interpreted, beside the program's own machine code with
-//! only those chains interpreted that the attachment changes, as an engine runs it.
+//! A program with an attachment, run in two ways. One side interprets all of it. The other runs the program's
+//! own machine code and interprets only the chains that the attachment changes, as an engine does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::course;
 use crate::coverage::Coverage;
 use crate::side::Side;
 
-/// Both sides.
+/// Both sides of the comparison.
 pub struct Attached<'a> {
     whole: Printed,
     mixed: Mixed<'a>,
 }
 
-/// Machine code, and what the attachment changed.
+/// Machine code, with the changed chains interpreted.
 struct Mixed<'a> {
     own: &'a dyn Side,
     changed: Interpreter,
-    /// By event.
+    /// By event: true if the attachment changes its chain.
     differs: Vec<bool>,
-    /// By blueprint: whether the machine code builds it.
+    /// By blueprint: true if the machine code builds it.
     builds: Vec<bool>,
-    /// By assert of the program: its index in the whole.
+    /// By assert of the program: its index in the program with the attachment.
     asserts: Vec<u32>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Attached<'a> {
     /// Attaches a text to a program whose machine code is `own`.
     ///
     /// # Errors
-    /// What the checker finds, or that the two would not share their memory.
+    /// If the checker finds errors, or if the two programs would not share their memory.
     pub fn new(printed: &Printed, own: &'a dyn Side, text: &str) -> Result<Attached<'a>, String> {
         let compilation = hawser_driver::attach(&printed.module, &[(Path::new("attached.mtp"), text)]);
         let Some(module) = compilation.module.as_ref().filter(|_| !compilation.failed()) else {
@@ -84,10 +84,10 @@ impl<'a> Attached<'a> {
         })
     }
 
-    /// Compares both; see [`course::compare`].
+    /// Compares both sides; see [`course::compare`].
     ///
     /// # Errors
-    /// The number of the step, and where the sides differ.
+    /// Returns the number of the step and the difference between the sides.
     pub fn compare(
         &self,
         seed: u64,
@@ -111,7 +111,7 @@ impl Side for Mixed<'_> {
         }
         match self.own.react(event, memory, out) {
             Outcome::Assert(index) => {
-                // An index beyond is what `Native` makes of an end that no chain has.
+                // An index beyond the table is `Native`'s encoding of an invalid result.
                 Outcome::Assert(self.asserts.get(index as usize).copied().unwrap_or(index))
             }
             outcome => outcome,

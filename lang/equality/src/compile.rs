@@ -1,4 +1,4 @@
-//! From a seed to a loaded program: text, check, C, shared object.
+//! The steps from a seed to a loaded program: text, check, C, shared object.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,12 +10,12 @@ use hawser_ir::Module;
 
 use crate::generate;
 
-/// How C is compiled.
+/// The options for compiling C.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// `-O` and this.
+    /// The level of optimisation, which follows `-O`.
     pub level: String,
-    /// Undefined behaviour traps.
+    /// True if undefined behaviour traps.
     pub trap: bool,
 }
 
@@ -27,26 +27,23 @@ impl Default for Settings {
 
 /// A program that was checked and printed.
 pub struct Printed {
-    /// Its name, and that of its file.
+    /// The name of the program and of its file.
     pub name: String,
-    /// Its text.
     pub text: String,
-    /// What the checker made of it.
+    /// The checked module.
     pub module: Arc<Module>,
     /// The values of its params.
     pub params: Vec<u64>,
-    /// The interpreter's side.
     pub interpreter: Interpreter,
-    /// Its C.
     pub c: String,
-    /// The function that gives its table.
+    /// The symbol of the function that returns its table.
     pub symbol: String,
 }
 
-/// The program of a seed.
+/// Returns the program of a seed.
 ///
 /// # Errors
-/// When the checker rejects it: a bug of the generator, or of the checker.
+/// If the checker rejects it, which is a bug of the generator or of the checker.
 pub fn generated(seed: u64) -> Result<Printed, String> {
     printed(&format!("random{seed}"), generate::program(seed))
 }
@@ -54,7 +51,7 @@ pub fn generated(seed: u64) -> Result<Printed, String> {
 /// Checks a program and prints it as C.
 ///
 /// # Errors
-/// What the checker finds, or why the interpreter does not run it.
+/// If the checker finds errors, or if the interpreter cannot run the program.
 pub fn printed(name: &str, text: String) -> Result<Printed, String> {
     let path = format!("{name}.mtp");
     let files = hawser_driver::Memory::new([(path.as_str(), text.as_str())]);
@@ -85,7 +82,7 @@ pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) ->
     }
 }
 
-/// A module's C, without marks.
+/// Returns a module's C without line marks.
 #[must_use]
 pub fn c_of(module: &Module, machine: Machine) -> Emitted {
     let options = Options { machine, marks: Marks::Nothing, ..Options::default() };
@@ -95,7 +92,7 @@ pub fn c_of(module: &Module, machine: Machine) -> Emitted {
 /// Compiles several programs' C into one shared object in `folder`.
 ///
 /// # Errors
-/// What the compiler prints.
+/// Returns the compiler's output.
 pub fn shared_object(
     folder: &Path,
     programs: &[(&str, &str)],
@@ -118,14 +115,14 @@ pub fn shared_object(
     Ok(object)
 }
 
-/// The C compiler: `CC`, or `cc`.
+/// Returns the C compiler: `CC`, or `cc`.
 #[must_use]
 pub fn compiler() -> Command {
     Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
 }
 
-/// The same, or for code that is not optimised clang, where `CC` does not say otherwise and clang is there: it takes half
-/// of gcc's time.
+/// Returns the compiler for these settings. For unoptimised code it is clang, which takes half of gcc's time,
+/// if `CC` is unset and clang is installed.
 fn compiler_for(settings: &Settings) -> Command {
     static HAS_CLANG: LazyLock<bool> = LazyLock::new(|| {
         let version = Command::new("clang").arg("--version").output();
@@ -138,7 +135,8 @@ fn compiler_for(settings: &Settings) -> Command {
     }
 }
 
-/// Flags common to all: the emitter promises C11 with GNU extensions, and no warning matters here.
+/// The flags common to all programs. The emitter promises C11 with GNU extensions, and warnings do not matter
+/// here.
 fn flags(settings: &Settings) -> Vec<String> {
     let mut flags = vec![
         "-std=gnu11".to_owned(),
@@ -155,7 +153,7 @@ fn flags(settings: &Settings) -> Vec<String> {
 /// Runs a compiler to its end.
 ///
 /// # Errors
-/// The first lines of what it prints.
+/// Returns the first lines of its output.
 pub fn run(mut command: Command) -> Result<(), String> {
     let output = command
         .output()

@@ -12,11 +12,11 @@ use crate::rng::Rng;
 use crate::side::Side;
 use crate::trial::{EVENTS, Trial};
 
-/// Compares a program on both sides. Before each step, `progress` receives its number: when the code
-/// traps, that is the last word.
+/// Compares a program on both sides. Before each step, `progress` receives the step's number. If the code
+/// traps, the last number shows the step.
 ///
 /// # Errors
-/// The number of the step, and where the sides differ.
+/// Returns the number of the step and the difference between the sides.
 pub fn compare(
     printed: &Printed,
     other: &dyn Side,
@@ -51,9 +51,9 @@ pub fn compare(
     Ok(())
 }
 
-/// Prints a line and lets it be seen at once.
+/// Prints a line and flushes it at once.
 pub fn send(line: &str) {
     let mut out = std::io::stdout().lock();
-    // A parent that has gone needs no more words.
+    // A parent that has exited needs no further output.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

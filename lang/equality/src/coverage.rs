@@ -1,6 +1,6 @@
-//! Which nodes of the intermediate form occur, and how often.
+//! The nodes of the intermediate form that occur, with their counts.
 //!
-//! A chain's nodes count once it ran; those of parsers, headers and rules when the program has them.
+//! A chain's nodes count once it has run; nodes of parsers, headers and rules count if the program has them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Counts by name.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// In how many programs a node occurs, and how often in all.
+    /// For each node, the number of programs in which it occurs, and its total count.
     rows: BTreeMap<String, (u64, u64)>,
     current: BTreeMap<String, u64>,
 }
@@ -19,7 +19,7 @@ impl Coverage {
         *self.current.entry(name.into()).or_default() += 1;
     }
 
-    /// The running program is over.
+    /// Ends the running program.
     pub fn next_program(&mut self) {
         for (name, count) in std::mem::take(&mut self.current) {
             let row = self.rows.entry(name).or_default();
@@ -28,7 +28,7 @@ impl Coverage {
         }
     }
 
-    /// Adds what another run counted, as [`Coverage::lines`] prints it.
+    /// Adds the counts of another run, given as a line from [`Coverage::lines`].
     pub fn absorb(&mut self, line: &str) {
         let mut words = line.rsplitn(3, ' ');
         let mut number = || words.next().and_then(|n| n.parse::<u64>().ok());
@@ -40,7 +40,7 @@ impl Coverage {
         }
     }
 
-    /// One line for each node, for [`Coverage::absorb`].
+    /// Prints one line for each node, for [`Coverage::absorb`].
     #[must_use]
     pub fn lines(&self) -> String {
         self.rows
@@ -51,7 +51,7 @@ impl Coverage {
             })
     }
 
-    /// The nodes that never occurred.
+    /// Returns the nodes that never occurred.
     #[must_use]
     pub fn missing<'a>(&self, names: &[&'a str]) -> Vec<&'a str> {
         names
@@ -61,7 +61,7 @@ impl Coverage {
             .collect()
     }
 
-    /// The table, for people.
+    /// Prints the table for people.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = String::from("| node | programs | times |\n|---|---:|---:|\n");

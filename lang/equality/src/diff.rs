@@ -1,4 +1,4 @@
-//! Where two runs differ, in the program's own names.
+//! The differences between two runs, in the program's own names.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::values::member_sizes;
 /// The maximum number of lines of one kind that are shown.
 const LINES: usize = 12;
 
-/// The bytes of a structure that differ, by field; nothing when they are equal.
+/// Lists the differing bytes of a structure by field; empty if the structures are equal.
 #[must_use]
 pub fn memory(module: &Module, name: &str, body: Option<StructId>, left: &[u8], right: &[u8]) -> String {
     let mut out = String::new();
@@ -44,7 +44,7 @@ pub fn memory(module: &Module, name: &str, body: Option<StructId>, left: &[u8], 
     out
 }
 
-/// A value as a number, or as bytes where it is no number.
+/// Formats a value as a number, or as bytes if it is not a number.
 fn value(bytes: &[u8]) -> String {
     if bytes.len() <= 8 {
         let mut word = [0; 8];
@@ -58,7 +58,7 @@ fn value(bytes: &[u8]) -> String {
     })
 }
 
-/// The field that a byte belongs to: its path, where it starts, its size.
+/// Returns the field that contains a byte: its path, its offset and its size.
 fn in_struct(module: &Module, id: StructId, at: usize) -> Option<(String, usize, usize)> {
     let structure = module.structure(id);
     let fields = structure.fields.iter();
@@ -134,7 +134,7 @@ fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize
     }
 }
 
-/// The records that differ: their kinds, and the first bytes that are not the same.
+/// Lists the differing records: their kinds and the first differing bytes.
 #[must_use]
 pub fn records(left: &RecordBuf, right: &RecordBuf) -> String {
     let mut out = String::new();

@@ -1,20 +1,19 @@
-//! Random programs and events: the interpreter and every back end do the same, byte for byte.
+//! Random programs and events: the interpreter and every back end behave the same, byte for byte.
 //!
 //! * [`generate`]: programs as text, from a seed
-//! * [`trial`], [`packets`], [`values`]: random events, contexts, packets, on two sides
-//! * [`side`]: what the sides are
-//! * [`diff`]: where two runs differ, in the program's own names
-//! * [`nodes`], [`coverage`]: which nodes of the intermediate form occur
+//! * [`trial`], [`packets`], [`values`]: random events, contexts and packets, on two sides
+//! * [`side`]: the interface of a side
+//! * [`diff`]: the differences between two runs, in the program's own names
+//! * [`nodes`], [`coverage`]: the nodes of the intermediate form that occur
 //! * [`compile`], [`native`]: programs as C, in a shared object
 //! * [`attached`]: programs with attachments
 //! * [`course`], [`worker`], [`parent`]: one comparison, a batch of them in a process, all batches
 //! * [`vectors`]: calls recorded for a harness under sanitizers
 //! * [`shrink`]: a smaller program that still fails
 //!
-//! Invariant: a seed names one program and one course of events, on every machine.
+//! Invariant: a seed determines one program and one course of events, on every machine.
 
 #![deny(unsafe_code)]
-#![warn(missing_docs)]
 
 pub mod attached;
 pub mod compile;

@@ -1,7 +1,7 @@
 //! `hawser-equality`: random programs on the interpreter and as generated C.
 //!
-//! Invariant: generated code runs in workers alone, so that what it does to its process is a
-//! failure with a seed, and not the end.
+//! Invariant: generated code runs in worker processes alone. If it kills its process, that is a failure with
+//! a seed, and the run continues.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,7 @@ usage:
 `repeat` and `c` also take a program from a file: --text FILE
 ";
 
-/// What the command line says.
+/// The arguments of the command line.
 struct Arguments {
     plan: parent::Plan,
     table: bool,
@@ -122,7 +122,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
 }
 
-/// The text of a file, or of the first seed's program.
+/// Returns the text of a file, or of the first seed's program.
 fn text(plan: &parent::Plan) -> Result<String, String> {
     match &plan.text {
         Some(path) => std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
@@ -130,7 +130,8 @@ fn text(plan: &parent::Plan) -> Result<String, String> {
     }
 }
 
-/// One program again; when the sides differ, the smallest that still shows it.
+/// Runs one program again. If the sides differ, it prints the smallest program that still shows the
+/// difference.
 fn repeat(plan: parent::Plan) -> Result<(), String> {
     let plan = parent::Plan { programs: 1, jobs: 1, ..plan };
     let executable = own_path()?;

@@ -1,7 +1,7 @@
 //! Generated C as a side of the comparison: compiled, loaded, and called through its table.
 //!
-//! What the C writes is judged, not believed: records must be a row of whole records within the bounds that the checker gave, and
-//! not a byte may change behind any buffer that is handed out.
+//! The output of the C is checked. Records must be a sequence of whole records within the bounds that the
+//! checker gave. No byte may change behind any buffer that is handed out.
 
 #![allow(unsafe_code)] // Calls into loaded code.
 
@@ -18,9 +18,9 @@ use hawser_ir::{EventId, Module};
 
 use crate::side::Side;
 
-/// Whether the emitter prints parsers and headers.
+/// True if the emitter prints parsers and headers.
 pub const PACKETS: bool = true;
-/// What fills the room behind every buffer.
+/// The value that fills the guard behind every buffer.
 const GUARD: u64 = 0xdead_beef_0bad_cafe;
 
 /// Programs in one shared object.
@@ -30,7 +30,7 @@ impl Library {
     /// Loads a shared object that this crate has compiled from the emitter's text.
     ///
     /// # Errors
-    /// The message of the loader.
+    /// Returns the loader's message.
     pub fn open(path: &Path) -> Result<Library, String> {
         // SAFETY: the object has no initialisers: it holds generated functions and constants alone.
         unsafe { libloading::Library::new(path) }
@@ -38,10 +38,10 @@ impl Library {
             .map_err(|error| error.to_string())
     }
 
-    /// The program behind a symbol, with the values of its params.
+    /// Returns the program behind a symbol, with the values of its params.
     ///
     /// # Errors
-    /// When it is absent, or speaks another version of the interface.
+    /// If the symbol is absent, or if the program has another version of the interface.
     pub fn program<'a>(
         &'a self,
         symbol: &str,
@@ -50,8 +50,8 @@ impl Library {
     ) -> Result<Native<'a>, String> {
         // SAFETY: the emitter declares this symbol with this type.
         let table = unsafe { self.0.get::<Entry>(symbol.as_bytes()) }.map_err(|error| error.to_string())?;
-        // SAFETY: the function takes nothing and gives the address of a constant table, which lives
-        // as long as the library.
+        // SAFETY: the function takes no arguments and returns the address of a constant table, which lives as
+        // long as the library.
         let table = unsafe { &*table() };
         if table.abi != ABI {
             return Err(format!("{symbol} has interface {}, not {ABI}", table.abi));
@@ -94,7 +94,7 @@ impl Guarded {
         self.words.as_mut_ptr().cast()
     }
 
-    /// The bytes, if nothing was written behind them.
+    /// Copies the bytes back, if the guard is intact.
     fn back(&mut self, to: &mut [u8]) {
         let behind = self.words.len() - 4;
         assert!(
@@ -135,8 +135,8 @@ impl Side for Native<'_> {
         let first = records.start();
         let mut raw_records =
             Records { at: first, end: first.wrapping_add(records.len), wanted: out.wanted() };
-        // SAFETY: all regions are as large as the module says and aligned to 8 bytes; the records'
-        // room spans what `end` says.
+        // SAFETY: all regions have the size that the module states and are aligned to 8 bytes; the records'
+        // room ends at `end`.
         let ended =
             unsafe { (self.table.react)(self.params.as_ptr(), event_copy.start(), &raw, &mut raw_records) };
         event_copy.back(event);
@@ -155,7 +155,7 @@ impl Side for Native<'_> {
         let mut bytes = vec![0; records.len];
         records.back(&mut bytes);
         take_records(&bytes[..written.min(bytes.len())], out);
-        // What no chain ends with shows as a difference.
+        // An invalid result of a chain shows as a difference.
         outcome(ended).unwrap_or_else(|other| Outcome::Assert(u32::MAX - other))
     }
 
@@ -190,8 +190,8 @@ impl Side for Native<'_> {
             count: 0,
             capacity: max_events,
         };
-        // SAFETY: the parser's index is below their number; packet and views are borrowed for the
-        // call and hold what they say; `events` spans the room.
+        // SAFETY: the parser's index is in range; the packet and the views are valid and borrowed for the
+        // call; `events` spans the room.
         let error =
             unsafe { (self.table.parse)(self.params.as_ptr(), parser as u32, &raw, icmp, op, &mut events) };
         let written = events.at as usize - first as usize;
@@ -207,7 +207,7 @@ impl Side for Native<'_> {
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         let (mut copy, mut out) = (Guarded::new(image), Guarded::new(header));
         // SAFETY: the image is as large as the blueprint's structure and aligned; the header has the
-        // room that is stated.
+        // stated length.
         let built = unsafe {
             (self.table.build)(
                 self.params.as_ptr(),
@@ -235,7 +235,7 @@ impl Side for Native<'_> {
     }
 }
 
-/// Whole records; what is none ends the row, and shows as a difference.
+/// Splits the bytes into whole records. Invalid bytes end the sequence and show as a difference.
 pub fn take_records(mut bytes: &[u8], out: &mut RecordBuf) {
     while bytes.len() >= size_of::<RecordHeader>() {
         let header: RecordHeader = bytemuck::pod_read_unaligned(&bytes[..size_of::<RecordHeader>()]);
@@ -244,7 +244,7 @@ pub fn take_records(mut bytes: &[u8], out: &mut RecordBuf) {
             return;
         };
         let tail = &bytes[size_of::<RecordHeader>()..len];
-        // Only a record about a GLOBAL context names one; any other that does differs.
+        // Only a record about a GLOBAL context names one. Any other record that does shows as a difference.
         match (header.on, header.global) {
             (ON_GLOBAL, global) => out.push_global(kind, global, &header, tail),
             (on, 0) => out.push(kind, on, &header, tail),

@@ -1,10 +1,10 @@
-//! The names of the intermediate form's nodes: what the random programs must cover.
+//! The names of the intermediate form's nodes, which the random programs must cover.
 
 mod walk;
 
 pub use walk::count;
 
-/// Every node that a checked program can have and the interpreter runs.
+/// Every node that a checked program can have and the interpreter can run.
 pub const ALL: &[&str] = &[
     "base event",
     "base fresh",
@@ -147,7 +147,7 @@ pub const ALL: &[&str] = &[
     "wire fact TotalLen",
 ];
 
-/// Nodes that no program has, each with its reason.
+/// Nodes that do not occur in any program, each with the reason.
 pub const EXCEPTIONS: &[(&str, &str)] = &[
     (
         "stmt Drop",

@@ -1,4 +1,4 @@
-//! Packets, requests and headers: what parsers, segmentation and coalescing make on both sides.
+//! Packets, requests and headers: parsing, segmentation and coalescing on both sides.
 
 use etherparse::checksum::Sum16BitWords;
 use hawser_ir::abi::{Csum, Data, Packet, PacketRec, ParseError, RecordKind, Segment};
@@ -11,24 +11,22 @@ use crate::values;
 
 /// The maximum number of packets of one instruction that are built.
 const SEGMENTS: u32 = 5;
-/// The maximum number of bytes of a packet's payload.
+/// The maximum size of a packet's payload, in bytes.
 const PAYLOAD: usize = 40;
 
 /// Both sides of a comparison over one program.
 pub struct Packets<'a> {
-    /// The program.
     pub module: &'a Module,
-    /// The interpreter.
     pub left: &'a dyn Side,
-    /// What is compared with it.
+    /// The side that is compared with the interpreter.
     pub right: &'a dyn Side,
 }
 
 impl Packets<'_> {
-    /// Builds every packet of a chain's records, and asks which replaces which.
+    /// Builds every packet of a chain's records, and compares which of them replace others.
     ///
     /// # Errors
-    /// Where the sides differ.
+    /// Returns the difference between the sides.
     pub fn of_records(&self, rng: &mut Rng, records: &RecordBuf) -> Result<(), String> {
         let packets: Vec<(PacketRec, Vec<u8>)> = records
             .iter()
@@ -68,7 +66,7 @@ impl Packets<'_> {
         Err(format!("coalesce {name}: {} | {}", answers[0], answers[1]))
     }
 
-    /// All packets of an instruction, one after another.
+    /// Builds all packets of an instruction, in order.
     fn build_all(&self, packet: &PacketRec, image: &[u8]) -> Result<(), String> {
         let blueprint = &self.module.blueprints[usize::from(packet.blueprint)];
         let data: Option<Data> = blueprint
@@ -109,10 +107,10 @@ impl Packets<'_> {
         Ok(())
     }
 
-    /// One random input of a random parser, and what became of it.
+    /// Passes one random input to a random parser, and returns the kind of result.
     ///
     /// # Errors
-    /// Where the sides differ.
+    /// Returns the difference between the sides.
     pub fn input(&self, rng: &mut Rng) -> Result<&'static str, String> {
         let parsers = &self.module.parsers;
         if parsers.is_empty() {
@@ -180,7 +178,7 @@ impl Packets<'_> {
         })
     }
 
-    /// A packet for a parser: its headers as they are built, payload, and some damage.
+    /// Returns a packet for a parser: built headers, payload, and some damage.
     fn packet(&self, rng: &mut Rng, parser: FuncId, net: &hawser_ir::abi::Net) -> Vec<u8> {
         let headers = extracted(&self.module.funcs[parser.0 as usize].body);
         let mut payload = vec![0; rng.below(PAYLOAD)];
@@ -208,7 +206,7 @@ impl Packets<'_> {
         bytes
     }
 
-    /// A header by the interpreter, its checksum completed over what follows.
+    /// Builds a header with the interpreter, and completes its checksum over the bytes that follow.
     fn header(&self, rng: &mut Rng, blueprint: usize, net: &hawser_ir::abi::Net, after: &[u8]) -> Vec<u8> {
         let form = &self.module.blueprints[blueprint];
         let mut image = vec![0; self.module.structure(form.body).size as usize];
@@ -241,7 +239,7 @@ impl Packets<'_> {
     }
 }
 
-/// The blueprints that a parser takes apart, in order.
+/// Returns the blueprints that a parser extracts, in order.
 fn extracted(body: &[Stmt]) -> Vec<usize> {
     let mut found = Vec::new();
     hawser_ir::statements(body, &mut |stmt| {

@@ -1,4 +1,4 @@
-//! Runs batches in processes of their own, and gathers what they found.
+//! Runs batches in processes of their own, and collects their results.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,18 +9,18 @@ use parking_lot::Mutex;
 use crate::compile::Settings;
 use crate::coverage::Coverage;
 
-/// What to run.
+/// The programs to run, and the options for running them.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The first seed.
     pub first: u64,
-    /// How many programs.
+    /// The number of programs.
     pub programs: u64,
-    /// Programs in one shared object.
+    /// The number of programs in one shared object.
     pub batch: u64,
-    /// Processes at once.
+    /// The number of simultaneous processes.
     pub jobs: usize,
-    /// How C is compiled.
+    /// The options for compiling C.
     pub settings: Settings,
     /// A program to run instead of generated ones, with the events of the first seed.
     pub text: Option<std::path::PathBuf>,
@@ -29,22 +29,20 @@ pub struct Plan {
 /// A program on which the sides are not equal.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Its seed.
     pub seed: u64,
-    /// The step.
     pub step: u64,
-    /// What differs, or how the process died.
+    /// The difference, or the way in which the process died.
     pub text: String,
 }
 
-/// What all batches together found.
+/// The results of all batches.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Programs that are not equal, by seed.
+    /// Programs on which the sides differ, by seed.
     pub failures: Vec<Failure>,
-    /// Programs that ran to their end.
+    /// The number of programs that ran to their end.
     pub equal: u64,
-    /// What they cover.
+    /// The nodes that the programs cover.
     pub coverage: Coverage,
 }
 
@@ -78,7 +76,7 @@ pub fn run(executable: &Path, plan: &Plan) -> Outcome {
     outcome
 }
 
-/// One batch; after a program that kills its process, the rest goes on in another.
+/// Runs one batch. If a program kills its process, the rest of the batch continues in another.
 fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, outcome: &Mutex<Outcome>) {
     while count > 0 {
         let report = worker(executable, plan, first, count);
@@ -97,11 +95,11 @@ fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, outcome
     }
 }
 
-/// What one process printed.
+/// The output of one process.
 struct Report {
     failures: Vec<Failure>,
     nodes: Vec<String>,
-    /// How it died, and where it was.
+    /// The way in which it died, with the seed and the step.
     died: Option<(String, u64, u64)>,
 }
 
@@ -160,7 +158,7 @@ fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
     report
 }
 
-/// Takes one line of a worker in.
+/// Processes one line of a worker's output.
 fn listen(line: &str, report: &mut Report, at: &mut (u64, u64), ended: &mut bool) {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let numbers = || {

@@ -1,13 +1,13 @@
-//! Random numbers from a seed, with a taste for the edges.
+//! Random numbers from a seed, with a preference for edge cases.
 //!
-//! The same seed gives the same numbers on every machine; another version of `fastrand` may change them.
+//! The same seed yields the same numbers on every machine; another version of `fastrand` may change them.
 
 /// A source of random numbers.
 #[derive(Clone, Debug)]
 pub struct Rng(fastrand::Rng);
 
 impl Rng {
-    /// Numbers of their own for each seed and each purpose.
+    /// Creates a separate sequence for each seed and each purpose.
     #[must_use]
     pub fn new(seed: u64, purpose: &str) -> Rng {
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -17,30 +17,31 @@ impl Rng {
         Rng(rng)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn word(&mut self) -> u64 {
         self.0.u64(..)
     }
 
-    /// A number below `limit`; 0 below 0.
+    /// Returns a number below `limit`; 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0.usize(..limit.max(1))
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times on average.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of several.
+    /// Returns one of several choices.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there are no choices.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }
 
-    /// A number of `bits` bits: half the time one at an edge, where arithmetic goes wrong.
+    /// Returns a number of `bits` bits. Half of them are at an edge of the range, where arithmetic errors
+    /// show.
     pub fn edge(&mut self, bits: u8) -> u64 {
         let mask = u64::MAX >> (64 - u32::from(bits.clamp(1, 64)));
         let half = 1u64 << (bits.clamp(1, 64) - 1);
@@ -59,7 +60,7 @@ impl Rng {
         value & mask
     }
 
-    /// Fills bytes at random; often with a single value, as damaged memory has it.
+    /// Fills bytes at random, often with a single value, as damaged memory often is.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         match self.below(4) {
             0 => bytes.fill(0xff),

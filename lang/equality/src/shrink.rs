@@ -1,11 +1,11 @@
-//! Makes a failing program smaller: leaves out declarations, processors, blocks and statements as
-//! long as the program checks and the sides still differ.
+//! Makes a failing program smaller. It removes declarations, processors, blocks and statements as long as the
+//! program checks and the sides still differ.
 
 /// The maximum number of programs that are tried.
 const TRIES: usize = 2000;
 
-/// The smallest text found; `fails` returns whether a text checks and the sides differ on it.
-/// Large pieces are tried first.
+/// Returns the smallest text found. `fails` returns true if a text checks and the sides differ on it. Large
+/// pieces are tried first.
 pub fn shrink(text: &str, fails: &mut dyn FnMut(&str) -> bool) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut tries = TRIES;
@@ -34,8 +34,8 @@ pub fn shrink(text: &str, fails: &mut dyn FnMut(&str) -> bool) -> String {
     joined(&lines)
 }
 
-/// The lines without a piece: alone, or together with what names it in a table of chains or in
-/// `deploy`, where it is a function.
+/// Returns the lines without a piece: without it alone, and, for a function, also without its names in a
+/// table of chains or in `deploy`.
 fn without(lines: &[String], at: usize, end: usize) -> Vec<Vec<String>> {
     let alone = [&lines[..at], &lines[end..]].concat();
     let head = lines[at].split('(').next().unwrap_or_default();
@@ -60,7 +60,7 @@ fn without(lines: &[String], at: usize, end: usize) -> Vec<Vec<String>> {
     vec![unnamed]
 }
 
-/// Where the piece that begins at a line ends: the line alone, or its block, with any `else`.
+/// Returns the end of the piece that begins at a line: the line alone, or its block with any `else`.
 fn piece(lines: &[String], at: usize) -> Option<usize> {
     if lines[at].trim_start().starts_with('}') {
         return None;

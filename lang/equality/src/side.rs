@@ -1,21 +1,21 @@
-//! The two sides of a comparison: what runs a program.
+//! The sides of a comparison, each of which runs a program.
 
 use hawser_interp::Interpreter;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
 
-/// What a back end makes of a program. No method has an effect beyond its arguments.
+/// A back end that runs a program. No method has an effect beyond its arguments.
 pub trait Side {
-    /// Turns an input into events, by the parser with this index.
+    /// Turns an input into events, using the parser with this index.
     ///
     /// # Errors
-    /// Why the input is dropped.
+    /// Returns the reason why the input is dropped.
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError>;
     /// Runs the chain of an event.
     fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome;
     /// Writes the header of one packet.
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built;
-    /// Whether the later header replaces the earlier one.
+    /// True if the later header replaces the earlier one.
     fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool;
 }
 

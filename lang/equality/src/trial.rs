@@ -1,9 +1,9 @@
-//! One program under random events: the same on both sides, step after step.
+//! One program under random events, with the same behaviour on both sides, step by step.
 //!
-//! Contexts live on between events, as in an engine: made by `new_ctx`, found by ids, gone after
-//! `del_ctx`. Both sides run on copies of the same memory, which are then compared byte for byte:
-//! event, contexts, scratchpad, records, and how the chain ended. Now and then memory is garbage;
-//! a program is defined there, too.
+//! Contexts persist between events, as in an engine: created by `new_ctx`, found by ids, deleted by
+//! `del_ctx`. Both sides run on copies of the same memory. Then event, contexts, scratchpad, records and
+//! outcome are compared byte for byte. Occasionally the memory is garbage, because a program's behaviour is
+//! defined for that, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,27 +17,24 @@ use crate::rng::Rng;
 use crate::side::Side;
 use crate::{diff, values};
 
-/// Events that run by themselves in one trial.
+/// The number of events in one trial, without those that chains raise.
 pub const EVENTS: usize = 50;
 /// The maximum number of raised events that follow one event.
 const RAISED: usize = 4;
-/// The maximum number of contexts that live at once.
+/// The maximum number of contexts that exist at once.
 const CONTEXTS: usize = 8;
 
-/// The memory of one step, as both sides get it.
+/// The memory of one step, as both sides receive it.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// The event.
     pub event: Vec<u8>,
-    /// The context that was found.
+    /// The keyed context that was found.
     pub keyed: Option<(ContextId, Vec<u8>)>,
-    /// The slot for a new one.
+    /// The slot for a new context.
     pub fresh: Option<Vec<u8>>,
-    /// GLOBAL contexts; empty for the others.
+    /// The `GLOBAL` contexts, by type; empty for other types.
     pub globals: Vec<Vec<u8>>,
-    /// The scratchpad.
     pub scratch: Vec<u8>,
-    /// The signals that are wanted.
     pub wanted: u64,
 }
 
@@ -56,7 +53,7 @@ impl Memory {
         (outcome, records)
     }
 
-    /// Where it differs from another's; empty when nowhere.
+    /// Describes the differences from another memory; empty if the two are equal.
     fn difference(&self, module: &Module, other: &Memory) -> String {
         let event = usize::from(event_header(&self.event).event);
         let body = module.events.get(event).map(|event| event.body);
@@ -83,16 +80,16 @@ impl Memory {
     }
 }
 
-/// An event that is to run, and the context that it carries.
+/// An event that waits to run, and the context that it carries.
 type Waiting = (Vec<u8>, Option<usize>);
 
-/// A context that lives.
+/// An existing context.
 struct Living {
     kind: ContextId,
     bytes: Vec<u8>,
 }
 
-/// A program and its world.
+/// A program and its state.
 pub struct Trial<'a> {
     module: &'a Module,
     left: &'a dyn Side,
@@ -103,16 +100,16 @@ pub struct Trial<'a> {
     globals: Vec<Vec<u8>>,
     scratch: Vec<u8>,
     now: u64,
-    /// Functions of the processors that ran.
+    /// The functions of the processors that ran.
     pub ran: BTreeSet<FuncId>,
-    /// How often chains ended in each way: all ran, `done`, refused, an assertion.
+    /// The number of chains for each outcome: all ran, `done`, refused, an assertion.
     pub outcomes: [u64; 4],
-    /// Records by kind.
+    /// The number of records by kind.
     pub records: BTreeMap<u8, u64>,
 }
 
 impl<'a> Trial<'a> {
-    /// A world without keyed contexts.
+    /// Creates a trial without keyed contexts.
     #[must_use]
     pub fn new(module: &'a Module, left: &'a dyn Side, right: &'a dyn Side, seed: u64) -> Trial<'a> {
         let mut rng = Rng::new(seed, "events");
@@ -142,10 +139,10 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// One random event and what it raises.
+    /// Runs one random event and the events that it raises.
     ///
     /// # Errors
-    /// Where the sides differ.
+    /// Returns the difference between the sides.
     pub fn event(
         &mut self,
         each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf),
@@ -177,7 +174,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// An event with random fields; one of a timer carries a context.
+    /// Creates an event with random fields; a timer's event carries a context.
     fn random_event(&mut self, event: EventId) -> Waiting {
         let declared = &self.module.events[event.0 as usize];
         let mut bytes = vec![0; self.module.event_size(event)];
@@ -213,7 +210,7 @@ impl<'a> Trial<'a> {
         (bytes, carried)
     }
 
-    /// Runs one event on both sides, compares, and carries out what concerns contexts.
+    /// Runs one event on both sides, compares them, and executes the records about contexts.
     fn run(
         &mut self,
         mut event: Vec<u8>,
@@ -269,14 +266,14 @@ impl<'a> Trial<'a> {
         Ok(self.settle(left, found, left_outcome, &left_records))
     }
 
-    /// A slot reserved for a context: zero but for its id.
+    /// Returns a slot reserved for a context: zero except for its id.
     fn slot(&self, kind: ContextId, id: Id) -> Vec<u8> {
         let mut bytes = vec![0; self.module.context_size(kind)];
         bytes[..size_of::<ContextHeader>()].copy_from_slice(bytemuck::bytes_of(&ContextHeader { id }));
         bytes
     }
 
-    /// What a difference begins with: the event, and what it found.
+    /// Returns the beginning of a difference's description: the event and the contexts that it found.
     fn describe(&self, memory: &Memory) -> String {
         let header = event_header(&memory.event);
         let name = &self.module.events[usize::from(header.event)].name;
@@ -318,7 +315,7 @@ impl<'a> Trial<'a> {
             .for_each(|record| *self.records.entry(record.kind as u8).or_default() += 1);
     }
 
-    /// Adds how chains ended, and which records they left.
+    /// Adds the outcomes of chains and their records to the coverage.
     pub fn tally(&self, coverage: &mut Coverage) {
         for (name, count) in ["all ran", "done", "refused", "assert"].iter().zip(self.outcomes) {
             (0..count).for_each(|_| coverage.count(format!("outcome {name}")));
@@ -334,7 +331,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Takes the memory over, carries out what concerns contexts, and gives the raised events.
+    /// Takes over the memory, executes the records about contexts, and returns the raised events.
     fn settle(
         &mut self,
         after: Memory,
@@ -406,7 +403,7 @@ impl<'a> Trial<'a> {
             .collect()
     }
 
-    /// A new context; where there are too many, an old one goes.
+    /// Adds a context. If there are too many, an old one is removed.
     fn admit(&mut self, kind: ContextId, id: Id, bytes: Vec<u8>) -> usize {
         let living: Vec<usize> = (0..self.contexts.len())
             .filter(|i| self.contexts[*i].is_some())

@@ -1,11 +1,11 @@
-//! Random memory: values of a type, at the edges more often than not, and garbage.
+//! Random memory: values of a type, most of them edge cases, and garbage.
 
 use hawser_ir::abi::{Icmp, Id, Net, Op};
 use hawser_ir::{LIST_HEADER, Layout, Module, StructId, Ty};
 
 use crate::rng::Rng;
 
-/// For each option list, the size in bytes of its largest member.
+/// Returns the size in bytes of each option list's largest member.
 #[must_use]
 pub fn member_sizes(module: &Module) -> Vec<u32> {
     let size = |m: &hawser_ir::OptKind| {
@@ -20,10 +20,10 @@ pub fn member_sizes(module: &Module) -> Vec<u32> {
         .collect()
 }
 
-/// Ids that events carry: few, so that contexts are found.
+/// The number of ids that events carry. It is small so that contexts are found.
 const IDS: u64 = 6;
 
-/// An id that a context may have.
+/// Returns an id that a context may have.
 pub fn known_id(rng: &mut Rng) -> Id {
     let mut id = Id::NONE;
     id.push(0x1100 + rng.word() % IDS, 2);
@@ -35,7 +35,7 @@ pub fn fill_struct(module: &Module, rng: &mut Rng, structure: StructId, bytes: &
     for field in &module.structure(structure).fields {
         let at = field.offset as usize;
         fill(module, rng, &field.ty, &mut bytes[at..]);
-        // A count beyond its list gives a header that no parser takes: mostly it is small.
+        // A count beyond its list yields a header that no parser accepts, so counts are mostly small.
         if field.name.starts_with('n') && field.ty.is_scalar() && !rng.one_in(6) {
             let size = if field.ty == Ty::Varint { 8 } else { 1 };
             put(&mut bytes[at..], size, rng.word() % 3);
@@ -74,7 +74,7 @@ fn fill(module: &Module, rng: &mut Rng, ty: &Ty, bytes: &mut [u8]) {
                 fill(module, rng, elem, &mut bytes[at..]);
             }
         }
-        // These begin empty: the program fills them.
+        // These begin empty; the program fills them.
         Ty::Timer | Ty::Data | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {}
     }
 }
@@ -83,7 +83,7 @@ fn put(bytes: &mut [u8], size: usize, value: u64) {
     bytes[..size].copy_from_slice(&value.to_ne_bytes()[..size]);
 }
 
-/// Fills a header's image: fields at random, and options and repetitions with entries.
+/// Fills a header's image: random fields, and entries in options and repetitions.
 pub fn fill_image(module: &Module, rng: &mut Rng, structure: StructId, bytes: &mut [u8]) {
     fill_struct(module, rng, structure, bytes);
     let sizes = member_sizes(module);
@@ -111,7 +111,7 @@ pub fn fill_image(module: &Module, rng: &mut Rng, structure: StructId, bytes: &m
     }
 }
 
-/// An address of either version.
+/// Returns an address of either version.
 pub fn address(rng: &mut Rng) -> [u8; 16] {
     match rng.below(4) {
         0 => [0; 16],
@@ -122,7 +122,7 @@ pub fn address(rng: &mut Rng) -> [u8; 16] {
     }
 }
 
-/// A network header as a target makes it: both addresses of one version.
+/// Returns a network header as a target makes it: both addresses have the same version.
 pub fn net(rng: &mut Rng) -> Net {
     let v4 = rng.one_in(2);
     let mut address = || match v4 {
@@ -153,7 +153,6 @@ pub fn net(rng: &mut Rng) -> Net {
     }
 }
 
-/// A request.
 pub fn op(rng: &mut Rng) -> Op {
     Op {
         self_id: known_id(rng),
@@ -181,7 +180,6 @@ pub fn op(rng: &mut Rng) -> Op {
     }
 }
 
-/// An ICMP error.
 pub fn icmp(rng: &mut Rng) -> Icmp {
     Icmp {
         kind: rng.edge(3) as u32,

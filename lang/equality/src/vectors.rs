@@ -1,9 +1,9 @@
-//! Vectors for a stand-alone harness: what the interpreter was handed and what it gave, recorded
-//! call by call, so that the C runs against it in a process of its own, under sanitizers.
+//! Test vectors for a stand-alone harness. The interpreter's inputs and outputs are recorded call by call.
+//! The C then runs against them in a process of its own, under sanitizers.
 //!
-//! A file of 64-bit words in native order, read by `runtime/harness.c`. A blob is its length in
-//! bytes, then its bytes, filled up to a whole word. The params come first, as a blob; then calls,
-//! each a kind and what [`Recorder`]'s methods write; kind 0 ends the file.
+//! A file consists of 64-bit words in native order and is read by `runtime/harness.c`. A blob is its length
+//! in bytes, followed by its bytes, padded to a whole word. The params come first, as a blob. Then follow the
+//! calls, each a kind and the data that [`Recorder`]'s methods write. Kind 0 ends the file.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -30,11 +30,11 @@ const HARNESS: &str = include_str!("../runtime/harness.c");
 /// Recorded calls.
 #[derive(Clone, Debug, Default)]
 pub struct Vectors {
-    /// The file.
+    /// The contents of the file.
     pub bytes: Vec<u8>,
-    /// Where in it bytes stand that the C must give.
+    /// The byte ranges in it that the C must reproduce.
     pub expected: Vec<Range<usize>>,
-    /// How many calls.
+    /// The number of calls.
     pub calls: usize,
 }
 
@@ -51,7 +51,7 @@ impl Vectors {
         start..start + bytes.len()
     }
 
-    /// A blob that the C must give.
+    /// Appends a blob that the C must reproduce.
     fn gives(&mut self, bytes: &[u8]) {
         let at = self.blob(bytes);
         if !at.is_empty() {
@@ -65,7 +65,7 @@ impl Vectors {
     }
 }
 
-/// The interpreter, with a record of all that it does.
+/// The interpreter, with a record of all its calls.
 pub struct Recorder<'a> {
     inner: &'a Interpreter,
     vectors: RefCell<Vectors>,
@@ -159,7 +159,7 @@ impl Side for Recorder<'_> {
     }
 }
 
-/// Event, contexts and scratchpad, in the harness's order.
+/// Visits event, contexts and scratchpad, in the harness's order.
 fn for_regions(event: &[u8], memory: &Regions<'_>, each: &mut dyn FnMut(&[u8])) {
     each(event);
     each(memory.keyed.as_ref().map_or(&[], |(_, bytes)| bytes));
@@ -168,7 +168,7 @@ fn for_regions(event: &[u8], memory: &Regions<'_>, each: &mut dyn FnMut(&[u8])) 
     each(memory.scratch);
 }
 
-/// What a parser reads; what its source does not give is empty.
+/// Appends the input of a parser. Views that its source does not have are empty.
 fn input_views(vectors: &mut Vectors, input: &Input<'_>) {
     let (packet, icmp, op) = match input {
         Input::Packet(packet) => (Some(packet), None, None),
@@ -193,7 +193,7 @@ fn input_views(vectors: &mut Vectors, input: &Input<'_>) {
 /// Records `courses` courses of random events of a program.
 ///
 /// # Errors
-/// Never for a deterministic interpreter: it is compared with itself on the way.
+/// Never, for a deterministic interpreter: it is compared with itself meanwhile.
 pub fn record(printed: &Printed, courses: u64) -> Result<Vectors, String> {
     let recorder = Recorder { inner: &printed.interpreter, vectors: RefCell::default() };
     recorder
@@ -209,11 +209,11 @@ pub fn record(printed: &Printed, courses: u64) -> Result<Vectors, String> {
     Ok(vectors)
 }
 
-/// Compiles a program's C with the harness, under the address and undefined-behaviour sanitizers,
-/// and runs the vectors through it.
+/// Compiles a program's C with the harness, under the address and undefined-behaviour sanitizers, and runs
+/// the vectors through it.
 ///
 /// # Errors
-/// What the compiler, the harness or a sanitizer prints.
+/// Returns the output of the compiler, the harness or a sanitizer.
 pub fn replay(folder: &Path, printed: &Printed, vectors: &Vectors) -> Result<(), String> {
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
@@ -234,7 +234,7 @@ pub fn replay(folder: &Path, printed: &Printed, vectors: &Vectors) -> Result<(),
         compile::run(command)?;
     }
     let mut command = std::process::Command::new(&executable);
-    // Leaks are looked for with means that containers forbid; the harness frees all that it takes.
+    // Leak detection needs facilities that containers forbid; the harness frees all that it allocates.
     command.env("ASAN_OPTIONS", "detect_leaks=0").arg(recorded);
     compile::run(command)
 }

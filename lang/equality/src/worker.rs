@@ -1,6 +1,6 @@
 //! A batch of programs in a process of its own: compiled together, loaded, compared one by one.
 //!
-//! The parent reads what it prints, line by line; the last `at` shows where it died, if it did.
+//! The parent reads the output line by line. If the process dies, the last `at` shows the step.
 //!
 //! ```text
 //! at SEED STEP            about to run this step
@@ -21,23 +21,23 @@ use crate::coverage::Coverage;
 use crate::generate;
 use crate::native::Library;
 
-/// How long a step may take before it counts as one that never ends.
+/// The time after which a step counts as an endless loop.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a worker does.
+/// The work of a worker.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The first program's seed.
     pub first: u64,
-    /// How many programs.
+    /// The number of programs.
     pub count: u64,
-    /// A program's text to take instead of the first seed's.
+    /// A file with a program's text, which replaces the first seed's program.
     pub text: Option<PathBuf>,
-    /// How C is compiled.
+    /// The options for compiling C.
     pub settings: Settings,
 }
 
-/// Runs a batch and reports what was found.
+/// Runs a batch and reports the results.
 pub fn run(batch: &Batch) {
     static STEPS: AtomicU64 = AtomicU64::new(0);
     std::thread::spawn(|| watch(&STEPS));
@@ -60,7 +60,7 @@ pub fn run(batch: &Batch) {
             one(*seed, printed, &library.1, &mut coverage, &STEPS);
         }
     } else {
-        // Some program does not compile: each alone, to know which.
+        // Some program does not compile, so each is compiled alone to find it.
         for pair in programs.chunks(1) {
             match load(pair, &batch.settings) {
                 Ok(library) => one(pair[0].0, &pair[0].1, &library.1, &mut coverage, &STEPS),
@@ -75,7 +75,7 @@ pub fn run(batch: &Batch) {
     send("end");
 }
 
-/// The programs in one shared object, and the folder that it lies in.
+/// Loads the programs in one shared object, and returns it with its folder.
 fn load(
     programs: &[(u64, Printed)],
     settings: &Settings,
@@ -102,7 +102,7 @@ fn one(seed: u64, printed: &Printed, library: &Library, coverage: &mut Coverage,
     if let Err((step, text)) = compare(printed, &native, seed, coverage, &mut progress) {
         return report("differs", seed, Some(step), &text);
     }
-    // The generator has attachments for its own programs alone.
+    // The generator has attachments only for its own programs.
     if printed.text != generate::program(seed) {
         return;
     }
@@ -126,7 +126,7 @@ fn report(what: &str, seed: u64, step: Option<usize>, text: &str) {
     text.lines().for_each(|line| send(&format!("| {line}")));
 }
 
-/// Ends the process when nothing moves: generated code that loops for ever.
+/// Ends the process if a step makes no progress, because generated code may loop for ever.
 fn watch(steps: &'static AtomicU64) {
     loop {
         let before = steps.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Random programs as generated C, beside the interpreter: the amount that every run of the tests
-//! affords. `cargo xtask long equality` takes any other.
+//! Random programs as generated C, beside the interpreter. Their number is small enough for every run of the
+//! tests; `cargo xtask long equality` takes any other.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use hawser_equality::coverage::Coverage;
 use hawser_equality::native::Library;
 use hawser_equality::{nodes, parent};
 
-/// Programs, each with fifty events.
+/// The number of programs, each with fifty events.
 const PROGRAMS: u64 = 200;
 
 fn plan(first: u64, programs: u64) -> parent::Plan {
@@ -43,8 +43,9 @@ fn random_programs_do_the_same_as_c() {
     );
 }
 
-/// Programs on which the sides once differed, as they were generated: of seed 138 (the length of a packed
-/// sorted list was not aligned in C), 2282 (a flag popped from a list was not reduced by the interpreter).
+/// Programs on which the sides once differed, as they were generated. With seed 138, the length of a packed
+/// sorted list was not aligned in C. With seed 2282, the interpreter did not reduce a flag popped from a
+/// list.
 #[test]
 fn programs_that_once_differed_are_equal() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
@@ -57,7 +58,7 @@ fn programs_that_once_differed_are_equal() {
     }
 }
 
-/// What a program may have or not is in many of them, and absent from many.
+/// Optional features occur in many programs, and are absent from many.
 #[test]
 fn programs_extend_declarations_and_use_parts_twice() {
     let programs: Vec<String> = (1..=PROGRAMS).map(hawser_equality::generate::program).collect();
@@ -78,7 +79,7 @@ fn programs_extend_declarations_and_use_parts_twice() {
     }
 }
 
-/// What the comparison says of a program whose C was changed by hand.
+/// Compares a program whose C was changed by hand.
 fn with_changed_c(text: &str, from: &str, to: &str) -> Result<(), String> {
     let mut printed = compile::printed("changed", text.to_owned())?;
     assert!(printed.c.contains(from), "{from} is nowhere in\n{}", printed.c);
@@ -123,7 +124,7 @@ fn programs_that_differ_or_die_are_named_by_seed() {
         "{}",
         outcome.failures[0].text
     );
-    // A process that ends early takes its seed with it.
+    // If a process ends early, the failure names its seed.
     let outcome = parent::run(Path::new("/bin/false"), &plan(5, 1));
     assert_eq!(outcome.failures.len(), 1);
     assert!(

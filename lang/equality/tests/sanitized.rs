@@ -1,6 +1,6 @@
-//! Recorded vectors through the generated C in a process of its own, under the address and
-//! undefined-behaviour sanitizers: every transport of this repository and its variants, the examples, and a sample of the
-//! random programs.
+//! Runs recorded vectors through the generated C in a process of its own, under the address and
+//! undefined-behaviour sanitizers. The programs are every transport of this repository with its variants, the
+//! examples, and a sample of the random programs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use hawser_equality::compile::{self, Printed};
 use hawser_equality::vectors::{record, replay};
 use hawser_interp::Interpreter;
 
-/// Random programs of the sample.
+/// The seeds of the sample.
 const SAMPLE: std::ops::Range<u64> = 900..904;
-/// Courses of fifty events of TCP, and of each other program, unless `cargo xtask long sanitized` says otherwise.
+/// The number of courses of fifty events, for TCP and for each other program, unless `cargo xtask long
+/// sanitized` sets others.
 const COURSES: [u64; 2] = [20, 2];
 
 fn root() -> PathBuf {
@@ -31,7 +32,7 @@ fn program(path: &Path) -> Printed {
     printed(hawser_driver::compile(path))
 }
 
-/// Every transport and its variants, with their names.
+/// Returns every transport and its variants, with their names.
 fn transports() -> Vec<(String, Printed)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(root().join("transports")).expect("the folder") {
@@ -54,7 +55,7 @@ fn transports() -> Vec<(String, Printed)> {
     all
 }
 
-/// The courses that the long mode asks for.
+/// Returns the number of courses that the long mode sets.
 fn courses(usual: u64) -> u64 {
     let asked = std::env::var("HAWSER_SANITIZED_COURSES").ok();
     asked.map_or(usual, |courses| courses.parse().expect("a number of courses"))
@@ -74,7 +75,7 @@ fn check(printed: &Printed, courses: u64) {
     let outcome = replay(&folder, printed, &vectors);
     assert_eq!(outcome, Ok(()), "{}", printed.text);
 
-    // Of the bytes that are expected none may change: at the beginning, in the middle, at the end.
+    // A change of any expected byte must be noticed: at the beginning, in the middle, at the end.
     for part in 0..3 {
         let mut wrong = vectors.clone();
         let range = &wrong.expected[(wrong.expected.len() - 1) * part / 2];

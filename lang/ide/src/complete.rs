@@ -1,4 +1,4 @@
-//! What could be written at a place.
+//! Completion: the names that can be written at a place.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,32 +16,32 @@ use crate::{Workspace, scan};
 /// The maximum number of proposals.
 const MAX_PROPOSALS: usize = 2000;
 
-/// Something that could be written.
+/// A name that can be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// What is written.
+    /// The text to insert.
     pub name: String,
-    /// What it is; nothing for words of the language.
+    /// The kind of the name; `None` for words of the language.
     pub kind: Option<Kind>,
     /// Its type or form.
     pub detail: String,
-    /// What it does; empty where nothing is known.
+    /// A description of it; may be empty.
     pub meaning: String,
 }
 
-/// What could be written at a byte.
+/// The names that can be written at a byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The word so far, which is replaced.
+    /// The range of the word so far, which is replaced.
     pub range: (usize, usize),
-    /// In order of use: names of the function first.
+    /// The proposals, most useful first: names of the function come before others.
     pub proposals: Vec<Proposal>,
 }
 
-/// Where a name is being written.
+/// The surroundings of a name that is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Where {
-    /// Behind `.`, `->`, `::`, or within `[`: the checker knows.
+    /// Behind `.`, `->`, `::`, or within `[`. The checker knows the possible names.
     Member,
     /// After `emit`.
     Instruction,
@@ -53,15 +53,15 @@ enum Where {
     Dispatch,
     /// In a declaration with fields.
     Fields,
-    /// Outside.
+    /// Outside of all declarations.
     Top,
 }
 
-/// Stands where no name is written yet, so that the checker meets one.
+/// A placeholder where no name is written yet, so that the checker finds a name there.
 const MARKER: &str = "completion_marker";
 
 impl Workspace {
-    /// What could be written at a byte of an open file.
+    /// Returns the names that can be written at a byte of an open file.
     #[must_use]
     pub fn completion(&self, path: &Path, byte: usize) -> Option<Completion> {
         let path = self.identity(path);
@@ -129,7 +129,7 @@ impl Workspace {
         Some(Completion { range: (start, word.map_or(byte, |word| word.end as usize)), proposals })
     }
 
-    /// The program with a name at the place, and the place of that name, about which the checker was asked.
+    /// Checks the program with a name at the place, and returns it with the place of that name.
     fn asked(
         &self,
         path: &Path,
@@ -143,7 +143,7 @@ impl Workspace {
         let in_literal = matches!(before, [.., name, brace]
             if name.kind == TokenKind::Ident && brace.kind == TokenKind::LeftBrace);
         let after = text[end..].trim_start();
-        // A field of a value is read only with its colon, and a statement only with its end.
+        // A field of a struct value is parsed only with its colon, and a statement only with its end.
         let forms: &[&str] = match (in_literal || follows_field(before), after.starts_with(':')) {
             (true, false) => &[": 0", ""],
             _ => &[""],
@@ -200,7 +200,7 @@ impl Workspace {
     }
 }
 
-/// Whether a field of a value may follow: `name{f: v, `.
+/// True if a field of a struct value may follow, as behind `name{f: v, `.
 fn follows_field(before: &[Token]) -> bool {
     let Some((comma, rest)) = before.split_last() else {
         return false;
@@ -273,7 +273,7 @@ const VALUES: &[Kind] = &[
     Kind::Schedule,
 ];
 
-/// The program's own names of some kinds, by name.
+/// Returns the program's own names of some kinds, by name.
 fn globals<'a>(program: &'a Program, kinds: &'a [Kind]) -> impl Iterator<Item = Proposal> + use<'a> {
     let wanted = program.analysis.index.declarations.values();
     let mut wanted: Vec<_> = wanted.filter(|declared| kinds.contains(&declared.kind)).collect();
@@ -308,7 +308,7 @@ fn in_fields(program: &Program) -> Vec<Proposal> {
     proposals
 }
 
-/// The variables and parameters that are known at a place, the nearest first.
+/// Returns the variables and parameters that are known at a place, the nearest first.
 fn locals(program: &Program, item: Option<&Item>, at: Span) -> Vec<Proposal> {
     let Some(item) = item else { return Vec::new() };
     let mut scopes = vec![item.span];

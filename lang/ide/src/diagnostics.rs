@@ -1,4 +1,4 @@
-//! What is wrong in the open programs, and edits that mend it.
+//! The problems in the open programs, and edits that fix them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,44 +9,44 @@ use hawser_syntax::{Diagnostic, Severity};
 use crate::program::Program;
 use crate::{Edit, Place, Workspace};
 
-/// All that is wrong in one file.
+/// All problems of one file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileDiagnostics {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// In order of place; none, where all is well.
+    /// The problems, in order of place.
     pub problems: Vec<Problem>,
 }
 
 /// A diagnostic of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// The bytes that it is about.
+    /// The byte range that it refers to.
     pub range: Range<usize>,
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// `E0123`
+    /// The code of the diagnostic, such as `E0123`.
     pub code: &'static str,
-    /// What is wrong, what was expected, and what to do about it: a line each.
+    /// The problem, the expectation and the hint, each on a line of its own.
     pub message: String,
-    /// Other places that matter.
+    /// Other relevant places, each with a label.
     pub related: Vec<(Place, String)>,
 }
 
-/// An edit that mends something.
+/// An edit that fixes a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
-    /// What it does, for a menu.
+    /// A description of the fix for a menu.
     pub title: String,
-    /// The diagnostic that it mends.
+    /// The diagnostic that it fixes.
     pub problem: Problem,
-    /// The edit.
+    /// The edit to apply.
     pub edit: Edit,
 }
 
 impl Workspace {
-    /// What is wrong in the files of all programs that have an open file; files without fault are in it as
-    /// well, so that an editor can take back what it showed.
+    /// Returns the problems in the files of all programs that have an open file. Files without problems are
+    /// included, so that an editor can remove outdated problems from its display.
     #[must_use]
     pub fn diagnostics(&self) -> Vec<FileDiagnostics> {
         let first_root = |path: &Path| self.roots(path).into_iter().next();
@@ -60,14 +60,15 @@ impl Workspace {
             }
             for diagnostic in &program.analysis.compilation.diagnostics {
                 let place = program.place(diagnostic.span);
-                // What the others have for the sake of the usual part may be unused.
+                // Declarations of other files may be unused, because they serve the part that this one
+                // replaces.
                 let is_of_the_part = || first_root(&place.path).is_some_and(|first| first == root);
                 if is_exchanged && diagnostic.severity == Severity::Warning && !is_of_the_part() {
                     continue;
                 }
                 let problems = by_file.entry(place.path).or_default();
                 let problem = problem(&program, diagnostic);
-                // A file of two programs is at fault once.
+                // A file that belongs to two programs is reported once.
                 if !problems.contains(&problem) {
                     problems.push(problem);
                 }
@@ -79,7 +80,7 @@ impl Workspace {
             .collect()
     }
 
-    /// Edits that mend what is wrong within some bytes of a file.
+    /// Returns edits that fix the problems within a byte range of a file.
     #[must_use]
     pub fn fixes(&self, path: &Path, range: Range<usize>) -> Vec<Fix> {
         let Some((program, file)) = self.program_of(path) else {

@@ -1,4 +1,4 @@
-//! What stands between the lines: the worst case of chains and parsers, and where a program can be run.
+//! Inlay hints: the worst cases of chains and parsers, and the places from which a program can be run.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,26 @@ use crate::Workspace;
 use crate::hover::{chain_bounds, shown_bounds};
 use crate::program::Program;
 
-/// A text shown behind a byte, which is not in the file.
+/// A text that is shown behind a byte but is not part of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// Behind this byte.
+    /// The byte behind which it is shown.
     pub byte: usize,
-    /// What is shown.
+    /// The text to show.
     pub text: String,
 }
 
-/// A place where a program can be run.
+/// A place from which a program can be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runnable {
-    /// The line that it stands above.
+    /// The range of the line above which it is shown.
     pub range: (usize, usize),
-    /// The file that the program begins with.
+    /// The main file of the program.
     pub program: PathBuf,
 }
 
 impl Workspace {
-    /// The worst case of each chain and parser that is named within some bytes of a file.
+    /// Returns the worst case of each chain and parser that is named within a byte range of a file.
     #[must_use]
     pub fn hints(&self, path: &Path, range: &Range<usize>) -> Vec<Hint> {
         let Some((program, file)) = self.program_of(path) else {
@@ -57,7 +57,7 @@ impl Workspace {
         hints
     }
 
-    /// Where the programs of an open file are put into force.
+    /// Returns the places of `deploy` blocks in an open file.
     #[must_use]
     pub fn runnables(&self, path: &Path) -> Vec<Runnable> {
         let Some((program, file)) = self.program_of(path) else {
@@ -73,7 +73,7 @@ impl Workspace {
     }
 }
 
-/// The work of a parser, behind its name where it is registered.
+/// Returns the work of a parser, to be shown behind its name where it is registered.
 fn parser(program: &Program, call: &RegisterCall) -> Option<Hint> {
     let name = match call.args.first().map(|arg| &arg.kind) {
         Some(ExprKind::Name(name)) if call.name.name == "register_ev_parser" => name,

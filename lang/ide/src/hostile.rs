@@ -1,4 +1,5 @@
-//! Everything that an editor can ask, at one place of any text: for fuzzing, and for tests with mutations.
+//! Asks every question that an editor can ask, at one place of any text. Used for fuzzing and for tests with
+//! mutations.
 
 use std::path::Path;
 
@@ -6,13 +7,13 @@ use hawser_driver::Memory;
 
 use crate::Workspace;
 
-/// Separates an imported part from the program.
+/// The separator between an imported part and the program.
 const BETWEEN: char = '\u{1e}';
 
-/// Asks everything about a byte of a text.
+/// Asks every question about a byte of a text.
 ///
 /// # Panics
-/// When an answer lies outside of the text or within a character.
+/// If an answer lies outside of the text or within a character.
 pub fn ask(text: &str, byte: usize) {
     let (part, text) = text.split_once(BETWEEN).unwrap_or(("", text));
     let path = Path::new("main.mtp");

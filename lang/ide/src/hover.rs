@@ -1,4 +1,5 @@
-//! What is known about a name: its declaration, type, unit, place on the wire, the section that it obeys.
+//! Information about a name: its declaration, type, unit, place on the wire, and the specification sections
+//! that it implements.
 
 use std::path::Path;
 
@@ -11,20 +12,20 @@ use crate::program::Program;
 use crate::words::{self, Sort};
 use crate::{Workspace, scan};
 
-/// What a hover shows.
+/// The contents of a hover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hover {
-    /// The bytes that it is about.
+    /// The byte range that it refers to.
     pub range: (usize, usize),
-    /// Markdown.
+    /// The text to show, as Markdown.
     pub text: String,
 }
 
-/// The maximum number of sections that a function is said to obey.
+/// The maximum number of cited sections that are shown for a function.
 const MAX_CITATIONS: usize = 8;
 
 impl Workspace {
-    /// What is known about the name at a byte.
+    /// Returns the information about the name at a byte.
     #[must_use]
     pub fn hover(&self, path: &Path, byte: usize) -> Option<Hover> {
         let (program, file) = self.program_of(path)?;
@@ -57,7 +58,7 @@ fn code(text: &str) -> String {
     format!("```mtp\n{text}\n```")
 }
 
-/// A word of the language; registrations and sources where they stand in `deploy`.
+/// Describes a word of the language. Registrations and sources are described only in `deploy`.
 fn about_word(text: &str, at: Span, in_deploy: bool) -> Option<Vec<String>> {
     let name = text.get(at.start as usize..at.end as usize)?;
     if let Some((bits, signed)) = words::integer(name) {
@@ -79,7 +80,7 @@ fn about(program: &Program, at: Span, declaration: &Declaration) -> Vec<String> 
     lines
 }
 
-/// The declaration, as far as it fits into a line.
+/// Returns the declaration, cut to one line.
 pub(crate) fn declared_form(program: &Program, declaration: &Declaration) -> String {
     let sources = &program.analysis.compilation.sources;
     let item = program.item_at(declaration.at);
@@ -146,7 +147,7 @@ fn timer_form(members: &[Member], declaration: &Declaration) -> String {
     format!("timer_t {}{event}", declaration.name)
 }
 
-/// The declaration of a field whose name stands at a place.
+/// Returns the declaration of the field whose name stands at a place.
 fn field(kind: &ItemKind, at: Span) -> Option<&Field> {
     match kind {
         ItemKind::Struct { fields, .. }
@@ -188,12 +189,12 @@ fn field_form(program: &Program, field: &Field, declaration: &Declaration) -> St
     form
 }
 
-/// A text with its line breaks and indents as single spaces.
+/// Returns a text in which line breaks and indents are replaced by single spaces.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What it belongs to, and in which unit it counts.
+/// Describes the owner of a declaration and the unit of its value.
 fn fact(declaration: &Declaration) -> Option<String> {
     let owner = declaration.owner.as_ref().map(|owner| {
         let what = match declaration.kind {
@@ -217,7 +218,7 @@ fn fact(declaration: &Declaration) -> Option<String> {
     (!facts.is_empty()).then(|| facts.join(" "))
 }
 
-/// Where a field lies in its header.
+/// Describes the place of a field in its header.
 fn wire(program: &Program, declaration: &Declaration) -> Option<String> {
     let (bit, bits) = declaration.wire?;
     let owner = declaration.owner.as_deref()?;
@@ -237,7 +238,7 @@ fn wire(program: &Program, declaration: &Declaration) -> Option<String> {
     Some(format!("On the wire: {place}{of}."))
 }
 
-/// The most that the chain of an event does.
+/// Describes the worst case of an event's chain.
 fn worst_case(program: &Program, declaration: &Declaration) -> Option<String> {
     if declaration.kind != Kind::Event {
         return None;
@@ -246,7 +247,7 @@ fn worst_case(program: &Program, declaration: &Declaration) -> Option<String> {
     Some(format!("Its chain: {}.", shown_bounds(&bounds)))
 }
 
-/// The worst case of the chain of an event, where it has one.
+/// Returns the worst case of an event's chain, if it has one.
 pub(crate) fn chain_bounds(program: &Program, event: &str) -> Option<Bounds> {
     let module = program.analysis.compilation.module.as_ref()?;
     let index = module.events.iter().position(|known| known.name == event)?;
@@ -254,7 +255,7 @@ pub(crate) fn chain_bounds(program: &Program, event: &str) -> Option<Bounds> {
     (!chain.processors.is_empty()).then_some(chain.bounds)
 }
 
-/// `at most 310 steps, 12 records, 4 packets`
+/// Formats bounds, for example as `at most 310 steps, 12 records, 4 packets`.
 pub(crate) fn shown_bounds(bounds: &Bounds) -> String {
     let count = |n: u64, what: &str| match n {
         0 => None,
@@ -275,7 +276,7 @@ pub(crate) fn shown_bounds(bounds: &Bounds) -> String {
     }
 }
 
-/// What the comments above a declaration, and behind it on its line, say.
+/// Returns the comments above a declaration and behind it on its line.
 pub(crate) fn comments(program: &Program, at: Span) -> Option<String> {
     let text = program.text(at.file);
     let above = lines_above(text, at.start as usize)
@@ -294,7 +295,7 @@ pub(crate) fn comments(program: &Program, at: Span) -> Option<String> {
     (!joined.is_empty()).then_some(joined)
 }
 
-/// The lines of comments right above the line of a byte, trimmed.
+/// Returns the lines of comments directly above the line of a byte, trimmed.
 fn lines_above(text: &str, byte: usize) -> Vec<&str> {
     let start = text[..byte].rfind('\n').unwrap_or(0);
     let above = text[..start].rsplit('\n').map(str::trim);
@@ -303,13 +304,14 @@ fn lines_above(text: &str, byte: usize) -> Vec<&str> {
     lines
 }
 
-/// The whole line that a byte is in.
+/// Returns the whole line that contains a byte.
 fn line_of(text: &str, byte: usize) -> &str {
     let start = text[..byte].rfind('\n').map_or(0, |at| at + 1);
     text[start..].lines().next().unwrap_or_default()
 }
 
-/// The sections that are cited beside the place or the declaration; of a function, those in it.
+/// Returns the sections that are cited beside the place or the declaration; for a function, those cited
+/// inside it.
 fn citations(program: &Program, at: Span, declaration: &Declaration) -> Option<String> {
     let mut cited: Vec<&str> = Vec::new();
     for place in [at, declaration.at] {
@@ -341,7 +343,7 @@ fn citations(program: &Program, at: Span, declaration: &Declaration) -> Option<S
     (!shown.is_empty()).then(|| format!("Obeys {}.", shown.join(", ")))
 }
 
-/// `RFC9293 3.10.7.4`, with a link to the section.
+/// Formats `RFC9293 3.10.7.4` with a link to the section.
 fn shown_citation(citation: &str) -> String {
     let mut words = citation.split_whitespace();
     let rfc = words.next().and_then(|word| word.strip_prefix("RFC"));

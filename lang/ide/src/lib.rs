@@ -1,15 +1,16 @@
-//! What an editor asks about programs: a workspace of texts in, answers out.
+//! Answers an editor's questions about programs: a workspace of texts in, answers out.
 //!
-//! * [`Workspace`]: the texts that are open, and the programs that they belong to
-//! * `diagnostics`, `fixes`: what is wrong, and edits that mend it
+//! * [`Workspace`]: the open texts, and the programs that they belong to
+//! * `diagnostics`, `fixes`: problems, and edits that fix them
 //! * `hover`, `navigate`, `rename`: about a name
-//! * `complete`, `signature`: about what is being written
+//! * `complete`, `signature`: about code that is being written
 //! * `outline`, `tokens`, `hints`: about a whole file
 //! * [`Lines`]: positions as editors count them
 //!
-//! Invariants: nothing here reads a file, texts come from a [`Loader`](hawser_driver::Loader); what a name stands
-//! for is the checker's answer ([`hawser_check::index`]), there is no second resolver; places are bytes
-//! of a text, and no text and no place makes it panic.
+//! Invariants:
+//! * This crate reads no file; texts come from a [`Loader`](hawser_driver::Loader).
+//! * The checker alone resolves names ([`hawser_check::index`]); there is no second resolver.
+//! * Places are byte offsets in a text. No text and no place causes a panic.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -46,20 +47,20 @@ pub use workspace::Workspace;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Bytes of a file.
+/// A byte range in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// First byte, and one past the last.
+    /// The offsets of the first byte and of the byte behind the last.
     pub range: (usize, usize),
 }
 
-/// A text to put in place of another.
+/// A replacement of a part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced.
+    /// The byte range to replace.
     pub range: Range<usize>,
-    /// By what.
+    /// The new text.
     pub text: String,
 }

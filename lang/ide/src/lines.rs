@@ -1,15 +1,15 @@
-//! Positions as editors count them: lines from 0, and within a line units of UTF-16.
+//! Positions as editors count them: lines from 0, and UTF-16 code units within a line.
 
 /// The lines of a text.
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
     text: &'a str,
-    /// First byte of each line.
+    /// The offset of each line's first byte.
     starts: Vec<usize>,
 }
 
 impl<'a> Lines<'a> {
-    /// Of a text; a line ends with `\n`, `\r\n` or `\r`.
+    /// Finds the lines of a text. A line ends with `\n`, `\r\n` or `\r`.
     #[must_use]
     pub fn new(text: &'a str) -> Lines<'a> {
         let bytes = text.as_bytes();
@@ -21,7 +21,7 @@ impl<'a> Lines<'a> {
         Lines { text, starts }
     }
 
-    /// The byte at a position; what lies outside of the text or of its line is brought to its end.
+    /// Returns the byte at a position. A position outside of the text or of its line is moved to the end.
     #[must_use]
     pub fn byte(&self, line: u32, unit: u32) -> usize {
         let Some(start) = self.starts.get(line as usize).copied() else {
@@ -40,7 +40,7 @@ impl<'a> Lines<'a> {
         start + line.len()
     }
 
-    /// Line and unit of a byte; one within a character counts as the character's first.
+    /// Returns the line and the unit of a byte. A byte within a character counts as the character's first.
     #[must_use]
     pub fn position(&self, byte: usize) -> (u32, u32) {
         let byte = byte.min(self.text.len());
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn units_are_those_of_utf_16() {
-        // `é` has one unit and two bytes, `𝄞` two units and four bytes.
+        // `é` has one UTF-16 unit and two bytes, `𝄞` two units and four bytes.
         let lines = Lines::new("é𝄞x\r\nb");
         assert_eq!(lines.byte(0, 1), 2);
         assert_eq!(lines.byte(0, 3), 6);

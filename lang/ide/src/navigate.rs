@@ -1,4 +1,4 @@
-//! From a name to where it is declared and used.
+//! Navigation from a name to its declaration and its uses.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use hawser_syntax::ast::ItemKind;
 use crate::{Place, Workspace};
 
 impl Workspace {
-    /// Where the name at a byte is declared; of an import, the file.
+    /// Returns the declaration of the name at a byte; for an import, the file.
     #[must_use]
     pub fn definition(&self, path: &Path, byte: usize) -> Option<Place> {
         let (program, file) = self.program_of(path)?;
@@ -33,8 +33,8 @@ impl Workspace {
         Some(Place { path: target, range: (0, 0) })
     }
 
-    /// All places of the name at a byte, in every known program that has the file; its declaration as well
-    /// where that is asked for.
+    /// Returns all places of the name at a byte, in every known program that contains the file. The
+    /// declaration is included on request.
     #[must_use]
     pub fn references(&self, path: &Path, byte: usize, with_declaration: bool) -> Vec<Place> {
         let Some((program, file)) = self.program_of(path) else {
@@ -45,7 +45,7 @@ impl Workspace {
         };
         let declared = program.place(declared.at);
         let mut places = BTreeSet::new();
-        // The library is part of every program; what is asked about is this one.
+        // The library is part of every program; the question refers to this program.
         let programs = match declared.path.to_str().is_some_and(is_library) {
             true => vec![program],
             false => self.programs_with(&declared.path),
@@ -66,7 +66,7 @@ impl Workspace {
         places.into_iter().collect()
     }
 
-    /// The places of the name at a byte within its own file.
+    /// Returns the places of the name at a byte within its own file.
     #[must_use]
     pub fn highlights(&self, path: &Path, byte: usize) -> Vec<Place> {
         let own = self.identity(path);

@@ -1,4 +1,4 @@
-//! What a file declares, and what all known files do.
+//! The declarations of a file, and those of all known files.
 
 use std::path::Path;
 
@@ -8,34 +8,34 @@ use hawser_syntax::{Span, parse};
 
 use crate::{Place, Workspace};
 
-/// The maximum number of symbols that a search gives.
+/// The maximum number of symbols in the result of a search.
 const MAX_SYMBOLS: usize = 256;
 
-/// Something that a file declares.
+/// A declaration of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symbol {
-    /// Its name.
+    /// The declared name.
     pub name: String,
-    /// What it is.
+    /// The kind of the declaration.
     pub kind: Kind,
-    /// Its type, as it is written; empty for what has none.
+    /// Its type as written; empty if it has no type.
     pub detail: String,
-    /// The whole declaration.
+    /// The byte range of the whole declaration.
     pub range: (usize, usize),
-    /// The name in it.
+    /// The byte range of the name in it.
     pub name_range: (usize, usize),
-    /// What belongs to it: fields, variants, chains, queues.
+    /// The parts of the declaration: fields, variants, chains, queues.
     pub children: Vec<Symbol>,
 }
 
 impl Workspace {
-    /// The declarations of an open file, in order.
+    /// Returns the declarations of an open file, in order.
     #[must_use]
     pub fn outline(&self, path: &Path) -> Vec<Symbol> {
         self.text(path).map_or_else(Vec::new, symbols)
     }
 
-    /// The declarations of all known files whose names contain the letters of a query in their order.
+    /// Returns the declarations of all known files whose names contain the letters of a query in order.
     #[must_use]
     pub fn symbols(&self, query: &str) -> Vec<(Symbol, Place)> {
         let mut found = Vec::new();
@@ -52,7 +52,7 @@ impl Workspace {
     }
 }
 
-/// Whether a name has the letters of a query in their order, small or capital.
+/// True if a name contains the letters of a query in order, regardless of case.
 fn is_like(name: &str, query: &str) -> bool {
     let mut letters = name.chars().map(|letter| letter.to_ascii_lowercase());
     let mut wanted = query.chars().map(|letter| letter.to_ascii_lowercase());
@@ -91,7 +91,7 @@ fn symbol(text: &str, item: &Item) -> Option<Symbol> {
     (!symbol.name.is_empty()).then_some(symbol)
 }
 
-/// Name, kind and type of a declaration; nothing for those that are no place to go to.
+/// Returns the name, kind and type of a declaration, or `None` if it is not shown in an outline.
 fn head(text: &str, kind: &ItemKind, whole: Span) -> Option<(Ident, Kind, String)> {
     let plain = |name: &Ident, kind| Some((name.clone(), kind, String::new()));
     let typed = |name: &Ident, kind, ty: Span| Some((name.clone(), kind, written(text, ty).to_owned()));

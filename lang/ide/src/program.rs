@@ -1,4 +1,4 @@
-//! A program that was checked, and what its names stand for by place.
+//! A checked program, and the meaning of its names by place.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use crate::Place;
 /// A checked program.
 pub(crate) struct Program {
     pub(crate) analysis: Analysis,
-    /// The one name of each file, by number.
+    /// The unique name of each file, by number.
     pub(crate) paths: Vec<PathBuf>,
-    /// The names that were resolved, in order of place.
+    /// The resolved names, in order of place.
     names: Vec<(Span, Meaning)>,
-    /// An import could not be followed: any file that appears may be the one.
+    /// True if an import could not be followed. Any file that appears may be the missing one.
     incomplete: bool,
 }
 
@@ -33,7 +33,6 @@ impl Program {
         Program { analysis, paths, names, incomplete }
     }
 
-    /// The number of a file.
     pub(crate) fn file(&self, path: &Path) -> Option<u32> {
         let at = self.paths.iter().position(|known| known == path)?;
         Some(at as u32)
@@ -52,7 +51,7 @@ impl Program {
         Place { path, range: (at.start as usize, at.end as usize) }
     }
 
-    /// The name at a byte of a file, or right before it, and what it stands for.
+    /// Returns the name at a byte of a file, or directly before it, and its meaning.
     pub(crate) fn name_at(&self, file: u32, byte: usize) -> Option<(Span, &Meaning)> {
         let byte = u32::try_from(byte).ok()?;
         let behind = self
@@ -63,19 +62,19 @@ impl Program {
         touched.map(|(at, meaning)| (*at, meaning)).next()
     }
 
-    /// The names of a file, in order.
+    /// Returns the names of a file, in order.
     pub(crate) fn names_of(&self, file: u32) -> &[(Span, Meaning)] {
         let first = self.names.partition_point(|(at, _)| at.file < file);
         let behind = self.names.partition_point(|(at, _)| at.file <= file);
         &self.names[first..behind]
     }
 
-    /// All names that were resolved, in order of place.
+    /// Returns all resolved names, in order of place.
     pub(crate) fn names(&self) -> &[(Span, Meaning)] {
         &self.names
     }
 
-    /// What is declared under the name at a byte.
+    /// Returns the declaration of the name at a byte.
     pub(crate) fn declaration_at(&self, file: u32, byte: usize) -> Option<&Declaration> {
         match self.name_at(file, byte)?.1 {
             Meaning::Declared(at) => self.analysis.index.declarations.get(at),
@@ -83,14 +82,14 @@ impl Program {
         }
     }
 
-    /// All places of a name that is declared at a place, that one included.
+    /// Returns all places of the name that is declared at a place, including that place.
     pub(crate) fn uses_of(&self, declared: Span) -> Vec<Span> {
         let wanted = Meaning::Declared(declared);
         let uses = self.names.iter().filter(|(_, meaning)| *meaning == wanted);
         uses.map(|(at, _)| *at).collect()
     }
 
-    /// The declaration that a place lies in.
+    /// Returns the declaration that contains a place.
     pub(crate) fn item_at(&self, at: Span) -> Option<&Item> {
         let items = &self.analysis.files.get(at.file as usize)?.items;
         items

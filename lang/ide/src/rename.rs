@@ -1,4 +1,4 @@
-//! Another name for something, everywhere.
+//! Renaming: gives a declaration another name, everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use hawser_syntax::{Diagnostic, Severity, Span};
 use crate::program::Program;
 use crate::{Edit, Place, Workspace, scan, words};
 
-/// Why a name cannot be changed: for the user.
+/// The reason why a name cannot be changed, as text for the user.
 type Refused = String;
 
 impl Workspace {
-    /// The bytes of the name at a byte, if the program declares it.
+    /// Returns the range of the name at a byte, if the program declares it.
     #[must_use]
     pub fn renameable(&self, path: &Path, byte: usize) -> Option<(usize, usize)> {
         let (program, file) = self.program_of(path)?;
@@ -26,11 +26,11 @@ impl Workspace {
         Some((at.start as usize, at.end as usize))
     }
 
-    /// The edits that give the name at a byte another one, by file, in every known program that has it.
+    /// Returns the edits, by file, that rename the name at a byte in every known program that has it.
     ///
     /// # Errors
-    /// When there is no name, the new one cannot be one, a program has errors, or some name would then stand for
-    /// something else.
+    /// If there is no name, if the new one is not a valid name, if a program has errors, or if the meaning of
+    /// some name would change.
     pub fn rename(
         &self,
         path: &Path,
@@ -84,7 +84,7 @@ impl Workspace {
     }
 }
 
-/// Whether something is declared in the library, which nobody edits.
+/// True if something is declared in the library, which cannot be edited.
 fn is_library(declared: &Place) -> bool {
     declared.path.to_str().is_some_and(hawser_driver::is_library)
 }
@@ -119,7 +119,7 @@ fn edits(places: &BTreeSet<Place>, new: &str) -> BTreeMap<PathBuf, Vec<Edit>> {
     edits
 }
 
-/// Whether each name stands for the same thing before and after.
+/// True if each name has the same meaning before and after.
 fn keeps_its_meaning(
     before: &Program,
     after: &Program,
@@ -138,7 +138,7 @@ fn keeps_its_meaning(
         (moved(*at), meaning)
     });
     let differs = |(expected, found): &((Span, Meaning), &(Span, Meaning))| match (&expected.1, &found.1) {
-        // A form may show a name that changed.
+        // The form of a builtin may contain a renamed name.
         (Meaning::Builtin(Kind::Method | Kind::Field, _), Meaning::Builtin(..)) => expected.0 != found.0,
         _ => expected != *found,
     };
@@ -156,7 +156,7 @@ fn keeps_its_meaning(
     }
 }
 
-/// Where a place is after edits.
+/// Returns the new position of a place after edits.
 fn moved(program: &Program, edits: &BTreeMap<PathBuf, Vec<Edit>>, at: Span) -> Span {
     let edits = program
         .paths

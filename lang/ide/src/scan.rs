@@ -1,4 +1,4 @@
-//! What the tokens of a text show by themselves.
+//! Facts about a text that its tokens alone show.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use hawser_syntax::lexer::{Lexed, lex};
 use hawser_syntax::token::{Keyword, Token, TokenKind};
 use hawser_syntax::{MAX_TEXT_BYTES, Span};
 
-/// The tokens and comments of a text; of one that is too long for the language, none.
+/// Returns the tokens and comments of a text. Both are empty if the text is too long for the language.
 pub(crate) fn tokens(text: &str) -> Lexed {
     match text.len() <= MAX_TEXT_BYTES {
         true => lex(text, 0),
@@ -15,17 +15,17 @@ pub(crate) fn tokens(text: &str) -> Lexed {
     }
 }
 
-/// What a text is to the programs around it.
+/// The relation of a text to the programs around it.
 pub(crate) struct Scanned {
     /// The paths that it imports, joined to the folder of its file.
     pub(crate) imports: Vec<PathBuf>,
     /// The structures and functions that it declares.
     pub(crate) declares: BTreeSet<String>,
-    /// It puts a program into force.
+    /// True if it has a `deploy` block.
     pub(crate) deploys: bool,
 }
 
-/// What a text is to the programs around it.
+/// Determines the relation of a text to the programs around it.
 pub(crate) fn program(path: &Path, text: &str) -> Scanned {
     let folder = path.parent().unwrap_or(Path::new(""));
     let lexed = tokens(text);
@@ -37,7 +37,8 @@ pub(crate) fn program(path: &Path, text: &str) -> Scanned {
     };
     let deploy = TokenKind::Keyword(Keyword::Deploy);
     let deploys = lexed.tokens.iter().any(|token| token.kind == deploy);
-    // At the outermost level a name before a brace is a structure's, and one before a parenthesis a function's.
+    // At the outermost level, a name before a brace is a structure's, and a name before a parenthesis is a
+    // function's.
     let mut depth = 0u32;
     let mut declares = BTreeSet::new();
     for pair in lexed.tokens.windows(2) {
@@ -58,7 +59,7 @@ pub(crate) fn program(path: &Path, text: &str) -> Scanned {
     Scanned { imports: pairs.filter_map(import).collect(), declares, deploys }
 }
 
-/// The last boundary of a character at or before a byte.
+/// Returns the last character boundary at or before a byte.
 pub(crate) fn boundary(text: &str, byte: usize) -> usize {
     let mut byte = byte.min(text.len());
     while !text.is_char_boundary(byte) {
@@ -67,14 +68,14 @@ pub(crate) fn boundary(text: &str, byte: usize) -> usize {
     byte
 }
 
-/// The word at a byte, or right before it.
+/// Returns the word at a byte, or directly before it.
 pub(crate) fn word_at(text: &str, byte: usize) -> Option<Span> {
     let is_word = |token: &Token| matches!(token.kind, TokenKind::Ident | TokenKind::Keyword(_));
     let byte = u32::try_from(byte).ok()?;
     let lexed = tokens(text);
     let words = lexed.tokens.iter().filter(|token| is_word(token));
     let mut touching = words.filter(|token| token.start <= byte && byte <= token.end);
-    // Between two words that touch, which cannot be, the later one.
+    // If two words touch, which valid text never has, the later one.
     touching
         .next_back()
         .map(|token| Span { file: 0, start: token.start, end: token.end })

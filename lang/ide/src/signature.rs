@@ -1,4 +1,4 @@
-//! What a call that is being written takes.
+//! Signature help: the parameters of a call that is being written.
 
 use std::path::Path;
 
@@ -12,18 +12,18 @@ use crate::{Workspace, scan};
 /// The form of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// As it is declared.
+    /// The form of the call as declared.
     pub form: String,
-    /// What it does; empty where nothing is known.
+    /// A description of the function; may be empty.
     pub meaning: String,
-    /// The bytes of each parameter in the form.
+    /// The byte range of each parameter in the form.
     pub parameters: Vec<(usize, usize)>,
-    /// The parameter that is being written, from 0; the last one takes all that follow.
+    /// The index of the parameter that is being written. The last parameter takes all further arguments.
     pub active: usize,
 }
 
 impl Workspace {
-    /// The form of the call that a byte is in.
+    /// Returns the form of the call that contains a byte.
     #[must_use]
     pub fn signature(&self, path: &Path, byte: usize) -> Option<Signature> {
         let (program, file) = self.program_of(path)?;
@@ -63,7 +63,8 @@ fn method(program: &crate::program::Program, file: u32, name: Token) -> Option<S
     }
 }
 
-/// The name before the innermost `(` that is open at a byte, and how many commas follow it there.
+/// Returns the name before the innermost `(` that is open at a byte, and the number of commas between that
+/// `(` and the byte.
 fn call_around(text: &str, byte: usize) -> Option<(Token, usize)> {
     let lexed = scan::tokens(text);
     let before = lexed.tokens.iter().filter(|token| token.end as usize <= byte);
@@ -74,10 +75,10 @@ fn call_around(text: &str, byte: usize) -> Option<(Token, usize)> {
             TokenKind::RightParen | TokenKind::RightBracket | TokenKind::RightBrace => closed += 1,
             TokenKind::LeftParen if closed == 0 => {
                 let name = before.get(index.checked_sub(1)?)?;
-                // A keyword's parenthesis, as in `if (`, is not that of a call.
+                // A keyword's parenthesis, as in `if (`, does not belong to a call.
                 return (name.kind == TokenKind::Ident).then_some((*name, commas));
             }
-            // The fields of a value that is an argument.
+            // The brace of a struct value that is an argument.
             TokenKind::LeftBrace
                 if closed == 0 && index > 0 && before[index - 1].kind == TokenKind::Ident =>
             {
@@ -93,7 +94,7 @@ fn call_around(text: &str, byte: usize) -> Option<(Token, usize)> {
     None
 }
 
-/// The bytes of what stands between the commas of the parentheses of a form.
+/// Returns the ranges between the commas in the parentheses of a form.
 fn parameters(form: &str) -> Option<Vec<(usize, usize)>> {
     let open = form.find('(')?;
     let close = form.rfind(')').filter(|close| open < *close)?;

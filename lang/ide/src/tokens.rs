@@ -1,4 +1,4 @@
-//! Colours: what each token of a file is.
+//! Semantic highlighting: the role of each token of a file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,20 +13,20 @@ use crate::{Workspace, scan};
 /// A coloured piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coloured {
-    /// Its bytes.
+    /// The byte range of the piece.
     pub range: (usize, usize),
-    /// What it is.
+    /// The role that determines its colour.
     pub colour: Colour,
 }
 
-/// What a piece of a text is.
+/// The role of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// A word that begins a declaration or a statement, or means something where it stands.
+    /// A word that begins a declaration or a statement, or that is special in its place.
     Keyword,
     /// A comment.
     Comment,
-    /// `//= RFC9293 3.10.7.4`
+    /// A citation such as `//= RFC9293 3.10.7.4`.
     Citation,
     /// A number or a duration.
     Number,
@@ -38,12 +38,12 @@ pub enum Colour {
     Function,
     /// A constant of the language: `NONE`, `ECONNRESET`.
     Constant,
-    /// A name that stands for something.
+    /// A resolved name.
     Name(Kind),
 }
 
 impl Workspace {
-    /// The pieces of an open file that have a colour, in order.
+    /// Returns the coloured pieces of an open file, in order.
     #[must_use]
     pub fn colours(&self, path: &Path) -> Vec<Coloured> {
         let Some((program, file)) = self.program_of(path) else {
@@ -88,7 +88,7 @@ fn commented(text: &str, comment: Comment) -> Coloured {
     }
 }
 
-/// What a token is by itself.
+/// Returns the colour of a token by itself, without its meaning.
 fn colour(text: &str, token: Token) -> Option<Colour> {
     match token.kind {
         TokenKind::Keyword(_) => Some(Colour::Keyword),

@@ -1,6 +1,6 @@
-//! The words that the language brings: form and meaning, for hovers, completion and signatures.
+//! The words of the language with their forms and meanings, for hovers, completion and signatures.
 
-/// What kind of word it is: where it may stand.
+/// The category of a word, which decides where it may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Type,
@@ -15,17 +15,17 @@ pub(crate) enum Sort {
 pub(crate) struct Word {
     pub(crate) name: &'static str,
     pub(crate) sort: Sort,
-    /// As a program writes it, parameters by name.
+    /// The form in which a program writes it, with names for its parameters.
     pub(crate) form: &'static str,
     pub(crate) meaning: &'static str,
 }
 
-/// The word of this name; of a registration or a source, where one can stand.
+/// Returns the word of this name, if `wanted` accepts its category.
 pub(crate) fn word(name: &str, wanted: impl Fn(Sort) -> bool) -> Option<&'static Word> {
     WORDS.iter().find(|word| word.name == name && wanted(word.sort))
 }
 
-/// Width and sign of `uintN`, `intN`.
+/// Returns the width of `uintN` or `intN` in bits, and whether it is signed.
 pub(crate) fn integer(name: &str) -> Option<(u8, bool)> {
     let (digits, signed) = match name.strip_prefix("uint") {
         Some(digits) => (digits, false),
@@ -41,7 +41,7 @@ macro_rules! words {
     };
 }
 
-/// All words except integers of other widths, errno's names and keywords.
+/// All words except integers of other widths, names of errno values, and keywords.
 pub(crate) const WORDS: &[Word] = words! {
     Type:
     "bool", "bool", "`true` or `false`.";

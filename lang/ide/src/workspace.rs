@@ -1,4 +1,4 @@
-//! The texts that are open, and the programs that they belong to.
+//! The open texts, and the programs that they belong to.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,24 +11,25 @@ use hawser_syntax::{MAX_TEXT_BYTES, Span};
 use crate::program::Program;
 use crate::scan;
 
-/// The texts of an editor, over those of a loader.
+/// The texts of an editor, on top of those of a loader.
 ///
-/// A file is checked as part of a program: of the file that imports it, directly or not, and is itself
-/// imported by nobody; else as a program of its own. A part that nobody imports is checked in the program that
-/// it is written for, as another congestion control is. Which files there are is said by [`Workspace::know`].
+/// A file is checked as part of a program. This is the program of the file that imports it, directly or
+/// indirectly, and that is not imported itself. Without such a file, it is a program of its own. A part that
+/// no file imports is checked in the program for which it is written; another congestion control is an
+/// example. [`Workspace::know`] makes files known.
 pub struct Workspace {
     loader: Box<dyn Loader>,
     open: BTreeMap<PathBuf, String>,
     /// The known files.
     known: BTreeMap<PathBuf, Known>,
-    /// By the file that a program begins with.
+    /// The checked programs, by main file.
     programs: RefCell<BTreeMap<PathBuf, Rc<Program>>>,
-    /// Programs of which some text changed since: most of their files need not be parsed again.
+    /// Programs with texts that have changed since. Most of their files need not be parsed again.
     stale: RefCell<BTreeMap<PathBuf, Analysis>>,
 }
 
 impl Workspace {
-    /// Without open texts.
+    /// Creates a workspace without open texts.
     #[must_use]
     pub fn new(loader: Box<dyn Loader>) -> Workspace {
         Workspace {
@@ -40,7 +41,7 @@ impl Workspace {
         }
     }
 
-    /// Makes files known, among which importing ones are sought.
+    /// Makes files known, in which importing files are searched for.
     pub fn know(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         for path in paths {
             let path = self.loader.identity(&path);
@@ -52,7 +53,7 @@ impl Workspace {
         self.stale.borrow_mut().clear();
     }
 
-    /// Opens a text, or replaces one that is open; it goes before what the loader has.
+    /// Opens a text, or replaces one that is open. It takes precedence over the loader's text.
     pub fn open(&mut self, path: &Path, text: String) {
         let path = self.loader.identity(path);
         self.note(&path, &text);
@@ -60,14 +61,14 @@ impl Workspace {
         self.forget(&path);
     }
 
-    /// Closes a text: what the loader has counts again.
+    /// Closes a text, so that the loader's text applies again.
     pub fn close(&mut self, path: &Path) {
         let path = self.loader.identity(path);
         self.open.remove(&path);
         self.reload(&path);
     }
 
-    /// Says that a file changed, appeared or vanished where the loader has its texts from.
+    /// Notes that a file changed, appeared or vanished in the loader's source.
     pub fn reload(&mut self, path: &Path) {
         let path = self.loader.identity(path);
         match self.texts().load(&path) {
@@ -77,19 +78,19 @@ impl Workspace {
         self.forget(&path);
     }
 
-    /// The one name of a file, however it is reached.
+    /// Returns a file's unique name, regardless of the path by which it is reached.
     #[must_use]
     pub fn identity(&self, path: &Path) -> PathBuf {
         self.loader.identity(path)
     }
 
-    /// The text of a file that is open.
+    /// Returns the text of an open file.
     #[must_use]
     pub fn text(&self, path: &Path) -> Option<&str> {
         self.open.get(&self.loader.identity(path)).map(String::as_str)
     }
 
-    /// The text of any file, open or not, or of the library.
+    /// Returns the text of any file, open or not, or of a file of the library.
     #[must_use]
     pub fn any_text(&self, path: &Path) -> Option<String> {
         let of_the_library = || library().find(|(known, _)| Path::new(known) == path);
@@ -97,17 +98,16 @@ impl Workspace {
         text.or_else(|| of_the_library().map(|(_, text)| text.to_owned()))
     }
 
-    /// The open files, by the one name that each has.
+    /// Returns the open files by their unique names.
     pub fn open_paths(&self) -> impl Iterator<Item = &Path> {
         self.open.keys().map(PathBuf::as_path)
     }
 
-    /// The known files.
     pub(crate) fn known_paths(&self) -> impl Iterator<Item = &Path> {
         self.known.keys().map(PathBuf::as_path)
     }
 
-    /// The program that a file is checked in, and its number there.
+    /// Returns the program in which a file is checked, and the file's number there.
     pub(crate) fn program_of(&self, path: &Path) -> Option<(Rc<Program>, u32)> {
         let path = self.loader.identity(path);
         let program = self.program(self.roots(&path).first()?);
@@ -115,14 +115,14 @@ impl Workspace {
         Some((program, file))
     }
 
-    /// All programs that a file is part of.
+    /// Returns all programs that contain a file.
     pub(crate) fn programs_with(&self, path: &Path) -> Vec<Rc<Program>> {
         let path = self.loader.identity(path);
         let roots = self.roots(&path);
         roots.iter().map(|root| self.program(root)).collect()
     }
 
-    /// The program that begins with a file.
+    /// Returns the program with this main file.
     pub(crate) fn program(&self, root: &Path) -> Rc<Program> {
         if let Some(program) = self.programs.borrow().get(root) {
             return program.clone();
@@ -134,7 +134,7 @@ impl Workspace {
         program
     }
 
-    /// A program with some of its texts replaced, and what could stand at a place of it.
+    /// Checks a program with some of its texts replaced, and finds the names that could stand at a place.
     pub(crate) fn supposing(
         &self,
         root: &Path,
@@ -154,7 +154,7 @@ impl Workspace {
         })
     }
 
-    /// The program that begins with a file, or the one that a part is written for.
+    /// Checks the program with this main file, or the program for which a part is written.
     fn checked(
         &self,
         texts: &dyn Loader,
@@ -170,8 +170,9 @@ impl Workspace {
         }
     }
 
-    /// A file that nobody imports and that deploys nothing may be written for a program beside it, in place of
-    /// a part there: the one that declares the most of the same names. The program, and that part.
+    /// Finds the program for which a file is written, if no file imports it and it has no `deploy` block. The
+    /// file then replaces the part in the same folder that declares the most of the same names. Returns the
+    /// program's main file and that part.
     pub(crate) fn written_for(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
         let own = self.known.get(path)?;
         let is_imported = |known: &Known| known.imports.iter().any(|import| import == path);
@@ -187,7 +188,7 @@ impl Workspace {
             .filter(|(shared, _)| *shared > 0)
             .collect();
         beside.sort();
-        // Of several that take the same place, the one that a program imports.
+        // If several parts match, the best one that a program imports is chosen.
         let deploys = |root: &PathBuf| self.known.get(root).is_some_and(|known| known.deploys);
         beside.into_iter().rev().find_map(|(_, part)| {
             let whole = self.roots(part).into_iter().find(deploys)?;
@@ -199,8 +200,9 @@ impl Workspace {
         Texts { open: &self.open, under: &*self.loader }
     }
 
-    /// The files from which a file is reached, and that deploy or that no other file imports: those that deploy
-    /// first, and of them those in the same folder. Among files that import each other it is the file itself.
+    /// Returns the files that reach a file by imports, if they deploy or if no other file imports them. Files
+    /// that deploy come first, and among them those in the same folder. If files import each other in a
+    /// circle, the file itself is returned.
     pub(crate) fn roots(&self, path: &Path) -> Vec<PathBuf> {
         let mut reaching = BTreeSet::from([path.to_path_buf()]);
         loop {
@@ -220,7 +222,7 @@ impl Workspace {
                 .any(|known| known.imports.contains(file))
         };
         let deploys = |file: &PathBuf| self.known.get(file).is_some_and(|known| known.deploys);
-        // A file that deploys is a program, also where another file extends it.
+        // A file that deploys is a program, even if another file extends it.
         let roots = reaching.iter().filter(|file| deploys(file) || !is_imported(file));
         let mut roots: Vec<PathBuf> = roots.cloned().collect();
         roots.sort_by_key(|root| (!deploys(root), root.parent() != path.parent(), root.clone()));
@@ -241,7 +243,7 @@ impl Workspace {
         self.known.insert(path.to_path_buf(), known);
     }
 
-    /// Forgets the programs that a file is part of, or may become part of; their trees are kept.
+    /// Discards the programs that contain a file or may contain it now; their trees are kept.
     fn forget(&self, path: &Path) {
         let programs = std::mem::take(&mut *self.programs.borrow_mut());
         let (gone, kept) = programs
@@ -254,17 +256,17 @@ impl Workspace {
     }
 }
 
-/// A known file.
+/// The relations of a known file.
 struct Known {
-    /// What it imports.
+    /// The files that it imports.
     imports: Vec<PathBuf>,
-    /// The types and functions that it declares.
+    /// The structures and functions that it declares.
     declares: BTreeSet<String>,
-    /// It puts a program into force.
+    /// True if it has a `deploy` block.
     deploys: bool,
 }
 
-/// Texts that go before those of a loader.
+/// Texts that take precedence over those of a loader.
 struct Texts<'a> {
     open: &'a BTreeMap<PathBuf, String>,
     under: &'a dyn Loader,

@@ -1,4 +1,5 @@
-//! How long an edit takes: `cargo test -p hawser-ide edit:: -- --nocapture` prints it, for this build.
+//! Measures the time that an edit takes: `cargo test -p hawser-ide edit:: -- --nocapture` prints it, for this
+//! build.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,8 +9,8 @@ use hawser_ide::Workspace;
 
 use crate::workspace::{opened, programs};
 
-/// A name that does not exist, and the right one again, in turn, in one of TCP's files. What the edit is
-/// diagnosed with is asserted, and what it took is printed: machines differ.
+/// Writes an unknown name and the right one again, in turn, into one of TCP's files. The diagnostics are
+/// asserted. The times are only printed, because machines differ.
 #[test]
 fn an_edit_of_tcp_is_diagnosed_and_timed() {
     let mut workspace = Workspace::new(Box::new(Disk));
@@ -38,16 +39,16 @@ fn an_edit_of_tcp_is_diagnosed_and_timed() {
     println!("of which on the processor: {}", shown(worked));
 }
 
-/// What was parsed before an edit is used again; what is found must not depend on it.
+/// Trees from before an edit are reused; the diagnostics must not depend on it.
 #[test]
 fn an_edited_program_is_what_a_new_one_is() {
     let mut rng = fastrand::Rng::with_seed(11);
     let (mut edited, paths) = opened("transports/tcp");
     let mut texts: Vec<String> = paths.iter().map(|path| text(path)).collect();
     for round in 0..30 {
-        // A line is taken out of a file, comes twice, or its words go; sometimes the file is whole again.
+        // A line of a file is removed or doubled, or its words are removed; sometimes the file is restored.
         let number = match rng.u32(..4) {
-            // Its imports, which number the others.
+            // Its imports, which determine the numbers of the other files.
             0 => paths
                 .iter()
                 .position(|path| path.ends_with("tcp.mtp"))
@@ -89,8 +90,8 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).expect("a program")
 }
 
-/// The time that this thread has had the processor for, which other processes do not lengthen; zero where the
-/// system does not say.
+/// Returns the processor time of this thread, which other processes do not lengthen; zero if the system does
+/// not report it.
 fn on_the_processor() -> Duration {
     let counted = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = counted.split(' ').next().and_then(|first| first.parse().ok());

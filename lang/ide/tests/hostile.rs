@@ -1,4 +1,4 @@
-//! Any text, anywhere: every question is answered, and every answer lies within the text.
+//! Every question about any text is answered, and every answer lies within the text.
 
 use hawser_ide::hostile::ask;
 
@@ -43,7 +43,7 @@ fn every_byte_of_a_broken_program_can_be_asked_about() {
     }
 }
 
-/// Mutations of the programs of the repository, each with its seed.
+/// Mutates the programs of the repository, each mutation with its seed.
 #[test]
 fn mutated_programs_can_be_asked_about() {
     let paths = [programs("examples"), programs("lang/tests/fail")].concat();

@@ -1,10 +1,10 @@
-//! What a hover shows, of TCP: the source file itself says what it has to be.
+//! Hovers over names of TCP. The source file itself gives the expected contents.
 
 use std::path::Path;
 
 use crate::workspace::{find, in_memory, opened};
 
-/// What is shown of a word of a file of TCP, behind another text.
+/// Returns the hover over a word of a file of TCP that follows another text.
 fn shown(file: &str, behind: &str, word: &str) -> String {
     let (workspace, paths) = opened("transports/tcp");
     let path = paths

@@ -1,4 +1,4 @@
-//! What an editor asks, on the programs of the repository.
+//! An editor's questions about the programs of the repository.
 
 #![allow(clippy::disallowed_methods)] // tests read files
 

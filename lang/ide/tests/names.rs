@@ -1,4 +1,4 @@
-//! Every name of a program leads somewhere, and to a declaration of the same name.
+//! Every name of a program leads to a declaration of the same name.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use hawser_syntax::token::{PLACE_WORDS, TokenKind};
 
 use crate::workspace::{find, in_memory, opened};
 
-/// Words that are fixed by the place where they stand, and that nothing declares.
+/// Words that have a fixed meaning in their place, without a declaration.
 const FIXED: &[&str] = &[
     "FLOW",
     "SHARD",
@@ -36,12 +36,13 @@ const FIXED: &[&str] = &[
     "prev",
 ];
 
-/// Names of a file that lead nowhere.
+/// Returns the names of a file that lead to no declaration.
 fn lost(workspace: &Workspace, path: &Path, text: &str) -> Vec<String> {
     let constants: Vec<&str> = hawser_check::vocabulary::constants()
         .map(|(name, _)| name)
         .collect();
-    // Of a name that nothing declares and no list of the language has, nothing is known but that it is one.
+    // A name without a declaration and without an entry in the language's lists is only known to be a
+    // constant.
     let is_unknown = |piece: &Coloured| piece.colour == Colour::Constant;
     let unknown: HashSet<usize> = workspace
         .colours(path)
@@ -165,7 +166,8 @@ fn another_congestion_control_is_checked_in_the_program_that_it_is_for() {
         .iter()
         .find(|path| path.ends_with("newreno.mtp"))
         .expect("it is there");
-    // Nor in the others, which have things that this one does not need; FAST takes the same place.
+    // There are no problems in the other files either, although they have declarations that this one does not
+    // need. FAST takes the same place.
     let found = workspace.diagnostics();
     let faulty: Vec<_> = found.iter().filter(|file| !file.problems.is_empty()).collect();
     assert!(faulty.is_empty(), "{faulty:?}");

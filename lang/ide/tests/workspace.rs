@@ -13,7 +13,7 @@ pub(crate) fn repository() -> PathBuf {
         .expect("the repository is there")
 }
 
-/// The programs in a folder of the repository.
+/// Returns the programs in a folder of the repository.
 pub(crate) fn programs(folder: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(repository().join(folder)).expect("the folder is there");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -23,7 +23,7 @@ pub(crate) fn programs(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The files of a folder, known and open.
+/// Opens the files of a folder, which become known.
 pub(crate) fn opened(folder: &str) -> (Workspace, Vec<PathBuf>) {
     let mut workspace = Workspace::new(Box::new(Disk));
     let paths = programs(folder);
@@ -34,7 +34,7 @@ pub(crate) fn opened(folder: &str) -> (Workspace, Vec<PathBuf>) {
     (workspace, paths)
 }
 
-/// Texts in memory, all open.
+/// Opens texts in memory.
 pub(crate) fn in_memory(texts: &[(&str, &str)]) -> Workspace {
     let mut workspace = Workspace::new(Box::new(Memory::new(texts.iter().copied())));
     workspace.know(texts.iter().map(|(path, _)| PathBuf::from(path)));
@@ -44,7 +44,7 @@ pub(crate) fn in_memory(texts: &[(&str, &str)]) -> Workspace {
     workspace
 }
 
-/// The byte of the n-th place of a word in a text, from 0.
+/// Returns the offset of the n-th occurrence of a word in a text, counted from 0.
 pub(crate) fn find(text: &str, word: &str, n: usize) -> usize {
     let place = text.match_indices(word).nth(n);
     place.unwrap_or_else(|| panic!("{n} of `{word}` in\n{text}")).0

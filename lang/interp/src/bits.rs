@@ -1,10 +1,10 @@
-//! Reading and writing of wire formats: big-endian, packed from the most significant bit.
+//! Reads and writes wire formats: big-endian, packed from the most significant bit.
 
 use hawser_ir::abi::ParseError;
 
 use crate::number::varint_len;
 
-/// Takes a header apart from its first byte on.
+/// Reads a header from its first byte on.
 pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -15,17 +15,17 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, at: 0 }
     }
 
-    /// From a bit inside the bytes on.
+    /// Reads from a bit inside the bytes on.
     pub(crate) fn from_bit(bytes: &'a [u8], at: usize) -> BitReader<'a> {
         BitReader { bytes, at }
     }
 
-    /// Whole bytes passed; a byte begun counts.
+    /// Returns the number of bytes passed; a partly read byte counts.
     pub(crate) fn position(&self) -> usize {
         self.at.div_ceil(8)
     }
 
-    /// The next `count` bits, at most 64, as a number.
+    /// Reads the next `count` bits, at most 64, as a number.
     pub(crate) fn bits(&mut self, count: u32) -> Result<u64, ParseError> {
         if self.at.is_multiple_of(8) && count.is_multiple_of(8) {
             let bytes = self.bytes((count / 8) as usize)?;
@@ -44,7 +44,7 @@ impl<'a> BitReader<'a> {
         Ok((value >> spare & ((1 << count) - 1)) as u64)
     }
 
-    /// The next `count` bytes, from a byte border on.
+    /// Reads the next `count` bytes, starting at a byte boundary.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], ParseError> {
         let start = self.position();
         let bytes = self
@@ -55,7 +55,7 @@ impl<'a> BitReader<'a> {
         Ok(bytes)
     }
 
-    /// A variable-length integer (RFC 9000, section 16).
+    /// Reads a variable-length integer (RFC 9000, section 16).
     pub(crate) fn varint(&mut self) -> Result<u64, ParseError> {
         let first = *self.bytes(1)?.first().ok_or(ParseError::Truncated)?;
         let rest = self.bytes((1 << (first >> 6)) - 1)?;
@@ -64,18 +64,18 @@ impl<'a> BitReader<'a> {
             .fold(u64::from(first & 0x3f), |value, b| value << 8 | u64::from(*b)))
     }
 
-    /// What is left, from a byte border on.
+    /// Returns the remaining bytes, starting at a byte boundary.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position()..).unwrap_or(&[])
     }
 
-    /// Passes over bytes that were read by other means.
+    /// Skips bytes that were read by other means.
     pub(crate) fn skip(&mut self, count: usize) {
         self.at = (self.position() + count) * 8;
     }
 }
 
-/// Puts a header together. Writing beyond the room only counts: over no room at all it measures.
+/// Writes a header. Data beyond the room is only counted, so a writer without any room measures.
 pub(crate) struct BitWriter<'a> {
     bytes: &'a mut [u8],
     at: usize,
@@ -86,12 +86,12 @@ impl<'a> BitWriter<'a> {
         BitWriter { bytes, at: 0 }
     }
 
-    /// Whole bytes passed; a byte begun counts.
+    /// Returns the number of bytes passed; a partly written byte counts.
     pub(crate) fn position(&self) -> usize {
         self.at.div_ceil(8)
     }
 
-    /// The low `count` bits of a number, at most 64.
+    /// Writes the low `count` bits of a number, at most 64.
     pub(crate) fn bits(&mut self, value: u64, count: u32) {
         if self.at.is_multiple_of(8) && count.is_multiple_of(8) {
             return self.bytes(&value.to_be_bytes()[8 - (count / 8) as usize..]);
@@ -110,7 +110,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Raw bytes, from a byte border on.
+    /// Writes raw bytes, starting at a byte boundary.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let start = self.position();
         if let Some(room) = self.bytes.get_mut(start..start + bytes.len()) {
@@ -119,7 +119,7 @@ impl<'a> BitWriter<'a> {
         self.at = (start + bytes.len()) * 8;
     }
 
-    /// A variable-length integer (RFC 9000, section 16) in its shortest form.
+    /// Writes a variable-length integer (RFC 9000, section 16) in its shortest form.
     pub(crate) fn varint(&mut self, value: u64) {
         let value = value & (u64::MAX >> 2);
         let len = varint_len(value);
@@ -127,21 +127,21 @@ impl<'a> BitWriter<'a> {
         self.bits(value | tag, 8 * len as u32);
     }
 
-    /// Zeros up to the given position.
+    /// Writes zeros up to the given position.
     pub(crate) fn zeros_to(&mut self, position: usize) {
         while self.position() < position {
             self.bytes(&[0]);
         }
     }
 
-    /// Overwrites two bytes at a position that was passed: a checksum.
+    /// Overwrites two bytes, a checksum, at a position that was passed.
     pub(crate) fn patch(&mut self, at: usize, bytes: &[u8]) {
         if let Some(room) = self.bytes.get_mut(at..at + bytes.len()) {
             room.copy_from_slice(bytes);
         }
     }
 
-    /// What was written from a position on; less where there was no room.
+    /// Returns the bytes written from a position on, or fewer if there was no room.
     pub(crate) fn written(&self, from: usize) -> &[u8] {
         let end = self.position().min(self.bytes.len());
         &self.bytes[from.min(end)..end]

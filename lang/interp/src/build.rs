@@ -1,4 +1,4 @@
-//! Puts headers together: one packet of a `pkt_gen` at a time.
+//! Builds headers, one packet of a `pkt_gen` at a time.
 
 use hawser_ir::abi::{Built, Data, PacketRec, Segment};
 use hawser_ir::{BlueprintId, Fill, LIST_HEADER, SegRule, WireField};
@@ -9,7 +9,7 @@ use crate::machine::{Facts, Machine};
 use crate::memory::{Loc, Region};
 use crate::wire::WORD;
 
-/// The Internet checksum field of a header: where it is, and whether it covers a pseudo-header.
+/// The Internet checksum field of a header: its place, and whether it covers a pseudo-header.
 #[derive(Clone, Copy)]
 struct SumField {
     at: usize,
@@ -58,7 +58,7 @@ impl Machine<'_> {
         Built { len: out.position().min(room), trailer: out.position() - behind, csum }
     }
 
-    /// Applies the rules in order. All see the image as it was for the previous packet.
+    /// Applies the rules in order. All rules see the image of the previous packet.
     fn apply_rules(&mut self, packet: &PacketRec, segment: Segment) {
         if packet.rules == 0 {
             return;
@@ -100,7 +100,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The length in bytes of a header: by writing it where there is no room.
+    /// Returns the length of a header in bytes, which is found by writing it without any room.
     pub(crate) fn measure(&mut self, id: BlueprintId, image: Loc) -> usize {
         if let Some(len) = self.program.prepared.static_len(id) {
             return len;
@@ -110,7 +110,8 @@ impl Machine<'_> {
         nothing.position()
     }
 
-    /// Writes a header's fields, then its options. The Internet checksum is left zero, and reported.
+    /// Writes a header's fields, then its options. The Internet checksum is left zero and reported to the
+    /// caller.
     fn write_header(
         &mut self,
         id: BlueprintId,
@@ -200,8 +201,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Writes a header inside a header. Its fills speak of itself alone, and so does its checksum,
-    /// which is complete.
+    /// Writes a nested header. Its fills refer to itself alone. Its checksum does too, and is therefore
+    /// complete.
     pub(crate) fn write_nested(&mut self, id: BlueprintId, image: Loc, len: usize, out: &mut BitWriter<'_>) {
         let start = out.position();
         let facts = Facts { total: len, header: len, data: 0 };

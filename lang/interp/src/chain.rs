@@ -10,7 +10,7 @@ use crate::machine::{Halt, Machine, Setting};
 use crate::memory::{Loc, Region};
 use crate::steps::Steps;
 
-/// What [`Interpreter::react`] does.
+/// Implements [`Interpreter::react`].
 pub(crate) fn react(
     program: &Interpreter,
     event: &mut [u8],
@@ -60,7 +60,7 @@ impl<'a> Machine<'a> {
             Err(Halt::Done) => Outcome::Stop,
             Err(Halt::Refused(code)) => return Outcome::Refused(code),
             Err(Halt::Assert(index)) => return Outcome::Assert(index),
-            // Only parsers drop; a chain that would is over.
+            // Only parsers drop packets. A chain that did would end here.
             Err(Halt::Drop(_)) => Outcome::Stop,
             Err(Halt::Halted) => return Outcome::Stop,
         };
@@ -84,8 +84,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A timer's own event finds its field zero. Of several timers that raise this event, it is
-    /// the earliest one that is due.
+    /// Sets the field of an expired timer to zero, so that its own event finds it unarmed. If several timers
+    /// raise this event, the earliest one has expired.
     fn disarm(&mut self, event: EventId) {
         let (Some(context), Some(EventKind::Timer)) = (
             self.setting.keyed,
@@ -102,7 +102,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The first invariant that does not hold, of all contexts that the chain could change.
+    /// Returns the first invariant that does not hold, among all contexts that the chain could change.
     fn broken_invariant(&mut self, chain: &'a Chain) -> Option<u32> {
         let keyed = self.setting.keyed.map(|id| (id, Region::Keyed));
         let fresh = self

@@ -1,4 +1,4 @@
-//! Instructions: each becomes one record. The engine executes them after the chain, in order.
+//! Instructions: each becomes one record. The engine executes the records after the chain, in order.
 
 use bytemuck::Zeroable;
 use hawser_ir::abi::{
@@ -11,7 +11,7 @@ use crate::machine::{Halt, Machine};
 use crate::memory::{Loc, Region};
 
 impl Machine<'_> {
-    /// Carries an instruction's effect on memory out and writes its record.
+    /// Performs an instruction's effect on memory and writes its record.
     pub(crate) fn emit(&mut self, instr: &Instr) -> Result<(), Halt> {
         match instr {
             Instr::NewTxOrderedData { size, uid, addr } => {
@@ -38,7 +38,7 @@ impl Machine<'_> {
                 self.packet(net, *blueprint, bp, rules, *queue, rank.as_ref())
             }
             Instr::TimerStart { timer, index, dur } => {
-                // Never 0, which means "not armed"; never past the end of time.
+                // Never 0, which means "not armed", and never beyond the largest time.
                 let deadline = self.setting.now.saturating_add(self.eval(dur)?).max(1);
                 self.timer(RecordKind::TimerStart, timer, *index, deadline)
             }
@@ -85,7 +85,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Writes a record followed by `len` bytes of memory; what memory lacks is zero.
+    /// Writes a record followed by `len` bytes of memory; bytes beyond the end of memory are zero.
     fn record_with<R: bytemuck::Pod>(&mut self, kind: RecordKind, on: u8, record: &R, at: Loc, len: usize) {
         let Some(records) = self.records.as_deref_mut() else {
             return;
@@ -101,7 +101,6 @@ impl Machine<'_> {
         }
     }
 
-    /// Instructions on ordered data.
     fn unit(
         &mut self,
         kind: RecordKind,
@@ -155,7 +154,7 @@ impl Machine<'_> {
         let mut args = record.args.iter_mut();
         for (slot, (rule, values)) in record.rule.iter_mut().zip(rules) {
             *slot = rule.0 as u16;
-            // The values come first: when they end, `zip` must not have taken a slot.
+            // The values come first: when they end, `zip` must not have consumed a slot.
             for (value, arg) in values.iter().zip(args.by_ref()) {
                 *arg = self.eval(value)?;
             }
@@ -170,7 +169,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Timers run in the context that their place is in.
+    /// Writes a timer record. A timer belongs to the context that contains its place.
     fn timer(&mut self, kind: RecordKind, timer: &Place, index: u32, deadline: u64) -> Result<(), Halt> {
         let loc = self.locate(timer)?;
         self.store_at(loc, &Ty::Timer, deadline);
@@ -185,7 +184,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Makes the reserved slot a context: all defaults, but for the id that the engine put there.
+    /// Turns the reserved slot into a context: all defaults, except for the id that the engine stored there.
     fn new_context(&mut self, context: ContextId) {
         if self.setting.fresh.is_none() {
             return;
@@ -202,8 +201,8 @@ impl Machine<'_> {
         self.record(RecordKind::NewContext, ON_FRESH, &record);
     }
 
-    /// Which context a unit, a packet or a further id belongs to: `of`, which is the keyed one or the
-    /// fresh one; without it the fresh one once there is one, and the keyed one before.
+    /// Returns the context that owns a unit, a packet or a further id. If `of` is given, it is the keyed or
+    /// the fresh context. Otherwise it is the fresh one if it exists, and the keyed one before that.
     fn owner(&self, of: Option<Loc>) -> u8 {
         match of {
             Some(context) if context.region == Region::Keyed => ON_KEYED,
@@ -212,8 +211,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Which context an instruction speaks of: the keyed one, or the fresh one when it says so or
-    /// nothing was found.
+    /// Returns the context that an instruction refers to. This is the fresh context if the instruction says
+    /// so or if no context was found; otherwise it is the keyed one.
     fn subject(&self, on: Base) -> u8 {
         let nothing_found = self.setting.keyed.is_none() && self.setting.created;
         if on == Base::Fresh || nothing_found {
@@ -223,7 +222,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Instructions on the context itself.
+    /// Writes an instruction about the context itself.
     fn context(&mut self, kind: RecordKind, on: u8, id: Id) {
         let context = if on == ON_FRESH {
             self.setting.fresh

@@ -12,11 +12,10 @@ use crate::machine::{Halt, Machine};
 use crate::memory::Loc;
 use crate::number;
 
-/// What packs where nothing is.
+/// The packed form of values at a place that does not exist.
 const ZEROS: [u8; 64] = [0; 64];
 
 impl Machine<'_> {
-    /// The value of an expression.
     pub(crate) fn eval(&mut self, expr: &Expr) -> Result<u64, Halt> {
         Ok(match &expr.kind {
             ExprKind::Const(value) => *value,
@@ -81,14 +80,14 @@ impl Machine<'_> {
         })
     }
 
-    /// Whether a condition holds.
     #[inline]
     pub(crate) fn is_true(&mut self, expr: &Expr) -> Result<bool, Halt> {
         Ok(self.eval(expr)? != 0)
     }
 
-    /// A quantity of the packet: of the blueprint at hand, or in a parser outside any of what
-    /// lies before its cursor (`HeaderLen`), after it (`DataLen`), and both.
+    /// Returns a quantity of the packet: of the current blueprint, or of the parser's cursor outside any
+    /// blueprint. For the cursor, `HeaderLen` is the number of bytes before it, `DataLen` the number after
+    /// it, and `TotalLen` both.
     fn wire_fact(&self, fact: WireFact) -> u64 {
         let facts = match (self.blueprint == Loc::NOWHERE, self.cursor) {
             (true, Some(c)) => {
@@ -103,7 +102,6 @@ impl Machine<'_> {
         }
     }
 
-    /// SipHash-2-4 of the packed parts.
     fn keyed_hash(&mut self, keys: &[Expr; 2], parts: &[IdPart]) -> Result<u64, Halt> {
         let k0 = self.eval(&keys[0])?;
         let k1 = self.eval(&keys[1])?;
@@ -114,7 +112,7 @@ impl Machine<'_> {
         Ok(hasher.finish())
     }
 
-    /// Gives the packed form of a piece of a tuple: most significant byte first. What is absent is
+    /// Passes the packed form of a part of a tuple to `sink`, most significant byte first. Absent values are
     /// zero here, too.
     pub(crate) fn pack(&mut self, part: &IdPart, sink: &mut dyn FnMut(&[u8])) -> Result<(), Halt> {
         match part {
@@ -142,14 +140,14 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// The id at a location. Its length byte is bounded, whatever memory holds.
+    /// Returns the id at a location. Its length byte is bounded, regardless of the memory's contents.
     pub(crate) fn id(&self, loc: Loc) -> Id {
         let mut id: Id = self.memory.pod(loc);
         id.0[Id::MAX] = id.0[Id::MAX].min(Id::MAX as u8);
         id
     }
 
-    /// An answer from a container.
+    /// Answers a query of a container.
     fn query(&mut self, query: &Query) -> Result<u64, Halt> {
         Ok(match query {
             Query::Len(place) => {
@@ -195,13 +193,12 @@ impl Machine<'_> {
         })
     }
 
-    /// The window at a place.
     pub(crate) fn window(&mut self, place: &Place) -> Result<Option<Window>, Halt> {
         let loc = self.locate(place)?;
         Ok(Window::of(loc, &place.ty))
     }
 
-    /// Number of elements, entries or runs.
+    /// Returns the number of elements, entries or runs.
     fn container_len(&self, at: Loc, place: &Place) -> u64 {
         match &place.ty {
             Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => {
@@ -233,9 +230,9 @@ impl Machine<'_> {
         self.find_tag(list, *cap, stride, tag).is_some()
     }
 
-    /// The position of the first element whose sort prefix is not below the given values.
+    /// Returns the position of the first element whose sort prefix is not less than the given values.
     fn first_from(&mut self, place: &Place, prefix: &[Expr]) -> Result<u64, Halt> {
-        // Kept on a stack: evaluating one may look for a first element, too.
+        // The values are kept on a stack, because evaluating one may run this function again.
         let first = self.values.len();
         for bound in prefix {
             let value = self.eval(bound)?;

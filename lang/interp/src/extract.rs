@@ -1,8 +1,8 @@
-//! Takes packets apart: `p.extract(h)`.
+//! Parses packets: `p.extract(h)`.
 //!
-//! Nothing that a packet says is believed before it was compared with what is there: every length
-//! is bounded by the header's bytes, every count by its list's capacity. All headers lie in the
-//! packet's `head`; only payload and trailer may reach into its `tail`.
+//! Every claim in a packet is checked against its actual contents: lengths are bounded by the header's bytes,
+//! and counts by the list's capacity. All headers lie in the packet's `head`; only payload and trailer may
+//! extend into its `tail`.
 
 use hawser_ir::abi::{Csum, Data, Packet, ParseError};
 use hawser_ir::{Blueprint, BlueprintId, Crc32, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField};
@@ -14,12 +14,12 @@ use crate::memory::Loc;
 use crate::number::{Shape, reduce};
 use crate::wire::{WORD, pieces, sum_range};
 
-/// The maximum number of bytes of a trailer.
+/// The maximum length of a trailer in bytes.
 const MAX_TRAILER: usize = 64;
 
 impl<'a> Machine<'a> {
-    /// Takes a header apart at the cursor, verifies its fills and moves the cursor to its
-    /// payload. On failure the image is zero and the cursor where it was.
+    /// Parses a header at the cursor, verifies its fills and moves the cursor to its payload. On failure, the
+    /// image is zero and the cursor is unchanged.
     pub(crate) fn extract(&mut self, id: BlueprintId, dst: Loc) -> Result<(), ParseError> {
         let blueprint = self.blueprint(id);
         let size = self.module().structure(blueprint.body).size as usize;
@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
         Ok(announced.unwrap_or(end))
     }
 
-    /// The header's length in bytes, where a field of it states it.
+    /// Returns the header's length in bytes, if one of its fields states it.
     fn announced_len(&self, blueprint: &Blueprint, image: Loc) -> Option<usize> {
         blueprint.header.iter().find_map(|field| match field {
             WireField::Bits { fill: Some(Fill::HeaderWords), offset, ty, .. } => {
@@ -119,7 +119,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Reads one field. Options wait for the header's end.
+    /// Reads one field. Options wait until the header's end is known.
     fn read_field(
         &mut self,
         field: &'a WireField,
@@ -169,7 +169,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Reads a header inside a header, whose fills speak of itself alone.
+    /// Reads a nested header, whose fills refer to itself alone.
     fn read_nested(
         &mut self,
         id: BlueprintId,
@@ -191,7 +191,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Reads what follows the payload.
+    /// Reads the fields after the payload.
     fn read_trailer(
         &mut self,
         blueprint: &'a Blueprint,
@@ -215,7 +215,7 @@ impl<'a> Machine<'a> {
             .try_for_each(|field| self.read_field(field, image, &mut reader))
     }
 
-    /// Compares every computed field with what it ought to be.
+    /// Compares every computed field with its expected value.
     pub(crate) fn verify_values(
         &mut self,
         blueprint: &Blueprint,
@@ -269,7 +269,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Gives the program the place of the payload.
+    /// Stores the place of the payload for the program.
     pub(crate) fn set_data(
         &mut self,
         blueprint: &Blueprint,
@@ -295,21 +295,21 @@ impl<'a> Machine<'a> {
             .put(image.plus(offset as usize), bytemuck::bytes_of(&data));
     }
 
-    /// Whether a conditional header is there.
+    /// True if a conditional header is present.
     pub(crate) fn is_present(&mut self, image: Loc, when: Option<&Expr>) -> Result<bool, ParseError> {
         when.map_or(Ok(true), |when| {
             Ok(self.wire_value(image, Facts::default(), when)? != 0)
         })
     }
 
-    /// A wire expression's value. It calls nothing that could end the parser; if it did, the
-    /// packet would be dropped.
+    /// Evaluates a wire expression. It calls no function that could end the parser; if it did, the packet
+    /// would be dropped.
     fn wire_value(&mut self, image: Loc, facts: Facts, expr: &Expr) -> Result<u64, ParseError> {
         self.eval_over(image, facts, expr).map_err(|_| ParseError::Frame)
     }
 }
 
-/// The Internet checksums of a header: whether each includes the pseudo-header.
+/// For each Internet checksum of a header, whether it includes the pseudo-header.
 fn checksums(blueprint: &Blueprint) -> impl Iterator<Item = bool> {
     blueprint.header.iter().filter_map(|field| match field {
         WireField::Bits { fill: Some(Fill::Checksum16 { pseudo }), .. } => Some(*pseudo),
@@ -323,7 +323,7 @@ fn checksums(blueprint: &Blueprint) -> impl Iterator<Item = bool> {
     })
 }
 
-/// Verifies the Internet checksum unless somebody did.
+/// Verifies the Internet checksum unless it has been verified already.
 fn verify_sums(blueprint: &Blueprint, packet: &Packet<'_>, at: usize, end: usize) -> Result<(), ParseError> {
     if packet.csum == Csum::Complete {
         return Ok(());

@@ -1,4 +1,5 @@
-//! A chain that stands before one of its statements: its memory, who calls whom, and expressions over both.
+//! A chain that is halted before one of its statements: its memory, its call stack, and expressions over
+//! both.
 
 use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::{RecordBuf, Regions, event_header};
@@ -10,7 +11,7 @@ use crate::machine::{Halt, Machine, Setting};
 use crate::memory::{Loc, Region};
 use crate::steps::{Call, Memory, Steps};
 
-/// The memory of a chain before it ran, or where it halted.
+/// The memory of a chain before it ran, or at the point where it halted.
 #[derive(Clone, Debug, Default)]
 pub struct Halted {
     /// The event's bytes, header first.
@@ -23,26 +24,24 @@ pub struct Halted {
     pub globals: Vec<Vec<u8>>,
     /// The scratchpad.
     pub scratch: Vec<u8>,
-    /// The functions that run, the processor first; empty before and after a chain.
+    /// The running functions, the processor first; empty before and after a chain.
     pub calls: Vec<Call>,
-    /// The frames of these functions, and where their references lead.
+    /// The frames of these functions, and the targets of their references.
     stack: Vec<u8>,
     refs: Vec<Loc>,
     pub(crate) setting: Setting,
 }
 
-/// A variable, and where it is.
+/// A variable and its place.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Its name.
     pub name: String,
-    /// Its type.
     pub ty: Ty,
     loc: Loc,
 }
 
 impl Variable {
-    /// The whole of a region.
+    /// Returns a variable that covers a whole region.
     #[must_use]
     pub fn whole(name: impl Into<String>, ty: Ty, memory: Memory) -> Variable {
         let region = match memory {
@@ -57,7 +56,7 @@ impl Variable {
 }
 
 impl Variable {
-    /// Whether it is one of a function's own, this one's or a caller's.
+    /// True if it belongs to a function, the running one or a caller.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.loc.region == Region::Stack
@@ -65,7 +64,8 @@ impl Variable {
 }
 
 impl Halted {
-    /// The variables of one of the functions that run: its parameters, and those that it declares anywhere.
+    /// Returns the variables of one of the running functions: its parameters, and all variables that it
+    /// declares anywhere.
     #[must_use]
     pub fn variables(&self, module: &Module, call: &Call) -> Vec<Variable> {
         let Some(function) = module.funcs.get(call.func.0 as usize) else {
@@ -93,8 +93,8 @@ impl Halted {
             .collect()
     }
 
-    /// Calls a function of a program that takes references to variables and to its result, on a copy of this memory.
-    /// The result's bytes; nothing where it did not come to an end.
+    /// Calls a function of the program on a copy of this memory. The function takes references to variables
+    /// and to its result. Returns the bytes of the result, or `None` if the function did not complete.
     #[must_use]
     pub fn evaluate(
         &self,
@@ -137,7 +137,7 @@ impl Halted {
         worked.then_some(image)
     }
 
-    /// The bytes of a variable.
+    /// Returns the bytes of a variable.
     #[must_use]
     pub fn bytes_of(&self, program: &Interpreter, variable: &Variable) -> Vec<u8> {
         let whole: &[u8] = match variable.loc.region {
@@ -156,7 +156,7 @@ impl Halted {
         bytes
     }
 
-    /// Whether the chain has made its new context.
+    /// True if the chain has created its new context.
     #[must_use]
     pub fn has_created(&self) -> bool {
         self.setting.created
@@ -164,8 +164,8 @@ impl Halted {
 }
 
 impl Interpreter {
-    /// Runs the chain of an event on a copy of its memory as it was before, and notes the statements. `wanted`: the
-    /// signals that it records.
+    /// Runs the chain of an event on a copy of the memory before it, and records the statements. `wanted`
+    /// selects the signals that are recorded.
     #[must_use]
     pub fn walk(&self, before: &Halted, wanted: u64) -> Steps {
         let mut steps = Steps::of_statements();
@@ -173,7 +173,7 @@ impl Interpreter {
         steps
     }
 
-    /// Runs it up to the statement with this place among those that run, or to its end.
+    /// Runs the chain up to the statement with this index among the executed statements, or to its end.
     #[must_use]
     pub fn halt(&self, before: &Halted, statement: usize, wanted: u64) -> Halted {
         let (mut memory, mut at) = (before.clone(), Halted::default());
@@ -205,7 +205,7 @@ impl Interpreter {
 }
 
 impl Machine<'_> {
-    /// Keeps where the chain stands for who watches.
+    /// Saves the state of the chain for the observer.
     #[cold]
     pub(crate) fn halt(&mut self) -> Halt {
         if let (Some(halted), Some(steps)) = (&mut self.halted, &self.memory.steps) {

@@ -1,22 +1,21 @@
-//! The interpreter: the one meaning of a program.
+//! The interpreter, which defines the meaning of a program.
 //!
-//! It walks the intermediate form as it is. Every other back end agrees with it, byte for byte,
-//! on contexts and instruction records.
+//! It walks the intermediate form directly. Every other back end agrees with it, byte for byte, on contexts
+//! and instruction records.
 //!
-//! * [`memory`]: regions of bytes; reading outside gives zero, writing outside does nothing
+//! * [`memory`]: regions of bytes; reading outside yields zero, writing outside has no effect
 //! * [`machine`]: one run, its frames and calls
 //! * [`place`], [`expr`], [`stmt`], [`emit`]: one function per kind of node
 //! * [`number`], [`containers`]: arithmetic; lists, sorted lists, windows
-//! * [`steps`]: what a run that is watched did, and where
-//! * [`halted`]: a chain that stands before one of its statements, and expressions over it
-//! * [`chain`], [`parse`]: what runs on an event and on an input
+//! * [`steps`]: the actions of an observed run, with their places in the source
+//! * [`halted`]: a chain that is halted before one of its statements, and expressions over it
+//! * [`chain`], [`parse`]: the entry points for an event and for an input
 //! * [`extract`], [`options`], [`build`], [`wire`], [`bits`], [`checksum`]: packets
 //!
-//! Invariants: nothing panics on any input, event or context, only on a module that no checker
-//! would give; nothing is allocated per event; no clock, no randomness, no I/O.
+//! Invariants: no input, event or context causes a panic; only a module that no checker would produce can. An
+//! event causes no allocation. There is no clock, no randomness and no I/O.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod bits;
 mod build;
@@ -54,7 +53,7 @@ use crate::machine::Machine;
 use crate::memory::{Loc, Region};
 use crate::prepared::Prepared;
 
-/// A program made ready to run: reentrant, and shared between threads at will.
+/// A program that is ready to run. It is reentrant and can be shared between threads.
 #[derive(Debug)]
 pub struct Interpreter {
     module: Arc<Module>,
@@ -67,7 +66,7 @@ impl Interpreter {
     /// [`Module::params_with`]. A value is reduced to its param's type.
     ///
     /// # Errors
-    /// A construct of the program that does not run yet.
+    /// If the program contains a construct that cannot run yet.
     pub fn new(module: Arc<Module>, params: Vec<u64>) -> Result<Interpreter, Unsupported> {
         if let Some(unsupported) = unsupported::unsupported(&module) {
             return Err(unsupported);
@@ -80,31 +79,31 @@ impl Interpreter {
         Ok(Interpreter { module, params, prepared })
     }
 
-    /// The program.
     #[must_use]
     pub fn module(&self) -> &Arc<Module> {
         &self.module
     }
 
-    /// The values of its params, in the module's order.
+    /// Returns the values of its params, in the module's order.
     #[must_use]
     pub fn params(&self) -> &[u64] {
         &self.params
     }
 
-    /// Turns an input into events, appended to `out` in order. `parser` is an index in
+    /// Turns an input into events, which are appended to `out` in order. `parser` is an index in
     /// [`Module::parsers`].
     ///
     /// # Errors
-    /// Why the input is dropped; `out` is then as before.
+    /// Returns the reason why the input is dropped; `out` is unchanged in that case.
     pub fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         parse::parse(self, parser, input, out, None)
     }
 
-    /// [`Interpreter::parse`], and notes in `steps` which headers were taken apart. What was in `steps` is forgotten.
+    /// Like [`Interpreter::parse`], but also records in `steps` the headers that were parsed. The previous
+    /// contents of `steps` are discarded.
     ///
     /// # Errors
-    /// Why the input is dropped; the headers before that are noted.
+    /// Returns the reason why the input is dropped; the headers before the failure are recorded.
     pub fn parse_watched(
         &self,
         parser: usize,
@@ -116,14 +115,15 @@ impl Interpreter {
         parse::parse(self, parser, input, out, Some(steps))
     }
 
-    /// Runs the chain of one event (header first) and appends its records to `out`. Contexts and
-    /// scratchpad change in place.
+    /// Runs the chain of one event (header first) and appends its records to `out`. Contexts and the
+    /// scratchpad are changed in place.
     pub fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
         chain::react(self, event, memory, out, None, None)
     }
 
-    /// [`Interpreter::react`], and notes in `steps` which processors ran, which statement wrote each record and
-    /// which changed what in contexts. What was in `steps` is forgotten.
+    /// Like [`Interpreter::react`], but also records in `steps` the processors that ran. For each record and
+    /// each change of a context, `steps` has the statement that caused it. The previous contents of `steps`
+    /// are discarded.
     pub fn react_watched(
         &self,
         event: &mut [u8],
@@ -137,20 +137,19 @@ impl Interpreter {
 
     /// Writes the header of one packet of a `pkt_gen` to `header`.
     ///
-    /// Called for `segment.index` 0, 1, … in order. The segmentation rules change `image` in
-    /// place, and so does the payload's length: `prev.data.len` of the next packet is
-    /// `segment.len` of this one.
+    /// The caller calls it for `segment.index` 0, 1, … in order. The segmentation rules and the payload's
+    /// length change `image` in place: `prev.data.len` of the next packet is `segment.len` of this one.
     pub fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         let mut machine = Machine::new(self);
         machine.memory.image = image;
         machine.build(packet, segment, header)
     }
 
-    /// Takes one header of a packet apart into `image`, verifies what is computed in it, and returns which bytes of
-    /// the packet are its payload.
+    /// Parses one header of a packet into `image`, verifies its computed fields, and returns the range of the
+    /// packet's bytes that is its payload.
     ///
     /// # Errors
-    /// What is wrong with the packet; `image` is then zero.
+    /// Returns the fault of the packet; `image` is zero in that case.
     pub fn extract(
         &self,
         blueprint: BlueprintId,
@@ -164,8 +163,8 @@ impl Interpreter {
         Ok(machine.cursor.map_or(0..0, |cursor| cursor.at..cursor.end))
     }
 
-    /// Whether `later` replaces `earlier`, both images of the same blueprint. False where the
-    /// program has no rule for it.
+    /// True if `later` replaces `earlier`, both being images of the same blueprint. False if the program has
+    /// no rule for the blueprint.
     #[must_use]
     pub fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
         let Some(rule) = self

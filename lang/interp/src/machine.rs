@@ -1,7 +1,7 @@
-//! The state of one run: memory, the running function's frame, and where results go.
+//! The state of one run: memory, the running function's frame, and the destinations of results.
 //!
-//! A run is one chain, one parser, one header or one comparison. Its stacks come from the thread
-//! and go back to it, so that a run allocates nothing once they have grown.
+//! A run is one chain, one parser, one header or one comparison. Its stacks are taken from the thread and
+//! returned to it, so that a run does not allocate once they have grown.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ use crate::halted::Halted;
 use crate::memory::{Loc, Memory, Region};
 use crate::number::Shape;
 
-/// Why a run ends before its last statement.
+/// The reasons why a run ends before its last statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
     /// `done;`
@@ -23,13 +23,13 @@ pub(crate) enum Halt {
     Refused(u32),
     /// A false `assert`.
     Assert(u32),
-    /// A parser gives its input up.
+    /// A parser drops its input.
     Drop(ParseError),
-    /// Whoever watches wants it to halt here.
+    /// The observer wants the run to halt here.
     Halted,
 }
 
-/// How a statement ends.
+/// The continuation after a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     Next,
@@ -38,7 +38,7 @@ pub(crate) enum Flow {
     Return(u64),
 }
 
-/// Quantities of the packet being built or taken apart, in bytes.
+/// Quantities of the packet being built or parsed, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) total: usize,
@@ -46,39 +46,38 @@ pub(crate) struct Facts {
     pub(crate) data: usize,
 }
 
-/// Where a parser is in its packet.
+/// The position of a parser in its packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     pub(crate) packet: Packet<'a>,
-    /// The next byte.
+    /// The offset of the next byte.
     pub(crate) at: usize,
-    /// One past the last, all that follows `head` included and trailers taken off.
+    /// The end offset, exclusive. It includes all bytes after `head`, but not the trailers that were read.
     pub(crate) end: usize,
 }
 
-/// What a chain runs on, beside memory.
+/// The circumstances of a chain, beside its memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setting {
-    /// `ev.now`.
+    /// `ev.now`, in nanoseconds.
     pub(crate) now: u64,
     /// The type of the keyed context, if one was found.
     pub(crate) keyed: Option<ContextId>,
     /// The type of the context in the reserved slot, if there is one.
     pub(crate) fresh: Option<ContextId>,
-    /// Whether `new_ctx` was reached.
+    /// True if `new_ctx` was reached.
     pub(crate) created: bool,
 }
 
 /// The running function's part of the stacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Frame {
-    /// Where its variables start in [`Memory::stack`].
+    /// The start of its variables in [`Memory::stack`].
     pub(crate) base: usize,
-    /// Where its references start in [`Machine::refs`].
+    /// The start of its references in [`Machine::refs`].
     pub(crate) refs: usize,
 }
 
-/// One run.
 pub(crate) struct Machine<'a> {
     pub(crate) program: &'a Interpreter,
     pub(crate) memory: Memory<'a>,
@@ -86,19 +85,19 @@ pub(crate) struct Machine<'a> {
     pub(crate) records: Option<&'a mut RecordBuf>,
     pub(crate) events: Option<(&'a mut EventBuf, usize)>,
     pub(crate) cursor: Option<Cursor<'a>>,
-    /// What [`Base::Keyed`] means: the keyed context, except in other contexts' invariants.
+    /// The region of [`Base::Keyed`]: the keyed context, except in the invariants of other contexts.
     pub(crate) keyed: Region,
-    /// What [`Base::Blueprint`] means.
+    /// The location of [`Base::Blueprint`].
     pub(crate) blueprint: Loc,
     pub(crate) facts: Facts,
     pub(crate) rule_args: [u64; MAX_RULE_ARGS],
     /// Bytes of a record that are not in memory.
     pub(crate) spare: Vec<u8>,
-    /// Values that a comparison with several elements needs again.
+    /// Values that a comparison with several elements reuses.
     pub(crate) values: Vec<u64>,
     pub(crate) refs: Vec<Loc>,
     pub(crate) frame: Frame,
-    /// Where what is known of a halt goes.
+    /// The destination of the state at a halt.
     pub(crate) halted: Option<&'a mut Halted>,
 }
 
@@ -117,8 +116,8 @@ thread_local! {
 }
 
 impl<'a> Machine<'a> {
-    /// A machine with empty memory and the thread's stacks. A run inside a run would find them
-    /// taken and grow its own.
+    /// Creates a machine with empty memory and the thread's stacks. A nested run would find them taken and
+    /// grow its own.
     pub(crate) fn new(program: &'a Interpreter) -> Machine<'a> {
         let Stacks { stack, previous, spare, values, refs } = STACKS.take();
         Machine {
@@ -148,7 +147,7 @@ impl<'a> Machine<'a> {
         self.program.prepared.layout(&self.program.module)
     }
 
-    /// Where a region starts, or where the n-th reference leads.
+    /// Returns the start of a region, or the target of the n-th reference.
     #[inline]
     pub(crate) fn base(&self, base: Base) -> Loc {
         match base {
@@ -167,7 +166,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Calls a function from outside with references alone.
+    /// Calls a function from outside, with references as its only arguments.
     pub(crate) fn enter(&mut self, id: FuncId, args: &[Loc]) -> Result<u64, Halt> {
         let function = self.function(id);
         let frame = self.open(function);
@@ -212,7 +211,7 @@ impl<'a> Machine<'a> {
         &self.module().funcs[id.0 as usize]
     }
 
-    /// Makes room for a function's variables, zeroed. The caller's frame stays the running one.
+    /// Allocates a function's variables, zeroed. The caller's frame remains the current one.
     fn open(&mut self, function: &Func) -> Frame {
         let frame = Frame { base: self.memory.stack.len(), refs: self.refs.len() };
         let size = (function.frame as usize).next_multiple_of(8);
@@ -220,7 +219,7 @@ impl<'a> Machine<'a> {
         frame
     }
 
-    /// Runs a function's body in the frame that was opened for it, and closes that.
+    /// Runs a function's body in the frame that was opened for it, and closes the frame.
     fn run(&mut self, id: FuncId, frame: Frame) -> Result<u64, Halt> {
         let caller = std::mem::replace(&mut self.frame, frame);
         let at = self.memory.steps.as_mut().map(|steps| {
@@ -243,7 +242,7 @@ impl<'a> Machine<'a> {
 }
 
 impl Drop for Machine<'_> {
-    /// Gives the stacks back to the thread.
+    /// Returns the stacks to the thread.
     fn drop(&mut self) {
         use std::mem::take;
         let mut stacks = Stacks {

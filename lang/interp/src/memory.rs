@@ -1,7 +1,7 @@
-//! The bytes that a program can address, as one set of numbered regions.
+//! The memory that a program can address, as a set of regions.
 //!
-//! A [`Loc`] is what a place comes down to at run time: a region and an offset. Memory is total:
-//! reading outside a region gives zero, writing there does nothing (docs/language.md, Expressions).
+//! A [`Loc`] is the run-time form of a place: a region and an offset. Memory is total: reading outside a
+//! region yields zero, and writing there has no effect (docs/language.md, Expressions).
 
 use std::cmp::min;
 
@@ -10,9 +10,9 @@ use crate::steps::Steps;
 /// One contiguous piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Region {
-    /// Where a list element that does not exist lies.
+    /// The region of a list element that does not exist.
     Nowhere,
-    /// Frames of the running functions.
+    /// The frames of the running functions.
     Stack,
     /// The chain's event.
     Event,
@@ -22,13 +22,12 @@ pub(crate) enum Region {
     Fresh,
     /// A `GLOBAL` context, by its type's index.
     Global(u32),
-    /// The scratchpad.
     Scratch,
     /// The blueprint of the packet that is built.
     Image,
-    /// The blueprint as it was for the previous packet.
+    /// The blueprint of the previous packet.
     Previous,
-    /// What a parser or a coalescing rule was given, read-only.
+    /// An argument of a parser or a coalescing rule, read-only.
     View(u8),
 }
 
@@ -40,21 +39,19 @@ pub(crate) struct Loc {
 }
 
 impl Loc {
-    /// Reads as zero, ignores writes.
+    /// A location that reads as zero and ignores writes.
     pub(crate) const NOWHERE: Loc = Loc { region: Region::Nowhere, at: 0 };
 
-    /// The start of a region.
     pub(crate) fn start(region: Region) -> Loc {
         Loc { region, at: 0 }
     }
 
-    /// `bytes` further on.
     pub(crate) fn plus(self, bytes: usize) -> Loc {
         Loc { region: self.region, at: self.at.saturating_add(bytes) }
     }
 }
 
-/// All regions of one run. What a run has no use for stays empty.
+/// All regions of one run. Regions that a run does not use stay empty.
 #[derive(Default)]
 pub(crate) struct Memory<'a> {
     pub(crate) stack: Vec<u8>,
@@ -66,12 +63,11 @@ pub(crate) struct Memory<'a> {
     pub(crate) image: &'a mut [u8],
     pub(crate) previous: Vec<u8>,
     pub(crate) views: [&'a [u8]; 2],
-    /// Where a run that is watched notes what it does.
+    /// The record of an observed run.
     pub(crate) steps: Option<&'a mut Steps>,
 }
 
 impl Memory<'_> {
-    /// The bytes of a region.
     #[inline]
     fn region(&self, region: Region) -> &[u8] {
         match region {
@@ -88,7 +84,7 @@ impl Memory<'_> {
         }
     }
 
-    /// The bytes of a region to be changed; nothing of a read-only one.
+    /// Returns the bytes of a region mutably; empty for a read-only region.
     #[inline]
     fn region_mut(&mut self, region: Region) -> &mut [u8] {
         match region {
@@ -107,7 +103,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Up to `len` bytes at a place: fewer where the region ends.
+    /// Returns up to `len` bytes at a location: fewer if the region ends before.
     #[inline]
     pub(crate) fn bytes(&self, loc: Loc, len: usize) -> &[u8] {
         let all = self.region(loc.region);
@@ -115,7 +111,7 @@ impl Memory<'_> {
         &all[start..min(start.saturating_add(len), all.len())]
     }
 
-    /// Up to `len` bytes at a place, to be changed.
+    /// Returns up to `len` bytes at a location, mutably.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, loc: Loc, len: usize) -> &mut [u8] {
         if let Some(steps) = &mut self.steps {
@@ -127,7 +123,7 @@ impl Memory<'_> {
         &mut all[start..end]
     }
 
-    /// A number of 1, 2, 4 or 8 bytes in native order, zero-extended.
+    /// Reads a number of 1, 2, 4 or 8 bytes in native order, zero-extended.
     #[inline]
     pub(crate) fn read(&self, loc: Loc, size: usize) -> u64 {
         let all = self.region(loc.region);
@@ -159,7 +155,7 @@ impl Memory<'_> {
         }
     }
 
-    /// A plain structure, filled up with zeros where memory ends.
+    /// Reads a plain structure; bytes beyond the end of memory are zero.
     pub(crate) fn pod<T: bytemuck::Pod>(&self, loc: Loc) -> T {
         let mut value = T::zeroed();
         let found = self.bytes(loc, size_of::<T>());
@@ -167,7 +163,6 @@ impl Memory<'_> {
         value
     }
 
-    /// Writes given bytes.
     pub(crate) fn put(&mut self, loc: Loc, bytes: &[u8]) {
         let room = self.bytes_mut(loc, bytes.len());
         let len = room.len();
@@ -179,7 +174,7 @@ impl Memory<'_> {
         self.bytes_mut(loc, len).fill(0);
     }
 
-    /// Copies `len` bytes; what the source lacks is zero. The two may overlap.
+    /// Copies `len` bytes; bytes beyond the end of the source are zero. The ranges may overlap.
     pub(crate) fn copy(&mut self, to: Loc, from: Loc, len: usize) {
         let found = self.bytes(from, len).len();
         if to.region == from.region {
@@ -194,7 +189,7 @@ impl Memory<'_> {
         self.zero(to.plus(found), len - found);
     }
 
-    /// Copies between regions, which cannot be borrowed together, in pieces.
+    /// Copies in pieces between regions, because they cannot be borrowed together.
     fn copy_across(&mut self, to: Loc, from: Loc, len: usize) {
         let mut piece = [0; 256];
         let mut done = 0;
@@ -206,7 +201,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Whether the same `len` bytes are at both places.
+    /// True if the same `len` bytes are at both locations.
     pub(crate) fn same(&self, a: Loc, b: Loc, len: usize) -> bool {
         let (a, b) = (self.bytes(a, len), self.bytes(b, len));
         let common = min(a.len(), b.len());

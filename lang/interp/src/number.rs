@@ -1,12 +1,12 @@
-//! Total arithmetic (docs/language.md, Expressions): values are 64-bit registers, unsigned types
-//! zero-extended, signed ones sign-extended from their width.
+//! Total arithmetic (docs/language.md, Expressions). Values are 64-bit registers, with unsigned types
+//! zero-extended and signed types sign-extended from their width.
 //!
-//! Nothing here traps. Circular order is that of serial numbers (RFC 1982), with the antipode
-//! below on both sides, as [`CmpOp`] says.
+//! No operation traps. Circular order is that of serial numbers (RFC 1982). As [`CmpOp`] says, the antipode
+//! is below on both sides.
 
 use hawser_ir::{BinOp, Builtin, CmpOp, Ty, UnOp};
 
-/// What arithmetic needs to know of a scalar type.
+/// The properties of a scalar type that arithmetic depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) bits: u32,
@@ -15,14 +15,14 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a scalar type; aggregates never get here.
+    /// Returns the shape of a scalar type; it is never called for aggregates.
     #[inline]
     pub(crate) fn of(ty: &Ty) -> Shape {
         let (bits, signed) = ty.width().unwrap_or((64, false));
         Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
     }
 
-    /// Bytes of the type in memory.
+    /// Returns the size of the type in memory, in bytes.
     #[inline]
     pub(crate) fn size(self) -> usize {
         match self.bits {
@@ -33,7 +33,7 @@ impl Shape {
         }
     }
 
-    /// Truncates to the width, then extends by the sign.
+    /// Truncates to the width, then sign-extends if the type is signed.
     #[inline]
     pub(crate) fn fit(self, value: u64) -> u64 {
         let spare = 64 - self.bits.clamp(1, 64);
@@ -44,12 +44,12 @@ impl Shape {
         }
     }
 
-    /// The value's bits alone, without the extension of its sign.
+    /// Returns the value's own bits, without sign extension.
     fn raw(self, value: u64) -> u64 {
         Shape { signed: false, ..self }.fit(value)
     }
 
-    /// `a < b` in the type's order.
+    /// True if `a < b` in the type's order.
     #[inline]
     pub(crate) fn less(self, a: u64, b: u64) -> bool {
         if self.circular {
@@ -97,7 +97,7 @@ pub(crate) fn binary(op: BinOp, a: u64, b: u64, ty: &Ty) -> u64 {
     reduce(value, ty)
 }
 
-/// A comparison of two values of the given type.
+/// Compares two values of the given type.
 #[inline]
 pub(crate) fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
     let shape = Shape::of(ty);
@@ -111,7 +111,6 @@ pub(crate) fn compare(op: CmpOp, a: u64, b: u64, ty: &Ty) -> bool {
     }
 }
 
-/// A unary operator.
 pub(crate) fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
     match op {
         UnOp::Neg => reduce(a.wrapping_neg(), ty),
@@ -120,8 +119,8 @@ pub(crate) fn unary(op: UnOp, a: u64, ty: &Ty) -> u64 {
     }
 }
 
-/// A function of the language over up to three scalars; `ty` is the first operand's type, the
-/// caller reduces to the result's.
+/// Evaluates a function of the language over up to three scalars. `ty` is the first operand's type; the
+/// caller reduces the value to the result's type.
 pub(crate) fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
     let shape = Shape::of(ty);
     match function {
@@ -156,7 +155,7 @@ pub(crate) fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
     }
 }
 
-/// The distance between two values; on `seq<W>` the shorter way round.
+/// Returns the distance between two values; on `seq<W>`, the shorter distance around the circle.
 fn abs_diff(a: u64, b: u64, shape: Shape) -> u64 {
     if shape.less(a, b) {
         shape.raw(b.wrapping_sub(a))
@@ -165,7 +164,7 @@ fn abs_diff(a: u64, b: u64, shape: Shape) -> u64 {
     }
 }
 
-/// `a * b / c` with a 128-bit middle; 0 where `c` is 0.
+/// `a * b / c` with a 128-bit intermediate product; 0 if `c` is 0.
 fn mul_div(a: u64, b: u64, c: u64, shape: Shape) -> u64 {
     if c == 0 {
         0
@@ -176,8 +175,8 @@ fn mul_div(a: u64, b: u64, c: u64, shape: Shape) -> u64 {
     }
 }
 
-/// The 64-bit number nearest to `near` that is congruent to the `bits`-bit `seq`; the higher of
-/// two that are equally near, as RFC 9000, A.3 has it.
+/// Returns the 64-bit number nearest to `near` that is congruent to the `bits`-bit `seq`. Of two equally near
+/// numbers it is the higher one, as in RFC 9000, A.3.
 fn unwrap(seq: u64, near: u64, bits: u32) -> u64 {
     if bits >= 64 {
         return seq;
@@ -194,7 +193,7 @@ fn unwrap(seq: u64, near: u64, bits: u32) -> u64 {
     }
 }
 
-/// The whole part of the cube root, bit by bit from the top.
+/// Returns the integer part of the cube root, computed bit by bit from the top.
 fn cbrt(value: u64) -> u64 {
     (0..22).rev().fold(0, |root: u64, bit| {
         let candidate = root | 1 << bit;
@@ -206,7 +205,7 @@ fn cbrt(value: u64) -> u64 {
     })
 }
 
-/// Bytes of a variable-length integer (RFC 9000, section 16).
+/// Returns the number of bytes of a variable-length integer (RFC 9000, section 16).
 pub(crate) fn varint_len(value: u64) -> usize {
     match value {
         0..=0x3f => 1,

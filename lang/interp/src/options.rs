@@ -1,8 +1,8 @@
-//! Option and frame lists on the wire, both ways.
+//! Reads and writes option and frame lists on the wire.
 //!
-//! A list whose members carry a length byte (TCP options) survives anything: what is unknown or
-//! wrong is skipped by its length, a bad length ends the list, what finds no room is ignored. A
-//! list without (frames) is all or nothing.
+//! A list whose members carry a length byte (TCP options) tolerates any contents. Unknown or wrong members
+//! are skipped by their length, a bad length ends the list, and members that find no room are ignored. A list
+//! without length bytes (frames) is read completely or not at all.
 
 use hawser_ir::abi::ParseError;
 use hawser_ir::{BlueprintId, LIST_HEADER, OPTION_TAG, OptListId};
@@ -52,7 +52,7 @@ impl<'a> Machine<'a> {
                     let len_at = len_at as usize;
                     let short = known.and_then(|(_, m)| self.program.prepared.static_len(m.blueprint));
                     if let Some(short) = short.filter(|n| (1..=len_at).contains(n)) {
-                        // Padding: without a length it carries nothing to keep.
+                        // Padding: a member without a length has no contents to keep.
                         rest = &rest[short..];
                         continue;
                     }
@@ -74,7 +74,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Reads one member into an entry and returns the bytes that it took.
+    /// Reads one member into an entry and returns its length in bytes.
     fn read_member(
         &mut self,
         id: BlueprintId,
@@ -100,7 +100,7 @@ impl<'a> Machine<'a> {
         Ok(header + data)
     }
 
-    /// Writes the list at `at`, or as much of it as fits in `room` bytes, padded.
+    /// Writes the part of the list at `at` that fits in `room` bytes, padded.
     pub(crate) fn write_options(
         &mut self,
         id: OptListId,
@@ -133,14 +133,14 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Whether a member's constants are what stands on the wire.
+/// True if a member's constants match the bytes on the wire.
 fn selects(constants: &[Selector], bytes: &[u8]) -> bool {
     constants
         .iter()
         .all(|c| BitReader::from_bit(bytes, c.at as usize).bits(c.bits) == Ok(c.value))
 }
 
-/// The bytes of an option by its length byte; `None` for a length that cannot be.
+/// Returns the bytes of an option, given by its length byte; `None` if the length is impossible.
 fn extent(bytes: &[u8], len_at: usize) -> Option<&[u8]> {
     let len = usize::from(*bytes.get(len_at)?);
     if len > len_at { bytes.get(..len) } else { None }

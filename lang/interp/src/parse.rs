@@ -1,4 +1,4 @@
-//! Runs parsers and shims: an input becomes an ordered list of events.
+//! Runs parsers and shims, which turn an input into an ordered list of events.
 
 use bytemuck::bytes_of;
 use hawser_ir::abi::{Packet, ParseError};
@@ -10,7 +10,7 @@ use crate::machine::{Cursor, Halt, Machine};
 use crate::memory::{Loc, Region};
 use crate::steps::Steps;
 
-/// What [`Interpreter::parse`] does.
+/// Implements [`Interpreter::parse`].
 pub(crate) fn parse(
     program: &Interpreter,
     parser: usize,
@@ -36,7 +36,7 @@ pub(crate) fn parse(
     let result = match machine.enter(parser.func, &views) {
         Ok(_) | Err(Halt::Done) => Ok(()),
         Err(Halt::Drop(error)) => Err(error),
-        // A shim's false assertion and refusal: the input gives no event.
+        // A shim's false assertion or refusal: the input yields no event.
         Err(Halt::Refused(_) | Halt::Assert(_) | Halt::Halted) => Err(ParseError::Frame),
     };
     drop(machine);
@@ -57,7 +57,7 @@ impl<'a> Machine<'a> {
         });
     }
 
-    /// Appends an event, unless there are as many as the program declares.
+    /// Appends an event, unless the program's declared maximum is reached.
     pub(crate) fn push_event(&mut self, event: EventId, from: &Place) -> Result<(), Halt> {
         let len = self.module().event_size(event);
         let from = self.locate(from)?;

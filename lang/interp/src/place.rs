@@ -8,13 +8,13 @@ use crate::memory::Loc;
 use crate::number::{Shape, reduce};
 
 impl Machine<'_> {
-    /// Where a place is. A list element that does not exist is nowhere.
+    /// Returns the location of a place. A list element that does not exist is at `Loc::NOWHERE`.
     #[inline]
     pub(crate) fn locate(&mut self, place: &Place) -> Result<Loc, Halt> {
         self.locate_from(self.base(place.base), place)
     }
 
-    /// Where a place is when its region starts at `base`.
+    /// Returns the location of a place whose region starts at `base`.
     #[inline]
     pub(crate) fn locate_from(&mut self, base: Loc, place: &Place) -> Result<Loc, Halt> {
         let mut loc = base.plus(place.offset as usize);
@@ -24,7 +24,7 @@ impl Machine<'_> {
         Ok(loc)
     }
 
-    /// From a list to something inside one of its elements.
+    /// Moves from a list to a location inside one of its elements.
     fn step(&mut self, list: Loc, step: &Step) -> Result<Loc, Halt> {
         let found = match &step.index {
             Index::At(index) => Some(self.eval(index)?),
@@ -50,12 +50,12 @@ impl Machine<'_> {
         })
     }
 
-    /// The first entry of an option list with a tag.
+    /// Finds the first entry of an option list with a tag.
     fn entry_with_tag(&self, list: Loc, step: &Step, tag: u32) -> Option<u64> {
         self.find_tag(list, step.cap, step.stride as usize, tag)
     }
 
-    /// The first entry of an option list with a tag, by the list's layout.
+    /// Finds the first entry of an option list with a tag, given the list's layout.
     pub(crate) fn find_tag(&self, list: Loc, cap: u32, stride: usize, tag: u32) -> Option<u64> {
         let first = list.plus(LIST_HEADER as usize);
         (0..list_len(&self.memory, list, cap)).find(|i| {
@@ -65,14 +65,14 @@ impl Machine<'_> {
         })
     }
 
-    /// The scalar at a place.
+    /// Loads the scalar at a place.
     #[inline]
     pub(crate) fn load(&mut self, place: &Place) -> Result<u64, Halt> {
         let loc = self.locate(place)?;
         Ok(self.load_at(loc, &place.ty))
     }
 
-    /// The scalar of a type at a location.
+    /// Loads a scalar of a type at a location.
     #[inline]
     pub(crate) fn load_at(&self, loc: Loc, ty: &Ty) -> u64 {
         reduce(self.memory.read(loc, Shape::of(ty).size()), ty)
@@ -92,7 +92,7 @@ impl Machine<'_> {
         self.memory.write(loc, Shape::of(ty).size(), reduce(value, ty));
     }
 
-    /// Bytes that a value of a type takes in memory.
+    /// Returns the size in memory of a value of a type, in bytes.
     pub(crate) fn size(&self, ty: &Ty) -> usize {
         self.layout().size(ty) as usize
     }

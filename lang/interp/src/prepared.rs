@@ -1,5 +1,5 @@
-//! What is worked out once per module, so that no event has to: layouts, initial values, and
-//! how an option is told from another.
+//! Data that is computed once per module instead of for each event: layouts, initial values, and the
+//! constants that distinguish options.
 
 use hawser_ir::{
     Blueprint, BlueprintId, Expr, ExprKind, Fill, Layout, Module, OptList, OptListId, Source, Struct,
@@ -8,29 +8,28 @@ use hawser_ir::{
 
 use crate::number::Shape;
 
-/// Tables beside a module.
+/// Tables that accompany a module.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// For each option list, the size in bytes of its largest member.
     member_size: Vec<u32>,
-    /// For each structure, its initial bytes; `None` where all are zero.
+    /// For each structure, its initial bytes; `None` if all are zero.
     initial: Vec<Option<Box<[u8]>>>,
-    /// For each blueprint, the length of its header where that is always the same.
+    /// For each blueprint, the length of its header if it is constant.
     static_len: Vec<Option<usize>>,
     /// For each option list and member, the constants that select it.
     selectors: Vec<Vec<Vec<Selector>>>,
-    /// The program's first IP protocol number: what 0 stands for in a header to send with.
+    /// The program's first IP protocol number, for which 0 stands in a header to send with.
     pub(crate) protocol: u8,
 }
 
-/// A constant field of an option: what stands at its place on the wire.
+/// A constant field of an option, as it stands on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selector {
-    /// Bits before the field.
+    /// The number of bits before the field.
     pub(crate) at: u32,
-    /// Bits of the field.
+    /// The number of bits of the field.
     pub(crate) bits: u32,
-    /// Its value.
     pub(crate) value: u64,
 }
 
@@ -53,22 +52,21 @@ impl Prepared {
         }
     }
 
-    /// Sizes and alignments.
     pub(crate) fn layout<'a>(&'a self, module: &'a Module) -> Layout<'a> {
         Layout { structs: &module.structs, member_size: &self.member_size }
     }
 
-    /// The initial bytes of a structure; `None` where all are zero.
+    /// Returns the initial bytes of a structure; `None` if all are zero.
     pub(crate) fn initial(&self, id: StructId) -> Option<&[u8]> {
         self.initial[id.0 as usize].as_deref()
     }
 
-    /// The header's length where it is always the same.
+    /// Returns the length of the header if it is constant.
     pub(crate) fn static_len(&self, id: BlueprintId) -> Option<usize> {
         self.static_len[id.0 as usize]
     }
 
-    /// The constants that select each member of an option list.
+    /// Returns the constants that select each member of an option list.
     pub(crate) fn selectors(&self, id: OptListId) -> &[Vec<Selector>] {
         &self.selectors[id.0 as usize]
     }
@@ -78,7 +76,7 @@ fn blueprint(module: &Module, id: BlueprintId) -> &Blueprint {
     &module.blueprints[id.0 as usize]
 }
 
-/// A structure's bytes after initialisation: its defaults, and those of structures inside it.
+/// Computes the initial bytes of a structure: its defaults, and those of nested structures.
 fn initial(structs: &[Struct], structure: &Struct) -> Option<Box<[u8]>> {
     let mut bytes = vec![0; structure.size as usize].into_boxed_slice();
     set_defaults(structs, structure, 0, &mut bytes);
@@ -102,13 +100,13 @@ fn set_defaults(structs: &[Struct], structure: &Struct, at: usize, bytes: &mut [
     }
 }
 
-/// The header's length in bytes if no field of it varies.
+/// Computes the length of the header in bytes, if no field of it varies.
 fn static_len(blueprint: &Blueprint) -> Option<usize> {
     let bits: Option<u32> = blueprint.header.iter().map(WireField::fixed_bits).sum();
     bits.map(|bits| bits.div_ceil(8) as usize)
 }
 
-/// For each member, its constant fields up to the first field of varying length.
+/// Collects the constant fields of each member, up to its first field of varying length.
 fn selectors(module: &Module, list: &OptList) -> Vec<Vec<Selector>> {
     let constants = |id| {
         let mut at = 0;
@@ -130,7 +128,7 @@ fn selectors(module: &Module, list: &OptList) -> Vec<Vec<Selector>> {
     list.members.iter().map(|m| constants(m.blueprint)).collect()
 }
 
-/// The protocol number of the first parser that is fed by IP; UDP's for one behind UDP.
+/// Returns the protocol number of the first parser of packets; for a parser of UDP datagrams, UDP's number.
 fn protocol(module: &Module) -> u8 {
     let number = |source| match source {
         Source::Ip(number) => Some(number),

@@ -1,4 +1,4 @@
-//! What a run that is watched did, and where in the source: for traces and debuggers.
+//! The actions of an observed run, with their places in the source, for traces and debuggers.
 
 use std::ops::Range;
 
@@ -7,76 +7,75 @@ use hawser_ir::{BlueprintId, ContextId, FuncId, Span, Stmt};
 
 use crate::memory::{Loc, Region};
 
-/// What a chain did, in order.
+/// The actions of a chain, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
-    /// The processors that ran, to their end or not.
+    /// The processors that ran, including one that did not complete.
     pub processors: Vec<FuncId>,
-    /// For each record: the statement that wrote it.
+    /// For each record, the statement that wrote it.
     pub records: Vec<Span>,
-    /// What was written in contexts and in the scratchpad, whether it changed anything or not.
+    /// The writes to contexts and to the scratchpad, including those without effect.
     pub writes: Vec<Write>,
-    /// The statements that ran, if they are asked for: [`Steps::of_statements`].
+    /// The statements that ran, if they were requested by [`Steps::of_statements`].
     pub statements: Vec<Statement>,
-    /// For each record, if statements are asked for: the statement that wrote it, by its place among them.
+    /// For each record, the index in `statements` of the statement that wrote it, if statements were
+    /// requested.
     pub emitted: Vec<usize>,
-    /// The headers that a parser took apart: whose format each has, and its image.
+    /// The headers that a parser extracted: the blueprint and the image of each.
     pub headers: Vec<(BlueprintId, Vec<u8>)>,
     /// The running statement.
     pub(crate) at: Span,
-    /// Who calls whom, while statements are noted.
+    /// The call stack, while statements are recorded.
     pub(crate) calls: Vec<Call>,
     pub(crate) notes_statements: bool,
-    /// The chain halts when this many statements were noted.
+    /// The number of recorded statements at which the chain halts.
     pub(crate) halt_before: Option<usize>,
-    /// Bytes of records so far.
+    /// The size of the records so far, in bytes.
     recorded: usize,
 }
 
 /// A statement that ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Its place.
     pub span: Span,
-    /// The function that it is of.
+    /// The function that contains it.
     pub func: FuncId,
-    /// How many functions were running: 1 in a processor.
+    /// The number of running functions: 1 in a processor.
     pub depth: usize,
 }
 
-/// A function that runs.
+/// A running function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which one.
     pub func: FuncId,
     /// The statement that runs in it.
     pub at: Span,
-    /// That statement, by its place among those that ran.
+    /// The index of that statement among the executed ones.
     pub(crate) statement: usize,
-    /// The first node of that statement: several make one statement of the source.
+    /// The first node of that statement; a statement of the source can have several.
     node: usize,
-    /// Where its variables and its references begin.
+    /// The start of its variables and of its references.
     pub(crate) base: usize,
     pub(crate) refs: usize,
 }
 
-/// Something was written.
+/// A write to memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Where.
+    /// The memory that was written to.
     pub memory: Memory,
-    /// Which of its bytes.
+    /// The byte range in that memory.
     pub bytes: Range<usize>,
-    /// The statement that did.
+    /// The statement that wrote.
     pub span: Span,
-    /// That statement, by its place among those that ran; 0 where they are not noted.
+    /// The index of that statement among the executed ones; 0 if statements are not recorded.
     pub statement: usize,
 }
 
 /// Memory that outlives a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// The event. What is written there is not noted.
+    /// The event. Writes to it are not recorded.
     Event,
     /// The keyed context.
     Keyed,
@@ -89,13 +88,13 @@ pub enum Memory {
 }
 
 impl Steps {
-    /// Notes each statement that runs, too.
+    /// Creates a record that includes each executed statement.
     #[must_use]
     pub fn of_statements() -> Steps {
         Steps { notes_statements: true, ..Steps::default() }
     }
 
-    /// A function begins to run.
+    /// Records that a function begins to run.
     pub(crate) fn enter(&mut self, func: FuncId, base: usize, refs: usize) {
         if self.notes_statements {
             self.calls
@@ -103,13 +102,13 @@ impl Steps {
         }
     }
 
-    /// It is over.
+    /// Records that the running function ends.
     pub(crate) fn leave(&mut self) {
         self.calls.pop();
     }
 
-    /// A node is about to run; whether the chain is to halt before. Nodes of one statement of the source count once,
-    /// and again when they run again.
+    /// Records that a node is about to run, and returns true if the chain is to halt before it. The nodes of
+    /// one statement of the source count once, and again when they run again.
     pub(crate) fn node(&mut self, stmt: &Stmt) -> bool {
         let depth = self.calls.len();
         let Some(call) = self.calls.last_mut() else {
@@ -140,7 +139,7 @@ impl Steps {
         (self.at, self.recorded) = (Span::default(), recorded);
     }
 
-    /// A statement may have written a record.
+    /// Records the statement if it has written a record.
     pub(crate) fn recorded(&mut self, records: &RecordBuf, span: Span) {
         let bytes = records.bytes().len();
         if bytes > self.recorded {
@@ -150,7 +149,7 @@ impl Steps {
         self.recorded = bytes;
     }
 
-    /// Bytes are about to be written.
+    /// Records that bytes are about to be written.
     pub(crate) fn written(&mut self, loc: Loc, len: usize) {
         let memory = match loc.region {
             Region::Keyed => Memory::Keyed,

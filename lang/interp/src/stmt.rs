@@ -9,7 +9,7 @@ use crate::memory::{Loc, Region};
 use crate::number::Shape;
 
 impl<'a> Machine<'a> {
-    /// Runs statements in order, up to the first that leads elsewhere.
+    /// Runs statements in order, up to the first that leaves the block.
     pub(crate) fn block(&mut self, stmts: &'a [Stmt]) -> Result<Flow, Halt> {
         for stmt in stmts {
             match self.stmt(stmt)? {
@@ -153,8 +153,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Counts a variable from `from` to below `to`, both taken once, in at most `max` rounds.
-    /// Assigning to the variable does not change the count.
+    /// Counts a variable from `from` (inclusive) to `to` (exclusive), in at most `max` rounds. Both limits
+    /// are evaluated once. An assignment to the variable does not change the count.
     fn count(
         &mut self,
         var: &Place,
@@ -181,7 +181,7 @@ impl<'a> Machine<'a> {
         Ok(Flow::Next)
     }
 
-    /// Puts the ids into an event's header.
+    /// Stores the ids in an event's header.
     fn set_ids(&mut self, event: &Place, ids: &[Place]) -> Result<(), Halt> {
         let event = self.locate(event)?;
         let mut header: EventHeader = self.memory.pod(event);
@@ -195,7 +195,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// An operation on a container; whether it had room, or found something.
+    /// Performs an operation on a container. Returns true if the container had room, or if it found the
+    /// element.
     fn container(&mut self, op: &ContainerOp) -> Result<bool, Halt> {
         match op {
             ContainerOp::PushBack(place, operand) => {
@@ -217,7 +218,8 @@ impl<'a> Machine<'a> {
                 if let Some(to) = to {
                     let (len, target) = (self.size(&to.ty), self.locate(to)?);
                     if to.ty.is_scalar() {
-                        // Reduced as every scalar that is read: memory that came in may hold any bits.
+                        // The value is reduced like every scalar that is read, because incoming memory may
+                        // hold any bits.
                         let value = self.load_at(list.slot(0), &to.ty);
                         self.store_at(target, &to.ty, value);
                     } else {
@@ -284,7 +286,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Inserts an operand at a position of a list; false when it is full.
+    /// Inserts an operand at a position of a list; false if the list is full.
     fn insert(&mut self, list: &List, index: u64, ty: &Ty, operand: &Operand) -> Result<bool, Halt> {
         match operand {
             Operand::Value(expr) => {
@@ -307,13 +309,13 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Inserts an element in order, or replaces the one of equal key; false when full.
+    /// Inserts an element in order, or replaces the element with the same key; false if the list is full.
     fn put(&mut self, place: &Place, operand: &Operand) -> Result<bool, Halt> {
         let loc = self.locate(place)?;
         let Some(sorted) = Sorted::of(&self.layout(), loc, &place.ty) else {
             return Ok(false);
         };
-        // The element may itself lie in the list that moves: keep its bytes aside.
+        // The element may itself lie in the list whose elements move, so its bytes are copied first.
         let ty = element(&place.ty);
         let len = self.size(ty);
         let aside = Loc { region: Region::Stack, at: self.memory.stack.len() };
@@ -342,7 +344,6 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The type of a list's elements.
 fn element(list: &Ty) -> &Ty {
     match list.items() {
         Some((Items::Values(elem), _)) => elem,

@@ -1,8 +1,8 @@
-//! What the language has and nothing here can run yet.
+//! Constructs of the language that the interpreter cannot run yet.
 
 use hawser_ir::Module;
 
-/// A construct of a program that does not run yet.
+/// A program contains a construct that cannot run yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{program}: {what}")]
 pub struct Unsupported {
@@ -12,7 +12,7 @@ pub struct Unsupported {
     pub what: String,
 }
 
-/// The first construct of a module that cannot run.
+/// Returns the first construct of a module that cannot run.
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let name = absent_extern(module)?;
     Some(Unsupported {
@@ -21,8 +21,8 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     })
 }
 
-/// A pure extern that is called: the checker has made a function of its name to stand for it, until
-/// a target puts its own in that place.
+/// Finds a pure extern that is called. The checker has made a function of its name as a placeholder, until a
+/// target replaces it by its own.
 fn absent_extern(module: &Module) -> Option<&str> {
     let called = |name: &str| module.funcs.iter().any(|func| func.name == name);
     module

@@ -1,4 +1,4 @@
-//! What taking headers apart and putting them together share.
+//! Helpers shared by the parsing and the building of headers.
 
 use hawser_ir::abi::Packet;
 use hawser_ir::{Blueprint, BlueprintId, Expr, WireField};
@@ -7,7 +7,7 @@ use crate::checksum::Sum;
 use crate::machine::{Facts, Halt, Machine};
 use crate::memory::Loc;
 
-/// `hdrlen4_t` counts in words of this many bytes.
+/// The size in bytes of the words in which `hdrlen4_t` counts.
 pub(crate) const WORD: usize = 4;
 
 impl<'a> Machine<'a> {
@@ -15,7 +15,7 @@ impl<'a> Machine<'a> {
         &self.module().blueprints[id.0 as usize]
     }
 
-    /// Bytes after the payload. The fields that count some of them are in the header.
+    /// Returns the number of bytes after the payload. The fields that count some of them are in the header.
     pub(crate) fn trailer_len(&self, blueprint: &Blueprint, image: Loc) -> usize {
         let counted = blueprint.trailer.iter().map(|field| match field {
             WireField::Opaque { cap, count_at, count_ty, .. } => {
@@ -27,7 +27,7 @@ impl<'a> Machine<'a> {
         blueprint.trailer_len() as usize + counted.sum::<usize>()
     }
 
-    /// A wire expression over a blueprint's image and the quantities of its packet.
+    /// Evaluates a wire expression over a blueprint's image and the quantities of its packet.
     pub(crate) fn eval_over(&mut self, image: Loc, facts: Facts, expr: &Expr) -> Result<u64, Halt> {
         let outer = (self.blueprint, self.facts);
         (self.blueprint, self.facts) = (image, facts);
@@ -37,14 +37,14 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Sums the bytes [from, to) of a packet, which may reach from its head into its tail.
+/// Sums the bytes [from, to) of a packet, which may extend from its head into its tail.
 pub(crate) fn sum_range(sum: &mut Sum, packet: &Packet<'_>, from: usize, to: usize) {
     for piece in pieces(packet, from, to) {
         sum.add(piece);
     }
 }
 
-/// The bytes [from, to) of a packet: a piece of its head and a piece of its tail.
+/// Returns the bytes [from, to) of a packet: a piece of its head and a piece of its tail.
 pub(crate) fn pieces<'p>(packet: &Packet<'p>, from: usize, to: usize) -> [&'p [u8]; 2] {
     let part = |bytes: &'p [u8], start: usize| {
         let low = from.saturating_sub(start).min(bytes.len());

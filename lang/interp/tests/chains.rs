@@ -1,4 +1,4 @@
-//! Chains on hand-built modules: what reaches contexts and records, and how a chain ends.
+//! Chains on hand-built modules: the contents of contexts and records, and the outcome of a chain.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use hawser_ir::*;
 const CONN: ContextId = ContextId(0);
 const NOW: u64 = 1_000_000;
 
-/// A chain of one processor on event 0 of [`tcp`]'s module.
+/// Builds a chain of one processor on event 0 of [`tcp`]'s module.
 fn program(when: When, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>) -> Tcp {
     let mut tcp = tcp();
     let rtx = field(&tcp.module, tcp.context, Base::Keyed, "rtx").offset;
@@ -34,7 +34,7 @@ fn program(when: When, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>
     tcp
 }
 
-/// What a chain left behind.
+/// The results of a chain.
 struct Ran {
     outcome: Outcome,
     keyed: Vec<u8>,
@@ -48,7 +48,7 @@ fn id(bytes: &[u8]) -> Id {
     id
 }
 
-/// Runs event 0's chain with a keyed context, or with none and a reserved slot.
+/// Runs the chain of event 0 with a keyed context, or without one and with a reserved slot.
 fn run(tcp: &Tcp, found: bool, count: u64, rtx: u64) -> Ran {
     let module = &tcp.module;
     let mut event = vec![0; module.event_size(EventId(0))];
@@ -155,7 +155,7 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
         id(b"new")
     );
     let records: Vec<_> = ran.records.iter().collect();
-    // Nothing was found, so that even the notice speaks of the new context.
+    // No context was found, so even the notice refers to the new context.
     assert_eq!(records.iter().map(|r| r.on).collect::<Vec<_>>(), [ON_FRESH; 3]);
     let created = records[0].fixed::<ContextRec>();
     assert_eq!(
@@ -163,7 +163,7 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
         (RecordKind::NewContext, id(b"new"), 0)
     );
     assert_eq!(records[2].fixed::<NotifyRec>().arg, [5, 0, 0, 0]);
-    // With a context found, the same processor does not run.
+    // If a context is found, the same processor does not run.
     assert_eq!(run(&tcp, true, 0, 0).records.iter().count(), 0);
 }
 
@@ -239,7 +239,7 @@ fn a_raised_event_carries_its_ids() {
     );
 }
 
-/// A helper that ends the chain ends it in the middle of an expression, too.
+/// A helper that ends the chain does so in the middle of an expression, too.
 #[test]
 fn a_helper_may_end_the_chain() {
     let mut tcp = program(When::Always, EventKind::Net, |tcp| {
@@ -268,7 +268,7 @@ fn no_event_makes_it_panic() {
     let mut rng = fastrand::Rng::with_seed(99);
     for round in 0..2000 {
         let mut noise = |len: usize| -> Vec<u8> { (0..len).map(|_| rng.u8(..)).collect() };
-        // Short ones and unknown numbers included.
+        // The noise includes short events and unknown numbers.
         let mut event = noise(round % 200);
         if round % 3 == 0 && event.len() > 22 {
             event[20..22].fill(0);

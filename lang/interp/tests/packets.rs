@@ -1,5 +1,5 @@
-//! Headers taken apart and put together, against bytes made by another program (Python's
-//! `struct`, checksums by definition) from RFC 9293, 3.1 and RFC 7323.
+//! Parses and builds headers, and compares them with bytes that another program made (Python's `struct`,
+//! checksums by definition) from RFC 9293, 3.1 and RFC 7323.
 
 use crate::common;
 
@@ -9,9 +9,9 @@ use hawser_ir::abi::{Built, Csum, Packet, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input};
 use hawser_ir::*;
 
-/// 0x1234 to 80, SYN; MSS 1460, no-operation, window scale 7, two no-operations, timestamps.
+/// Port 0x1234 to 80, SYN; MSS 1460, no-operation, window scale 7, two no-operations, timestamps.
 const SYN: &str = "12340050010203040a0b0c0da002faf025dd0000020405b4010303070101080a1122334455667788";
-/// Without options, ACK and PSH, payload `hello`.
+/// No options, ACK and PSH, payload `hello`.
 const HELLO: &str = "12340050010203040a0b0c0d5018faf05826000068656c6c6f";
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -19,7 +19,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(digit).collect()
 }
 
-/// The image that parser 0 puts into its event.
+/// Returns the image that parser 0 stores in its event.
 fn parse(tcp: Tcp, head: &[u8], tail: &[u8], csum: Csum) -> Result<(Tcp, Vec<u8>), ParseError> {
     let image_at = field(&tcp.module, tcp.event, Base::Local, "header").offset as usize;
     let program = interpreter(tcp.module.clone());
@@ -85,7 +85,7 @@ fn payload_of_merged_packets_counts_and_is_not_read() {
     program.parse(0, Input::Packet(merged), &mut events).unwrap();
     let data = data(&tcp.module, tcp.header, &events.get(0)[image_at..]);
     assert_eq!((data.len, data.addr), (1005, abi::addr(7, 20)));
-    // No header is in it.
+    // No header lies in the merged bytes.
     let merged = Packet { head: &head[..19], ..merged };
     assert_eq!(
         program.parse(0, Input::Packet(merged), &mut events),
@@ -95,7 +95,7 @@ fn payload_of_merged_packets_counts_and_is_not_read() {
 
 #[test]
 fn the_checksum_is_verified_unless_somebody_did() {
-    // Any one bit; not those of the data offset, which is looked at before.
+    // Any single bit, except those of the data offset, which is checked first.
     for at in (0..bytes(HELLO).len()).filter(|at| *at != 12) {
         let mut packet = bytes(HELLO);
         packet[at] ^= 0x01;
@@ -130,7 +130,7 @@ fn the_header_length_is_bounded() {
     }
 }
 
-/// The tags that are found in an option area, padded to words.
+/// Returns the tags that are found in an option area, padded to words.
 fn tags(area: &[u8]) -> Vec<u32> {
     let mut packet = bytes(HELLO)[..20].to_vec();
     packet.extend_from_slice(area);
@@ -147,31 +147,31 @@ fn tags(area: &[u8]) -> Vec<u32> {
 fn hostile_options_do_no_harm() {
     const MSS_1460: [u8; 4] = [2, 4, 5, 0xb4];
     let with = |parts: &[&[u8]]| tags(&parts.concat());
-    // Unknown ones are skipped by their length.
+    // Unknown options are skipped by their length.
     assert_eq!(with(&[&[99, 6, 1, 2, 3, 4], &MSS_1460]), [MSS]);
-    // A known kind with a wrong length is an unknown one.
+    // A known kind with a wrong length is handled as an unknown one.
     assert_eq!(with(&[&[2, 3, 5], &[3, 3, 7]]), [WSCALE]);
     assert_eq!(with(&[&[2, 6, 5, 0xb4, 0, 0], &[3, 3, 7]]), [WSCALE]);
-    // A length that cannot be ends the list; what came before stays.
+    // An impossible length ends the list; the options before it stay.
     for bad in [0, 1, 200, 255] {
         assert_eq!(with(&[&MSS_1460, &[99, bad], &[3, 3, 7]]), [MSS], "length {bad}");
         assert_eq!(with(&[&MSS_1460, &[8, bad], &[3, 3, 7]]), [MSS], "length {bad}");
     }
-    // A length byte that is absent.
+    // The length byte is missing.
     assert_eq!(with(&[&MSS_1460, &[1, 1, 1, 2]]), [MSS]);
-    // End of list hides what follows.
+    // An end-of-list option hides the rest.
     assert_eq!(with(&[&[0], &MSS_1460]), Vec::<u32>::new());
-    // Forty no-operations, and room for three others after thirty.
+    // Forty no-operations; thirty no-operations still leave room for three others.
     assert_eq!(tags(&[1; 40]), Vec::<u32>::new());
     assert_eq!(with(&[&[1; 30], &MSS_1460, &[3, 3, 7]]), [MSS, WSCALE]);
-    // What finds no room is ignored.
+    // Options that find no room are ignored.
     assert_eq!(
         with(&[&MSS_1460, &MSS_1460, &MSS_1460, &[3, 3, 7]]),
         [MSS; OPTIONS as usize]
     );
 }
 
-/// A record for the header alone, and its image with the given fields.
+/// Returns a record for the header alone, and its image with the given fields.
 fn record(tcp: &Tcp, fields: &[(&str, u64)]) -> (PacketRec, Vec<u8>) {
     let mut image = vec![0; tcp.module.structure(tcp.header).size as usize];
     for (name, value) in fields {
@@ -190,7 +190,7 @@ const FIELDS: [(&str, u64); 6] = [
     ("seq", 0x0102_0304),
     ("ack", 0x0a0b_0c0d),
     ("window", 0xfaf0),
-    ("off", 3), // A fill: what stands here is not used.
+    ("off", 3), // A fill: this value is ignored.
 ];
 
 #[test]
@@ -240,7 +240,7 @@ fn options_are_padded_and_what_does_not_fit_is_left_out() {
     assert_eq!(header[12], 9 << 4);
     assert_eq!(header[20..36], bytes("030307080a1122334455667788000000"));
 
-    // Taken apart again, it is the same.
+    // Parsing the result yields the same image.
     let net = net_v4();
     let mut packet = packet(&net, &header[..36], &[]);
     packet.csum = Csum::Complete;
@@ -293,7 +293,7 @@ fn rules_make_a_train_of_packets() {
         program.build(&record, &mut image, Segment { index, count, len }, &mut header);
         (u32::from_be_bytes(header[4..8].try_into().unwrap()), header[13])
     };
-    // Across the wrap; the last packet is shorter, and follows the others all the same.
+    // Sequence numbers wrap. The last packet is shorter and follows the others nevertheless.
     assert_eq!(built(0, 4, 200), (0xffff_ff00, 0x80));
     assert_eq!(built(1, 4, 200), (0xffff_ffc8, 0x10));
     assert_eq!(built(2, 4, 200), (0x0000_0090, 0x10));
@@ -347,7 +347,7 @@ fn no_bytes_make_it_panic() {
             parsed += 1;
             let image = &mut events.get_mut(0)[image_at..];
             assert!(options(&tcp.module, tcp.header, image).len() <= OPTIONS as usize);
-            // Whatever was parsed can be sent; so can an image of noise.
+            // Every parsed header can be sent, and so can an image of noise.
             let (record, _) = record(&tcp, &[]);
             let mut header = [0; 60];
             program.build(

@@ -1,8 +1,8 @@
-//! What crosses the border between a program and an engine, as bytes.
+//! The data that crosses the border between a program and an engine, as bytes.
 //!
-//! Inputs are views ([`Net`], [`Op`], [`Icmp`]) and events; outputs are instruction records.
-//! Everything is `#[repr(C)]`, without pointers and without padding, so that a record can be
-//! compared, logged, replayed and sent through a ring as it is.
+//! Inputs are views ([`Net`], [`Op`], [`Icmp`]) and events; outputs are instruction records. Everything is
+//! `#[repr(C)]`, without pointers and without padding. A record can therefore be compared, logged, replayed
+//! and sent through a ring as it is.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -15,7 +15,6 @@ use bytemuck::{Pod, Zeroable};
 pub struct Id(pub [u8; 40]);
 
 impl Id {
-    /// No identity.
     pub const NONE: Id = Id([0; 40]);
     /// The maximum number of bytes that a tuple can pack into.
     pub const MAX: usize = 39;
@@ -27,17 +26,17 @@ impl Id {
         self.0[39] == 0
     }
 
-    /// Appends the low `bytes` bytes of `value`, which must fit.
+    /// Appends the low `bytes` bytes of `value`. Panics if they do not fit.
     pub fn push(&mut self, value: u64, bytes: usize) {
         self.push_bytes(&value.to_be_bytes()[8 - bytes..]);
     }
 
-    /// Appends raw bytes, an address for instance. They must fit: of a program's tuples, the checker and
-    /// what it puts before them see to that.
+    /// Appends raw bytes, such as an address. They must fit; for a program's tuples, the checker and the
+    /// bytes that it puts in front of them guarantee this.
     ///
     /// # Panics
     ///
-    /// When the tuple is longer than [`Id::MAX`]: two ids must not become one.
+    /// If the tuple becomes longer than [`Id::MAX`], because truncation could make two ids equal.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         let at = self.0[39] as usize;
         let end = at + bytes.len();
@@ -46,7 +45,6 @@ impl Id {
         self.0[39] = end as u8;
     }
 
-    /// The packed tuple.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -61,20 +59,19 @@ impl std::fmt::Debug for Id {
     }
 }
 
-/// An `addr_t`: bytes that an engine holds. 0 is `NONE`.
+/// An `addr_t`: a reference to bytes that an engine holds. 0 is `NONE`.
 ///
-/// The upper 32 bits are 1 + the index of a buffer of the running batch (a frame, or an
-/// application request's data), the lower 32 the offset in it; `+ n` moves the offset.
+/// The upper 32 bits are 1 + the index of a buffer of the running batch (a frame, or an application request's
+/// data). The lower 32 bits are the offset in that buffer; `+ n` moves the offset.
 pub type Addr = u64;
 
-/// Makes an [`Addr`].
 #[must_use]
 #[inline]
 pub fn addr(buffer: u32, offset: u32) -> Addr {
     (u64::from(buffer) + 1) << 32 | u64::from(offset)
 }
 
-/// Takes an [`Addr`] apart: buffer and offset; nothing for `NONE`.
+/// Splits an [`Addr`] into buffer index and offset; `None` for `NONE`.
 #[must_use]
 #[inline]
 pub fn addr_parts(a: Addr) -> Option<(u32, u32)> {
@@ -82,32 +79,30 @@ pub fn addr_parts(a: Addr) -> Option<(u32, u32)> {
     (buffer != 0).then(|| (buffer - 1, a as u32))
 }
 
-/// A `data_t`. In a blueprint to be sent: which bytes of which sending unit, cut into packets of
-/// at most `seg_size` (0: one packet). In an extracted packet: `len` bytes at `addr`.
+/// A `data_t`. In a blueprint to be sent, it selects bytes of a sending unit, cut into packets of at most
+/// `seg_size` bytes (0: one packet). In an extracted packet, it is `len` bytes at `addr`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Data {
     /// The sending unit.
     pub uid: Id,
-    /// Offset in it.
+    /// Offset in the unit, in bytes.
     pub off: u64,
-    /// Where an extracted packet's payload is.
+    /// The address of an extracted packet's payload.
     pub addr: Addr,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
     /// Payload bytes per generated packet.
     pub seg_size: u32,
 }
 
-/// `IPheader`: the network header of a received packet, or the one to send with.
+/// `IPheader`: the network header of a received packet, or the header to send with.
 ///
-/// Addresses are 16 bytes, IPv4 mapped. When sending, zero means "the target's default".
+/// Addresses are 16 bytes; IPv4 addresses are IPv4-mapped. When sending, zero means "the target's default".
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Net {
-    /// Source address.
     pub src_ip: [u8; 16],
-    /// Destination address.
     pub dst_ip: [u8; 16],
     /// Bytes from the start of the network header to the end of the packet.
     pub tot_len: u32,
@@ -115,11 +110,11 @@ pub struct Net {
     pub flow_label: u32,
     /// Length of the network header in bytes.
     pub hdr_len: u16,
-    /// Packets that a received super-segment stands for; at least 1.
+    /// The number of packets that a received super-segment stands for; at least 1.
     pub segs: u16,
-    /// Payload bytes of each of them but the last; 0 when it is one packet.
+    /// Payload bytes of each of those packets except the last; 0 for a single packet.
     pub seg_size: u16,
-    /// IP protocol number. When sending: 0 stands for the program's first `ip(n)` parser.
+    /// IP protocol number. When sending, 0 stands for the program's first `ip(n)` parser.
     pub protocol: u8,
     /// Time to live or hop limit.
     pub ttl: u8,
@@ -129,17 +124,16 @@ pub struct Net {
     pub dscp: u8,
     /// Link-layer priority.
     pub prio: u8,
-    /// 4 or 6.
+    /// IP version: 4 or 6.
     pub version: u8,
-    /// The MTU of the path back to the sender, in bytes: what `op.path_mtu` is for a connection
-    /// opened from here. Filled by the engine on receipt; without meaning when sending.
+    /// The MTU of the path back to the sender, in bytes. It equals `op.path_mtu` for a connection opened from
+    /// this host. The engine fills it on receipt; it has no meaning when sending.
     pub path_mtu: u32,
-    /// UDP's source port, where the program's packets are in UDP; when sending, 0 stands for the first
-    /// `udp(port)` that it registers.
+    /// UDP source port, if the program's packets are in UDP. When sending, 0 stands for the first `udp(port)`
+    /// that the program registers.
     pub src_port: u16,
-    /// UDP's destination port, likewise.
+    /// UDP destination port, with the same default.
     pub dst_port: u16,
-    /// Zero.
     pub pad: [u8; 4],
 }
 
@@ -147,181 +141,183 @@ pub struct Net {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Op {
-    /// The id of the context bound to the application's handle, if one is.
+    /// The id of the context bound to the application's handle, or `NONE`.
     pub self_id: Id,
-    /// Local address.
     pub local_ip: [u8; 16],
     /// Remote address (`connect`).
     pub remote_ip: [u8; 16],
-    /// The bytes of the request (`send`), until the program notifies.
+    /// The bytes of the request (`send`), valid until the program notifies.
     pub addr: Addr,
-    /// Bytes accepted for sending (`send`), or taken by the application (`recv`). On a listener's
-    /// handle, `recv` says that the application accepted this many connections.
+    /// Bytes accepted for sending (`send`), or taken by the application (`recv`). On a listener's handle,
+    /// `recv` gives the number of connections that the application accepted.
     pub len: u64,
-    /// Stream inside the handle.
     pub sub: u64,
-    /// Free for the application; of `option`, the value.
+    /// Free for the application; for `option`, the value.
     pub arg: u64,
     /// The path's MTU in bytes.
     pub path_mtu: u32,
-    /// How many connections may wait to be accepted (`listen`).
+    /// The maximum number of connections that wait to be accepted (`listen`).
     pub backlog: u32,
-    /// Local port; autobound for `connect`.
+    /// Local port; for `connect`, the engine has chosen one.
     pub local_port: u16,
-    /// Remote port.
     pub remote_port: u16,
-    /// Which option is set (`option`): an `OPT_…` constant, or a number of the program's own.
+    /// The option that is set (`option`): an `OPT_…` constant, or a number that the program defines.
     pub option: u32,
-    /// Work on registered memory (`post`): what is to be done, a `WORK_…` constant. `arg` is the application's number
-    /// of it, `len` its bytes.
+    /// The operation on registered memory (`post`): a `WORK_…` constant. `arg` is the application's number of
+    /// the work request, `len` its length in bytes.
     pub code: u32,
-    /// `WORK_…` flags of it.
+    /// The `WORK_…` flags of the work request.
     pub flags: u32,
-    /// The key of this end's memory.
+    /// The key of the local memory.
     pub key: u32,
     /// The key of the peer's memory.
     pub remote_key: u32,
-    /// Where in this end's memory.
+    /// The address in the local memory.
     pub at: u64,
-    /// Where in the peer's memory.
+    /// The address in the peer's memory.
     pub remote_at: u64,
-    /// What is compared, or added; of a send or write with immediate data those.
+    /// The value to compare with, or the addend. For a send or write with immediate data, that data.
     pub value: u64,
-    /// What is put in the compared value's place.
+    /// The replacement value of a compare-and-swap.
     pub swap: u64,
-    /// The bytes of the largest packet that the link takes (`connect`, `listen`). A path may take less.
+    /// The size in bytes of the largest packet that the link carries (`connect`, `listen`). A path may carry
+    /// less.
     pub link_mtu: u32,
-    /// The bytes that the target holds for a connection to receive, at most (`connect`, `listen`).
+    /// The maximum number of bytes that the target buffers for a connection to receive (`connect`, `listen`).
     pub receive_limit: u32,
 }
 
-/// Work: bytes into the memory that the peer has posted for it next.
+/// Work: sends bytes into the memory that the peer posts for them.
 pub const WORK_SEND: u32 = 0;
-/// Work: bytes into the peer's registered memory.
+/// Work: writes bytes into the peer's registered memory.
 pub const WORK_WRITE: u32 = 1;
-/// Work: bytes from the peer's registered memory into this end's.
+/// Work: reads bytes of the peer's registered memory into local memory.
 pub const WORK_READ: u32 = 2;
-/// Work: eight bytes of the peer's registered memory become `swap` if they are `value`; those before come into this
-/// end's memory.
+/// Work: replaces eight bytes of the peer's registered memory by `swap` if they equal `value`. The previous
+/// eight bytes are stored in local memory.
 pub const WORK_COMPARE_SWAP: u32 = 3;
-/// Work: `value` is added to eight bytes of the peer's registered memory; those before come into this end's memory.
+/// Work: adds `value` to eight bytes of the peer's registered memory. The previous eight bytes are stored in
+/// local memory.
 pub const WORK_FETCH_ADD: u32 = 4;
-/// Work: this end's memory waits for the peer's next send.
+/// Work: posts local memory for the peer's next send.
 pub const WORK_RECEIVE: u32 = 5;
-/// Work: a message of one packet to the pair `sub` at `remote_ip`, whose key for that is `remote_key`.
+/// Work: sends a message of one packet to the pair `sub` at `remote_ip`; `remote_key` is that pair's key for
+/// datagrams.
 pub const WORK_DATAGRAM: u32 = 6;
-/// In a notice: where the datagram came from of which the next notice tells.
+/// In a notice: the source of the datagram that the next notice reports.
 pub const WORK_SOURCE: u32 = 7;
-/// Flag of work: it is reported when it is done well, too.
+/// Flag of work: its success is reported, not only its failure.
 pub const WORK_SIGNALED: u32 = 1;
-/// Flag of a send or write: four bytes more (`value`) for the peer's application.
+/// Flag of a send or write: carries four more bytes (`value`) for the peer's application.
 pub const WORK_IMMEDIATE: u32 = 2;
-/// Flag of a send: the peer may not use the key `value` any more.
+/// Flag of a send: invalidates the key `value` for the peer.
 pub const WORK_INVALIDATE: u32 = 4;
-/// Flag of a send or write: the peer's application is woken.
+/// Flag of a send or write: wakes the peer's application.
 pub const WORK_SOLICITED: u32 = 8;
-/// Flag of work: the reads and atomic operations before it have to be done before it begins.
+/// Flag of work: it begins after all earlier reads and atomic operations are complete.
 pub const WORK_FENCE: u32 = 16;
 
-/// Small pieces leave at once: 1 or 0. TCP: no Nagle (RFC 9293, 3.7.4).
+/// Small segments leave at once: 1 or 0. In TCP, 1 disables Nagle's algorithm (RFC 9293, 3.7.4).
 pub const OPT_NODELAY: u32 = 1;
-/// Pieces that fill no packet wait until this is 0 again: 1 or 0.
+/// Data that does not fill a packet waits until this is 0 again: 1 or 0.
 pub const OPT_CORK: u32 = 2;
-/// What arrives is acknowledged at once: 1 or 0.
+/// Received data is acknowledged at once: 1 or 0.
 pub const OPT_QUICK_ACK: u32 = 3;
-/// Nanoseconds without a sign of the peer until it is asked for one; 0: never.
+/// The idle time, in nanoseconds, after which a keepalive probe asks the peer for a sign of life; 0: never.
 pub const OPT_KEEPALIVE: u32 = 4;
-/// Nanoseconds from one such question to the next.
+/// Nanoseconds between two keepalive probes.
 pub const OPT_KEEPALIVE_INTERVAL: u32 = 5;
-/// Questions without an answer until the connection fails.
+/// The number of unanswered keepalive probes after which the connection fails.
 pub const OPT_KEEPALIVE_COUNT: u32 = 6;
-/// Nanoseconds without progress until the connection fails; 0: the program's default. TCP: the
-/// local part of RFC 5482.
+/// Nanoseconds without progress after which the connection fails; 0: the program's default. In TCP, this is
+/// the local part of RFC 5482.
 pub const OPT_USER_TIMEOUT: u32 = 7;
-/// 0: to release a connection is to abort it, and the peer sees a reset. Otherwise what was written
-/// still leaves; how many nanoseconds a caller waits for that is its own affair.
+/// 0: releasing a connection aborts it, and the peer sees a reset. Otherwise written data is still sent. The
+/// caller decides itself how many nanoseconds it waits for that.
 pub const OPT_LINGER: u32 = 8;
-/// Bytes that may be under way to the application, read or not.
+/// The maximum number of bytes under way to the application, read or unread.
 pub const OPT_RECEIVE_BUFFER: u32 = 9;
-/// Bytes that are taken from the application before they are acknowledged. The engine obeys it
-/// and asks no program.
+/// The maximum number of unacknowledged bytes that are taken from the application. The engine obeys it
+/// without asking the program.
 pub const OPT_SEND_BUFFER: u32 = 10;
-/// The maximum number of payload bytes of a packet, in either direction. TCP: before the handshake.
+/// The maximum number of payload bytes of a packet, in either direction. In TCP, it is set before the
+/// handshake.
 pub const OPT_MAX_SEGMENT: u32 = 11;
-/// Several listeners may share an address: 1 or 0, before the listener opens. The engine obeys
-/// it, where the program's listeners are replicated, and asks no program.
+/// Several listeners may share an address: 1 or 0, set before the listener opens. The engine obeys it without
+/// asking the program, if the program's listeners are replicated.
 pub const OPT_REUSE_PORT: u32 = 12;
 /// The traffic class of packets: DSCP in the upper six bits (RFC 2474).
 pub const OPT_TOS: u32 = 13;
-/// Text goes with the packet that opens a connection. On a listener: how many connections may be
-/// open that way before their handshakes are complete; 0: none. On a connection, before it opens:
-/// 1 or 0; what is sent first goes with its first packet where the peer allows that. TCP: Fast Open
-/// (RFC 7413).
+/// Data is sent with the packet that opens a connection. In TCP, this is Fast Open (RFC 7413).
+///
+/// On a listener: the maximum number of connections that are open in this way before their handshakes are
+/// complete. On a connection, before it opens: 1 or 0. The first data that is sent then travels with the
+/// first packet, if the peer allows that.
 pub const OPT_FAST_OPEN: u32 = 14;
-/// How often the packet that opens a connection is repeated until opening fails; 0: the program's
-/// default.
+/// The number of retransmissions of the packet that opens a connection, after which opening fails; 0: the
+/// program's default.
 pub const OPT_OPEN_REPEATS: u32 = 15;
-/// Time to live of packets, IPv6's hop limit: 1 to 255; 0: the target's default.
+/// Time to live of packets (IPv6: hop limit): 1 to 255; 0: the target's default.
 pub const OPT_TTL: u32 = 16;
-/// Bytes that are taken from the application before they are in a packet; 0: as many as there is room for
-/// (Linux: TCP_NOTSENT_LOWAT). The engine obeys it and asks no program.
+/// The maximum number of bytes that are taken from the application and not yet in a packet; 0: limited by
+/// buffer space alone (Linux: TCP_NOTSENT_LOWAT). The engine obeys it without asking the program.
 pub const OPT_NOT_SENT: u32 = 17;
-/// Of a stream within a connection: those of a higher priority send before others; 0 to 255.
+/// Priority of a stream within its connection, 0 to 255. A stream of a higher priority sends first.
 pub const OPT_PRIORITY: u32 = 18;
-/// Of a queue pair: the protection domain of its memory.
+/// Queue pair: the protection domain of its memory.
 pub const OPT_PAIR_DOMAIN: u32 = 19;
-/// Of a queue pair: what its peer may do with memory, `ACCESS_…` flags.
+/// Queue pair: the memory access that its peer has, as `ACCESS_…` flags.
 pub const OPT_PAIR_ACCESS: u32 = 20;
-/// Of a queue pair: its peer's number.
+/// Queue pair: its peer's number.
 pub const OPT_PAIR_PEER: u32 = 21;
-/// Of a queue pair: the number of the first packet that it expects.
+/// Queue pair: the sequence number of the first packet that it expects.
 pub const OPT_PAIR_EXPECTED: u32 = 22;
-/// Of a queue pair: the number of the first packet that it sends. It may send from then on.
+/// Queue pair: the sequence number of the first packet that it sends. Setting it allows the pair to send.
 pub const OPT_PAIR_FIRST: u32 = 23;
-/// Of a queue pair: payload bytes of a packet, a power of two from 256 to 4096.
+/// Queue pair: the payload bytes of a packet, a power of two from 256 to 4096.
 pub const OPT_PAIR_MTU: u32 = 24;
-/// Of a queue pair: how often what is not acknowledged goes again; 0 to 7.
+/// Queue pair: the maximum number of retransmissions of unacknowledged packets; 0 to 7.
 pub const OPT_PAIR_RETRIES: u32 = 25;
-/// Of a queue pair: how often it asks again a peer that has no memory posted; 7: without end.
+/// Queue pair: the maximum number of retries towards a peer that has no memory posted; 7: unlimited.
 pub const OPT_PAIR_RNR_RETRIES: u32 = 26;
-/// Of a queue pair: how long its peer waits before that; the InfiniBand architecture's code from 0 to 31.
+/// Queue pair: the time that its peer waits before such a retry, as the InfiniBand architecture's code from 0
+/// to 31.
 pub const OPT_PAIR_RNR_TIMER: u32 = 27;
-/// Of a queue pair: nanoseconds until what is not acknowledged goes again; 0: never.
+/// Queue pair: nanoseconds before unacknowledged packets are retransmitted; 0: never.
 pub const OPT_PAIR_TIMEOUT: u32 = 28;
-/// Of a queue pair: how many reads and atomic operations it may have under way.
+/// Queue pair: the maximum number of outstanding reads and atomic operations.
 pub const OPT_PAIR_READS: u32 = 29;
-/// Of a queue pair without a peer: it takes datagrams from whoever knows this key.
+/// Queue pair without a peer: the key that a sender must know for the pair to accept its datagrams.
 pub const OPT_PAIR_DATAGRAMS: u32 = 30;
 
-/// Memory may be written by its own host.
+/// Its own host may write to the memory.
 pub const ACCESS_LOCAL_WRITE: u32 = 1;
-/// Memory may be written by a peer.
+/// A peer may write to the memory.
 pub const ACCESS_REMOTE_WRITE: u32 = 2;
-/// Memory may be read by a peer.
+/// A peer may read the memory.
 pub const ACCESS_REMOTE_READ: u32 = 4;
-/// Memory may be changed by a peer's atomic operations.
+/// A peer's atomic operations may change the memory.
 pub const ACCESS_REMOTE_ATOMIC: u32 = 8;
 
-/// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's
-/// `pkt_t`, its header the `IPheader`.
+/// `icmp_t`: an ICMP error about a packet that this host sent. The quoted packet is the parser's `pkt_t`, and
+/// its network header is the `IPheader`.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Icmp {
-    /// What it means, alike for ICMP and ICMPv6: an `ICMP_…` constant.
+    /// The meaning of the error, the same for ICMP and ICMPv6: an `ICMP_…` constant.
     pub kind: u32,
     /// The next hop's MTU in bytes, for [`ICMP_TOO_BIG`].
     pub mtu: u32,
-    /// Type and code as received.
+    /// Type as received.
     pub icmp_type: u8,
     /// Code as received.
     pub icmp_code: u8,
-    /// Zero.
     pub pad: [u8; 6],
 }
 
 /// Network, host or address unreachable: a soft error (RFC 1122, 4.2.3.9).
 pub const ICMP_UNREACHABLE: u32 = 1;
-/// Protocol or port unreachable, administratively prohibited: a hard error.
+/// Protocol or port unreachable, or administratively prohibited: a hard error.
 pub const ICMP_REFUSED: u32 = 2;
 /// Fragmentation needed (RFC 1191) or packet too big (RFC 8201).
 pub const ICMP_TOO_BIG: u32 = 3;
@@ -332,7 +328,7 @@ pub const ICMP_OTHER: u32 = 4;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct EventHeader {
-    /// `ev.now`: nanoseconds.
+    /// `ev.now`, in nanoseconds.
     pub now: u64,
     /// `ev.rand`: 64 random bits, fresh for each event.
     pub rand: u64,
@@ -340,11 +336,10 @@ pub struct EventHeader {
     pub hash: u32,
     /// Index of the event in [`crate::Module::events`].
     pub event: u16,
-    /// How many of `ids` are set.
+    /// The number of `id` entries in use.
     pub ids: u8,
-    /// Zero.
     pub pad: u8,
-    /// Candidates for the context, in order (docs/language.md, Ids).
+    /// The ids that may name the context, in the order of lookup (docs/language.md, Ids).
     pub id: [Id; 3],
 }
 
@@ -356,12 +351,12 @@ pub struct ContextHeader {
     pub id: Id,
 }
 
-/// How a received packet's transport checksum stands.
+/// The state of a received packet's transport checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Csum {
-    /// Verified, or trusted because it never left a machine.
+    /// Verified, or trusted because the packet never left the machine.
     Complete,
-    /// Nobody looked: verify it.
+    /// Not verified yet.
     Unverified,
 }
 
@@ -370,26 +365,27 @@ pub enum Csum {
 pub struct Packet<'a> {
     /// The network header.
     pub net: &'a Net,
-    /// The first bytes; all headers are here.
+    /// The first bytes; they include all headers.
     pub head: &'a [u8],
-    /// What follows `head`, where the wire holds the payload elsewhere.
+    /// The bytes after `head`, if the wire holds the payload elsewhere.
     pub tail: &'a [u8],
-    /// Bytes of payload behind `tail`: that of packets which were merged with this one. They count as its own, and a
-    /// parser reads none of them.
+    /// Payload bytes after `tail`, of packets that were merged with this one. They count as its own, but no
+    /// parser reads them.
     pub merged: usize,
-    /// Address of the first byte of `head`; the payload's address counts on through all that follows.
+    /// The address of the first byte of `head`. The payload's addresses continue from it through `tail` and
+    /// the merged bytes.
     pub addr: Addr,
-    /// Whether checksums are to be verified.
+    /// The state of the checksums.
     pub csum: Csum,
-    /// For programs with an invariant CRC ([`crate::Fill::Crc32`]): that of what stands in front of `head`. Without it
-    /// none is verified.
+    /// For programs with an invariant CRC ([`crate::Fill::Crc32`]): the CRC of the bytes in front of `head`.
+    /// If it is absent, no CRC is verified.
     pub crc: Option<u32>,
 }
 
-/// Why an input gave no event.
+/// The reasons why an input yields no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ParseError {
-    /// Shorter than its headers.
+    /// The input is shorter than its headers.
     Truncated,
     /// A checksum does not match.
     Checksum,
@@ -401,20 +397,21 @@ pub enum ParseError {
     Events,
 }
 
-/// What a chain ended with.
+/// The result of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All processors ran.
+    /// All processors ran to their end.
     Done,
     /// `done;`: the packet's later events are not run.
     Stop,
-    /// `refuse(code)`: an application's request was rejected; nothing was changed.
+    /// `refuse(code)`: an application's request was refused; no state changed.
     Refused(u32),
-    /// An `assert` was false: its index in [`crate::Module::asserts`]. A bug of the program.
+    /// An `assert` was false, which is a bug of the program. The value is its index in
+    /// [`crate::Module::asserts`].
     Assert(u32),
 }
 
-/// Kinds of instruction record.
+/// The kinds of instruction record.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordKind {
@@ -432,9 +429,9 @@ pub enum RecordKind {
     FlushRx,
     /// [`PacketRec`], then the blueprint's bytes.
     Packet,
-    /// [`TimerRec`]: (re)start.
+    /// [`TimerRec`]: starts or restarts a timer.
     TimerStart,
-    /// [`TimerRec`]: stop.
+    /// [`TimerRec`]: stops a timer.
     TimerStop,
     /// [`ContextRec`]: `new_ctx`; the reserved slot becomes a context.
     NewContext,
@@ -465,7 +462,7 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    /// The kind with this number.
+    /// Returns the kind with this number.
     #[must_use]
     #[inline]
     pub fn from_u8(n: u8) -> Option<RecordKind> {
@@ -479,13 +476,14 @@ impl RecordKind {
     }
 }
 
-/// The record is about the chain's keyed context; about none where the chain has none.
+/// The record refers to the chain's keyed context, or to no context if the chain has no keyed one.
 pub const ON_KEYED: u8 = 0;
-/// The record is about the context made by this chain's `new_ctx`.
+/// The record refers to the context that this chain's `new_ctx` creates.
 pub const ON_FRESH: u8 = 1;
-/// The record is about a `GLOBAL` context: [`RecordHeader::global`] says which. Only timers have such records.
+/// The record refers to the `GLOBAL` context that [`RecordHeader::global`] names. Only timer records do.
 pub const ON_GLOBAL: u8 = 2;
-/// The record names its context by an id ([`RaiseRec::target`]); `NONE`, which `GLOBAL` contexts have, is no keyed one.
+/// The record names its context by an id ([`RaiseRec::target`]). `NONE`, the id of `GLOBAL` contexts, selects
+/// no keyed context.
 pub const ON_TARGET: u8 = 3;
 
 /// The first 8 bytes of every record.
@@ -494,89 +492,83 @@ pub const ON_TARGET: u8 = 3;
 pub struct RecordHeader {
     /// A [`RecordKind`].
     pub kind: u8,
-    /// The context that the record is about: an `ON_…` constant.
+    /// The context that the record refers to: an `ON_…` constant.
     pub on: u8,
-    /// With [`ON_GLOBAL`] the index of the context's type in [`crate::Module::contexts`], otherwise zero.
+    /// With [`ON_GLOBAL`], the index of the context's type in [`crate::Module::contexts`]; otherwise zero.
     pub global: u16,
-    /// Bytes of the whole record, this header included; a multiple of 8.
+    /// The size in bytes of the whole record, this header included; a multiple of 8.
     pub len: u32,
 }
 
-/// Ordered data. Fields that a kind does not use are zero.
+/// An instruction about ordered data. Fields that a kind does not use are zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct UnitRec {
-    /// Common header.
     pub header: RecordHeader,
-    /// The unit.
     pub uid: Id,
-    /// Where the bytes are, or shall go.
+    /// The address of the bytes, or their destination.
     pub addr: Addr,
-    /// Size of the unit ([`INF`]), or bytes concerned.
+    /// The size of the unit ([`INF`]: unbounded), or the number of bytes concerned.
     pub len: u64,
-    /// Offset in the unit (`AddRx`), or the most bytes kept beyond the flush point (`NewRx`).
+    /// Offset in the unit (`AddRx`), or the maximum number of bytes kept beyond the flush point (`NewRx`).
     pub off: u64,
 }
 
-/// `INF`: an unbounded unit.
+/// `INF`: the size of an unbounded unit.
 pub const INF: u64 = u64::MAX;
 
-/// The maximum number of segmentation rules of one packet instruction.
+/// The maximum number of segmentation rules of a packet instruction.
 pub const MAX_RULES: usize = 4;
-/// The maximum number of arguments of all its rules together.
+/// The maximum number of arguments of all rules of a packet instruction together.
 pub const MAX_RULE_ARGS: usize = 4;
 
-/// `pkt_gen`. The blueprint's memory image follows, `bytes` long.
+/// `pkt_gen`. The blueprint's memory image follows; it is `bytes` bytes long.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct PacketRec {
-    /// Common header.
     pub header: RecordHeader,
     /// The network header to send with.
     pub net: Net,
-    /// The rank in a RANK queue. In a queue with a rate, the bytes that each packet counts as; 0: its own.
+    /// The rank in a RANK queue. In a queue with a rate, the number of bytes that each packet counts as; 0:
+    /// its own size.
     pub rank: u64,
     /// Arguments of the rules, in order.
     pub args: [u64; MAX_RULE_ARGS],
-    /// Queue, an index in [`crate::Module::queues`]; 0 is the default.
+    /// Index of the queue in [`crate::Module::queues`]; 0 is the default queue.
     pub queue: u32,
     /// Index in [`crate::Module::blueprints`].
     pub blueprint: u16,
-    /// Rules in use.
+    /// The number of rules in use.
     pub rules: u16,
-    /// Their indices in [`crate::Module::seg_rules`].
+    /// The rules' indices in [`crate::Module::seg_rules`].
     pub rule: [u16; MAX_RULES],
-    /// Where the blueprint keeps its [`Data`], from the start of its image; `u32::MAX`: no data.
+    /// The offset of the blueprint's [`Data`] in its image; `u32::MAX` if it has no data.
     pub data_at: u32,
-    /// Size of the blueprint's image.
+    /// The size of the blueprint's image in bytes.
     pub bytes: u32,
 }
 
-/// Timers.
+/// An instruction about a timer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct TimerRec {
-    /// Common header.
     pub header: RecordHeader,
-    /// When it fires, in nanoseconds (`TimerStart`).
+    /// The time at which it fires, in nanoseconds (`TimerStart`).
     pub deadline: u64,
     /// Index among the context's timers.
     pub timer: u32,
-    /// Zero.
     pub pad: u32,
 }
 
-/// Contexts and their ids.
+/// An instruction about a context or its ids.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ContextRec {
-    /// Common header.
     pub header: RecordHeader,
     /// The id (`NewContext`, `AddId`, `DropId`).
     pub id: Id,
     /// Index in [`crate::Module::contexts`].
     pub context: u32,
-    /// Zero.
     pub pad: u32,
 }
 
@@ -584,9 +576,8 @@ pub struct ContextRec {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct NotifyRec {
-    /// Common header.
     pub header: RecordHeader,
-    /// The context that an `ACCEPTED` speaks of.
+    /// The new connection's context, for `ACCEPTED`.
     pub id: Id,
     /// A `NOTIFY_…` code.
     pub code: u32,
@@ -600,7 +591,7 @@ pub struct NotifyRec {
 pub const NOTIFY_CONNECTED: u32 = 1;
 /// `notify(EOF)`: the peer will send no more.
 pub const NOTIFY_EOF: u32 = 2;
-/// `notify(CLOSED)`: nothing more will happen on this handle.
+/// `notify(CLOSED)`: no further notice follows on this handle.
 pub const NOTIFY_CLOSED: u32 = 3;
 /// `notify(ACCEPTED, id)`: the listener has a new connection.
 pub const NOTIFY_ACCEPTED: u32 = 4;
@@ -608,22 +599,22 @@ pub const NOTIFY_ACCEPTED: u32 = 4;
 pub const NOTIFY_FAILED: u32 = 5;
 /// `notify(NAME{…})`: a structure of the program's own, up to four words.
 pub const NOTIFY_MESSAGE: u32 = 6;
-/// `notify(RESET, code)`: the peer gave up what it sends, for a reason of its application.
+/// `notify(RESET, code)`: the peer abandoned the data that it was sending; the code is its application's
+/// reason.
 pub const NOTIFY_RESET: u32 = 7;
-/// `notify(STOPPED, code)`: the peer will not read what is sent, for a reason of its application.
+/// `notify(STOPPED, code)`: the peer will not read further data; the code is its application's reason.
 pub const NOTIFY_STOPPED: u32 = 8;
 
 /// `raise`. The event's bytes follow.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct RaiseRec {
-    /// Common header.
     pub header: RecordHeader,
-    /// With [`ON_TARGET`] the id of the context that the event is for; otherwise `NONE`.
+    /// With [`ON_TARGET`], the id of the context that receives the event; otherwise `NONE`.
     pub target: Id,
     /// Index in [`crate::Module::events`].
     pub event: u32,
-    /// Size of the event.
+    /// The size of the event in bytes.
     pub bytes: u32,
 }
 
@@ -631,33 +622,29 @@ pub struct RaiseRec {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct SignalRec {
-    /// Common header.
     pub header: RecordHeader,
     /// Index in [`crate::Module::signals`].
     pub signal: u32,
-    /// Size of the signal's structure.
+    /// The size of the signal's structure in bytes.
     pub bytes: u32,
 }
 
-/// Queues.
+/// An instruction about a queue.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct QueueRec {
-    /// Common header.
     pub header: RecordHeader,
-    /// Rate in bits per second, or priority.
+    /// The rate in bits per second, or the priority.
     pub value: u64,
     /// Index in [`crate::Module::queues`].
     pub queue: u32,
-    /// Zero.
     pub pad: u32,
 }
 
-/// An effectful extern. Its arguments follow.
+/// A call of an extern with effects. Its arguments follow.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct ExternRec {
-    /// Common header.
     pub header: RecordHeader,
     /// Index in [`crate::Module::externs`].
     pub extern_: u32,
@@ -665,25 +652,25 @@ pub struct ExternRec {
     pub args: u32,
 }
 
-/// Which of the packets of one `pkt_gen` is built.
+/// The position of a packet among the packets of one `pkt_gen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// From 0.
+    /// The packet's index, from 0.
     pub index: u32,
-    /// How many there are.
+    /// The number of packets.
     pub count: u32,
-    /// Payload bytes of this one.
+    /// Payload bytes of this packet.
     pub len: u32,
 }
 
-/// What building one packet's header gave.
+/// The result of building one packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// Bytes written: the header, and behind it the trailer.
+    /// The number of bytes written: the header, followed by the trailer.
     pub len: usize,
-    /// Bytes of the trailer, which goes behind the payload. A CRC-32 is left zero.
+    /// The length in bytes of the trailer, which goes behind the payload. A CRC-32 in it is left zero.
     pub trailer: usize,
-    /// An Internet checksum left to complete: where summing starts, and where the field is. The
-    /// field holds the folded pseudo-header sum, as Linux's virtio-net header wants it.
+    /// An Internet checksum that remains to be completed: the offset where summing starts, and the offset of
+    /// the field. The field holds the folded pseudo-header sum, as Linux's virtio-net header requires.
     pub csum: Option<(u16, u16)>,
 }

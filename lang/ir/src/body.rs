@@ -1,21 +1,21 @@
-//! What functions are made of: places, expressions, statements, instructions.
+//! The contents of functions: places, expressions, statements, instructions.
 //!
-//! All types are resolved, all conversions explicit, all names are offsets. The meaning of each
-//! node is total: nothing traps, nothing is undefined (docs/language.md, Expressions).
+//! All types are resolved, all conversions are explicit, and all names are offsets. The meaning of every node
+//! is total: no node traps, and no behaviour is undefined (docs/language.md, Expressions).
 
 use crate::module::{
     BlueprintId, ContextId, EventId, ExternId, FuncId, OptMember, QueueId, RuleId, SignalId, TableId,
 };
 use crate::ty::Ty;
 
-/// A place in the source: file number and byte range, for line marks and messages.
+/// A range of the source text, for line marks and messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Span {
     /// Index in [`crate::Module::files`].
     pub file: u32,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub end: u32,
 }
 
@@ -24,55 +24,50 @@ pub struct Span {
 pub enum Base {
     /// The function's own frame: locals and temporaries, zeroed on entry.
     Local,
-    /// What the n-th reference parameter refers to.
+    /// The target of the n-th reference parameter.
     Ref(u16),
-    /// The chain's event, its header included.
+    /// The chain's event, including its header.
     Event,
-    /// The chain's keyed context, its header included.
+    /// The chain's keyed context, including its header.
     Keyed,
     /// The context that this chain creates.
     Fresh,
-    /// A `GLOBAL` context.
     Global(ContextId),
-    /// The scratchpad.
     Scratch,
-    /// In segmentation rules: the blueprint as it was for the previous packet. In wire
-    /// expressions (`when`, fills): the blueprint itself.
+    /// In segmentation rules: the blueprint of the previous packet. In wire expressions (`when`, fills): the
+    /// blueprint itself.
     Blueprint,
 }
 
-/// A value in memory: a region, a fixed offset, and what is added at run time.
+/// A value in memory: a region, a fixed offset, and offsets added at run time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// The region.
     pub base: Base,
     /// Fixed offset in bytes.
     pub offset: u32,
-    /// List elements passed through; empty for most places.
+    /// The list elements on the path to the value; empty for most places.
     pub steps: Vec<Step>,
-    /// What is there.
     pub ty: Ty,
 }
 
-/// Goes from a list to something inside one of its elements.
+/// A step from a list into one of its elements.
 ///
-/// The list's `u32` length is at the place reached so far. An index that is not below it leads
-/// nowhere: reading gives zero, writing does nothing.
+/// The list's `u32` length is at the place reached so far. An index at or beyond the length is harmless:
+/// reading yields zero, and writing has no effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Which element.
     pub index: Index,
-    /// Bytes from one element to the next.
+    /// The distance in bytes between two elements.
     pub stride: u32,
-    /// Bytes from the list's start to its first element.
+    /// The number of bytes before the list's first element.
     pub header: u32,
-    /// The maximum number of elements that the list has room for.
+    /// The list's capacity in elements.
     pub cap: u32,
-    /// Fixed offset inside the element.
+    /// The fixed offset in bytes inside the element.
     pub offset: u32,
 }
 
-/// How an element is found.
+/// The way in which an element is selected.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Index {
     /// By position.
@@ -86,9 +81,8 @@ pub enum Index {
 /// A scalar value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// Its type; always a scalar.
+    /// The type of its value; always a scalar.
     pub ty: Ty,
-    /// How it comes about.
     pub kind: ExprKind,
 }
 
@@ -98,9 +92,9 @@ pub struct Expr {
 pub enum ExprKind {
     /// A constant, already reduced to the type's width.
     Const(u64),
-    /// A `param`'s value for this instance of the program.
+    /// The value of a `param` in this instance of the program.
     Param(u32),
-    /// A value of a table, by its index; 0 for an index that is not below their number.
+    /// The table's value at an index; 0 if the index is out of range.
     Table(TableId, Box<Expr>),
     /// The scalar at a place.
     Load(Place),
@@ -112,60 +106,54 @@ pub enum ExprKind {
     Compare(CmpOp, Box<Expr>, Box<Expr>),
     /// The operand has the result's type.
     Unary(UnOp, Box<Expr>),
-    /// `&&`: the right side is evaluated only if needed (it has no effects either way).
+    /// `&&`: the right side is evaluated only if needed. Neither side has effects.
     And(Box<Expr>, Box<Expr>),
-    /// `||`.
     Or(Box<Expr>, Box<Expr>),
     /// `c ? a : b`.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `min`, `max`, …; operands have the result's type unless the builtin says otherwise.
+    /// `min`, `max` and so on. Operands have the result's type unless the builtin says otherwise.
     Builtin(Builtin, Vec<Expr>),
     /// Equality of two aggregates of the same type without inner padding: `Ip`, `Id`, `Bytes`.
     SameBytes(Place, Place),
-    /// Whether all bytes are zero: `== NONE` of an id.
+    /// True if all bytes are zero: `== NONE` of an id.
     IsZero(Place),
     /// A query of a list, window or option list.
     Query(Query),
-    /// SipHash-2-4 under the first two values over the packed rest (docs/language.md, Built-in functions).
+    /// SipHash-2-4 of the packed values, with the first two values as its key (docs/language.md, Built-in
+    /// functions).
     KeyedHash(Box<[Expr; 2]>, Vec<IdPart>),
     /// A call of a helper function that returns a scalar.
     Call(FuncId, Vec<Arg>),
     /// The i-th argument of the running segmentation rule.
     RuleArg(u16),
-    /// Whether anybody asked for a signal ([`crate::buf::RecordBuf::wanted`]). The checker puts it
-    /// around what makes and issues the signal; no other effect may depend on it.
+    /// True if a subscriber wants a signal ([`crate::buf::RecordBuf::wanted`]). The checker wraps it around
+    /// the code that makes and issues the signal; no other effect may depend on it.
     Wanted(SignalId),
-    /// In wire expressions: a quantity of the packet being built or taken apart.
+    /// In wire expressions: a quantity of the packet being built or parsed.
     Wire(WireFact),
 }
 
-/// Arithmetic in the operands' width, wrapping.
+/// Arithmetic in the operands' width; it wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinOp {
-    /// Wraps.
     Add,
-    /// Wraps.
     Sub,
-    /// Wraps.
     Mul,
     /// `x / 0 == 0`; `INT_MIN / -1` wraps.
     Div,
     /// `x % 0 == x`; `INT_MIN % -1 == 0`.
     Rem,
-    /// Bitwise.
     And,
-    /// Bitwise.
     Or,
-    /// Bitwise.
     Xor,
-    /// By the amount modulo the width.
+    /// Shifts by the amount modulo the width.
     Shl,
-    /// Arithmetic on signed types; by the amount modulo the width.
+    /// Shifts by the amount modulo the width; arithmetic on signed types.
     Shr,
 }
 
-/// Comparisons; `<` and the like are circular on `seq<W>`: `a < b` when `(a - b) mod 2^W` has
-/// its top bit set; `a <= b` is `a == b || a < b`.
+/// Comparisons. On `seq<W>`, `<` and its relatives are circular: `a < b` if `(a - b) mod 2^W` has its top bit
+/// set; `a <= b` is `a == b || a < b`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum CmpOp {
@@ -177,33 +165,32 @@ pub enum CmpOp {
     Ge,
 }
 
-/// Unary operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnOp {
     /// Two's complement; wraps.
     Neg,
     /// Bitwise complement in the width.
     Not,
-    /// Logical; on `Bool`.
+    /// Logical negation, of a `Bool`.
     LogicalNot,
 }
 
-/// Functions of the language with scalar arguments.
+/// Built-in functions with scalar arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Builtin {
     /// `a < b ? a : b`; circular on `seq<W>`.
     Min,
     /// `a < b ? b : a`; circular on `seq<W>`.
     Max,
-    /// `|a - b|` of two values of the type, unsigned; on `seq<W>` the shorter way round.
+    /// `|a - b|` of two values of the type, unsigned; on `seq<W>` the shorter distance around the circle.
     AbsDiff,
     /// `a - b`, or 0 where `b > a`; unsigned types.
     SatSub,
-    /// `a * b / c` with a 128-bit middle, truncated to the width; 0 where `c == 0`.
+    /// `a * b / c` with a 128-bit intermediate product, truncated to the width; 0 if `c == 0`.
     MulDiv,
-    /// `unwrap(seq, ref64)`: the `uint64` nearest to `ref64` that is congruent to `seq`, the higher
-    /// of two that are equally near (RFC 9000, A.3). The first operand is a `seq<W>`, the second
-    /// and the result are `uint64`.
+    /// `unwrap(seq, ref64)`: the `uint64` nearest to `ref64` that is congruent to `seq`; of two that are
+    /// equally near, the higher one (RFC 9000, A.3). The first operand is a `seq<W>`, the second operand and
+    /// the result are `uint64`.
     Unwrap,
     /// The whole part of the cube root of a `uint64`.
     Cbrt,
@@ -211,14 +198,14 @@ pub enum Builtin {
     Sqrt,
     /// The number of leading zeros in the width.
     Clz,
-    /// How many bytes a varint takes (RFC 9000, 16): 1, 2, 4 or 8.
+    /// The number of bytes that a varint takes (RFC 9000, 16): 1, 2, 4 or 8.
     VarintLen,
 }
 
-/// Quantities of the packet being built or taken apart.
+/// Quantities of the packet being built or parsed.
 ///
-/// In a parser, outside any blueprint, they speak of the cursor: `DataLen` bytes remain (`p.len`),
-/// `HeaderLen` were taken, `TotalLen` is both.
+/// In a parser, outside any blueprint, they describe the cursor. `DataLen` is the number of bytes that remain
+/// (`p.len`), `HeaderLen` the number of bytes consumed, and `TotalLen` the sum of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WireFact {
     /// `len(this)`: header, options, payload and trailer bytes of this blueprint.
@@ -229,29 +216,29 @@ pub enum WireFact {
     DataLen,
 }
 
-/// Questions to the built-in containers. None has an effect.
+/// Questions to the built-in containers, without effects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Query {
-    /// Number of elements, entries or runs; of an id, the bytes in use.
+    /// The number of elements, entries or runs; of an id, the number of bytes in use.
     Len(Place),
-    /// `h.opts[member].valid()`: whether an entry with this tag is there.
+    /// `h.opts[member].valid()`: true if an entry with this tag exists.
     HasTag(Place, u32),
-    /// Whether a sorted list has an element with this key.
+    /// True if a sorted list has an element with this key.
     HasKey(Place, Box<Expr>),
-    /// The position of the first element whose sort prefix is not below the given values.
+    /// The position of the first element whose sort prefix is not less than the given values.
     FirstFrom(Place, Vec<Expr>),
     /// A window's head.
     WindowHead(Place),
-    /// Whether `x` is set.
+    /// True if `x` is set.
     WindowIsSet(Place, Box<Expr>),
-    /// The first set position not below `x`; where there is none, the end of the last run, and the
+    /// The first set position at or above `x`. If no position is set there, the end of the last run, or the
     /// head of a window without runs.
     WindowFirstSet(Place, Box<Expr>),
-    /// The first unset position not below `x`, nor below the head: positions there do not exist.
+    /// The first unset position at or above both `x` and the head; positions below the head do not exist.
     WindowFirstUnset(Place, Box<Expr>),
-    /// Where the i-th run starts; 0 beyond the last.
+    /// The start of the i-th run; 0 beyond the last.
     WindowRunFrom(Place, Box<Expr>),
-    /// One past where the i-th run ends; 0 beyond the last.
+    /// The end of the i-th run, exclusive; 0 beyond the last.
     WindowRunTo(Place, Box<Expr>),
 }
 
@@ -264,32 +251,30 @@ pub enum Arg {
     Ref(Place),
 }
 
-/// A piece of an id or of a hashed tuple.
+/// A part of an id or of a hashed tuple.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IdPart {
-    /// A scalar, packed in this many bytes.
+    /// A scalar, packed into this many bytes.
     Scalar(Expr, u8),
     /// An address, an id's used bytes, or `bytes<N>`.
     Bytes(Place),
 }
 
-/// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Where it stands in the source.
+    /// Its place in the source.
     pub span: Span,
-    /// What it does.
     pub kind: StmtKind,
 }
 
-/// The kinds of statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
     /// Stores a scalar, truncated to the place's width.
     Store(Place, Expr),
     /// Copies an aggregate of the same type.
     Copy(Place, Place),
-    /// Sets all bytes to zero, then the defaults of the place's structure (docs/language.md, Expressions).
+    /// Sets all bytes to zero, then assigns the defaults of the place's structure (docs/language.md,
+    /// Expressions).
     Init(Place),
     /// `id_t x(a, b, …)`.
     MakeId(Place, Vec<IdPart>),
@@ -297,18 +282,18 @@ pub enum StmtKind {
     MakeData { dst: Place, uid: Place, off: Expr, len: Expr, seg_size: Expr },
     /// Sets an `ip_addr_t` from a 32-bit number (IPv4).
     MakeIpv4(Place, Expr),
-    /// An operation on a container; `ok` receives whether it had room, or found something.
+    /// An operation on a container. `ok` receives true if the container had room, or if it found the element.
     Container { op: ContainerOp, ok: Option<Place> },
-    /// Two-way branch.
+    /// Condition, statements if it holds, statements otherwise.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
-    /// Counts `var` from `from` to below `to`, both taken once, at most `max` times. Assigning to
-    /// `var` does not change the count.
+    /// Counts `var` from `from` (inclusive) to `to` (exclusive), at most `max` times. Both limits are
+    /// evaluated once. An assignment to `var` does not change the count.
     For { var: Place, from: Expr, to: Expr, max: u32, body: Vec<Stmt> },
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the next round of the innermost loop.
+    /// Continues with the next iteration of the innermost loop.
     Continue,
-    /// Ends the function; aggregates are returned through a reference parameter.
+    /// Ends the function. Aggregates are returned through a reference parameter.
     Return(Option<Expr>),
     /// Calls a function for its effects.
     Call(FuncId, Vec<Arg>),
@@ -318,17 +303,17 @@ pub enum StmtKind {
     Done,
     /// `refuse(code);`
     Refuse(Expr),
-    /// `assert(e);`: its index in [`crate::Module::asserts`].
+    /// `assert(e);`, with its index in [`crate::Module::asserts`].
     Assert(Expr, u32),
-    /// `p.extract(bp);` in a parser: takes a header apart at the packet's cursor, verifies its
-    /// fills, and moves the cursor to its payload. Failure ends the parser with an error. With
-    /// `ok` it stores whether it worked instead.
+    /// `p.extract(bp);` in a parser: parses a header at the packet's cursor, verifies its fills, and moves
+    /// the cursor to the payload. Failure ends the parser with an error. If `ok` is present, the statement
+    /// stores success or failure there instead.
     Extract { blueprint: BlueprintId, dst: Place, ok: Option<Place> },
     /// `set_flow_id(ev, a, b, c);`
     SetIds { event: Place, ids: Vec<Place> },
     /// `out.add(ev);` in a parser.
     PushEvent { event: EventId, from: Place },
-    /// Ends a parser with a counted drop.
+    /// Ends a parser and counts a dropped packet.
     Drop,
 }
 
@@ -337,22 +322,23 @@ pub enum StmtKind {
 pub enum ContainerOp {
     /// `l.push_back(x)`: false when full.
     PushBack(Place, Operand),
-    /// `l.pop_front()`: false when empty; the element goes to the second place.
+    /// `l.pop_front()`: false when empty. The element is stored in the second place.
     PopFront(Place, Option<Place>),
     /// Empties a list or an option list.
     Clear(Place),
-    /// `l.put(x)`: inserts in order, behind its equals, or replaces the element of equal key; false
-    /// when full. Slots that a container does not use are zero, so equal ones are equal bytes.
+    /// `l.put(x)`: inserts in order, behind equal elements, or replaces the element with the same key; false
+    /// when full. Unused slots of a container are zero, so that equal containers have equal bytes.
     Put(Place, Operand),
     /// `l.remove(key)`: false when absent.
     Remove(Place, Expr),
-    /// `w.set(a, b)`: sets [a, b), or what of it is not below the head; false (and no change) when a run too many would be needed.
+    /// `w.set(a, b)`: sets the part of [a, b) that is not below the head. It is false (and changes no
+    /// position) if that would need more runs than the window has.
     WindowSet(Place, Expr, Expr),
-    /// `w.unset(a, b)`: false (and no change) when a run too many would be needed.
+    /// `w.unset(a, b)`: false (and no change) if that would need more runs than the window has.
     WindowUnset(Place, Expr, Expr),
-    /// `w.slide(to)`: moves the head up to `to` and forgets what lies below. A fresh window (head 0,
-    /// no runs) goes anywhere, so that one over `seq<W>` can be placed; otherwise a `to` that is
-    /// not above the head changes nothing.
+    /// `w.slide(to)`: moves the head up to `to` and forgets all positions below it. A fresh window (head 0,
+    /// no runs) can be moved to any position, so that a window over `seq<W>` can be placed. Otherwise a `to`
+    /// at or below the head has no effect.
     WindowSlide(Place, Expr),
     /// `opts.add(member{…})`: appends an entry; false when full.
     OptionAdd(Place, OptMember, Place),
@@ -361,19 +347,18 @@ pub enum ContainerOp {
 /// A value of any type, as an operand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
-    /// A scalar.
     Value(Expr),
-    /// An aggregate.
     Ref(Place),
 }
 
 /// The id of a data unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Uid {
-    /// Where the id is.
+    /// The place of the id.
     pub id: Place,
-    /// The context that has the unit, where the program took the id from one (`c.self`). Otherwise
-    /// the unit is the fresh context's once the chain has made one, and the keyed one's before.
+    /// The context that owns the unit, if the program took the id from a context (`c.self`). Otherwise the
+    /// unit belongs to the fresh context once the chain has created one, and to the keyed context before
+    /// that.
     pub of: Option<Place>,
 }
 
@@ -418,37 +403,38 @@ pub enum Instr {
     DelRxOrderedData {
         uid: Uid,
     },
-    /// `data` is the place of the blueprint's `data_t`, if it has one.
+    /// The place of the blueprint's `data_t`, if it has one.
     PktGen {
         net: Place,
         blueprint: BlueprintId,
         bp: Place,
         rules: Vec<(RuleId, Vec<Expr>)>,
         queue: QueueId,
-        /// The rank in a RANK queue; in a queue with a rate, the bytes that each packet counts as.
+        /// The rank in a RANK queue. In a queue with a rate, the number of bytes that each packet counts as.
         rank: Option<Expr>,
     },
-    /// Stores `now + dur` in the timer's field, too: saturating, and at least 1, because 0 means
-    /// "not armed". The field's place says whose timer it is: that of the keyed, the fresh or a `GLOBAL` context.
+    /// Also stores `now + dur` in the timer's field. The sum saturates and is at least 1, because 0 means
+    /// "not armed". The field's place identifies the context that owns the timer: the keyed, the fresh or a
+    /// `GLOBAL` context.
     TimerStart {
         timer: Place,
         index: u32,
         dur: Expr,
     },
-    /// Stores 0 in the timer's field.
+    /// Also stores 0 in the timer's field.
     TimerStop {
         timer: Place,
         index: u32,
     },
-    /// Runs when `new_ctx` is reached: sets the slot to its defaults and its id to the event's
-    /// first unfound one (which the engine put into the slot's header beforehand).
+    /// Takes effect where `new_ctx` is reached. It sets the slot to its defaults and its id to the first id
+    /// of the event that was not found. The engine has put that id into the slot's header beforehand.
     NewCtx {
         context: ContextId,
     },
-    /// `on` says which context. Where nothing was found, this and every other instruction speaks of
-    /// the fresh context, once there is one ([`crate::abi::ON_FRESH`]). Where one was found, units are
-    /// those of [`Uid::of`]; packets, what concerns their queues, and further ids are the fresh context's
-    /// once there is one.
+    /// `on` selects the context. If no context was found, this and every other instruction refers to the
+    /// fresh context once it exists ([`crate::abi::ON_FRESH`]). If a context was found, units are those of
+    /// [`Uid::of`]. Packets, instructions about their queues, and further ids refer to the fresh context once
+    /// it exists.
     DelCtx {
         on: Base,
     },
@@ -465,8 +451,8 @@ pub enum Instr {
         id: Option<Place>,
         args: Vec<Expr>,
     },
-    /// With a target the event is for the context with that id, for no keyed one where the id is `NONE`;
-    /// without one for that of the chain.
+    /// With a target, the event is for the context with that id; the id `NONE` selects no keyed context.
+    /// Without a target, the event is for the chain's context.
     Raise {
         event: EventId,
         from: Place,

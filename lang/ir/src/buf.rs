@@ -1,14 +1,14 @@
 //! Buffers for events and records, and the memory that a chain runs on.
 //!
-//! All are kept 8-byte aligned, so that generated C can read them as structures.
+//! All buffers are 8-byte aligned, so that generated C can read them as structures.
 
 use bytemuck::{Pod, bytes_of, cast_slice, cast_slice_mut, pod_read_unaligned};
 
 use crate::abi::{EventHeader, Icmp, Net, ON_GLOBAL, Op, Packet, RecordHeader, RecordKind};
 use crate::module::{AppOp, ContextId, EventId};
 
-/// Words whose first `used` are in use. What lies beyond has been initialised, and keeps whatever
-/// stood there: clearing and writing again costs nothing.
+/// A vector of words with the first `used` in use. The words beyond are initialised but keep their previous
+/// contents, so that clearing and writing again is free.
 #[derive(Clone, Debug, Default)]
 struct Words {
     all: Vec<u64>,
@@ -16,13 +16,12 @@ struct Words {
 }
 
 impl Words {
-    /// The words in use.
     #[inline]
     fn used(&self) -> &[u64] {
         &self.all[..self.used]
     }
 
-    /// At least `count` words behind those in use, with whatever stands there.
+    /// Returns at least `count` words behind those in use, with arbitrary contents.
     #[inline]
     fn room(&mut self, count: usize) -> &mut [u64] {
         let end = self.used + count;
@@ -32,7 +31,7 @@ impl Words {
         &mut self.all[self.used..]
     }
 
-    /// Takes `count` more words into use and gives their bytes; the last word is zero before.
+    /// Takes `count` more words into use and returns their bytes; the last word is zeroed first.
     fn take(&mut self, count: usize) -> &mut [u8] {
         self.room(count);
         let start = self.used;
@@ -44,8 +43,8 @@ impl Words {
     }
 }
 
-/// What generated code wrote into a buffer is not a row of whole events or records: a bug of the
-/// code that wrote it.
+/// The bytes that generated code wrote into a buffer are not a sequence of whole events or records. The
+/// generated code has a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -57,7 +56,7 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// An ordered list of events of different sizes. Reused: clearing keeps the memory.
+/// An ordered list of events of different sizes. It is reused: clearing keeps the memory.
 #[derive(Clone, Debug, Default)]
 pub struct EventBuf {
     words: Words,
@@ -65,14 +64,14 @@ pub struct EventBuf {
 }
 
 impl EventBuf {
-    /// Forgets all events.
+    /// Removes all events.
     #[inline]
     pub fn clear(&mut self) {
         self.words.used = 0;
         self.starts.clear();
     }
 
-    /// Keeps the first `len` events only.
+    /// Keeps only the first `len` events.
     pub fn truncate(&mut self, len: usize) {
         if let Some(start) = self.starts.get(len) {
             self.words.used = *start as usize;
@@ -80,21 +79,19 @@ impl EventBuf {
         }
     }
 
-    /// How many events there are.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// True when there are none.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// Appends an event given as its bytes (a multiple of 8, header first) under its number.
+    /// Appends an event, given as its number and its bytes (a multiple of 8, header first).
     pub fn push(&mut self, event: EventId, bytes: &[u8]) {
         self.starts.push(self.words.used as u32);
         let room = self.words.take(bytes.len().div_ceil(8));
@@ -103,19 +100,19 @@ impl EventBuf {
         room[number..number + 2].copy_from_slice(&(event.0 as u16).to_ne_bytes());
     }
 
-    /// Room for at least `bytes` bytes behind the last event, for generated code to write events
-    /// to, back to back; [`EventBuf::commit`] makes them part of the list. Allocates only while the
-    /// buffer has never been that large.
+    /// Returns room for at least `bytes` bytes behind the last event. Generated code writes events there,
+    /// back to back, and [`EventBuf::commit`] makes them part of the list. Allocates only if the buffer has
+    /// never been that large.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u64] {
         self.words.room(bytes.div_ceil(8))
     }
 
-    /// Takes in `bytes` bytes that were written to [`EventBuf::room`]. `size_of` gives the size in
-    /// bytes of an event by its number.
+    /// Appends `bytes` bytes that were written to [`EventBuf::room`]. `size_of` returns the size in bytes of
+    /// an event by its number.
     ///
     /// # Errors
-    /// When that is not a row of whole events; the list is then as before.
+    /// If the bytes are not a sequence of whole events. The list is unchanged in that case.
     pub fn commit(&mut self, bytes: usize, size_of: impl Fn(u16) -> Option<usize>) -> Result<(), Malformed> {
         let before = self.starts.len();
         let end = self.words.used + bytes / 8;
@@ -142,7 +139,7 @@ impl EventBuf {
         Ok(())
     }
 
-    /// The i-th event's bytes.
+    /// Returns the bytes of the i-th event.
     #[must_use]
     #[inline]
     pub fn get(&self, i: usize) -> &[u8] {
@@ -150,7 +147,7 @@ impl EventBuf {
         cast_slice(&self.words.all[a..b])
     }
 
-    /// The i-th event's bytes, to be changed.
+    /// Returns the bytes of the i-th event, mutably.
     #[inline]
     pub fn get_mut(&mut self, i: usize) -> &mut [u8] {
         let (a, b) = self.range(i);
@@ -168,14 +165,15 @@ fn size_of_header() -> usize {
     size_of::<EventHeader>()
 }
 
-/// The number in the header of the event that starts these words; nothing where they are too few.
+/// Returns the number in the header of the event at the start of these words, or `None` if there are too few
+/// words.
 #[inline]
 fn event_number(words: &[u64]) -> Option<u16> {
     let header = words.get(..size_of::<EventHeader>() / 8)?;
     Some(pod_read_unaligned::<EventHeader>(cast_slice(header)).event)
 }
 
-/// The header of an event's bytes.
+/// Returns the header of an event, given its bytes.
 #[must_use]
 #[inline]
 pub fn event_header(event: &[u8]) -> EventHeader {
@@ -188,7 +186,7 @@ pub fn set_event_header(event: &mut [u8], header: &EventHeader) {
     event[..size_of::<EventHeader>()].copy_from_slice(bytes_of(header));
 }
 
-/// Instruction records, one after another, and which signals are to be among them.
+/// Instruction records, one after another, and the set of signals to record among them.
 #[derive(Clone, Debug)]
 pub struct RecordBuf {
     words: Words,
@@ -196,46 +194,45 @@ pub struct RecordBuf {
 }
 
 impl Default for RecordBuf {
-    /// No records, and every signal wanted.
+    /// No records; every signal is wanted.
     fn default() -> RecordBuf {
         RecordBuf { words: Words::default(), wanted: u64::MAX }
     }
 }
 
 impl RecordBuf {
-    /// Asks for the signals whose bits ([`crate::SignalId::bit`]) are set, and for no others.
+    /// Selects the signals whose bits ([`crate::SignalId::bit`]) are set, and deselects all others.
     pub fn want(&mut self, signals: u64) {
         self.wanted = signals;
     }
 
-    /// The signals that chains are to record. What is not among them leaves no record, and nothing
-    /// else depends on it.
+    /// The signals that chains record. Other signals leave no record and have no other effect.
     #[must_use]
     #[inline]
     pub fn wanted(&self) -> u64 {
         self.wanted
     }
 
-    /// Forgets all records; the same signals stay wanted.
+    /// Removes all records; the selection of signals stays.
     #[inline]
     pub fn clear(&mut self) {
         self.words.used = 0;
     }
 
-    /// All bytes.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         cast_slice(self.words.used())
     }
 
-    /// Appends a record whose first field is a [`RecordHeader`] and the bytes that follow it;
-    /// fills in kind, context and length.
+    /// Appends a record whose first field is a [`RecordHeader`], followed by the bytes of `tail`. Fills in
+    /// kind, context and length.
     pub fn push<R: Pod>(&mut self, kind: RecordKind, on: u8, record: &R, tail: &[u8]) {
         self.push_on(kind, (on, 0), record, tail);
     }
 
-    /// The same for a record about a `GLOBAL` context, given the index of its type.
+    /// Appends a record about a `GLOBAL` context, given the index of the context's type; otherwise like
+    /// `push`.
     pub fn push_global<R: Pod>(&mut self, kind: RecordKind, global: u16, record: &R, tail: &[u8]) {
         self.push_on(kind, (ON_GLOBAL, global), record, tail);
     }
@@ -250,18 +247,18 @@ impl RecordBuf {
         room[..size_of::<RecordHeader>()].copy_from_slice(bytes_of(&header));
     }
 
-    /// Room for at least `bytes` bytes behind the last record, for generated code to write records
-    /// to, back to back; [`RecordBuf::commit`] makes them part of the list. Allocates only while
-    /// the buffer has never been that large.
+    /// Returns room for at least `bytes` bytes behind the last record. Generated code writes records there,
+    /// back to back, and [`RecordBuf::commit`] makes them part of the list. Allocates only if the buffer has
+    /// never been that large.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u64] {
         self.words.room(bytes.div_ceil(8))
     }
 
-    /// Takes in `bytes` bytes that were written to [`RecordBuf::room`].
+    /// Appends `bytes` bytes that were written to [`RecordBuf::room`].
     ///
     /// # Errors
-    /// When that is not a row of whole records; the list is then as before.
+    /// If the bytes are not a sequence of whole records. The list is unchanged in that case.
     pub fn commit(&mut self, bytes: usize) -> Result<(), Malformed> {
         let written = self.words.all.get(self.words.used..self.words.used + bytes / 8);
         let mut rest = written.filter(|_| bytes.is_multiple_of(8)).ok_or(Malformed)?;
@@ -278,21 +275,20 @@ impl RecordBuf {
         Ok(())
     }
 
-    /// All records in order.
     #[inline]
     pub fn iter(&self) -> Records<'_> {
         Records { rest: self.bytes() }
     }
 }
 
-/// The records of a list, in order.
+/// An iterator over records, in order.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Records<'a> {
-    /// The next record as a list of its own.
+    /// Returns the next record as an iterator of its own.
     pub fn next_alone(&mut self) -> Option<Records<'a>> {
         let record = self.next()?;
         Some(Records { rest: record.bytes })
@@ -314,43 +310,41 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// What it is.
     pub kind: RecordKind,
-    /// The context that it is about: an `ON_…` constant.
+    /// The context that the record refers to: an `ON_…` constant.
     pub on: u8,
     /// All its bytes, header first.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Record<'a> {
-    /// The `GLOBAL` context that it is about, if it is about one.
+    /// Returns the `GLOBAL` context that the record refers to, if it refers to one.
     #[must_use]
     #[inline]
     pub fn global(&self) -> Option<ContextId> {
         (self.on == ON_GLOBAL).then(|| ContextId(self.fixed::<RecordHeader>().global.into()))
     }
 
-    /// Its fixed part; `R` must be the type that [`RecordKind`] names for this kind.
+    /// Returns the fixed part; `R` must be the type that [`RecordKind`] names for this kind.
     #[must_use]
     #[inline]
     pub fn fixed<R: Pod>(&self) -> R {
         pod_read_unaligned(&self.bytes[..size_of::<R>()])
     }
 
-    /// The same where it lies: records are 8-byte aligned.
+    /// Returns a reference to the fixed part. It needs no copy because records are 8-byte aligned.
     ///
     /// # Panics
-    /// When the record does not lie in a [`RecordBuf`].
+    /// If the record does not lie in a [`RecordBuf`].
     #[must_use]
     #[inline]
     pub fn view<R: Pod>(&self) -> &'a R {
         bytemuck::from_bytes(&self.bytes[..size_of::<R>()])
     }
 
-    /// What follows the fixed part `R`.
+    /// Returns the bytes behind the fixed part `R`.
     #[must_use]
     #[inline]
     pub fn tail<R: Pod>(&self) -> &'a [u8] {
@@ -358,12 +352,12 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a parser reads.
+/// The input of a parser.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// A packet that arrived.
+    /// A received packet.
     Packet(Packet<'a>),
-    /// An ICMP error, and the packet of ours that it quotes.
+    /// An ICMP error, and the packet of this host that it quotes.
     Icmp(Packet<'a>, &'a Icmp),
     /// An application's request.
     App(AppOp, &'a Op),
@@ -371,7 +365,6 @@ pub enum Input<'a> {
     Start,
 }
 
-/// A net header with nothing set.
 pub const NET_ZERO: Net = Net {
     src_ip: [0; 16],
     dst_ip: [0; 16],
@@ -395,13 +388,12 @@ pub const NET_ZERO: Net = Net {
 /// The memory that a chain runs on.
 #[derive(Debug)]
 pub struct Regions<'a> {
-    /// The keyed context that the event's ids led to.
+    /// The keyed context that was found by the event's ids.
     pub keyed: Option<(ContextId, &'a mut [u8])>,
-    /// The slot reserved for `new_ctx`: zero but for the id in its header.
+    /// The slot reserved for `new_ctx`: zero except for the id in its header.
     pub fresh: Option<&'a mut [u8]>,
-    /// All `GLOBAL` contexts, by [`ContextId`]; empty slices for the others.
+    /// All `GLOBAL` contexts, indexed by [`ContextId`]; the other entries are empty slices.
     pub globals: &'a mut [Vec<u8>],
-    /// The scratchpad.
     pub scratch: &'a mut [u8],
 }
 

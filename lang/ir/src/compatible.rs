@@ -1,20 +1,20 @@
-//! Whether two programs can run on the same memory: what lies in it, and what refers to it by
-//! number, is the same in both.
+//! Compatibility of two programs: whether both can run on the same memory. Everything in that memory, and
+//! everything that refers to it by number, must be the same in both.
 //!
-//! Functions, chains and params may differ; so may what stands behind the shared rows at the end of
-//! a table that only functions use (structures, signals).
+//! Functions, chains and params may differ. So may the additional rows at the end of tables that only
+//! functions use (structures, signals).
 
 use crate::body::{Instr, StmtKind};
 use crate::module::{Context, Module};
 use crate::visit::statements;
 
 impl Module {
-    /// Whether this program can go on with the contexts, events and pending packets of another:
-    /// both have the same events, contexts, scratchpad, parsers, headers, rules and queues, byte for
-    /// byte. Signals keep their numbers.
+    /// Checks whether this program can continue with the contexts, events and pending packets of another.
+    /// Both must have the same events, contexts, scratchpad, parsers, headers, rules and queues, byte for
+    /// byte. Signals must keep their numbers.
     ///
     /// # Errors
-    /// The first table that differs, in words.
+    /// Returns a description of the first table that differs.
     pub fn shares_memory_with(&self, other: &Module) -> Result<(), &'static str> {
         let contexts = |module: &Module| {
             let row = |c: &Context| (c.name.clone(), c.granularity, c.body, c.ends, c.timers.clone());
@@ -55,7 +55,7 @@ impl Module {
         }
     }
 
-    /// By blueprint: whether some function sends it. Machine code builds no other headers.
+    /// For each blueprint, whether a function sends it. Machine code builds only these headers.
     #[must_use]
     pub fn sent_blueprints(&self) -> Vec<bool> {
         let mut sent = vec![false; self.blueprints.len()];
@@ -72,7 +72,7 @@ impl Module {
     }
 }
 
-/// Whether one list is the other's beginning.
+/// True if one list is a prefix of the other.
 fn begin_alike<T: PartialEq>(a: &[T], b: &[T]) -> bool {
     a.iter().zip(b).all(|(a, b)| a == b)
 }

@@ -1,24 +1,23 @@
-//! CRC-32 (IEEE 802.3): of which bytes of a blueprint it is, and its arithmetic.
+//! CRC-32 (IEEE 802.3): the bytes of a blueprint that it covers, and its arithmetic.
 
 use crate::{Blueprint, Fill, WireField};
 
-/// A CRC-32 field.
 #[derive(Clone, Copy, Debug)]
 pub struct CrcField<'a> {
-    /// In the header: bits before it.
+    /// The number of bits in front of it, if it is in the header.
     pub at: u32,
-    /// It is the last field of the trailer; otherwise it counts as zeros itself.
+    /// True if it is the last field of the trailer. A CRC in the header counts as zeros itself.
     pub in_trailer: bool,
-    /// Where the image holds it.
+    /// Its offset in the image.
     pub offset: u32,
     /// See [`Fill::Crc32`].
     pub invariant: bool,
-    /// First bit and number of bits of what counts as ones.
+    /// The spans that count as ones: first bit and number of bits.
     pub masked: &'a [(u32, u32)],
 }
 
 impl CrcField<'_> {
-    /// A byte of the header as it counts: masked bits as ones, the field itself as zeros.
+    /// Returns a byte of the header as the CRC counts it: masked bits as ones, the field itself as zeros.
     #[must_use]
     pub fn counted(&self, index: usize, byte: u8) -> u8 {
         let within = |bit: usize, at: u32, bits: u32| bit.wrapping_sub(at as usize) < bits as usize;
@@ -34,7 +33,7 @@ impl CrcField<'_> {
         })
     }
 
-    /// From which byte of the header on all count as they are.
+    /// The index of the byte from which all bytes of the header count unchanged.
     #[must_use]
     pub fn plain_from(&self) -> usize {
         let own = if self.in_trailer { 0 } else { self.at + u32::BITS };
@@ -42,8 +41,8 @@ impl CrcField<'_> {
         ends.fold(own, u32::max).div_ceil(8) as usize
     }
 
-    /// The four bytes of a value on the wire: what stands in front of a packet in InfiniBand's invariant
-    /// CRC makes it that of a frame, whose least significant byte goes first.
+    /// Returns the four bytes of a value as they stand on the wire. An InfiniBand invariant CRC, which also
+    /// covers bytes in front of the packet, is sent least significant byte first, as a frame's CRC is.
     #[must_use]
     pub fn to_bytes(&self, crc: u32) -> [u8; 4] {
         if self.invariant {
@@ -55,7 +54,7 @@ impl CrcField<'_> {
 }
 
 impl WireField {
-    /// The bits of a field that always has the same number of them.
+    /// Returns the number of bits of a field, if that number is constant.
     #[must_use]
     pub fn fixed_bits(&self) -> Option<u32> {
         match self {
@@ -71,7 +70,8 @@ impl WireField {
 }
 
 impl Blueprint {
-    /// Its CRC-32, if it has one: in the header behind fields of fixed length.
+    /// Returns the blueprint's CRC-32, if it has one. In the header, all fields before it have a fixed
+    /// length.
     #[must_use]
     pub fn crc(&self) -> Option<CrcField<'_>> {
         let parts = [(&self.header, false), (&self.trailer, true)];
@@ -89,14 +89,14 @@ impl Blueprint {
         })
     }
 
-    /// Bytes after the payload, without those of which another field says how many there are.
+    /// Returns the number of bytes after the payload, without those whose count another field gives.
     #[must_use]
     pub fn trailer_len(&self) -> u32 {
         let bits: u32 = self.trailer.iter().filter_map(WireField::fixed_bits).sum();
         bits.div_ceil(8)
     }
 
-    /// The maximum number of bytes of header and trailer.
+    /// Returns the maximum length in bytes of header and trailer together.
     #[must_use]
     pub fn max_around(&self) -> u32 {
         let counted = self.trailer.iter().map(|field| match field {
@@ -107,18 +107,18 @@ impl Blueprint {
     }
 }
 
-/// A CRC-32 in the making: reflected, polynomial 0x04c11db7, all ones before and after.
+/// A CRC-32 under calculation: reflected, polynomial 0x04c11db7, initialised and finally inverted with all
+/// ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Crc32(u32);
 
 impl Crc32 {
-    /// That of what follows bytes with this CRC-32; 0: of the first ones.
+    /// Starts a calculation that continues from bytes with this CRC-32; 0 for the start of the data.
     #[must_use]
     pub fn after(before: u32) -> Crc32 {
         Crc32(!before)
     }
 
-    /// With the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
@@ -131,14 +131,13 @@ impl Crc32 {
         });
     }
 
-    /// The value so far.
     #[must_use]
     pub fn value(self) -> u32 {
         !self.0
     }
 }
 
-/// The remainders of each byte followed by 0 to 7 zeros: eight bytes are taken at a time.
+/// The remainders of each byte followed by 0 to 7 zero bytes; `update` processes eight bytes at a time.
 static REMAINDERS: [[u32; 256]; 8] = {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
@@ -168,7 +167,7 @@ const fn with_a_byte_of_zeros(mut crc: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// The check value of CRC-32/ISO-HDLC, wherever the bytes are cut.
+    /// The check value of CRC-32/ISO-HDLC, however the input is split.
     #[test]
     fn crc_check_value() {
         let bytes = b"123456789";

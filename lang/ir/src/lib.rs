@@ -1,17 +1,17 @@
 //! The typed intermediate form of a transport program.
 //!
-//! The checker produces a [`Module`]; the interpreter runs it, the C emitter prints it, the
-//! engine reads its tables. Everything is flat: every value of a program lives at a fixed offset
-//! of a byte region ([`ty`]), and everything that crosses the border between a program and an
-//! engine is a pointer-free record ([`abi`]).
+//! The checker produces a [`Module`]; the interpreter runs it, the C emitter prints it, the engine reads its
+//! tables. Everything is flat. Every value of a program lives at a fixed offset of a byte region ([`ty`]).
+//! All data that crosses the border between a program and an engine consists of pointer-free records
+//! ([`abi`]).
 //!
 //! * [`ty`]: types and their memory layout
 //! * [`body`]: expressions, statements and instructions
 //! * [`module`]: events, contexts, chains, blueprints, parsers: the whole program
-//! * [`crc`]: where a CRC-32 stands and what it covers
-//! * [`offload`]: what a segmenting device may do in a program's place
-//! * [`shards`]: how a program's connections can be shared out among stacks
-//! * [`visit`]: the one walk over functions
+//! * [`crc`]: the place of a CRC-32 and the bytes that it covers
+//! * [`offload`]: the work that a segmenting device may do in a program's place
+//! * [`shards`]: the ways in which a program's connections can be shared out among stacks
+//! * [`visit`]: the common traversal of functions
 //! * [`abi`]: views, events and instruction records as bytes
 //!
 //! Invariant: this crate knows no runtime crate, performs no I/O and has no clock.

@@ -1,4 +1,4 @@
-//! A whole checked program: what `hawser check` produces and everything else reads.
+//! A whole checked program, as `hawser check` produces it and all other stages read it.
 
 use crate::body::{Base, Expr, Place, Span, Stmt};
 use crate::offload::Offload;
@@ -36,8 +36,8 @@ index! {
 }
 
 impl SignalId {
-    /// This signal's bit among those that are wanted. From the 64th on, signals share the last bit:
-    /// asking for one of them records all of them.
+    /// This signal's bit in the set of wanted signals. From the 64th on, signals share the last bit, so that
+    /// wanting one of them records all of them.
     #[must_use]
     pub fn bit(self) -> u64 {
         1 << self.0.min(63)
@@ -47,34 +47,31 @@ impl SignalId {
 /// A checked transport program. The default is the empty one.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Module {
-    /// The main file's name without its ending.
+    /// The main file's name without its extension.
     pub name: String,
-    /// All files, for spans: path as written, and text.
+    /// All files, for spans: the path as written, and the text.
     pub files: Vec<(String, String)>,
-    /// Tunable values, constant for one instance.
+    /// Tunable values, constant for one instance of the program.
     pub params: Vec<Param>,
-    /// Tables of constants.
     pub tables: Vec<Table>,
-    /// Every structure.
     pub structs: Vec<Struct>,
-    /// Every event.
     pub events: Vec<Event>,
-    /// Every context type.
     pub contexts: Vec<Context>,
     /// Signals to the interactive layer: name and structure.
     pub signals: Vec<(String, StructId)>,
-    /// Every enum: nothing that runs needs it; [`Ty::Enum`] refers to it.
+    /// Every enum. [`Ty::Enum`] refers to it; execution does not need it.
     pub enums: Vec<EnumNames>,
     /// The scratchpad, zeroed for each packet or request.
     pub scratch: Option<StructId>,
-    /// Every function: helpers, processors, parsers.
+    /// Every function: helpers, processors and parsers.
     pub funcs: Vec<Func>,
-    /// By event: what runs when it happens.
+    /// The chain of each event.
     pub chains: Vec<Chain>,
-    /// By event: on which keyed contexts its chain can create one. Empty where that is not known:
-    /// then any may. With another keyed context, the event's remaining ids need not be looked up.
+    /// For each event, the keyed contexts on which its chain can create a context; empty if unknown, in which
+    /// case any chain may create one. With a keyed context outside this set, the event's remaining ids need
+    /// not be looked up.
     pub creators: Vec<Vec<When>>,
-    /// Where events come from.
+    /// The sources of events.
     pub parsers: Vec<Parser>,
     /// Wire formats.
     pub blueprints: Vec<Blueprint>,
@@ -82,7 +79,7 @@ pub struct Module {
     pub opt_lists: Vec<OptList>,
     /// Segmentation rules.
     pub seg_rules: Vec<SegRule>,
-    /// For each blueprint with each set of rules that an instruction uses: whether a device may cut
+    /// For each blueprint and each set of rules that an instruction uses with it: whether a device may cut
     /// its packets.
     pub offloads: Vec<Offload>,
     /// Coalescing rules.
@@ -91,78 +88,74 @@ pub struct Module {
     pub queues: Vec<Queue>,
     /// Externs by name.
     pub externs: Vec<Extern>,
-    /// It reads `op.sub`, the number of a stream, a message or a call.
+    /// True if the program reads `op.sub`, the number of a stream, a message or a call.
     pub reads_sub: bool,
-    /// Where each `assert` and `invariant` stands, with its text.
+    /// The place of each `assert` and `invariant` in the source, with its text.
     pub asserts: Vec<(Span, String)>,
-    /// `//= RFC9293 3.10.7.4`: citation and the line that it stands beside.
+    /// Citations such as `//= RFC9293 3.10.7.4`, each with the line that it stands beside.
     pub citations: Vec<(String, Span)>,
-    /// What comments say that stand on the line of a structure's name or of a field: the structure, the field
-    /// (empty: the structure itself), the text.
+    /// Comments on the line of a structure's name or of a field: the structure, the field (empty for the
+    /// structure itself), the text.
     pub notes: Vec<(StructId, String, String)>,
 }
 
-/// What the numbers of an `enum` are called.
+/// The names of an `enum`'s numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnumNames {
     /// The type's name.
     pub name: String,
-    /// Its variants in order of declaration: number and name.
+    /// Its variants, in order of declaration: number and name.
     pub variants: Vec<(u64, String)>,
 }
 
 /// A `param`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Its name.
     pub name: String,
     /// A scalar type.
     pub ty: Ty,
-    /// Its value where nobody sets one.
+    /// Its value if the caller sets no other.
     pub default: u64,
 }
 
 /// A table of constants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Its name.
     pub name: String,
     /// The (scalar) type of its values.
     pub ty: Ty,
-    /// At least one, each reduced to the type's width.
+    /// The values, at least one, each reduced to the type's width.
     pub values: Vec<u64>,
 }
 
-/// Who causes an event.
+/// The causes of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// An application's request.
     App,
     /// A packet, or an ICMP error.
     Net,
-    /// A timer: carries its context, has no other fields.
+    /// A timer. The event carries its context and has no other fields.
     Timer,
     /// The target: `start`.
     Sys,
-    /// `raise` only.
+    /// A `raise`, and no other source.
     Internal,
 }
 
 /// An event type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its name.
     pub name: String,
-    /// Its source.
     pub kind: EventKind,
-    /// Its memory: [`crate::abi::EventHeader`], then the declared fields.
+    /// Its memory layout: [`crate::abi::EventHeader`], then the declared fields.
     pub body: StructId,
 }
 
-/// How many instances a context type has.
+/// The number of instances of a context type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Granularity {
-    /// One per id, on one shard.
+    /// One per id, on a single shard.
     Flow,
     /// One per id, replicated on every shard.
     Shard,
@@ -170,55 +163,49 @@ pub enum Granularity {
     Global,
 }
 
-/// Where a context has the two ends of its connection: offsets in its memory, addresses of 16 bytes and
-/// ports of 2.
+/// The places of a connection's two ends in a context, as offsets in its memory. Addresses have 16 bytes,
+/// ports 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// The local address.
     pub local_ip: u32,
-    /// The local port.
     pub local_port: u32,
-    /// The remote address.
     pub remote_ip: u32,
-    /// The remote port.
     pub remote_port: u32,
 }
 
 /// A context type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Context {
-    /// Its name.
     pub name: String,
-    /// How many there are.
+    /// The number of its instances.
     pub granularity: Granularity,
-    /// Its memory: [`crate::abi::ContextHeader`], then the declared fields; parts in place.
+    /// Its memory layout: [`crate::abi::ContextHeader`], then the declared fields, with parts in place.
     pub body: StructId,
     /// `register_ctx_ends`: the connection's two ends.
     pub ends: Option<Ends>,
     /// `timer_t name -> event;` in order of declaration.
     pub timers: Vec<Timer>,
-    /// Boolean expressions over the context ([`crate::Base::Keyed`]) that hold after every
-    /// chain, with the index in [`Module::asserts`].
+    /// Boolean expressions over the context ([`crate::Base::Keyed`]) that hold after every chain, each with
+    /// its index in [`Module::asserts`].
     pub invariants: Vec<(Expr, u32)>,
 }
 
 /// A timer of a context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timer {
-    /// Its name.
     pub name: String,
-    /// Offset of its field in the context.
+    /// The offset of its field in the context.
     pub offset: u32,
-    /// The event that it raises.
+    /// The event that its expiry raises.
     pub event: EventId,
 }
 
 /// A function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Func {
-    /// Its name.
     pub name: String,
-    /// In order: by value (copied to the frame at this offset) or by reference (n-th reference).
+    /// The parameters in order, each by value (copied to the frame at an offset) or by reference (the n-th
+    /// reference).
     pub params: Vec<FuncParam>,
     /// A scalar result, if any.
     pub ret: Option<Ty>,
@@ -226,14 +213,12 @@ pub struct Func {
     pub locals: Vec<Field>,
     /// The frame's size in bytes.
     pub frame: u32,
-    /// What it does.
     pub body: Vec<Stmt>,
-    /// Where it stands.
     pub span: Span,
 }
 
 impl Func {
-    /// What the variable or the parameter that begins at a place was declared as.
+    /// Returns the declared type of the variable or parameter that begins at a place.
     #[must_use]
     pub fn declared(&self, place: &Place) -> Option<&Ty> {
         match place.base {
@@ -256,43 +241,40 @@ impl Func {
     }
 }
 
-/// A parameter of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FuncParam {
-    /// A scalar, stored at this offset of the frame.
+    /// A scalar, stored at this offset in the frame.
     Value { name: String, ty: Ty, offset: u32 },
-    /// The next reference: [`crate::Base::Ref`] counts these alone.
+    /// The next reference; [`crate::Base::Ref`] counts references alone.
     Ref { name: String, ty: Ty },
 }
 
-/// What runs on an event.
+/// The processors that run on an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
     /// The processors, in order.
     pub processors: Vec<Processor>,
-    /// The most that it can need; the engine runs it only if that much is free.
+    /// The worst case of its needs. The engine runs the chain only if that much is free.
     pub bounds: Bounds,
     /// The context type that it may create, if any.
     pub creates: Option<ContextId>,
-    /// Global contexts that it touches.
+    /// The global contexts that it touches.
     pub globals: Vec<ContextId>,
 }
 
 /// A function in a chain, with its arguments bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Processor {
-    /// The function.
     pub func: FuncId,
-    /// When it runs.
+    /// The condition on which it runs.
     pub when: When,
-    /// Its reference arguments: event, contexts, scratchpad, or parts of them.
     pub args: Vec<Place>,
 }
 
-/// On which kind of keyed context a processor runs.
+/// The kinds of keyed context on which a processor runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum When {
-    /// Whatever was found, or nothing.
+    /// Any result of the lookup, or no result.
     Always,
     /// A context of this type was found.
     Found(ContextId),
@@ -303,35 +285,35 @@ pub enum When {
 /// The worst case of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Bounds {
-    /// Records.
+    /// The number of records.
     pub records: u32,
-    /// Bytes of records.
+    /// The size of all records in bytes.
     pub record_bytes: u32,
-    /// `pkt_gen` instructions.
+    /// The number of `pkt_gen` instructions.
     pub packets: u32,
-    /// `raise` instructions.
+    /// The number of `raise` instructions.
     pub raises: u32,
-    /// Units of ordered data made, sending and receiving.
+    /// The number of units of ordered data created, for sending and for receiving.
     pub units: u32,
-    /// Steps of work: statements, operations, rounds, elements searched, 8 bytes moved. The checker
-    /// refuses what takes too many; nothing counts them while a chain runs.
+    /// Steps of work: statements, operations, rounds, elements searched, 8 bytes moved. The checker refuses a
+    /// chain that takes too many; steps are not counted at run time.
     pub steps: u64,
 }
 
-/// What feeds a parser.
+/// The source of a parser's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Packets of an IP protocol.
     Ip(u8),
     /// Datagrams to a UDP port.
     Udp(u16),
-    /// Packets of an IP protocol of which a switch has cut off data.
+    /// Packets of an IP protocol from which a switch has cut off data.
     Trimmed(u8),
-    /// ICMP errors about packets of ours.
+    /// ICMP errors about packets of this host.
     IcmpError,
     /// An application's request.
     App(AppOp),
-    /// Once, before anything else.
+    /// The start of the program, before any other input.
     Start,
 }
 
@@ -346,30 +328,32 @@ pub enum AppOp {
     Send,
     /// `op.len` bytes were taken by the application.
     Recv,
-    /// No more will be sent.
+    /// Announces that no more will be sent.
     Close,
-    /// Drop everything at once.
+    /// Drops the connection and its data at once.
     Abort,
-    /// Nobody holds the handle any more, so nobody will read; what was closed goes on to its end.
+    /// The application has released the handle, so it will not read any more. A stream that was closed before
+    /// goes on to its end.
     Release,
-    /// The option `op.option` becomes `op.arg`. Those given with `listen` or `connect` come right
-    /// after it, before what it raised. A program refuses options that it does not know with
-    /// ENOPROTOOPT, values that it does not take with EINVAL.
+    /// The option `op.option` becomes `op.arg`. Options given with `listen` or `connect` follow it directly,
+    /// before the events that it raised. A program refuses unknown options with ENOPROTOOPT and unacceptable
+    /// values with EINVAL.
     Option,
-    /// An endpoint sends a message to `op.remote_ip` and `op.remote_port`: `op.len` bytes at `op.addr`, all of them.
-    /// `op.sub` is its number, which no other message or call of this stack has. The context that is made is the
-    /// message's.
+    /// An endpoint sends a message to `op.remote_ip` and `op.remote_port`: all of the `op.len` bytes at
+    /// `op.addr`. Its number is `op.sub`, which no other message or call of this stack has. The context that
+    /// is created belongs to the message.
     Message,
-    /// The same, and the peer's reply is awaited.
+    /// Like a message, but the peer's reply is awaited.
     Call,
-    /// Open a stream within the connection: both ends send on it, or this one alone (`op.arg` is 1). `op.sub` is its
-    /// number, which no other stream, message or call of this stack has. The context that is made is the stream's.
+    /// Opens a stream within the connection. Both ends send on it, or only this end (`op.arg` is 1). Its
+    /// number is `op.sub`, which no other stream, message or call of this stack has. The context that is
+    /// created belongs to the stream.
     Open,
-    /// Nothing more is sent, and what has not arrived is given up, for a reason of the application: `op.arg`.
+    /// Ends sending and abandons all data that has not arrived. `op.arg` is the application's reason.
     Reset,
-    /// Nothing more is read, for a reason of the application: `op.arg`.
+    /// Ends reading. `op.arg` is the application's reason.
     Stop,
-    /// Work is posted: `op.code` and what belongs to it.
+    /// Posts work on registered memory: `op.code` and the fields that belong to it.
     Post,
 }
 
@@ -396,18 +380,17 @@ impl AppOp {
     }
 }
 
-/// A parser or shim: turns an input into an ordered list of events.
+/// A parser or shim, which turns an input into an ordered list of events.
 ///
-/// Its reference parameters, by source: `Ip`, `Udp`: [`crate::abi::Net`]; `IcmpError`: `Net`,
-/// [`crate::abi::Icmp`]; `App`: [`crate::abi::Op`]; `Start`: none. The packet itself is not a
-/// parameter in the IR: `Extract` reads it.
+/// Its reference parameters depend on the source. `Ip`, `Udp`: [`crate::abi::Net`]; `IcmpError`: `Net`,
+/// [`crate::abi::Icmp`]; `App`: [`crate::abi::Op`]; `Start`: none. The packet itself is not a parameter in
+/// the intermediate form: `Extract` reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parser {
-    /// What feeds it.
+    /// The source of its input.
     pub source: Source,
-    /// The function.
     pub func: FuncId,
-    /// The maximum number of events that it can give.
+    /// The maximum number of events that it can yield.
     pub max_events: u32,
     /// The maximum number of steps that it takes, as in [`Bounds::steps`].
     pub steps: u64,
@@ -416,19 +399,18 @@ pub struct Parser {
 /// A wire format and its memory image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blueprint {
-    /// Its name.
     pub name: String,
-    /// Its memory.
+    /// The layout of its image.
     pub body: StructId,
-    /// The header on the wire, first to last; big-endian, packed from the most significant bit.
+    /// The header on the wire, in order; big-endian, packed from the most significant bit.
     pub header: Vec<WireField>,
-    /// Offset of its `data_t` in memory, if it has one.
+    /// The offset of its `data_t` in the image, if it has one.
     pub data_at: Option<u32>,
-    /// After the payload.
+    /// The fields after the payload.
     pub trailer: Vec<WireField>,
-    /// Bytes of the header without options and conditional parts.
+    /// The length in bytes of the header without options and conditional parts.
     pub fixed_len: u32,
-    /// The maximum number of bytes of its header.
+    /// The maximum length of its header in bytes.
     pub max_len: u32,
 }
 
@@ -441,15 +423,15 @@ pub enum WireField {
     Varint { name: String, offset: u32 },
     /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.
     Bytes { name: String, offset: u32, len: u32 },
-    /// `bytes<N> name count(field);`: as many raw bytes as another field says, at most `cap`; the image
-    /// has room for all, and zeros behind.
+    /// `bytes<N> name count(field);`: raw bytes whose number another field gives, at most `cap`. The image
+    /// has room for `cap` bytes; unused bytes are zero.
     Opaque { name: String, offset: u32, cap: u32, count_at: u32, count_ty: Ty },
-    /// A nested header, present when the condition holds ([`crate::Base::Blueprint`] is the
-    /// outer one).
+    /// A nested header, present if the condition holds ([`crate::Base::Blueprint`] is the outer header).
     Nested { blueprint: BlueprintId, offset: u32, when: Option<Expr> },
-    /// The options: they end the header, wherever they are declared.
+    /// The options. They end the header, regardless of the place of their declaration.
     Options { list: OptListId, offset: u32, cap: u32 },
-    /// `list<T, N> name count(field);`: `T`'s wire form, as often as another field says.
+    /// `list<T, N> name count(field);`: the wire form of `T`, repeated the number of times that another field
+    /// gives.
     Repeat {
         blueprint: BlueprintId,
         offset: u32,
@@ -461,44 +443,46 @@ pub enum WireField {
 }
 
 #[allow(clippy::large_enum_variant)] // There are few of them, and they are made once.
-/// A field that is computed per packet and verified by `extract`.
+/// A computed field: calculated for each packet and verified by `extract`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
     /// A constant or an expression over [`crate::WireFact`]s and the blueprint.
     Value(Expr),
-    /// `hdrlen4_t`: header length in 4-byte words. Verified: not below the fixed header, not
-    /// beyond the packet. It bounds the options.
+    /// `hdrlen4_t`: the header length in 4-byte words. Verified to be at least the fixed header and at most
+    /// the packet. It bounds the options.
     HeaderWords,
-    /// `checksum16_t … over (pseudo, this)`: the Internet checksum (RFC 1071), with the
-    /// pseudo-header of IPv4 or IPv6 when `pseudo`.
+    /// `checksum16_t … over (pseudo, this)`: the Internet checksum (RFC 1071), with the pseudo-header of IPv4
+    /// or IPv6 if `pseudo` is set.
     Checksum16 { pseudo: bool },
-    /// `crc32_t … over (…)`: CRC-32 (IEEE 802.3) of header, payload and trailer up to this field,
-    /// with the named spans of the header taken as ones: first bit on the wire, number of bits. In
-    /// the header, the field itself counts as zeros. The engine computes it for what is sent.
+    /// `crc32_t … over (…)`: the CRC-32 (IEEE 802.3) of header, payload and trailer up to this field. The
+    /// named spans of the header (first bit on the wire, number of bits) count as ones. In the header, the
+    /// field itself counts as zeros. The engine computes it for packets that it sends.
     ///
-    /// `invariant`: over eight bytes of ones and the network's headers, too, in which what routers change
-    /// counts as ones: InfiniBand's invariant CRC (annex A17 of its architecture), least significant byte first.
+    /// `invariant`: the CRC also covers eight bytes of ones and the network's headers, in which the fields
+    /// that routers change count as ones. This is InfiniBand's invariant CRC (annex A17 of its architecture),
+    /// least significant byte first.
     Crc32 { masked: Vec<(u32, u32)>, invariant: bool },
 }
 
 /// An option or frame list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptList {
-    /// Its name.
     pub name: String,
-    /// The union's members, in order: the index is the tag.
+    /// The union's members, in order. The index is the tag.
     pub members: Vec<OptKind>,
-    /// The list's length in bytes on the wire, over the blueprint; `None`: to the end of the
-    /// packet (frames), or as the header-length fill says.
+    /// The list's length in bytes on the wire, as an expression over the blueprint. `None` means that it
+    /// extends to the end of the packet (frames), or that the header-length fill gives its length.
     pub len: Option<Expr>,
-    /// Bits of the field that selects the member.
+    /// The number of bits of the field that selects the member.
     pub select_bits: u8,
-    /// Where an unknown member has its length byte: skipped if so (TCP options), an error if
-    /// not (frames). With a length byte, members that do not fill their length are skipped too, a
-    /// bad length ends the list, members too short to have one are padding and not kept, and what
-    /// finds no room is ignored.
+    /// The offset of an unknown member's length byte. If present, unknown members are skipped (TCP options);
+    /// otherwise they are an error (frames).
+    ///
+    /// With a length byte, members that do not fill their length are skipped too, and a bad length ends the
+    /// list. Members too short to have a length byte are padding and are not kept. Members that find no room
+    /// are ignored.
     pub unknown_len_at: Option<u32>,
-    /// Pads the list to a multiple of this many bytes with zeros (end-of-list), 0 for none.
+    /// The list is padded with zeros (end of list) to a multiple of this many bytes; 0 for no padding.
     pub pad: u32,
 }
 
@@ -507,7 +491,7 @@ pub struct OptList {
 pub struct OptKind {
     /// The member's name.
     pub name: String,
-    /// Its format; constant fields are [`Fill::Value`] constants and select the member.
+    /// Its format. Constant fields are [`Fill::Value`] constants and select the member.
     pub blueprint: BlueprintId,
     /// True for a one-byte member that ends the list (`kind == 0`, end of option list).
     pub ends_list: bool,
@@ -515,34 +499,31 @@ pub struct OptKind {
 
 /// `seg_rule r(x) [BP::field, first, mid, last, only]`.
 ///
-/// Expressions see the rule's arguments ([`crate::ExprKind::RuleArg`]) and the previous packet's
+/// Its expressions see the rule's arguments ([`crate::ExprKind::RuleArg`]) and the previous packet's
 /// blueprint ([`crate::Base::Blueprint`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegRule {
-    /// Its name.
     pub name: String,
-    /// Number of arguments.
+    /// The number of arguments.
     pub args: u16,
     /// The blueprint that it belongs to.
     pub blueprint: BlueprintId,
     /// The field that it sets, in the image.
     pub field: Place,
-    /// For the first of several packets.
+    /// The value for the first of several packets.
     pub first: Expr,
-    /// For those between.
+    /// The value for packets between the first and the last.
     pub mid: Expr,
-    /// For the last of several.
+    /// The value for the last of several packets.
     pub last: Expr,
-    /// For a packet that is the only one.
+    /// The value for a single packet.
     pub only: Expr,
 }
 
-/// `coalesce BP (a, b) { … }`: whether the later packet replaces the earlier.
+/// `coalesce BP (a, b) { … }`: decides whether the later packet replaces the earlier one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coalesce {
-    /// The blueprint.
     pub blueprint: BlueprintId,
-    /// Takes the two images by reference, returns `bool`.
     pub func: FuncId,
 }
 
@@ -551,27 +532,25 @@ pub struct Coalesce {
 pub struct Queue {
     /// `sched.queue`; `default` for the first.
     pub name: String,
-    /// How it serves its packets.
     pub policy: QueuePolicy,
-    /// Priority among the queues of its block, 0 first.
+    /// Its priority among the queues of its block; 0 is served first.
     pub prio: u32,
 }
 
-/// How a queue serves its packets.
+/// The order in which a queue serves its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QueuePolicy {
-    /// In order.
+    /// First in, first out.
     Fifo,
-    /// By `rank`, least first.
+    /// By `rank`, lowest first.
     Rank,
-    /// Paced by a rate, one queue per flow.
+    /// Paced by a rate, with one queue per flow.
     RatePerFlow,
-    /// Paced by a rate, together.
+    /// Paced by a rate, with one queue for all flows.
     Rate,
 }
 
 impl QueuePolicy {
-    /// As programs write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -586,18 +565,17 @@ impl QueuePolicy {
 /// An extern of the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extern {
-    /// Its name.
     pub name: String,
-    /// Number of arguments.
+    /// The number of arguments.
     pub args: u32,
-    /// True when it may stand in parsers and shims only, and returns a value.
+    /// True if it may stand only in parsers and shims, and returns a value.
     pub pure_: bool,
-    /// The event that answers an effectful one.
+    /// The event with which an extern with effects answers.
     pub answer: Option<EventId>,
 }
 
 impl Module {
-    /// The `GLOBAL` context whose memory has this type, if there is one.
+    /// Returns the `GLOBAL` context whose memory has this type, if any.
     #[must_use]
     pub fn global_of(&self, ty: &Ty) -> Option<ContextId> {
         let is_it =
@@ -606,31 +584,31 @@ impl Module {
         Some(ContextId(index as u32))
     }
 
-    /// A structure by index.
     #[must_use]
     pub fn structure(&self, id: StructId) -> &Struct {
         &self.structs[id.0 as usize]
     }
 
-    /// Bytes of an event, its header included.
+    /// Returns the size of an event in bytes, header included.
     #[must_use]
     pub fn event_size(&self, id: EventId) -> usize {
         self.structure(self.events[id.0 as usize].body).size as usize
     }
 
-    /// Bytes of a context, its header included.
+    /// Returns the size of a context in bytes, header included.
     #[must_use]
     pub fn context_size(&self, id: ContextId) -> usize {
         self.structure(self.contexts[id.0 as usize].body).size as usize
     }
 
-    /// The parser for a source.
+    /// Returns the parser for a source, with its index.
     #[must_use]
     pub fn parser(&self, source: Source) -> Option<(usize, &Parser)> {
         self.parsers.iter().enumerate().find(|(_, p)| p.source == source)
     }
 
-    /// The maximum number of steps of a chain or a parser, with the name of its event or function.
+    /// Returns the maximum number of steps over all chains and parsers, with the name of the event or
+    /// function.
     #[must_use]
     pub fn max_steps(&self) -> Option<(u64, &str)> {
         let chains = self.events.iter().zip(&self.chains);
@@ -640,13 +618,13 @@ impl Module {
         chains.chain(parsers).max_by_key(|(steps, _)| *steps)
     }
 
-    /// The list with this index.
     #[must_use]
     pub fn opt_list(&self, id: OptListId) -> &OptList {
         &self.opt_lists[id.0 as usize]
     }
 
-    /// For each option list, the size in bytes of its largest member: [`Layout::member_size`](crate::Layout::member_size).
+    /// Returns the size in bytes of each option list's largest member:
+    /// [`Layout::member_size`](crate::Layout::member_size).
     #[must_use]
     pub fn member_sizes(&self) -> Vec<u32> {
         let size = |kind: &OptKind| {
@@ -657,10 +635,10 @@ impl Module {
         self.opt_lists.iter().map(largest).collect()
     }
 
-    /// The params' values, each the default unless `set` names it.
+    /// Returns the values of all params: the defaults, with the values in `set` in their place.
     ///
     /// # Errors
-    /// The first name that is none of a param.
+    /// Fails on the first name in `set` that is no param of the program.
     pub fn params_with(&self, set: &[(String, u64)]) -> Result<Vec<u64>, UnknownParam> {
         let mut values: Vec<u64> = self.params.iter().map(|p| p.default).collect();
         for (name, value) in set {
@@ -681,10 +659,8 @@ impl Module {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no param `{name}`; {program} has: {}", known.join(", "))]
 pub struct UnknownParam {
-    /// The name given.
     pub name: String,
-    /// The program's name.
     pub program: String,
-    /// The names of its params.
+    /// The names of the program's params.
     pub known: Vec<String>,
 }

@@ -1,9 +1,10 @@
-//! Whether a program's connections can be shared out among stacks beside each other, each with a processor of its own
-//! (shards): then a chain finds all that it touches in the stack that it runs in.
+//! Sharing out a program's connections among parallel stacks (shards), each with a processor of its own. This
+//! is possible if a chain finds everything that it touches in the stack in which it runs.
 //!
-//! A `SHARD` context is in every stack. A `GLOBAL` one that only `start` writes to is the same in all of them. Any other
-//! `GLOBAL` context is in the first stack alone: events that touch nothing else are sent there ([`Shards::first`]), and
-//! whoever touches it beside a context of a connection pins the program to one stack ([`Shards::pins`]).
+//! Every stack has its own copy of a `SHARD` context. A `GLOBAL` context that only `start` writes to is the
+//! same in all stacks. Any other `GLOBAL` context exists in the first stack alone. Events that touch nothing
+//! else are sent there ([`Shards::first`]). A chain that touches such a context as well as a connection's
+//! context pins the program to one stack ([`Shards::pins`]).
 
 use std::collections::BTreeSet;
 
@@ -11,26 +12,26 @@ use crate::body::{Arg, Base, Instr, Place, Span, StmtKind};
 use crate::module::{Chain, Context, FuncId, Module, QueuePolicy, Source, When};
 use crate::visit::{self, reached, statements};
 
-/// How a program's state can be shared out.
+/// The way in which a program's state can be shared out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shards {
-    /// Why it runs in one stack alone; nothing: it runs in any number of them.
+    /// The reasons why it runs in one stack alone. If the list is empty, it runs in any number of stacks.
     pub pins: Vec<Pin>,
-    /// Events whose chains run in the first stack, whichever raises them.
+    /// Events whose chains run in the first stack, regardless of the stack that raises them.
     pub first: BTreeSet<u32>,
 }
 
-/// A reason to run in one stack alone.
+/// A reason why the program runs in one stack alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// What it is, as part of a sentence.
+    /// The reason, as part of a sentence.
     pub text: String,
-    /// Where it stands.
+    /// Its place in the source.
     pub span: Option<Span>,
 }
 
 impl Shards {
-    /// How the state of a program can be shared out.
+    /// Determines the way in which the state of a program can be shared out.
     #[must_use]
     pub fn of(module: &Module) -> Shards {
         let effects = Effects::of(module);
@@ -96,7 +97,7 @@ impl Shards {
     }
 }
 
-/// Whether a chain's processors run on a context of a connection.
+/// True if one of a chain's processors runs on a context of a connection.
 fn is_keyed(chain: &Chain) -> bool {
     let is_own = |place: &Place| matches!(place.base, Base::Keyed | Base::Fresh);
     let mut processors = chain.processors.iter();
@@ -104,15 +105,15 @@ fn is_keyed(chain: &Chain) -> bool {
         || processors.any(|processor| processor.when != When::Always || processor.args.iter().any(is_own))
 }
 
-/// What functions do to `GLOBAL` contexts, and which events there are once a stack runs.
+/// The effects of functions on `GLOBAL` contexts, and the events that occur in a running stack.
 struct Effects {
-    /// By function: which of its reference parameters it writes to.
+    /// For each function, the reference parameters that it writes to.
     writes: Vec<BTreeSet<u16>>,
-    /// Events that come from outside of chains, but for `start`.
+    /// Events that are not raised by chains, except `start`.
     given: BTreeSet<u32>,
-    /// Events that happen once `start` has run.
+    /// Events that can occur after `start` has run.
     live: BTreeSet<u32>,
-    /// `GLOBAL` contexts that their chains write to.
+    /// `GLOBAL` contexts that the chains of these events write to.
     changes: BTreeSet<u32>,
 }
 
@@ -146,14 +147,14 @@ impl Effects {
         effects
     }
 
-    /// The events that happen once `start` has run, with their chains.
+    /// Returns the events that can occur after `start` has run, with their chains.
     fn live<'m>(&self, module: &'m Module) -> impl Iterator<Item = (u32, &'m Chain)> {
         self.live
             .iter()
             .map(|event| (*event, &module.chains[*event as usize]))
     }
 
-    /// Where a chain's first processor of a `GLOBAL` context that changes stands.
+    /// Returns the place of the first processor in the chain that takes a changing `GLOBAL` context.
     fn place(&self, module: &Module, chain: &Chain) -> Option<Span> {
         let is_changing =
             |place: &Place| global_of(place).is_some_and(|global| self.changes.contains(&global));
@@ -170,7 +171,7 @@ fn global_of(place: &Place) -> Option<u32> {
     }
 }
 
-/// By function: the reference parameters that it, or one that it passes them to, writes to.
+/// For each function, the reference parameters that it writes to, itself or through its callees.
 fn writes(module: &Module) -> Vec<BTreeSet<u16>> {
     let param = |place: &Place| match place.base {
         Base::Ref(n) => Some(n),
@@ -208,7 +209,7 @@ fn writes(module: &Module) -> Vec<BTreeSet<u16>> {
     writes
 }
 
-/// Events that packets, applications, timers and externs bring about.
+/// Returns the events that packets, applications, timers and externs cause.
 fn given(module: &Module) -> BTreeSet<u32> {
     let timers = module.contexts.iter().flat_map(|context| &context.timers);
     let answers = module.externs.iter().filter_map(|called| called.answer);
@@ -233,7 +234,7 @@ fn given(module: &Module) -> BTreeSet<u32> {
     given
 }
 
-/// Events that a function raises.
+/// Returns the events that a function raises.
 fn raised(module: &Module, func: FuncId) -> Vec<u32> {
     let mut found = Vec::new();
     statements(&module.funcs[func.0 as usize].body, &mut |stmt| {

@@ -1,16 +1,16 @@
 //! Types and their layout in memory.
 //!
-//! All integers are stored in native byte order at their natural alignment, in the smallest of
-//! 1, 2, 4 or 8 bytes that holds them, so that the emitted C declares the same `struct`. Events,
-//! signals and blueprints hold their fields in order, as C does. Contexts, the scratchpad and what
-//! stands in others hold them in the order that leaves the fewest bytes between them. What stands
-//! alone has a size that is a multiple of 8; what stands in others takes no more than its fields need.
+//! Every integer is stored in native byte order at its natural alignment, in the smallest of 1, 2, 4 or 8
+//! bytes that holds it. The emitted C can therefore declare the same `struct`. Events, signals and blueprints
+//! keep their fields in order, as C does. Contexts, the scratchpad and nested structures order their fields
+//! so that the fewest padding bytes remain. The size of a structure that stands alone is a multiple of 8; a
+//! nested structure takes no more than its fields need.
 
 /// Index of a [`Struct`] in [`crate::Module::structs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StructId(pub u32);
 
-/// A type of the language, as far as memory is concerned.
+/// A type of the language, as far as its memory is concerned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Ty {
     /// One byte, 0 or 1.
@@ -33,23 +33,23 @@ pub enum Ty {
     Id,
     /// `addr_t`: an opaque reference to bytes; see [`crate::abi::Addr`].
     Addr,
-    /// `timer_t`: the deadline in nanoseconds, 0 when it is not armed.
+    /// `timer_t`: the deadline in nanoseconds; 0 if the timer is not armed.
     Timer,
-    /// `data_t`: which bytes a packet carries; see [`crate::abi::Data`].
+    /// `data_t`: the bytes that a packet carries; see [`crate::abi::Data`].
     Data,
     /// `bytes<N>`.
     Bytes { len: u32 },
-    /// A structure: user structs, events, contexts, blueprints, scratchpads, parts.
+    /// A structure: a user structure, event, context, blueprint, scratchpad or part.
     Struct(StructId),
     /// `list<T, N>`: `{ u32 len; u32 _; T items[N]; }`.
     List { elem: Box<Ty>, cap: u32 },
-    /// `sorted_list<T, N, by (a, b), key k>`: laid out like a list, kept in order.
+    /// `sorted_list<T, N, by (a, b), key k>`: laid out like a list and kept in order.
     Sorted { elem: Box<Ty>, cap: u32, by: Vec<FieldRef>, key: FieldRef },
-    /// `sliding_wnd<N, T>`: `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`,
-    /// half-open runs of set positions, in order, never touching each other.
+    /// `sliding_wnd<N, T>`: `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`. The runs are
+    /// half-open ranges of set positions, in order, and never adjacent.
     Window { runs: u32, elem: Box<Ty> },
-    /// A decoded option or frame list: `{ u32 len; u32 _; struct { u64 tag; U member; } items[cap]; }`
-    /// where `U` is the largest member of the union, and `tag` the member's index in it.
+    /// A decoded option or frame list: `{ u32 len; u32 _; struct { u64 tag; U member; } items[cap]; }`. `U`
+    /// is the largest member of the union, and `tag` the member's index in it.
     Options { list: OptListId, cap: u32 },
 }
 
@@ -57,23 +57,22 @@ pub enum Ty {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OptListId(pub u32);
 
-/// A scalar field of a list element: what a sorted list orders by.
+/// A scalar field of a list element, by which a sorted list orders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldRef {
     /// Byte offset inside the element.
     pub offset: u32,
-    /// Its (scalar) type.
+    /// Its type, which is scalar.
     pub ty: Box<Ty>,
 }
 
-/// A structure with its layout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Struct {
-    /// The name in the source; parts and generated structures get a name of their own.
+    /// The name in the source; parts and generated structures receive a generated name.
     pub name: String,
-    /// In order of declaration.
+    /// The fields, in order of declaration.
     pub fields: Vec<Field>,
-    /// Size in bytes; a multiple of 8 for what is no part of others.
+    /// The size in bytes; a multiple of 8 unless the structure is part of others.
     pub size: u32,
 }
 
@@ -82,17 +81,16 @@ pub struct Struct {
 pub struct Field {
     /// The name in the source.
     pub name: String,
-    /// Its type.
     pub ty: Ty,
     /// Byte offset inside the structure.
     pub offset: u32,
     /// The initial value, for scalars that have one.
     pub default: Option<u64>,
-    /// What the interactive layer may see and do.
+    /// The access that the interactive layer has.
     pub access: Access,
 }
 
-/// The outside's rights on a field; without one it is not visible.
+/// The rights of the interactive layer on a field. Without any, the field is not visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Access {
     /// Declared `observable` (or `modifiable`, which implies it).
@@ -101,30 +99,29 @@ pub struct Access {
     pub modifiable: Option<(u64, u64)>,
 }
 
-/// What a list, a sorted list or an option list holds.
+/// The contents of a list, a sorted list or an option list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Items<'t> {
     /// Values of this type.
     Values(&'t Ty),
-    /// Entries of this option list: each a tag and a member.
+    /// Entries of this option list, each with a tag and a member.
     Options(OptListId),
 }
 
-/// Bytes before the items of a list or of an option list.
+/// The number of bytes before the items of a list or of an option list.
 pub const LIST_HEADER: u32 = 8;
-/// Bytes before the runs of a sliding window.
+/// The number of bytes before the runs of a sliding window.
 pub const WINDOW_HEADER: u32 = 16;
-/// Bytes before the member in an entry of an option list.
+/// The number of bytes before the member in an entry of an option list.
 pub const OPTION_TAG: u32 = 8;
 
 impl Ty {
-    /// A `uintN`.
     #[must_use]
     pub fn uint(bits: u8) -> Ty {
         Ty::Int { bits, signed: false }
     }
 
-    /// True for what fits in a register: everything that an expression can yield.
+    /// True for a type that fits in a register, which includes every type that an expression can yield.
     #[must_use]
     pub fn is_scalar(&self) -> bool {
         match self {
@@ -149,7 +146,7 @@ impl Ty {
         }
     }
 
-    /// What a list holds, and for how many of them it has room; nothing for what is no list.
+    /// Returns the contents and the capacity of a list, or `None` for other types.
     #[must_use]
     pub fn items(&self) -> Option<(Items<'_>, u32)> {
         match self {
@@ -173,7 +170,7 @@ impl Ty {
         }
     }
 
-    /// The width in bits of a scalar's value, and whether it is signed.
+    /// Returns the width of a scalar in bits, and whether it is signed.
     #[must_use]
     #[inline]
     pub fn width(&self) -> Option<(u8, bool)> {
@@ -187,26 +184,25 @@ impl Ty {
     }
 }
 
-/// The alignment of a structure, which follows from its size: the largest power of two, at most 8, that
-/// divides it. That is no less than any field's, since the size is a multiple of each of those.
+/// Returns the alignment of a structure, given its size: the largest power of two, at most 8, that divides
+/// the size. It is at least each field's alignment, because the size is a multiple of all of them.
 #[must_use]
 pub fn alignment_of(size: u32) -> u32 {
     1 << size.trailing_zeros().min(if size == 0 { 0 } else { 3 })
 }
 
-/// Bytes that processors fetch at a time. Larger fields come behind the others.
+/// The number of bytes that processors fetch at a time. Fields larger than this come behind the others.
 const CACHE_LINE: u32 = 64;
 
-/// Sizes and alignments, given the structures and the option lists' entry sizes.
+/// Computes sizes and alignments, given the structures and the option lists' entry sizes.
 pub struct Layout<'a> {
-    /// All structures laid out so far.
     pub structs: &'a [Struct],
     /// For each option list, the size in bytes of its largest member.
     pub member_size: &'a [u32],
 }
 
 impl Layout<'_> {
-    /// Size of a value in bytes.
+    /// Returns the size of a value in bytes.
     #[must_use]
     pub fn size(&self, ty: &Ty) -> u32 {
         match ty {
@@ -229,7 +225,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Alignment of a value in bytes.
+    /// Returns the alignment of a value in bytes.
     #[must_use]
     pub fn align(&self, ty: &Ty) -> u32 {
         match ty {
@@ -240,19 +236,19 @@ impl Layout<'_> {
         }
     }
 
-    /// Distance in bytes between two items of a list of `elem`.
+    /// Returns the distance in bytes between two items of a list of `elem`.
     #[must_use]
     pub fn stride(&self, elem: &Ty) -> u32 {
         self.size(elem).next_multiple_of(self.align(elem))
     }
 
-    /// Distance in bytes between two entries of an option list.
+    /// Returns the distance in bytes between two entries of an option list.
     #[must_use]
     pub fn option_stride(&self, list: OptListId) -> u32 {
         (OPTION_TAG + self.member_size[list.0 as usize]).next_multiple_of(8)
     }
 
-    /// Distance in bytes between two items.
+    /// Returns the distance in bytes between two items.
     #[must_use]
     pub fn item_stride(&self, items: Items<'_>) -> u32 {
         match items {
@@ -261,15 +257,15 @@ impl Layout<'_> {
         }
     }
 
-    /// Lays out the fields of what goes over the border in their order, after `header` bytes; sets their
-    /// offsets and returns the size, a multiple of 8.
+    /// Lays out, in order, the fields of a structure that crosses the border to the engine, after `header`
+    /// bytes. Sets their offsets and returns the size, a multiple of 8.
     pub fn place(&self, header: u32, fields: &mut [Field]) -> u32 {
         self.set_offsets(header, fields.iter_mut()).next_multiple_of(8)
     }
 
-    /// Lays out the fields of what the program alone reads, after `header` bytes, so that no byte lies
-    /// between two but where large ones begin: those that fill no more than a cache line come first, by
-    /// alignment. Sets their offsets and returns the size, a multiple of 8.
+    /// Lays out the fields of a structure that only the program reads, after `header` bytes. Fields of at
+    /// most a cache line come first, by alignment, so that padding occurs only where larger fields begin.
+    /// Sets their offsets and returns the size, a multiple of 8.
     pub fn place_closely(&self, header: u32, fields: &mut [Field]) -> u32 {
         let mut order: Vec<&mut Field> = fields.iter_mut().collect();
         order.sort_by_key(|f| {
@@ -281,8 +277,8 @@ impl Layout<'_> {
         self.set_offsets(header, order.into_iter()).next_multiple_of(8)
     }
 
-    /// Lays out the fields of what stands in other structures and in lists, as closely as
-    /// [`Layout::place_closely`] does: the size is a multiple of the fields' alignment alone.
+    /// Lays out the fields of a structure that is nested in other structures and in lists, as closely as
+    /// [`Layout::place_closely`] does. The size is a multiple only of the fields' alignment.
     pub fn place_part(&self, fields: &mut [Field]) -> u32 {
         let align = fields.iter().map(|f| self.align(&f.ty)).max().unwrap_or(1);
         let mut order: Vec<&mut Field> = fields.iter_mut().collect();
@@ -290,7 +286,7 @@ impl Layout<'_> {
         self.set_offsets(0, order.into_iter()).next_multiple_of(align)
     }
 
-    /// Sets offsets; gives the end of the last field.
+    /// Sets the offsets and returns the end of the last field.
     fn set_offsets<'f>(&self, header: u32, fields: impl Iterator<Item = &'f mut Field>) -> u32 {
         let mut end = header;
         for f in fields {

@@ -1,10 +1,9 @@
-//! The one walk over what functions are made of.
+//! The common traversal of functions.
 //!
-//! A [`Visitor`] is shown each node once, in the order of evaluation: a statement before its parts,
-//! operands before the place that they are stored to, an expression before the places and
-//! expressions in it, the indices of a place before the place itself, arguments before their call.
-//! Passes that only look at a program use it; those that translate it, node by node, keep matches of
-//! their own.
+//! A [`Visitor`] sees each node once, in the order of evaluation. A statement comes before its parts, and
+//! operands before the place that they are stored to. An expression comes before the places and expressions
+//! in it, the indices of a place before the place itself, and arguments before their call. Passes that only
+//! inspect a program use this traversal; passes that translate it, node by node, have matches of their own.
 
 use std::collections::BTreeSet;
 
@@ -13,46 +12,46 @@ use crate::body::{
 };
 use crate::module::{FuncId, Module};
 
-/// What is done to a place.
+/// The use that is made of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Its value is used.
     Read,
-    /// It is set, or a container there is changed.
+    /// It is set, or a container in it is changed.
     Write,
-    /// It is read, and a part of it is set: the header of an event that is raised.
+    /// It is read, and a part of it is set. This is the case for the header of an event that is raised.
     Update,
-    /// It is passed by reference: what becomes of it is the callee's matter.
+    /// It is passed by reference; the callee decides what happens to it.
     Reference,
 }
 
 impl Access {
-    /// Whether the value is used here.
+    /// True if the value is used by the node itself.
     #[must_use]
     pub fn reads(self) -> bool {
         matches!(self, Access::Read | Access::Update)
     }
 
-    /// Whether it is changed here.
+    /// True if the value is changed by the node itself.
     #[must_use]
     pub fn writes(self) -> bool {
         matches!(self, Access::Write | Access::Update)
     }
 }
 
-/// Whoever wants to see the nodes of a body; each method does nothing by default.
+/// A visitor of the nodes of a body. By default, the methods are empty.
 pub trait Visitor<'n> {
     /// A statement, before its parts and the blocks inside it.
     fn stmt(&mut self, _stmt: &'n Stmt) {}
     /// An expression, before its parts.
     fn expr(&mut self, _expr: &'n Expr) {}
-    /// A place, after the expressions that find it.
+    /// A place, after the expressions in its indices.
     fn place(&mut self, _place: &'n Place, _access: Access) {}
     /// A call, after its arguments.
     fn call(&mut self, _func: FuncId, _args: &'n [Arg]) {}
 }
 
-/// Visits statements and those inside them.
+/// Visits statements and the statements nested in them.
 pub fn visit_block<'n>(v: &mut (impl Visitor<'n> + ?Sized), stmts: &'n [Stmt]) {
     for stmt in stmts {
         visit_own(v, stmt);
@@ -68,12 +67,11 @@ pub fn visit_own<'n>(v: &mut (impl Visitor<'n> + ?Sized), stmt: &'n Stmt) {
     Walk(v).stmt(&stmt.kind);
 }
 
-/// Visits an expression.
 pub fn visit_expr<'n>(v: &mut (impl Visitor<'n> + ?Sized), expr: &'n Expr) {
     Walk(v).expr(expr);
 }
 
-/// Visits the places of a body, and what is done to each.
+/// Visits the places of a body, each with its kind of access.
 pub fn places<'n>(stmts: &'n [Stmt], visit: impl FnMut(&'n Place, Access)) {
     struct Places<F>(F);
     impl<'n, F: FnMut(&'n Place, Access)> Visitor<'n> for Places<F> {
@@ -84,12 +82,12 @@ pub fn places<'n>(stmts: &'n [Stmt], visit: impl FnMut(&'n Place, Access)) {
     visit_block(&mut Places(visit), stmts);
 }
 
-/// Visits the calls in a statement itself, not those in the blocks inside it.
+/// Visits the calls in a statement itself, but not those in the blocks inside it.
 pub fn own_calls<'n>(stmt: &'n Stmt, visit: impl FnMut(FuncId, &'n [Arg])) {
     visit_own(&mut Calls(visit), stmt);
 }
 
-/// The functions that a body calls, one for each call.
+/// Returns the functions that a body calls, one entry for each call.
 #[must_use]
 pub fn callees(stmts: &[Stmt]) -> Vec<FuncId> {
     let mut found = Vec::new();
@@ -97,7 +95,7 @@ pub fn callees(stmts: &[Stmt]) -> Vec<FuncId> {
     found
 }
 
-/// A function and all that it calls.
+/// Returns a function and all functions that it calls, directly or indirectly.
 #[must_use]
 pub fn reached(module: &Module, func: FuncId) -> BTreeSet<FuncId> {
     let mut found = BTreeSet::from([func]);
@@ -117,7 +115,7 @@ impl<'n, F: FnMut(FuncId, &'n [Arg])> Visitor<'n> for Calls<F> {
     }
 }
 
-/// Visits every statement, outer ones first, without their parts.
+/// Visits every statement, outer statements first, without their parts.
 pub fn statements<'n>(stmts: &'n [Stmt], visit: &mut dyn FnMut(&'n Stmt)) {
     for stmt in stmts {
         visit(stmt);
@@ -128,7 +126,6 @@ pub fn statements<'n>(stmts: &'n [Stmt], visit: &mut dyn FnMut(&'n Stmt)) {
 }
 
 impl StmtKind {
-    /// The blocks inside a statement.
     #[must_use]
     pub fn blocks(&self) -> [&[Stmt]; 2] {
         match self {
@@ -158,7 +155,7 @@ impl StmtKind {
 }
 
 impl Instr {
-    /// The scalar operands, in the order in which they are evaluated.
+    /// The scalar operands, in the order of evaluation.
     #[must_use]
     pub fn values(&self) -> Vec<&Expr> {
         match self {
@@ -190,7 +187,7 @@ impl Instr {
     }
 }
 
-/// The walk itself: one method for each kind of node.
+/// The traversal itself, with one method for each kind of node.
 struct Walk<'v, V: ?Sized>(&'v mut V);
 
 impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {

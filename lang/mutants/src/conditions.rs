@@ -1,11 +1,11 @@
-//! Every atomic condition of a program: what stands between `&&`, `||` and `!` wherever a truth
-//! value decides something or is given a name.
+//! Every atomic condition of a program: the operands of `&&`, `||` and `!` wherever a truth value decides
+//! something or is given a name.
 
 use hawser_syntax::ast::{
     BinOp, Block, Declarator, Expr, ExprKind, File, Init, ItemKind, Span, Stmt, StmtKind, Type, UnOp,
 };
 
-/// The conditions of a file, in order.
+/// Returns the conditions of a file, in order.
 pub(super) fn conditions(file: &File) -> Vec<Span> {
     let mut found = Found(Vec::new());
     for item in &file.items {
@@ -70,7 +70,7 @@ impl Found {
             StmtKind::Return(Some(expr)) if returns_bool => self.named(expr),
             StmtKind::Return(Some(expr)) => self.inside(expr),
             StmtKind::Block(block) => self.block(block, returns_bool),
-            // An assertion observes: to negate it tells nothing of what the tests see.
+            // An assertion only observes, so negating it would not test the checks.
             StmtKind::Assert(_)
             | StmtKind::Return(None)
             | StmtKind::Break
@@ -89,7 +89,8 @@ impl Found {
         }
     }
 
-    /// What is assigned: its type is not known here, so only what must be a truth value counts.
+    /// Visits an assigned value. Its type is unknown here, so only expressions that must be truth values
+    /// count.
     fn value(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Binary(op, ..) if is_logical(*op) || is_comparison(*op) => self.condition(expr),
@@ -97,14 +98,14 @@ impl Found {
         }
     }
 
-    /// A truth value that gets a name. A constant is no condition.
+    /// Visits a truth value that is given a name. A constant is no condition.
     fn named(&mut self, expr: &Expr) {
         if !matches!(expr.kind, ExprKind::Bool(_)) {
             self.condition(expr);
         }
     }
 
-    /// Takes a condition apart down to its atoms.
+    /// Splits a condition into its atoms.
     fn condition(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Binary(op, a, b) if is_logical(*op) => {
@@ -125,7 +126,8 @@ impl Found {
         }
     }
 
-    /// Looks for conditions inside a value: those of `c ? a : b`, and truth values among arguments and fields.
+    /// Looks for conditions inside a value: those of `c ? a : b`, and truth values among arguments and
+    /// fields.
     fn inside(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Conditional(c, a, b) => {

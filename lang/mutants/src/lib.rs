@@ -1,11 +1,11 @@
-//! Programs with one thing changed: what checks a program has to notice that something is missing or wrong.
+//! Programs with a single change, which a program's checks must notice.
 //!
-//! [`mutants`] lists the changes of a text, in its order: each statement deleted, each condition negated, each
-//! operator exchanged for its neighbour. [`Mutant::applied`] makes one. Which of them the checker takes, and what
-//! notices the others, is its callers' affair: `hawser mutants` runs the swarm on each, `cargo xtask mutants` what
-//! checks TCP.
+//! [`mutants`] lists the changes of a text, in its order: each statement deleted, each condition negated,
+//! each operator exchanged for its neighbour. [`Mutant::applied`] makes one of them. The callers decide which
+//! changed programs the checker accepts and which checks run on them: `hawser mutants` runs the swarm on
+//! each, `cargo xtask mutants` runs TCP's checks.
 //!
-//! Assertions and invariants are left alone: they observe, so nobody would see them missing.
+//! Assertions and invariants are left alone: they only observe, so no check can notice their absence.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -16,22 +16,22 @@ mod statements;
 
 use hawser_syntax::Span;
 
-/// What is done to a text.
+/// A kind of change to a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// A statement is deleted.
     Delete,
     /// A condition is negated.
     Negate,
-    /// An operator is another one: `<` is `<=`, `+` is `-`.
+    /// An operator is replaced by its neighbour: `<` by `<=`, `+` by `-`.
     Exchange,
 }
 
 impl Change {
-    /// All of them.
+    /// All kinds of change.
     pub const ALL: [Change; 3] = [Change::Delete, Change::Negate, Change::Exchange];
 
-    /// Its name: `delete`, `negate`, `exchange`.
+    /// Returns its name: `delete`, `negate`, `exchange`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,23 +42,23 @@ impl Change {
     }
 }
 
-/// A text with one thing changed.
+/// A single change to a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// What is done.
+    /// The kind of the change.
     pub change: Change,
-    /// To what.
+    /// The changed range.
     pub at: Span,
-    /// Its line, from 1.
+    /// The line of the change, counted from 1.
     pub line: usize,
-    /// What stands there, on one line.
+    /// The original text of the range, on one line.
     pub was: String,
-    /// What stands there instead.
+    /// The new text of the range.
     pub now: String,
 }
 
 impl Mutant {
-    /// The changed text, of the one that it is a mutant of.
+    /// Returns the changed text. `text` is the one from which the mutant was made.
     #[must_use]
     pub fn applied(&self, text: &str) -> String {
         let (before, after) = (
@@ -69,7 +69,8 @@ impl Mutant {
     }
 }
 
-/// Every mutant of a text with these changes, in the order of the text; none of what cannot be parsed.
+/// Returns every mutant of a text with these changes, in the order of the text. The result is empty if the
+/// text cannot be parsed.
 #[must_use]
 pub fn mutants(text: &str, changes: &[Change]) -> Vec<Mutant> {
     let (file, _) = hawser_syntax::parse(text, 0);
@@ -84,7 +85,7 @@ pub fn mutants(text: &str, changes: &[Change]) -> Vec<Mutant> {
     for change in changes {
         match change {
             Change::Delete => {
-                // A block without statements stands wherever a statement may.
+                // A block without statements may stand wherever a statement may.
                 let deleted = statements::statements(&file).into_iter();
                 all.extend(deleted.map(|at| mutant(*change, at, "{ }".to_owned())));
             }

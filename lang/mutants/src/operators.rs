@@ -1,10 +1,10 @@
-//! Every operator of a program's functions that has a neighbour to be exchanged for.
+//! Every operator of a program's functions that can be exchanged for a neighbour.
 
 use hawser_syntax::ast::{
     BinOp, Block, Declarator, Expr, ExprKind, File, Init, ItemKind, Span, Stmt, StmtKind,
 };
 
-/// The operations of a file with another operator each, in order.
+/// Returns the operations of a file, each with another operator, in order.
 pub(super) fn exchanges(file: &File, text: &str) -> Vec<(Span, String)> {
     let mut found = Found { text, exchanges: Vec::new() };
     for item in &file.items {
@@ -15,8 +15,8 @@ pub(super) fn exchanges(file: &File, text: &str) -> Vec<(Span, String)> {
     found.exchanges
 }
 
-/// An operator and its neighbour: bounds move by one, sums and products turn round. What `==`, `!=`, `&&` and `||`
-/// decide is negated as a condition.
+/// Returns an operator's neighbour: bounds move by one, sums and products are inverted. `==`, `!=`, `&&` and
+/// `||` have no neighbour, because they are negated as conditions.
 fn neighbour(op: BinOp) -> Option<(&'static str, &'static str)> {
     match op {
         BinOp::Lt => Some(("<", "<=")),
@@ -96,7 +96,7 @@ impl Found<'_> {
         expr.parts().into_iter().for_each(|part| self.expr(part));
     }
 
-    /// Exchanges the operator between two operands, which may stand in parentheses.
+    /// Replaces the operator between two operands, which may stand in parentheses.
     fn exchange(&mut self, at: Span, left: Span, right: Span, operator: &str, other: &str) {
         let (start, end) = (left.end as usize, right.start as usize);
         let Some(between) = self.text.get(start..end) else {

@@ -2,7 +2,7 @@
 
 use hawser_syntax::ast::{Block, File, ItemKind, Span, Stmt, StmtKind};
 
-/// The statements of a file, in order; those inside of others as well.
+/// Returns the statements of a file in order, including nested ones.
 pub(super) fn statements(file: &File) -> Vec<Span> {
     let mut found = Vec::new();
     for item in &file.items {
@@ -19,7 +19,7 @@ fn block(body: &Block, found: &mut Vec<Span>) {
 
 fn statement(stmt: &Stmt, found: &mut Vec<Span>) {
     match &stmt.kind {
-        // What is declared is used, or the checker warns; an assertion observes.
+        // A declared variable is used, or the checker warns; an assertion only observes.
         StmtKind::Declare { .. } | StmtKind::Assert(_) | StmtKind::Error => {}
         // Its statements are deleted one by one.
         StmtKind::Block(inner) => block(inner, found),

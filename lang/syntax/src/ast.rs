@@ -1,43 +1,38 @@
-//! The syntax tree: what the parser gives and the checker takes.
+//! The syntax tree: the parser's output and the checker's input.
 //!
-//! Every node keeps its span. Names are unresolved. The tree follows the source closely, in the
-//! MTP paper's terms; nothing is desugared here.
+//! Every node keeps its span. Names are unresolved. The tree follows the source closely, in the MTP paper's
+//! terms, without any desugaring.
 
-/// A place in the source.
+/// A range of the source text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct Span {
     /// Index of the file in the [`crate::SourceMap`].
     pub file: u32,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub end: u32,
 }
 
-/// A name where it stands.
+/// A name at its place in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ident {
-    /// The text.
     pub name: String,
-    /// Its place.
     pub span: Span,
 }
 
 /// One source file.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct File {
-    /// In order.
+    /// The declarations, in order.
     pub items: Vec<Item>,
-    /// `//= RFC9293 3.10.7.4` comments: text after `//=`, trimmed, and place.
+    /// Comments such as `//= RFC9293 3.10.7.4`: the trimmed text after `//=`, and its place.
     pub citations: Vec<(String, Span)>,
 }
 
-/// A top-level declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// The whole of it.
     pub span: Span,
-    /// The declaration itself.
     pub kind: ItemKind,
 }
 
@@ -48,7 +43,7 @@ pub enum ItemKind {
     Import { path: String, path_span: Span },
     /// `const T NAME = e;`
     Const { ty: Type, name: Ident, value: Expr },
-    /// `const T NAME[N] = {a, b, …};`: a table of constants; `N` may be left out.
+    /// `const T NAME[N] = {a, b, …};`: a table of constants; `N` may be omitted.
     Table { ty: Type, name: Ident, size: Option<Expr>, values: Vec<Expr> },
     /// `param T NAME = e;`
     Param { ty: Type, name: Ident, value: Expr },
@@ -62,7 +57,7 @@ pub enum ItemKind {
     Context { name: Ident, members: Vec<Member> },
     /// `scratchpad_t name { … }` or `scratchpad { … }`
     Scratchpad { name: Option<Ident>, members: Vec<Member> },
-    /// `extend context name { … }`: more members of what is declared elsewhere.
+    /// `extend context name { … }`: more members of something that is declared elsewhere.
     Extend { of: Extended, name: Ident, members: Vec<Member> },
     /// `signal name { … }`
     Signal { name: Ident, fields: Vec<Field> },
@@ -74,7 +69,7 @@ pub enum ItemKind {
     OptList { name: Ident, fields: Vec<Field>, pad: Option<Expr> },
     /// `pkt_bp name { … }`
     Blueprint { name: Ident, fields: Vec<Field> },
-    /// `net_header name { … }`: names the fields of the built-in one that the program uses.
+    /// `net_header name { … }`: names the fields of the built-in network header that the program uses.
     NetHeader { name: Ident, fields: Vec<Field> },
     /// `seg_rule r(x) [BP::f, first, mid, last, only];`
     SegRule {
@@ -105,7 +100,7 @@ pub enum ItemKind {
     Attach { processor: Ident, side: Side, anchor: Ident },
 }
 
-/// What `extend` adds members to: the word that declares it.
+/// The kinds of declaration to which `extend` can add members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Extended {
@@ -115,12 +110,12 @@ pub enum Extended {
     Struct,
 }
 
-/// On which side of a named processor an attached one runs.
+/// The side of a named processor on which an attached processor runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Just before it.
+    /// Directly before it.
     Before,
-    /// Just after it.
+    /// Directly after it.
     After,
 }
 
@@ -129,36 +124,34 @@ pub enum Side {
 pub struct RegisterCall {
     /// `register_…`
     pub name: Ident,
-    /// Arguments; `select e` is [`ExprKind::Unary`] with [`UnOp::Select`].
+    /// The arguments; `select e` is [`ExprKind::Unary`] with [`UnOp::Select`].
     pub args: Vec<Expr>,
 }
 
 /// A line of a dispatch table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DispatchEntry {
-    /// `chain name = {…};` has `is_chain`; `event -> {…};` has not.
+    /// True for `chain name = {…};`, false for `event -> {…};`.
     pub is_chain: bool,
-    /// The event, or the chain's name.
+    /// The name of the event or of the chain.
     pub name: Ident,
-    /// Processors and chains, in order.
+    /// The processors and chains, in order.
     pub processors: Vec<Listed>,
 }
 
 /// A processor or a chain in a dispatch table: `cubic`, or `cubic(primary)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
-    /// What runs.
+    /// The name of the processor or chain.
     pub name: Ident,
-    /// The name of the parts that it runs on, where there are several of a type.
+    /// The name of the part that it runs on, if the type has several parts.
     pub part: Option<Ident>,
 }
 
 /// A parameter; `no_ctx` has no name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Its type; `no_ctx` is a named type here.
     pub ty: Type,
-    /// Its name.
     pub name: Option<Ident>,
 }
 
@@ -176,33 +169,30 @@ pub enum Member {
     Invariant { expr: Expr, span: Span },
 }
 
-/// A field declaration; `T a, b;` gives one for each name.
+/// A field declaration; `T a, b;` yields one field for each name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The whole of it.
     pub span: Span,
-    /// `observable` and/or `modifiable(min, max)` before the type.
+    /// `observable`, `modifiable(min, max)` or both, before the type.
     pub access: FieldAccess,
-    /// Its type.
     pub ty: Type,
-    /// Its name.
     pub name: Ident,
-    /// `= e`: the initial value; a constant or a fill on the wire.
+    /// `= e`: the initial value. On the wire, a constant or a fill.
     pub init: Option<Expr>,
-    /// `when (e)`: presence on the wire.
+    /// `when (e)`: the condition for its presence on the wire.
     pub when: Option<Expr>,
-    /// `count(e)`: how many a repeated field has on the wire.
+    /// `count(e)`: the number of repetitions of a field on the wire.
     pub count: Option<Expr>,
     /// `over (pseudo, this)`, `over (this mask{a, b})`.
     pub over: Option<Vec<OverTerm>>,
 }
 
-/// What a checksum covers.
+/// A term of the range that a checksum covers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverTerm {
     /// `pseudo`, `this`, or a field.
     pub name: Ident,
-    /// `mask{…}`: fields taken as ones.
+    /// `mask{…}`: fields that count as ones.
     pub mask: Vec<Ident>,
 }
 
@@ -218,9 +208,8 @@ pub struct FieldAccess {
 /// A type as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Type {
-    /// The whole of it.
     pub span: Span,
-    /// `uint32`, `list`, a user's name.
+    /// `uint32`, `list` or a user's type name.
     pub name: Ident,
     /// `<…>`.
     pub args: Vec<TypeArg>,
@@ -229,7 +218,7 @@ pub struct Type {
 /// An argument of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeArg {
-    /// A type, or a constant's name: the checker decides.
+    /// A type or a constant's name; the checker decides which.
     Type(Type),
     /// A number or constant expression.
     Value(Expr),
@@ -242,18 +231,15 @@ pub enum TypeArg {
 /// `{ … }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Both braces included.
+    /// The block's range, including both braces.
     pub span: Span,
-    /// In order.
     pub stmts: Vec<Stmt>,
 }
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// The whole of it.
     pub span: Span,
-    /// The statement itself.
     pub kind: StmtKind,
 }
 
@@ -262,11 +248,11 @@ pub struct Stmt {
 pub enum StmtKind {
     /// `T a = e, b, c(x, y);`
     Declare { ty: Type, vars: Vec<Declarator> },
-    /// `place = e;` and `place += e;` (the operator without `=`).
+    /// `place = e;` and `place += e;`. The operator is stored without its `=`.
     Assign { place: Expr, op: Option<BinOp>, value: Expr },
-    /// A call for its effect.
+    /// A call for its effects.
     Expr(Expr),
-    /// `emit instr;`, with `-> event` for an extern's answer.
+    /// `emit instr;`, with `-> event` for the answer of an extern.
     Emit { instr: Expr, answer: Option<Ident> },
     /// `if (e) s else s`
     If { cond: Expr, then: Block, otherwise: Option<Box<Stmt>> },
@@ -288,24 +274,23 @@ pub enum StmtKind {
     Assert(Expr),
     /// `{ … }`
     Block(Block),
-    /// What could not be parsed; the parser has reported it.
+    /// A statement that could not be parsed; the parser has reported it.
     Error,
 }
 
 /// A declared variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declarator {
-    /// Its name.
     pub name: Ident,
     /// `= e`, or `(args)` as in `flow_id id(a, b);`
     pub init: Init,
 }
 
-/// How a variable begins.
+/// The initial value of a variable.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // most have a value
 pub enum Init {
-    /// All zero, or the defaults of its fields.
+    /// All bytes zero, or the defaults of its fields.
     None,
     /// `= e`
     Value(Expr),
@@ -316,14 +301,12 @@ pub enum Init {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// The whole of it.
     pub span: Span,
-    /// The expression itself.
     pub kind: ExprKind,
 }
 
 impl Expr {
-    /// The expressions that it is made of, in the order of the text; not those within them.
+    /// Returns the direct subexpressions, in the order of the text.
     #[must_use]
     pub fn parts(&self) -> Vec<&Expr> {
         match &self.kind {
@@ -351,15 +334,15 @@ impl Expr {
 pub enum ExprKind {
     /// `5`, `0xff`
     Int(u64),
-    /// `200ms`, in nanoseconds.
+    /// `200ms`; the value is in nanoseconds.
     Duration(u64),
     /// `true`, `false`
     Bool(bool),
-    /// `192.0.2.1` has no literal; strings stand in imports and `explain` texts only.
+    /// A string, which occurs only in imports and `explain` texts. `192.0.2.1` has no literal.
     Str(String),
-    /// A name; `INF`, `NONE`, `this`, `prev` too.
+    /// A name, including `INF`, `NONE`, `this` and `prev`.
     Name(Ident),
-    /// `a.b`; the paper's `->` is the same.
+    /// `a.b`, or `a->b` as the paper writes it.
     Field(Box<Expr>, Ident),
     /// `A::b`
     Path(Ident, Ident),
@@ -375,16 +358,15 @@ pub enum ExprKind {
     Binary(BinOp, Box<Expr>, Box<Expr>),
     /// `c ? a : b`
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// What could not be parsed; the parser has reported it.
+    /// An expression that could not be parsed; the parser has reported it.
     Error,
 }
 
-/// An argument of a call; `queue nic.q0`, `rank e` and `cost e` in `pkt_gen` are labelled.
+/// An argument of a call; in `pkt_gen`, `queue nic.q0`, `rank e` and `cost e` are labelled arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallArg {
-    /// `queue`, `rank`, `cost`
+    /// `queue`, `rank` or `cost`.
     pub label: Option<Ident>,
-    /// The value.
     pub value: Expr,
 }
 
@@ -399,7 +381,7 @@ pub enum UnOp {
     Select,
 }
 
-/// Binary operators, in C's precedence.
+/// Binary operators, with C's precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BinOp {

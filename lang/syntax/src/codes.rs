@@ -1,20 +1,20 @@
 //! The table behind `hawser explain`: E000x lexical, E002x loading, E01xx syntax.
 //!
-//! Each code that this crate or the driver gives has a row; the driver's tests hold the failing
-//! programs to it. The checker's codes (E02xx to E09xx) are in its own table.
+//! Each code that this crate or the driver reports has a row; the driver's tests check this with the failing
+//! programs. The checker's codes (E02xx to E09xx) are in its own table.
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Code {
-    /// `E0101`
+    /// The code, such as `E0101`.
     pub code: &'static str,
-    /// The diagnostic in a few words.
+    /// A short title.
     pub title: &'static str,
-    /// What it means, why it is so, and an example of the right way; plain text.
+    /// Plain text: the meaning, the reason, and a correct example.
     pub text: &'static str,
 }
 
-/// The row of a code; letter case does not matter.
+/// Returns the row of a code, ignoring letter case.
 #[must_use]
 pub fn explain(code: &str) -> Option<&'static Code> {
     CODES.iter().find(|row| row.code.eq_ignore_ascii_case(code))

@@ -1,12 +1,12 @@
-//! Diagnostics: a code, a place, what was found and expected, and what to do about it.
+//! Diagnostics: a code, a place, a description of the problem and the expectation, and a hint.
 
 use crate::Span;
 
-/// The maximum length in characters of a message, a label or a hint. Names in them come from the source, which may
-/// have a name of a million characters.
+/// The maximum length of a message, a label or a hint, in characters. They contain names from the source,
+/// which may have a million characters.
 const MAX_CHARACTERS: usize = 400;
 
-/// A text of bounded length; an ellipsis stands for the rest.
+/// Returns a text of bounded length; an ellipsis replaces the rest.
 fn brief(text: impl Into<String>) -> String {
     let mut text = text.into();
     if let Some((at, _)) = text.char_indices().nth(MAX_CHARACTERS) {
@@ -16,45 +16,43 @@ fn brief(text: impl Into<String>) -> String {
     text
 }
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The program runs, but is probably not what was meant.
+    /// The program runs, but probably not as intended.
     Warning,
     /// The program cannot run.
     Error,
 }
 
-/// One diagnostic. Rendered by `lang/driver`; this is the plain data.
+/// One diagnostic, as plain data. The crate in `lang/driver` renders it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// `E0123`: an entry of the table behind `hawser explain`.
+    /// A code such as `E0123`: an entry of the table behind `hawser explain`.
     pub code: &'static str,
-    /// How bad it is.
     pub severity: Severity,
-    /// The bytes of the source that it points at.
+    /// The range of the source that it points at.
     pub span: Span,
-    /// What is wrong, in one sentence without a full stop.
+    /// A description of the problem, in one sentence without a full stop.
     pub message: String,
-    /// What stands at the span, or was expected there: the label under it.
+    /// The label under the span: the text found there, or the text expected.
     pub label: String,
-    /// Other places that matter, each with a label.
+    /// Other relevant places, each with a label.
     pub related: Vec<(Span, String)>,
-    /// What to do about it.
+    /// A suggestion for the user.
     pub hint: Option<Hint>,
 }
 
-/// What to do about a diagnostic.
+/// A suggestion for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    /// In words.
+    /// The suggestion in words.
     pub text: String,
-    /// What to write in place of the diagnostic's span, where that alone does it.
+    /// The replacement for the diagnostic's span, if it alone solves the problem.
     pub replacement: Option<String>,
 }
 
 impl Hint {
-    /// A hint that is followed by writing this in place of the diagnostic's span.
+    /// Returns a hint with a replacement for the diagnostic's span.
     #[must_use]
     pub fn replacing(text: impl Into<String>, replacement: impl Into<String>) -> Hint {
         Hint { text: brief(text), replacement: Some(replacement.into()) }
@@ -74,7 +72,7 @@ impl From<&str> for Hint {
 }
 
 impl Diagnostic {
-    /// An error.
+    /// Creates an error.
     #[must_use]
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
@@ -88,27 +86,27 @@ impl Diagnostic {
         }
     }
 
-    /// A warning.
+    /// Creates a warning.
     #[must_use]
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
-    /// With the label under the span: what was expected.
+    /// Sets the label under the span, which states the expectation.
     #[must_use]
     pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
         self.label = brief(text);
         self
     }
 
-    /// With another place.
+    /// Adds a related place.
     #[must_use]
     pub fn related(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.related.push((span, brief(text)));
         self
     }
 
-    /// With what to do.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Hint>) -> Diagnostic {
         self.hint = Some(hint.into());

@@ -1,34 +1,33 @@
-//! The lexer: text to tokens, comments kept apart, every byte looked at once.
+//! The lexer: turns text into tokens and separate comments, in a single pass over the bytes.
 //!
-//! It allocates two vectors and nothing per token. It never fails: what is in no token becomes
-//! one [`TokenKind::Unknown`] and one diagnostic.
+//! It allocates two vectors, and no memory per token. It never fails: a run of characters that belong to no
+//! token becomes one [`TokenKind::Unknown`] and one diagnostic.
 
 use crate::token::{Keyword, Token, TokenKind};
 use crate::{Diagnostic, Span};
 
-/// A comment where it stands.
+/// A comment at its place in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// First byte of `//` or `/*`.
+    /// Offset of the first byte of `//` or `/*`.
     pub start: u32,
-    /// One past the last byte, without the line's end.
+    /// Offset one past the last byte, without the line end.
     pub end: u32,
-    /// `/* … */`
+    /// True for `/* … */`.
     pub block: bool,
 }
 
-/// What the lexer gives.
+/// The result of the lexer.
 #[derive(Clone, Debug, Default)]
 pub struct Lexed {
-    /// In order; the last is [`TokenKind::End`].
+    /// The tokens, in order. The last one is [`TokenKind::End`].
     pub tokens: Vec<Token>,
-    /// In order.
+    /// The comments, in order.
     pub comments: Vec<Comment>,
-    /// What was wrong.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Takes a text apart. The text is shorter than 4 GiB ([`crate::parse`] sees to that).
+/// Splits a text into tokens and comments. The text is shorter than 4 GiB, which [`crate::parse`] ensures.
 #[must_use]
 pub fn lex(text: &str, file: u32) -> Lexed {
     let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, file, out: Lexed::default() };
@@ -47,7 +46,8 @@ pub fn lex(text: &str, file: u32) -> Lexed {
     lexer.out
 }
 
-/// The value of an [`TokenKind::Int`] token; `None` when it is not one or exceeds 64 bits.
+/// Returns the value of an [`TokenKind::Int`] token, or `None` if the text is no such token or exceeds 64
+/// bits.
 #[must_use]
 pub fn int_value(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -65,8 +65,8 @@ pub fn int_value(text: &str) -> Option<u64> {
     any.then_some(value)
 }
 
-/// The value of a [`TokenKind::Duration`] token in nanoseconds; `None` when it is not one or
-/// exceeds 64 bits.
+/// Returns the value of a [`TokenKind::Duration`] token in nanoseconds, or `None` if the text is no such
+/// token or exceeds 64 bits.
 #[must_use]
 pub fn duration_value(text: &str) -> Option<u64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
@@ -139,7 +139,7 @@ impl Lexer<'_> {
         self.push(kind, start);
     }
 
-    /// Digits with whatever letters hang on them, so that `5sec` or `0b11` is one diagnostic.
+    /// Lexes digits together with any letters that follow, so that `5sec` or `0b11` is one diagnostic.
     fn number(&mut self) {
         let start = self.at;
         self.skip_while(is_word_byte);
@@ -251,7 +251,7 @@ impl Lexer<'_> {
             .push(Comment { start: start as u32, end, block: true });
     }
 
-    /// A run of characters that are in no token, as one diagnostic.
+    /// Lexes a run of characters that belong to no token, as one diagnostic.
     fn unknown(&mut self) {
         let start = self.at;
         let first = self.text[start..].chars().next().unwrap_or('\u{fffd}');
@@ -300,7 +300,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The punctuation that begins with these bytes, and its length.
+/// Returns the punctuation that begins with these bytes, and its length.
 fn punctuation(first: u8, second: u8, third: u8) -> Option<(TokenKind, usize)> {
     use TokenKind::*;
     Some(match (first, second, third) {

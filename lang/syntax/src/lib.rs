@@ -1,14 +1,14 @@
-//! Text to syntax tree: lexer, parser with recovery, formatter, diagnostics.
+//! From text to syntax tree: lexer, parser with recovery, formatter, diagnostics.
 //!
-//! * [`parse`]: text to tree, with all that is wrong in it; [`parse_expression`]: the same of an expression
-//! * [`format()`]: text in its one style
+//! * [`parse`]: text to tree, with all errors in it; [`parse_expression`]: the same for one expression
+//! * [`format()`]: formats a text in the language's single style
 //! * [`ast`]: the tree
-//! * [`token`], [`lexer`]: below it
+//! * [`token`], [`lexer`]: the layers below the tree
 //! * [`codes`]: the table behind `hawser explain`
-//! * [`diag`]: what is wrong, where, what was expected, and what to do
+//! * [`diag`]: problems with their places, expectations and hints
 //! * [`source`]: the files of one compilation
 //!
-//! Invariant: nothing here reads a file; texts come from the caller.
+//! Invariant: this crate reads no file; the caller supplies all texts.
 
 #![forbid(unsafe_code)]
 
@@ -32,8 +32,8 @@ pub use parser::{MAX_DEPTH, MAX_HEIGHT, parse, parse_expression};
 pub use printable::{OneLine, Printable, masked};
 pub use source::{SourceFile, SourceMap};
 
-/// The largest text that is parsed.
+/// The maximum size of a text to parse, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// The maximum number of diagnostics in one file; one more says that there are more.
+/// The maximum number of diagnostics for one file. One more then reports that there are more.
 pub const MAX_DIAGNOSTICS: usize = 100;

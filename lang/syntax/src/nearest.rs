@@ -1,8 +1,8 @@
-//! "Did you mean": the known word nearest to one that is not known.
+//! "Did you mean": the known word nearest to an unknown one.
 
-/// The candidate nearest to `word` by edit distance (Damerau's, with neighbours swapped as one
-/// step), if it is near enough to be a slip: one step for up to four letters, otherwise a third
-/// of the length. Words longer than 64 bytes have no neighbours.
+/// Returns the candidate nearest to `word` by edit distance (Damerau's, in which swapping two neighbours is
+/// one step). It must be near enough to be a typing mistake: one step for up to four letters, otherwise a
+/// third of the length. Words longer than 64 bytes have no neighbours.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_LENGTH {
@@ -20,7 +20,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 const MAX_LENGTH: usize = 64;
 
-/// Optimal string alignment over bytes, letter case ignored; nothing when it is beyond the limit.
+/// Returns the optimal string alignment distance over bytes, ignoring letter case, or `None` if it exceeds
+/// the limit.
 fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let same = |i: usize, j: usize| a[i].eq_ignore_ascii_case(&b[j]);
@@ -36,7 +37,7 @@ fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
                 row[j] = row[j].min(before_last[j - 2] + 1);
             }
         }
-        // What is beyond the limit in two rows stays so.
+        // If two rows exceed the limit everywhere, all later rows do, too.
         if last[..=b.len()]
             .iter()
             .chain(&row[..=b.len()])

@@ -1,14 +1,14 @@
-//! Text of others on its way to a terminal or a log.
+//! Untrusted text that is written to a terminal or a log.
 //!
-//! Control characters move the cursor, recolour, retitle and, on some terminals, answer in the
-//! reader's name; bidirectional formatting characters show text in another order than it is in (Unicode
-//! Standard Annex #9; CVE-2021-42574). Tabs stay; line feeds, by which a text could pass for several lines of
-//! output, stay where several lines are meant alone.
+//! Control characters move the cursor, change colours and titles and, on some terminals, send input in the
+//! reader's name. Bidirectional formatting characters display text in another order than its own (Unicode
+//! Standard Annex #9; CVE-2021-42574). Tabs are kept. Line feeds, which could make a text look like several
+//! lines of output, are kept only where several lines are intended.
 
 use std::fmt::{self, Display, Write};
 
-/// A value whose text shows such characters as `\u001b`, which is how JSON writes them too: a JSON text
-/// means the same afterwards. Its lines stay lines.
+/// Displays a value with such characters shown as `\u001b`. JSON uses the same form, so a JSON text keeps its
+/// meaning. Line feeds are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Printable<T>(pub T);
 
@@ -18,7 +18,7 @@ impl<T: Display> Display for Printable<T> {
     }
 }
 
-/// The same, and one line whatever is in the value: a line feed is shown as `\u000a`.
+/// Displays a value like `Printable`, but always on one line: a line feed is shown as `\u000a`.
 #[derive(Clone, Copy, Debug)]
 pub struct OneLine<T>(pub T);
 
@@ -48,8 +48,8 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// The text with each such character replaced by a visible one of as many bytes, so that places in it
-/// stay what they are. A carriage return before a line feed stays.
+/// Returns the text with each such character replaced by a visible one of the same length in bytes, so that
+/// byte positions stay valid. A carriage return before a line feed is kept.
 #[must_use]
 pub fn masked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -66,11 +66,13 @@ pub fn masked(text: &str) -> String {
     out
 }
 
-/// Whether a character does something else than show itself. All are in the Basic Multilingual Plane.
+/// True if a character does anything other than display itself. All such characters are in the Basic
+/// Multilingual Plane.
 fn acts_on_terminals(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
-        // UAX #9, 2: explicit formatting characters, and the separators that some take for a line's end.
+        // UAX #9, 2: explicit formatting characters, and the separators that some programs treat as line
+        // ends.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
         _ => character.is_control(),
     }

@@ -1,19 +1,17 @@
 //! The files of one compilation.
 
-/// Texts by number; the number is [`crate::Span::file`].
+/// Texts by number. The number is stored in [`crate::Span::file`].
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
 }
 
-/// One file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// The path as the user wrote it, for messages.
     pub path: String,
-    /// The whole text.
     pub text: String,
-    /// The bytes at which lines begin, the first at 0.
+    /// The byte offsets at which lines begin; the first is 0.
     line_starts: Vec<u32>,
 }
 
@@ -21,7 +19,8 @@ impl SourceMap {
     /// Adds a file and returns its number.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<String>) -> u32 {
         let text = text.into();
-        // A carriage return alone ends a line, too: so do old editors, and what shows the lines.
+        // A lone carriage return ends a line, too, as in the output of old editors and in programs that
+        // display the lines.
         let ends_line =
             |(at, end): &(usize, &str)| *end == "\n" || text.as_bytes().get(at + 1) != Some(&b'\n');
         let ends = text.match_indices(['\n', '\r']).filter(ends_line);
@@ -38,32 +37,32 @@ impl SourceMap {
         (self.files.len() - 1) as u32
     }
 
-    /// The files, by number.
+    /// Returns the files, by number.
     #[must_use]
     pub fn into_files(self) -> Vec<SourceFile> {
         self.files
     }
 
-    /// The file with this number.
+    /// Returns the file with this number.
     #[must_use]
     pub fn file(&self, file: u32) -> &SourceFile {
         &self.files[file as usize]
     }
 
-    /// All files, by number.
+    /// Returns all files, by number.
     #[must_use]
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }
 
-    /// The text of a span.
+    /// Returns the text of a span.
     #[must_use]
     pub fn text(&self, span: crate::Span) -> &str {
         let text = &self.file(span.file).text;
         text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    /// Line and column of a byte, both from 1; columns count characters.
+    /// Returns the line and the column of a byte, both counted from 1; columns count characters.
     #[must_use]
     pub fn line_column(&self, file: u32, byte: u32) -> (u32, u32) {
         let SourceFile { text, line_starts, .. } = self.file(file);

@@ -1,21 +1,20 @@
-//! Tokens: small, copyable, without text of their own; the text is a slice of the source.
+//! Tokens: small, copyable, and without text of their own; the text is a slice of the source.
 //!
-//! `>>`, `>>=` are not tokens: the lexer gives `>` and the parser joins adjacent ones in
-//! expressions, so that `list<seq<32>>` needs no space.
+//! `>>` and `>>=` are not tokens. The lexer yields `>`, and the parser joins adjacent ones in expressions, so
+//! that `list<seq<32>>` needs no space.
 
-/// A token and its bytes.
+/// A token and its byte range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The token without its place.
     pub kind: TokenKind,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One past the last byte.
+    /// Offset one past the last byte.
     pub end: u32,
 }
 
-/// Words that cannot be names. Words such as `part`, `when` or `queue` mean something in one
-/// place only and stay ordinary names elsewhere.
+/// Words that cannot be names. Words such as `part`, `when` or `queue` are special only in one place and are
+/// ordinary names elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Keyword {
@@ -53,7 +52,7 @@ pub enum Keyword {
     False,
 }
 
-/// Words that begin a declaration, for the "did you mean" hint.
+/// Words that begin a declaration, used for the "did you mean" hint.
 pub const ITEM_WORDS: [&str; 21] = [
     "import",
     "const",
@@ -83,7 +82,7 @@ pub const STATEMENT_WORDS: [&str; 12] = [
     "if", "else", "for", "break", "continue", "return", "emit", "done", "refuse", "assert", "true", "false",
 ];
 
-/// Words that mean something in one place only and are ordinary names elsewhere.
+/// Words that are special only in one place and are ordinary names elsewhere.
 pub const PLACE_WORDS: [&str; 21] = [
     "in",
     "observable",
@@ -109,7 +108,7 @@ pub const PLACE_WORDS: [&str; 21] = [
 ];
 
 impl Keyword {
-    /// The keyword that this word is, if it is one.
+    /// Returns the keyword that this word is, if it is one.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Keyword> {
         Some(match word {
@@ -149,13 +148,13 @@ impl Keyword {
         })
     }
 
-    /// Whether it begins a declaration.
+    /// True if it begins a declaration.
     #[must_use]
     pub fn begins_item(self) -> bool {
         (self as u8) <= (Keyword::Deploy as u8)
     }
 
-    /// Whether it begins a statement and nothing else.
+    /// True if it can only begin a statement.
     #[must_use]
     pub fn begins_statement(self) -> bool {
         (Keyword::If as u8..=Keyword::Assert as u8).contains(&(self as u8))
@@ -166,12 +165,11 @@ impl Keyword {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum TokenKind {
-    /// A name.
     Ident,
     Keyword(Keyword),
-    /// `10`, `0xff`; the value has been checked by the lexer.
+    /// `10`, `0xff`; the lexer has checked the value.
     Int,
-    /// `200ms`; the value has been checked by the lexer.
+    /// `200ms`; the lexer has checked the value.
     Duration,
     /// `"…"`
     Str,
@@ -185,13 +183,13 @@ pub enum TokenKind {
     Comma,
     Dot,
     DotDot,
-    /// `...`: the paper's mark for what it leaves out; an error here.
+    /// `...`: the paper's mark for an omission; an error in a program.
     Ellipsis,
     Colon,
     ColonColon,
     Question,
     Arrow,
-    /// `=>`: not in the language; known for its hint.
+    /// `=>`: not part of the language; recognised for the sake of its hint.
     FatArrow,
     Assign,
     EqEq,
@@ -224,14 +222,14 @@ pub enum TokenKind {
     Caret,
     CaretAssign,
     Tilde,
-    /// Characters that are in no token; the lexer has reported them.
+    /// Characters that belong to no token; the lexer has reported them.
     Unknown,
     /// The end of the text.
     End,
 }
 
 impl TokenKind {
-    /// How the token is called in messages.
+    /// Returns the name of the token for messages.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Whole programs parse without a diagnostic, and their trees hold what stands in them.
+//! Whole programs parse without a diagnostic, and their trees have the expected contents.
 
 use hawser_syntax::ast::ItemKind;
 use hawser_syntax::parse;

@@ -1,5 +1,4 @@
-//! The formatter: what it makes of texts, that it does so once and for all, and that it leaves
-//! the tree alone.
+//! Tests of the formatter: its output, its idempotence, and that it leaves the tree unchanged.
 
 #![allow(clippy::disallowed_methods)] // the texts are files; the library itself reads none
 
@@ -13,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// All programs of a folder.
+/// Returns all programs of a folder.
 fn programs(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).expect("the folder is there");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -24,7 +23,7 @@ fn programs(folder: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// The tree as text, without places.
+/// Returns the tree as text, without spans.
 fn tree(text: &str) -> String {
     let (file, diagnostics) = parse(text, 0);
     assert_eq!(diagnostics, []);
@@ -108,7 +107,7 @@ fn an_empty_text_stays_empty_and_an_error_is_returned() {
     assert!(format("struct s { uint8 x }").is_err());
 }
 
-/// The line begins with the brace that ends the `if`, and the statements behind it are in another body.
+/// The line begins with the brace that ends the `if`, and the statements behind it belong to another body.
 #[test]
 fn an_else_that_does_not_fit_on_its_line_has_its_braces_on_lines_of_their_own() {
     let long = "c.a_field_with_a_long_name = 1;  c.another_field_with_one = 2;  c.and_a_third_one = 3;";

@@ -1,5 +1,4 @@
-//! The programs that people read first have the one style: `hawser fmt --check` finds nothing in
-//! them.
+//! The programs that readers see first are formatted: `hawser fmt --check` reports no difference in them.
 
 #![allow(clippy::disallowed_methods)] // the programs are files
 

@@ -4,7 +4,7 @@
 use hawser_syntax::ast::{BinOp, Expr, ExprKind, ItemKind, StmtKind, TypeArg, UnOp};
 use hawser_syntax::{Diagnostic, parse};
 
-/// The one expression in `x = …;`, and the diagnostics.
+/// Returns the single expression in `x = …;`, and the diagnostics.
 fn parsed(text: &str) -> (String, Vec<Diagnostic>) {
     let (file, diagnostics) = parse(&format!("void f(e ev) {{ x = {text}; }}"), 0);
     let Some(ItemKind::Func { body, .. }) = file.items.into_iter().next().map(|item| item.kind) else {
@@ -154,7 +154,7 @@ fn what_only_this_language_has() {
     }
 }
 
-/// A slip whose meaning is clear gives the tree that was meant, so that parsing goes on.
+/// A mistake whose meaning is clear yields the intended tree, so that parsing continues.
 #[test]
 fn slips_are_taken_as_meant() {
     for (text, expected, code) in [

@@ -1,4 +1,4 @@
-//! Candidates: what the race knows of them, and how they connect.
+//! The candidates of a race: their descriptions, and the way in which they connect.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,48 +26,49 @@ use super::Destination;
 use super::features::{About, Features, SharedStreams, Tuning};
 use super::place::Place;
 
-/// A connected stream, whatever it runs over. Shutting down its writer ends this direction alone.
+/// A connected stream over any transport. Shutting down its writer ends only this direction.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Ends both directions at once, so that the peer sees no orderly end where the transport
-    /// distinguishes the two.
+    /// Ends both directions at once. The peer sees an abort, if the transport distinguishes it from an
+    /// orderly close.
     fn abort(self: Box<Self>);
 
-    /// What is known of it.
+    /// Describes the stream, as far as known.
     fn about(&self) -> About {
         About::default()
     }
 
-    /// What its transport does for an application.
+    /// Returns the features that its transport offers to an application.
     fn features(&self) -> Features {
         Features::STREAM
     }
 
-    /// The other streams of its transport connection, if that can have several.
+    /// Returns the other streams of its transport connection, if that can have several.
     fn streams(&self) -> Option<SharedStreams> {
         None
     }
 
-    /// Bytes that were written and that the peer's transport has not acknowledged, if it reports them.
+    /// Returns the number of written bytes that the peer's transport has not acknowledged, if the transport
+    /// reports it.
     fn unacknowledged(&mut self) -> Option<u64> {
         None
     }
 
-    /// Asks for what `tuning` contains, as far as the transport has a use for it.
+    /// Applies the settings of `tuning` that the transport supports.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     fn tune(&self, tuning: &Tuning) -> io::Result<()> {
         let _ = tuning;
         Ok(())
     }
 
-    /// How urgent it is beside the other streams of its transport connection: lower comes first.
+    /// Sets its urgency among the streams of its transport connection: lower values come first.
     fn prioritize(&self, priority: u64) {
         let _ = priority;
     }
 
-    /// Takes bytes off the front of `queue`, as many as the transport accepts, without a copy where
-    /// it can. Pending: none now.
+    /// Takes bytes off the front of `queue`, as many as the transport accepts, without a copy if possible.
+    /// Returns `Pending` if it accepts none now.
     fn poll_write_queue(
         &mut self,
         cx: &mut Context<'_>,
@@ -85,7 +86,7 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
     }
 }
 
-/// Takes so many bytes off the front.
+/// Takes `count` bytes off the front.
 fn take_off(queue: &mut VecDeque<Bytes>, mut count: usize) {
     while let Some(front) = queue.front_mut() {
         if front.len() > count {
@@ -98,7 +99,7 @@ fn take_off(queue: &mut VecDeque<Bytes>, mut count: usize) {
 
 impl Duplex for TcpStream {
     fn abort(self: Box<Self>) {
-        // Closing then sends a reset; a socket that cannot linger is closed all the same.
+        // A close then sends a reset; a socket that cannot linger is closed in any case.
         let _ = SockRef::from(&*self).set_linger(Some(Duration::ZERO));
     }
 
@@ -166,12 +167,12 @@ impl Duplex for PlainStream {
         } else {
             Security::None
         };
-        // One path of several hosts' addresses is what the carriers of those names use.
+        // The carriers of these names use several paths, one for each pair of addresses.
         let multipath = matches!(description.transport, "mptcp" | "sctp");
         Features {
             security,
             multipath,
-            // Associations of SCTP have heartbeats (RFC 9260, 8.3).
+            // SCTP associations have heartbeats (RFC 9260, 8.3).
             keep_alive: description.transport == "sctp",
             ..Features::STREAM
         }
@@ -191,32 +192,32 @@ impl Duplex for PlainStream {
     }
 }
 
-/// An attempt under way. Dropping it gives it up.
+/// An attempt that is in progress. Dropping it cancels it.
 pub type Attempt = Pin<Box<dyn Future<Output = Result<Box<dyn Duplex>, AttemptError>> + Send>>;
 
-/// Begins an attempt. It is ready when all is done that the request needs, security included.
+/// Begins an attempt. It completes when all requirements of the request are met, including security.
 pub type Connect = Arc<dyn Fn() -> Attempt + Send + Sync>;
 
-/// A candidate of a race: its description, and how it connects.
+/// A candidate of a race: its description, and the function that connects it.
 #[derive(Clone)]
 pub struct Candidate {
-    /// What identifies it in memory and reports.
+    /// Identifies it in memory and reports.
     pub description: Description,
-    /// The family of the address that it connects to.
+    /// The family of the remote address.
     pub family: Family,
     /// Its class: 0 is the best.
     pub priority: u16,
     /// The protection that it gives.
     pub security: Security,
-    /// What shows that the peer is there.
+    /// The handshake that shows that the peer is present.
     pub handshake: Handshake,
     /// Begins an attempt.
     pub connect: Connect,
 }
 
 impl Candidate {
-    /// A candidate of a transport to an address: without protection, by the transport's own handshake, in the
-    /// best class, unless the caller sets these.
+    /// Makes a candidate of a transport to an address. By default it is without protection, has the
+    /// transport's own handshake, and is in the best class.
     pub(super) fn to_address<K, D, F>(
         transport: &K,
         address: SocketAddr,
@@ -260,14 +261,14 @@ impl fmt::Debug for Candidate {
     }
 }
 
-/// What identifies a candidate; alike for candidates that succeed or fail together on a network.
+/// Identifies a candidate; equal for candidates that succeed or fail together on a network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Description {
     /// The transport's name.
     pub transport: Arc<str>,
-    /// Whom it connects to: an address with its port, as text.
+    /// The remote end: an address with its port, as text.
     pub remote: Arc<str>,
-    /// The interface that it leaves by; empty where the system chooses.
+    /// The local interface; empty if the system chooses.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub interface: Arc<str>,
 }
@@ -283,59 +284,59 @@ impl fmt::Display for Description {
     }
 }
 
-/// A transport that candidates are made of. The race and those who ask for connections know nothing else of
-/// it: another transport is another implementation.
+/// A transport, which makes candidates. The race and its callers use only this trait, so that another
+/// transport is another implementation.
 pub trait Transport: fmt::Debug + Send + Sync {
-    /// Candidates to an address of the destination: none, one, or one for each interface. `service` is
-    /// the record that named it, if one did; a transport that does not speak its protocols offers none.
+    /// Makes candidates to an address of the destination: none, one, or one for each interface. The record
+    /// that named the address is `service`, if there is one. A transport that does not speak its protocols
+    /// makes no candidate.
     fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate>;
 
-    /// Candidates that need no address of the destination, because a relay looks it up, such as a session's
-    /// far end.
+    /// Makes candidates that need no address of the destination, because a relay looks it up, such as a
+    /// session's far end.
     fn to_destination(&self, destination: &Destination) -> Vec<Candidate> {
         let _ = destination;
         Vec::new()
     }
 
-    /// What its streams do for an application.
+    /// Returns the features that its streams offer to an application.
     fn features(&self) -> Features {
         Features::STREAM
     }
 
-    /// Where datagrams to the same destinations may leave this host: where its streams do, if they go to the
-    /// destination itself. None for a transport whose streams go through somebody else, whom datagrams would
-    /// pass over.
+    /// Returns the interface and family for datagrams to the same destinations: those of its streams, if the
+    /// streams go to the destination itself. Returns `None` for a transport whose streams go through a relay,
+    /// which datagrams would bypass.
     fn datagrams(&self) -> Option<Place> {
         None
     }
 
-    /// Whether it speaks HTTP over TLS or QUIC with the destination, so that HTTPS records state where, at
-    /// whatever port (RFC 9460, 9.1).
+    /// Returns whether it speaks HTTP over TLS or QUIC with the destination. HTTPS records then give the
+    /// endpoint, at any port (RFC 9460, 9.1).
     fn is_https(&self) -> bool {
         false
     }
 
-    /// Whether it has a use for addresses. Where none of a request's transports has, no name server is
-    /// asked.
+    /// Returns whether it needs addresses. If no transport of a request does, no name server is asked.
     fn needs_addresses(&self) -> bool {
         true
     }
 }
 
-/// Why an attempt failed.
+/// The failure of an attempt.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct AttemptError {
-    /// Its class, which decides what is tried next, remembered and answered.
+    /// The class of the failure, which determines the next attempts, the remembered outcome and the answer.
     pub failure: Failure,
-    /// Nothing beyond is reachable: it is the network that has no route, not the host.
+    /// True if the network itself is unreachable, and not only the peer.
     pub is_network: bool,
     /// The error of the system or the transport.
     pub why: String,
 }
 
 impl AttemptError {
-    /// One of this host's own making, of which nothing is to be learnt.
+    /// Makes an error that this host caused itself, which is not remembered as an outcome.
     #[must_use]
     pub fn local(error: &io::Error, what: &str) -> AttemptError {
         AttemptError {
@@ -345,7 +346,8 @@ impl AttemptError {
         }
     }
 
-    /// One of a handshake: what the peer's certificate or protocol was not is no failure of the network.
+    /// Makes the error of a handshake: a wrong certificate or protocol of the peer is not a failure of the
+    /// network.
     fn of_handshake(is_security: bool, kind: io::ErrorKind, why: &impl fmt::Display) -> AttemptError {
         let error = AttemptError::of_kind(kind, why);
         match is_security {
@@ -362,7 +364,7 @@ impl AttemptError {
                 (Failure::Reset, false)
             }
             Of::HostUnreachable => (Failure::Unreachable, false),
-            // Without an address of the family there is nothing to leave by.
+            // Without a local address of the family, no packet can be sent.
             Of::NetworkUnreachable | Of::NetworkDown | Of::AddrNotAvailable => (Failure::Unreachable, true),
             Of::PermissionDenied => (Failure::Prohibited, false),
             Of::TimedOut => (Failure::Timeout, false),

@@ -1,6 +1,6 @@
-//! Streams inside of others: reading and writing are those of the inner one.
+//! Streams that wrap others: reads and writes go to the inner stream.
 
-/// Has a type read and write by one of its fields.
+/// Makes a type read and write by one of its fields.
 macro_rules! delegate {
     ($outer:ty, $inner:ident) => {
         impl tokio::io::AsyncRead for $outer {

@@ -1,4 +1,4 @@
-//! Where a connection is to lead: a host and a port.
+//! The destination of a connection: a host and a port.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -13,16 +13,16 @@ pub struct Destination {
     port: u16,
 }
 
-/// A text that is no destination.
+/// A text could not be parsed as a destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDestination {
-    /// The host names nothing.
+    /// The host is not valid.
     #[error(transparent)]
     Host(#[from] BadName),
-    /// Nobody listens at port 0.
+    /// The port is 0, which cannot be connected to.
     #[error("port 0 is no port to connect to; write HOST:PORT with 1 to 65535")]
     NoPort,
-    /// There is no port, or none between 1 and 65535.
+    /// The port is missing, or is not between 1 and 65535.
     #[error(
         "`{0}` is no destination; write HOST:PORT with a port of 1 to 65535, an IPv6 address in brackets"
     )]
@@ -30,10 +30,10 @@ pub enum BadDestination {
 }
 
 impl Destination {
-    /// A host, an IPv6 address with or without brackets, and a port.
+    /// Makes a destination of a host, which may be an IPv6 address with or without brackets, and a port.
     ///
     /// # Errors
-    /// A host that names nothing, or port 0.
+    /// When the host is not valid, or the port is 0.
     pub fn new(host: &str, port: u16) -> Result<Destination, BadDestination> {
         let host = match Target::parse(host)? {
             Target::Address(address) => address.to_string(),
@@ -47,19 +47,19 @@ impl Destination {
         }
     }
 
-    /// The name or address, without brackets.
+    /// Returns the name or address, without brackets.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port, never 0.
+    /// Returns the port, which is never 0.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The host as an address, if it is one.
+    /// Returns the host as an address, if it is one.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()

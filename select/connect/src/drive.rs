@@ -1,4 +1,4 @@
-//! One race: the machine's actions become sockets and timers, and what these do becomes events.
+//! Drives one race: turns the machine's actions into sockets and timers, and their results into events.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::pending;
@@ -22,44 +22,44 @@ use super::racer::Shared;
 use super::winner::{Report as Learn, Verdict, Winner};
 use super::{AttemptError, ConnectError, Connected, Description, Duplex, Report, Request, What};
 
-/// IPv4 addresses of one answer for which a translator's addresses are asked.
+/// The maximum number of IPv4 addresses of one answer for which NAT64 addresses are looked up.
 const MAX_TRANSLATED: usize = 4;
-/// How long questions may take once the race is over, for the sake of later ones (version 3,
+/// The time that questions have to complete after the race, so that later races find the answers (version 3,
 /// connection attempts).
 const LINGER: Duration = Duration::from_secs(1);
-/// Ports at which HTTPS records are asked for whatever transports there are. At others only a transport that speaks
-/// HTTP has stated that a web origin is meant.
+/// The ports at which HTTPS records are asked for with any transports. At other ports only a transport that
+/// speaks HTTP implies a web origin.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
 type Reply = oneshot::Sender<Result<Connected, Box<ConnectError>>>;
 type Ended = Result<(Id, Result<Box<dyn Duplex>, AttemptError>), JoinError>;
 
-/// A race, and what is under way for it.
+/// A race, with its sockets, timers and questions.
 pub(super) struct Driver {
     shared: Arc<Shared>,
     request: Request,
     race: Race,
     found: Found,
-    /// The network on which this race is run, as it was called at its beginning.
+    /// The name of the network at the beginning of this race.
     network: Arc<str>,
     began: std::time::Instant,
     wake: Option<Instant>,
-    /// Who is asked, and what is still to be answered.
+    /// The resolver, and its pending answers.
     resolver: Resolver,
     answers: Option<Answers>,
     questions: Vec<(Question, Failure, String)>,
     changes: Option<broadcast::Receiver<Change>>,
     attempts: JoinSet<Result<Box<dyn Duplex>, AttemptError>>,
-    /// Which candidate an attempt's task is of, and how to end it.
+    /// The candidate of each attempt's task, and the handle to end it.
     ids: HashMap<Id, CandidateId>,
     running: HashMap<CandidateId, AbortHandle>,
-    /// Streams that the race has not judged yet, and why others failed.
+    /// Streams that the race has not judged yet, and the errors of failed candidates.
     ready: HashMap<CandidateId, Box<dyn Duplex>>,
     errors: BTreeMap<CandidateId, AttemptError>,
     started: HashMap<CandidateId, Instant>,
-    /// Where the outcome goes; none once it went, or once nobody waits for it.
+    /// The receiver of the outcome; `None` once the outcome was sent, or once the caller has gone.
     reply: Option<Reply>,
-    /// Its place on the bus, where there is one.
+    /// Its place on the bus, if there is a bus.
     seat: Option<Seat>,
 }
 
@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// Drives the race until nothing happens any more.
+    /// Drives the race until no event can follow.
     pub(super) async fn run(mut self) {
         let mut events = VecDeque::from([self.found.at_once()]);
         loop {
@@ -128,7 +128,7 @@ impl Driver {
         Instant::after(self.began.elapsed())
     }
 
-    /// What happens next.
+    /// Waits for the next events.
     async fn next(&mut self) -> Vec<Event> {
         let wake = self.wake.map(|at| at - self.now());
         tokio::select! {
@@ -173,7 +173,7 @@ impl Driver {
                 self.report(What::Unanswered { question, failure, why });
             }
         }
-        // The race learns of further questions before it learns that one is answered.
+        // The race must learn of further questions before it learns that one is answered.
         let further = match question {
             Question::Ipv4 => self.ask_translators(&answer),
             Question::Ipv6 | Question::Service => Vec::new(),
@@ -186,8 +186,8 @@ impl Driver {
         events
     }
 
-    /// Asks for the addresses by which the network's translators reach IPv4 addresses of the destination's name: its
-    /// IPv6 addresses may be missing or broken, and IPv4 leads nowhere from here (RFC 8305, 7.2).
+    /// Asks for the addresses by which the network's NAT64 reaches IPv4 addresses of the destination's name.
+    /// The name's IPv6 addresses may be missing or broken, and IPv4 is not routed from here (RFC 8305, 7.2).
     fn ask_translators(&mut self, answer: &Answer) -> Vec<Event> {
         let (Some(answers), Ok(records), None) = (
             &mut self.answers,
@@ -214,7 +214,7 @@ impl Driver {
             return events;
         };
         for host in self.found.other_hosts() {
-            // A record's name may be none that a host can have: it has no addresses.
+            // A record may name a host that is not valid: it has no addresses.
             if let Ok(lookup) = Lookup::addresses(&format!("{host}.")) {
                 events.extend(lookup.questions().iter().copied().map(Event::Asked));
                 answers.also(&self.resolver, &lookup);
@@ -223,11 +223,11 @@ impl Driver {
         events
     }
 
-    /// An attempt has come to its end.
+    /// Handles the end of an attempt.
     fn ended(&mut self, ended: Ended) -> Option<Event> {
         let (task, result) = match ended {
             Ok((task, result)) => (task, result),
-            // Cancelled, and nothing is to be reported of it; or it panicked.
+            // The task was cancelled, which needs no report; or it panicked.
             Err(error) if error.is_cancelled() => {
                 self.ids.remove(&error.id());
                 return None;
@@ -241,7 +241,7 @@ impl Driver {
             }
         };
         let id = self.ids.remove(&task)?;
-        // One that was cancelled while it ended is no longer running, or runs anew in another task.
+        // A task that was cancelled as it ended is no longer listed, or its candidate has a new task.
         if self.running.get(&id)?.id() != task {
             return None;
         }
@@ -262,7 +262,7 @@ impl Driver {
         }
     }
 
-    /// The same event, with what is remembered of each candidate.
+    /// Adds the remembered outcome of each candidate to an event.
     fn informed(&self, event: Event) -> Event {
         let Event::Found { question, mut candidates } = event else {
             return event;
@@ -339,12 +339,13 @@ impl Driver {
         self.report(What::Won { candidate: candidate.clone(), took: own });
         if let Some(reply) = self.reply.take() {
             let stream = Box::new(Winner::new(stream, self.learn(key, candidate.clone(), own)));
-            // A caller that has gone meanwhile wants no stream: it is closed.
+            // If the caller has gone in the meantime, the stream is closed.
             let _ = reply.send(Ok(Connected { stream, candidate, took: now.since_origin() }));
         }
     }
 
-    /// Remembers and reports what its stream shows of a winner that connected within `took`.
+    /// Makes the callback that remembers and reports the behaviour of a winner's stream, which connected
+    /// within `took`.
     fn learn(&self, key: Key, candidate: Description, took: Duration) -> Learn {
         let (shared, began) = (Arc::clone(&self.shared), self.began);
         let (destination, watcher) = (self.request.destination.clone(), self.request.watcher.clone());
@@ -402,7 +403,7 @@ impl Driver {
     }
 }
 
-/// The questions that a request needs, if any. Its destination was understood when it was made.
+/// Returns the questions that a request needs, if any. Its destination was validated when it was made.
 pub(super) fn lookup(request: &Request) -> Option<Lookup> {
     if !request
         .transports
@@ -413,12 +414,12 @@ pub(super) fn lookup(request: &Request) -> Option<Lookup> {
     }
     let (host, port) = (request.destination.host(), request.destination.port());
     match request.destination.address() {
-        // Only one family has it, and nobody need be asked.
+        // An address has one family, and needs no name server.
         Some(address) => {
             let lookup = Lookup::addresses(host).ok()?;
             Some(match address.is_ipv6() {
                 true => lookup.only(&[Question::Ipv6]),
-                // Without IPv4 there may be a translator (RFC 8305, 7.1).
+                // Without IPv4 there may be NAT64 (RFC 8305, 7.1).
                 false if surroundings::has_ipv6_alone(address) => lookup.translated(),
                 false => lookup.only(&[Question::Ipv4]),
             })
@@ -449,7 +450,7 @@ async fn next_answer(answers: &mut Option<Answers>) -> Option<Answer> {
     }
 }
 
-/// The next change; none when some were missed, which is no less a reason to think again.
+/// Waits for the next change; `None` when some were missed, which requires the same reaction.
 async fn next_change(changes: &mut Option<broadcast::Receiver<Change>>) -> Option<Change> {
     let Some(open) = changes else {
         return pending().await;

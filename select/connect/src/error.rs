@@ -1,4 +1,4 @@
-//! Why nothing has won.
+//! The error of a race without a winner.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use hawser_race::{Defeat, Failure, Question, Why};
 
 use super::{AttemptError, Description, Destination, PolicyError};
 
-/// Why a destination could not be connected to.
+/// The destination could not be connected to.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot connect to {destination}: {}", self.words())]
 pub struct ConnectError {
-    /// Where to.
+    /// The destination of the request.
     pub destination: Destination,
-    /// The most specific class: an answer of the peer, before an error of the path, before no answer of
-    /// this host's own making.
+    /// The most specific class: an answer of the peer, before an error of the path, before a failure of this
+    /// host itself.
     pub failure: Failure,
-    /// Every candidate that failed so had no network at all, not just no host.
+    /// True if every candidate with this failure had no network at all, not only no route to the host.
     pub is_network: bool,
-    /// Each candidate, and why it failed.
+    /// The failed candidates, with their errors.
     pub candidates: Vec<(Description, AttemptError)>,
-    /// Questions about the name without an answer, and the error of the resolver.
+    /// Questions about the name without an answer, with the error of the resolver.
     pub questions: Vec<(Question, Failure, String)>,
-    /// After how long.
+    /// The time since the beginning of the race.
     pub after: Duration,
-    /// Why no race was begun, if none was.
+    /// The reason why no race was begun, if none was.
     pub not_begun: Option<String>,
 }
 
-/// Classes from the most specific to the least; those that are not listed explain nothing.
+/// The classes from the most specific to the least; other classes explain nothing about the destination.
 const BY_SPECIFICITY: &[Failure] = &[
     Failure::Refused,
     Failure::Reset,
@@ -56,7 +56,8 @@ impl ConnectError {
     ) -> ConnectError {
         let tried = || candidates.iter().map(|(_, error)| error.failure);
         let asked = || questions.iter().map(|(_, failure, _)| *failure);
-        // A name that is answered for one family exists; only candidates can fail for another reason then.
+        // A name that is answered for one family exists, so the candidates must have failed for another
+        // reason.
         let failure = match defeat.why {
             Why::Cancelled => Failure::Cancelled,
             Why::Deadline if candidates.is_empty() => Failure::NameServer,
@@ -80,7 +81,7 @@ impl ConnectError {
         }
     }
 
-    /// Of a policy that leaves nothing to race.
+    /// Makes the error of a policy that leaves no transport to race.
     #[must_use]
     pub fn not_chosen(destination: Destination, why: &PolicyError) -> ConnectError {
         let not_begun = Some(why.to_string());
@@ -91,7 +92,7 @@ impl ConnectError {
         }
     }
 
-    /// Of a race that was broken off with its runtime.
+    /// Makes the error of a race that was aborted with its runtime.
     pub(super) fn cancelled(destination: Destination) -> ConnectError {
         ConnectError {
             destination,
@@ -104,7 +105,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether the destination's name was the matter, not the path there.
+    /// Returns whether the destination's name failed, and not the path to it.
     #[must_use]
     pub fn is_about_the_name(&self) -> bool {
         matches!(

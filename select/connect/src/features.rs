@@ -1,7 +1,7 @@
-//! What a transport declares, and what a connected stream can be set to and asked beyond
-//! its bytes.
+//! The features that a transport declares, and the settings and queries of a connected stream beyond its
+//! bytes.
 //!
-//! Whoever chooses between transports asks for these, never for a name.
+//! Code that chooses between transports uses these features, never a transport's name.
 
 use std::future::Future;
 use std::io;
@@ -14,34 +14,35 @@ use hawser_race::Security;
 
 use super::Duplex;
 
-/// What a transport does for its application, in the terms of RFC 9622, 6.2.
+/// The features of a transport, in the terms of RFC 9622, 6.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// All data arrives, without loss or duplication.
+    /// True if all data arrives, without loss or duplication.
     pub reliability: bool,
-    /// Data arrives in the order in which it was sent.
+    /// True if data arrives in the order in which it was sent.
     pub order: bool,
-    /// The ends of messages arrive with them.
+    /// True if the ends of messages are preserved.
     pub boundaries: bool,
-    /// Messages may differ in reliability.
+    /// True if messages may differ in reliability.
     pub message_reliability: bool,
-    /// Several streams share one transport connection.
+    /// True if several streams share one transport connection.
     pub multistreaming: bool,
-    /// Every byte is covered by a checksum, in both directions.
+    /// True if every byte is covered by a checksum, in both directions.
     pub full_checksum: bool,
-    /// It is congestion controlled.
+    /// True if it controls congestion.
     pub congestion_control: bool,
-    /// An idle connection can be kept alive by the transport.
+    /// True if the transport can keep an idle connection alive.
     pub keep_alive: bool,
-    /// [`Duplex::tune`] has an effect on its streams.
+    /// True if [`Duplex::tune`] has an effect on its streams.
     pub tunable: bool,
-    /// A first message can leave with the handshake.
+    /// True if a first message can be sent with the handshake.
     pub zero_rtt: bool,
-    /// ICMP errors that end nothing are reported.
+    /// True if ICMP errors that do not end the connection are reported.
     pub soft_errors: bool,
-    /// Several paths are used at once, if there are several.
+    /// True if several paths are used at once, if there are several.
     pub multipath: bool,
-    /// The peer learns of a stream before anything was written to it, so that it may write first.
+    /// True if the peer learns of a stream before any data is written to it, so that the peer may write
+    /// first.
     pub announces_itself: bool,
     /// The protection that it gives.
     pub security: Security,
@@ -67,46 +68,47 @@ impl Features {
     };
 }
 
-/// What is known of a connected stream. What is not known is not stated.
+/// The description of a connected stream. Unknown members are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// The transport's name, for people.
     pub transport: &'static str,
-    /// This end.
+    /// The local address.
     pub local: Option<SocketAddr>,
-    /// The other end.
+    /// The remote address.
     pub peer: Option<SocketAddr>,
-    /// The application protocol that was agreed on (RFC 7301).
+    /// The negotiated application protocol (RFC 7301).
     pub protocol: Option<Vec<u8>>,
 }
 
-/// What may be asked of a stream at any time. None: the system's defaults.
+/// Settings that may be applied to a stream at any time. `None` selects the system's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
-    /// Ask an idle peer for a sign of life after so long.
+    /// The idle time after which keep-alive probes are sent.
     pub keep_alive: Option<Duration>,
-    /// Give up when data was not acknowledged for so long.
+    /// The time after which the connection fails if data is not acknowledged.
     pub timeout: Option<Duration>,
     /// The differentiated services code point (RFC 2474), 0 to 63.
     pub code_point: Option<u8>,
-    /// Send small pieces at once rather than together.
+    /// True if small writes are sent at once instead of being combined.
     pub is_eager: bool,
 }
 
-/// The result of asking for another stream.
+/// A future of another stream.
 pub type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Duplex>>> + Send>>;
 
 /// The other streams of the transport connection that a stream belongs to.
 pub trait Streams: Send + Sync {
-    /// Opens another one.
+    /// Opens another stream.
     fn open(&self) -> Opening;
-    /// The next one that the peer opens.
+    /// Accepts the next stream that the peer opens.
     fn accept(&self) -> Opening;
-    /// What becomes of the paths below, as words for people; none when nothing more will be reported.
+    /// Waits for the next change of the paths below, described for people; `None` when no more changes will
+    /// be reported.
     fn next_change(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send>> {
         Box::pin(std::future::ready(None))
     }
 }
 
-/// Streams that several may hold.
+/// Shared access to the streams of a connection.
 pub type SharedStreams = Arc<dyn Streams>;

@@ -1,11 +1,12 @@
-//! Answers about names, made candidates.
+//! Turns answers about names into candidates.
 //!
-//! What a service record states (RFC 9460) is followed at the port of `https`: its target, which is asked
-//! for apart, its port, its order, and aliases. A request for a stream to another port may be for anything: of
-//! its records those about the destination itself count, host and port. Where records name other endpoints, the
-//! destination's own addresses without a record are a fallback, also those that came before the records.
+//! Service records (RFC 9460) are fully followed at the port of `https`: their target, which is looked up
+//! separately, their port, their order, and aliases. A request for a stream to another port may be for any
+//! service. Of its records only those about the destination itself count, host and port. If records name
+//! other endpoints, the destination's own addresses without a record are a fallback, even those that came
+//! before the records.
 //!
-//! Hints (7.3) race at once, until the addresses are known: those that the addresses do not confirm are
+//! Hints (7.3) race at once, until the addresses are known. Hints that the addresses do not confirm are then
 //! withdrawn.
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use hawser_resolve::{Answer, Records, Service, Services};
 use super::{Candidate, Destination, Transport};
 use hawser_session_driver::surroundings;
 
-/// The candidates of one race, numbered as the race knows them.
+/// The candidates of one race, with the race's numbers.
 #[derive(Debug)]
 pub(super) struct Found {
     destination: Destination,
@@ -26,32 +27,32 @@ pub(super) struct Found {
     candidates: Vec<Candidate>,
     /// Hints about a host, and the candidates made of them.
     hints: Vec<(String, IpAddr, CandidateId)>,
-    /// Addresses that are known, by host and whether they are of IPv6.
+    /// Known addresses, by host and whether they are IPv6.
     known: BTreeMap<(String, bool), Vec<IpAddr>>,
-    /// Candidates at the destination itself that no record named when they were found.
+    /// Candidates at the destination itself that were not named by a record when they were found.
     own: Vec<CandidateId>,
-    /// What the records name, best first.
+    /// The endpoints that the records name, best first.
     endpoints: Vec<Endpoint>,
 }
 
-/// Where a service is, by a record or an alias.
+/// The endpoint of a service, by a record or an alias.
 #[derive(Clone, Debug)]
 struct Endpoint {
     host: String,
     port: u16,
-    /// The record; none for the end of an alias.
+    /// The record; `None` for the end of an alias.
     service: Option<Service>,
     rank: Option<hawser_race::Service>,
 }
 
-/// How many candidates are kept for one race; the race itself takes fewer.
+/// The maximum number of candidates kept for one race; the race itself takes fewer.
 const MAX_CANDIDATES: usize = 4 * hawser_race::Race::MAX_CANDIDATES;
-/// How many hosts that records name are asked for: those of the best records.
+/// The maximum number of hosts named by records that are looked up: those of the best records.
 const MAX_HOSTS: usize = 4;
-/// The port at which records name other endpoints than the one that was asked for, whatever transports there are.
+/// The port at which records may name other endpoints than the destination, for any transports.
 const HTTPS: u16 = 443;
-/// A record's port below this is not followed, except for that of `https`: what speaks there is no web
-/// server, and records come from anybody.
+/// The lowest port of a record that is followed, except for that of `https`. Services at lower ports are not
+/// web servers, and anyone can publish records.
 const FIRST_PORT: u16 = 1_024;
 
 impl Found {
@@ -68,12 +69,12 @@ impl Found {
         }
     }
 
-    /// The candidate with this id; ids come from here alone.
+    /// Returns the candidate with this id, which must be an id that this type assigned.
     pub(super) fn candidate(&self, id: CandidateId) -> Option<&Candidate> {
         self.candidates.get(id.0 as usize)
     }
 
-    /// Candidates that need no answer.
+    /// Returns the candidates that need no answer.
     pub(super) fn at_once(&mut self) -> Event {
         let transports = Arc::clone(&self.transports);
         let candidates: Vec<Candidate> = transports
@@ -87,7 +88,7 @@ impl Found {
         Event::Found { question: None, candidates }
     }
 
-    /// What an answer brings.
+    /// Returns the events that follow from an answer.
     pub(super) fn answered(&mut self, answer: Answer) -> Vec<Event> {
         let question = answer.question;
         match answer.result {
@@ -98,12 +99,13 @@ impl Found {
         }
     }
 
-    /// Whether an answer is about an IPv4 address of the destination's name, and so a translator's.
+    /// Returns whether an answer is about an IPv4 address of the destination's name, and so has NAT64
+    /// addresses.
     fn is_translated(&self, host: &str) -> bool {
         host.parse::<IpAddr>().is_ok() && self.destination.address().is_none()
     }
 
-    /// Candidates at a translator: the last resort (RFC 8305, 7.2).
+    /// Makes candidates at NAT64 addresses, the last resort (RFC 8305, 7.2).
     fn translated(&mut self, records: &Records) -> Event {
         let endpoint = Endpoint {
             host: self.own_host().to_owned(),
@@ -119,7 +121,7 @@ impl Found {
         }
     }
 
-    /// The hosts that the records name beside the destination's own.
+    /// Returns the hosts that the records name other than the destination itself.
     pub(super) fn other_hosts(&self) -> Vec<String> {
         let mut hosts: Vec<String> = Vec::new();
         let others = self
@@ -143,7 +145,7 @@ impl Found {
         let ranks = self.ranks();
         let mut candidates = Vec::new();
         for endpoint in self.endpoints.clone() {
-            // What is known already at the destination itself is raced already.
+            // Known addresses of the destination itself are already in the race.
             let is_own = self.is_own(&endpoint);
             for is_ipv6 in [true, false] {
                 let known = self.known.get(&(endpoint.host.clone(), is_ipv6)).cloned();
@@ -170,7 +172,7 @@ impl Found {
         }
     }
 
-    /// The ranks that the records give to candidates at the destination itself that came before them.
+    /// Returns the ranks that the records give to earlier candidates at the destination itself.
     fn ranks(&self) -> Vec<(CandidateId, Option<hawser_race::Service>)> {
         let ranked = |&id: &CandidateId| {
             let candidate = self.candidate(id)?;
@@ -184,7 +186,7 @@ impl Found {
         self.own.iter().filter_map(ranked).collect()
     }
 
-    /// Whether a record about the destination itself names this candidate.
+    /// Returns whether a record about the destination itself names this candidate.
     fn offers(&self, endpoint: &Endpoint, candidate: &Candidate) -> bool {
         let Ok(address) = candidate.description.remote.parse::<SocketAddr>() else {
             return false;
@@ -199,12 +201,13 @@ impl Found {
         endpoint.host == self.own_host() && endpoint.port == self.destination.port()
     }
 
-    /// Whether records name other endpoints than the destination itself.
+    /// Returns whether records name other endpoints than the destination itself.
     fn is_elsewhere(&self) -> bool {
         self.endpoints.iter().any(|endpoint| !self.is_own(endpoint))
     }
 
-    /// Whether a transport of the request can use the endpoint, by what its record lists.
+    /// Returns whether a transport of the request can use the endpoint, according to the protocols of its
+    /// record.
     fn is_of_use(&self, endpoint: &Endpoint) -> bool {
         let families: [IpAddr; 2] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
         families.into_iter().any(|address| {
@@ -217,7 +220,7 @@ impl Found {
         })
     }
 
-    /// The endpoints that records name.
+    /// Returns the endpoints that records name.
     fn named(&self, services: &Services) -> Vec<Endpoint> {
         let port = self.destination.port();
         let is_https = port == HTTPS || self.transports.iter().any(|transport| transport.is_https());
@@ -234,7 +237,7 @@ impl Found {
                 endpoints.push(endpoint);
             }
         }
-        // The end of aliases offers the service without further words (RFC 9460, 3).
+        // The end of aliases offers the service without further parameters (RFC 9460, 3).
         if let Some(alias) = services.alias.as_ref().filter(|_| is_https) {
             let rank = hawser_race::Service { priority: u16::MAX, is_choice: false };
             let host = alias.trim_end_matches('.').to_owned();
@@ -284,7 +287,7 @@ impl Found {
         }
     }
 
-    /// Candidates for addresses of an endpoint, in the order of RFC 6724, each transport's in turn.
+    /// Makes candidates for addresses of an endpoint, in the order of RFC 6724, each transport's in turn.
     fn candidates(&mut self, addresses: &[IpAddr], endpoint: &Endpoint) -> Vec<(IpAddr, race::Candidate)> {
         let destinations: Vec<_> = addresses.iter().copied().map(surroundings::destination).collect();
         let transports = Arc::clone(&self.transports);
@@ -297,7 +300,7 @@ impl Found {
                 .iter()
                 .flat_map(|transport| transport.to_address(address, endpoint.service.as_ref()))
             {
-                // This host is reached over no other interface.
+                // This host itself is not reached over another interface.
                 let interface = &*candidate.description.interface;
                 if destination.address.is_loopback() && !interface.is_empty() && interface != "lo" {
                     continue;
@@ -316,7 +319,7 @@ impl Found {
         all
     }
 
-    /// Numbers a candidate; none when there are too many.
+    /// Assigns a number to a candidate; `None` when there are too many.
     fn enter(&mut self, candidate: Candidate) -> Option<race::Candidate> {
         if self.candidates.len() >= MAX_CANDIDATES {
             return None;
@@ -404,7 +407,7 @@ mod tests {
         assert_eq!(remotes(found).len(), 0, "hints that come late are no news");
     }
 
-    /// The order that the race has of what an event brings, best first.
+    /// Returns the race's order of an event's candidates, best first.
     fn ranks(event: &Event) -> Vec<(String, Option<u16>)> {
         let Event::Found { candidates, .. } = event else {
             panic!("{event:?}")
@@ -428,8 +431,8 @@ mod tests {
         (remote.to_owned(), priority)
     }
 
-    /// RFC 9460, 2.4.3, 3 and 7.2: target, port and order are the record's; the destination itself is left
-    /// for the end.
+    /// RFC 9460, 2.4.3, 3 and 7.2: target, port and order come from the record; the destination itself comes
+    /// last.
     #[test]
     fn records_name_other_endpoints() {
         let mut found = found();
@@ -455,7 +458,8 @@ mod tests {
         );
     }
 
-    /// RFC 9460, 3: the destination's own addresses are a fallback, whether they come before the records or after.
+    /// RFC 9460, 3: the destination's own addresses are a fallback, whether they come before the records or
+    /// after.
     #[test]
     fn own_addresses_are_a_fallback_where_records_name_others() {
         let fallbacks = |event: &Event| match event {
@@ -477,7 +481,7 @@ mod tests {
         let after: Vec<bool> = fallbacks(&late.answered(own())[0]);
         assert_eq!(after, [true]);
 
-        // A record about the destination itself gives its addresses their place among the others.
+        // A record about the destination itself gives its addresses their rank among the others.
         let mut both = found();
         both.answered(own());
         let mut services = elsewhere();
@@ -486,7 +490,7 @@ mod tests {
         let rank = race::Service { priority: 1, is_choice: true };
         assert_eq!(ranks, Event::Ranked(vec![(CandidateId(0), Some(rank))]));
 
-        // An endpoint that no transport of the request can use leaves them what they are.
+        // An endpoint that no transport of the request can use does not change their rank.
         let mut unusable = elsewhere();
         (unusable[0].alpn, unusable[0].no_default_alpn) = (vec!["h3".to_owned()], true);
         let mut other = found();
@@ -541,7 +545,7 @@ mod tests {
         }
     }
 
-    /// Who asks for another port has not stated that it means a web origin.
+    /// A request for another port does not imply a web origin.
     #[test]
     fn at_other_ports_records_about_the_destination_alone_count() {
         let transports: Vec<Arc<dyn Transport>> = vec![Arc::new(transports::Tcp::default())];
@@ -559,7 +563,7 @@ mod tests {
         assert_eq!(found.other_hosts(), Vec::<String>::new());
     }
 
-    /// RFC 9460, 7.1.2: what speaks HTTP/3 alone is not reached by TCP.
+    /// RFC 9460, 7.1.2: an endpoint that speaks only HTTP/3 is not reached by TCP.
     #[test]
     fn endpoints_of_other_protocols_are_left_out() {
         let mut found = found();

@@ -1,5 +1,5 @@
-//! Races as a provider of the interactive layer: what a race reports are events, each race that goes
-//! on is a flow.
+//! Races as a provider of the interactive layer: a race's reports are events, and each running race is a
+//! flow.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -17,7 +17,7 @@ use super::candidate::Description;
 use super::report::What;
 use hawser_race::Failure;
 
-/// Events, in the order of [`event_of`]'s numbers.
+/// The events, in the order of [`event_of`]'s numbers.
 const EVENTS: [(&str, &[&str]); 9] = [
     ("race.began", &[]),
     ("race.answered", &["addresses"]),
@@ -30,7 +30,7 @@ const EVENTS: [(&str, &[&str]); 9] = [
     ("race.all_failed", &["failure"]),
 ];
 
-/// The names of the transports; the first stands for what has another name.
+/// The names of the transports; the first stands for any other name.
 const TRANSPORTS: [&str; 8] = [
     "other",
     "tcp",
@@ -50,7 +50,7 @@ const VARIABLES: [&str; 5] = [
     "race.race.won",
 ];
 
-/// The description of events, fields and variables.
+/// The descriptions of events, fields and variables.
 const ABOUT: [(&str, &str); 24] = [
     ("began", "a connection is wanted, its name is asked for"),
     ("answered", "addresses of the name came"),
@@ -78,7 +78,7 @@ const ABOUT: [(&str, &str); 24] = [
     ("race.won", "1 once one has won"),
 ];
 
-/// What every race offers.
+/// Makes the schema of races.
 fn schema() -> Schema {
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
@@ -108,7 +108,7 @@ fn schema() -> Schema {
         .described(about)
 }
 
-/// A failure as documents have it: `no-such-name`.
+/// Returns the name of a failure in documents: `no-such-name`.
 fn word(failure: Failure) -> String {
     serde_json::to_value(failure)
         .ok()
@@ -116,7 +116,7 @@ fn word(failure: Failure) -> String {
         .unwrap_or_default()
 }
 
-/// A report as an event: its number and its fields.
+/// Converts a report to an event: its number and its fields.
 fn event_of(what: &What) -> (u16, Vec<u64>) {
     let failure = |f: &Failure| vec![*f as u64];
     match what {
@@ -131,7 +131,7 @@ fn event_of(what: &What) -> (u16, Vec<u64>) {
     }
 }
 
-/// A candidate's transport, by its place in [`TRANSPORTS`].
+/// Returns the index of a candidate's transport in [`TRANSPORTS`].
 fn transport(candidate: &Description) -> u64 {
     TRANSPORTS
         .iter()
@@ -139,12 +139,12 @@ fn transport(candidate: &Description) -> u64 {
         .unwrap_or(0) as u64
 }
 
-/// What is counted of a race.
+/// The counts of a running race.
 #[derive(Debug)]
 struct Running {
     began: Instant,
     to: String,
-    /// Started, failed, cancelled, won.
+    /// The numbers of candidates that started, failed, were cancelled, and won.
     counts: [u64; 4],
 }
 
@@ -202,7 +202,7 @@ impl Stage {
         stage
     }
 
-    /// A race begins.
+    /// Registers a race that begins.
     pub(super) fn begin(self: &Arc<Stage>, to: String) -> Seat {
         let number = {
             let mut inner = self.lock();
@@ -227,7 +227,7 @@ impl Stage {
         self.inner.lock()
     }
 
-    /// Takes orders; how long until there is something to do again.
+    /// Takes orders; returns the time until there is work again.
     fn poll(&self) -> Option<Duration> {
         let now = self.now();
         let Inner { source, races, .. } = &mut *self.lock();
@@ -265,7 +265,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Signals what happened.
+    /// Publishes a report as an event.
     pub(super) fn report(&self, what: &What) {
         let (event, fields) = event_of(what);
         if let Some(race) = self.stage.lock().races.0.get_mut(&self.number) {

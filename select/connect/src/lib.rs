@@ -1,4 +1,4 @@
-//! A connection to a destination, by whichever candidate wins the race.
+//! Connects to a destination, by the candidate that wins the race.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,23 +12,23 @@
 //! ```
 //!
 //! * [`Racer`]: resolver, memory of outcomes, network; one for all requests of a process
-//! * [`Request`]: where to, by which transports, by which rules
-//! * [`Transport`]: given an address, or the destination itself, it offers [`Candidate`]s; [`transports`] are
-//!   those that there are
-//! * [`Policies`]: which transports, by a policy
-//! * [`policy`]: the folders of profiles and policies, and what watches them
-//! * [`Duplex`]: the stream that a race ends with, whatever it runs over
-//! * [`Features`]: what a transport declares; [`Streams`]: the other streams of a transport connection
+//! * [`Request`]: the destination, the transports and the rules
+//! * [`Transport`]: given an address, or the destination itself, it offers [`Candidate`]s; [`transports`] has
+//!   the implementations
+//! * [`Policies`]: choose transports by a policy
+//! * [`policy`]: the folders of profiles and policies, and the watch on them
+//! * [`Duplex`]: the resulting stream, over any transport
+//! * [`Features`]: the declaration of a transport; [`Streams`]: the other streams of a transport connection
 //! * [`listener`]: the other end, which accepts streams over several transports
-//! * [`Report`]: who started when, who won, why others failed
-//! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
-//!   candidates; `winner`: what is learnt of a stream that won
+//! * [`Report`]: the start, failure or success of a candidate
+//! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: turns answers into
+//!   candidates; `winner`: learns from the stream that won
 //!
-//! The machine itself is [`hawser_race`], names are [`hawser_resolve`].
+//! The machine itself is [`hawser_race`]; names are resolved by [`hawser_resolve`].
 //!
-//! Invariants: no attempt and no question outlives its race, except that questions may end within
-//! a second for the resolver's memory, and probes of what was blocked within the attempt's limit. A
-//! race whose caller has gone is cancelled.
+//! Invariants: no attempt and no question outlives its race, with two exceptions. Questions may continue for
+//! a second, for the resolver's cache, and probes of blocked candidates may continue up to the attempt's time
+//! limit. A race whose caller has gone is cancelled.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,12 +1,12 @@
-//! Where a candidate leaves this machine.
+//! The local interface and address family of a candidate.
 
 use hawser_race::Family;
 
-/// What a candidate of a transport is kept to.
+/// The restrictions on a transport's candidates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The interface to leave by; any where there is none.
+    /// The local interface; `None` for any.
     pub interface: Option<String>,
-    /// The family of addresses; either where there is none.
+    /// The address family; `None` for either.
     pub family: Option<Family>,
 }

@@ -1,5 +1,5 @@
-//! Which transports are raced for a destination, by policy: a ranking's candidates become transports, and their
-//! places in it become classes, which the race turns into delays (NEAT's Algorithm 1).
+//! Chooses the transports to race for a destination, by policy. A ranking's candidates become transports, and
+//! their ranks become classes, which the race turns into delays (NEAT's Algorithm 1).
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use hawser_race::Family;
 use super::transports::{Place, Transports};
 use super::{Destination, Transport, towards};
 
-/// Candidates of a ranking that are looked at for transports that this process can go by.
+/// The maximum number of candidates of a ranking that are searched for transports of this process.
 const MAX_CANDIDATES: usize = 64;
-/// Kinds of one race.
+/// The maximum number of transports of one race.
 const MAX_TRANSPORTS: usize = 16;
 
-/// Chooses transports by a policy. Clones share what is known.
+/// Chooses transports by a policy. Clones share their knowledge.
 #[derive(Clone)]
 pub struct Policies {
     manager: Arc<Mutex<Manager>>,
@@ -28,45 +28,45 @@ pub struct Policies {
     ip_version: Key,
 }
 
-/// Why there is no choosing by a policy.
+/// The reasons for which no transports can be chosen.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PolicyError {
     /// No profile has this name.
     #[error("there is no profile `{name}`; there are {known}")]
     NoSuchProfile {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// Those that there are.
+        /// The known profiles.
         known: String,
     },
-    /// The policies make too much of it.
+    /// The policies produce too many candidates.
     #[error(transparent)]
     Limit(#[from] Limit),
-    /// Nothing that fulfils the policies is a transport of this process.
+    /// No candidate that fulfils the policies is a transport of this process.
     #[error("no candidate that the policies leave can be used here: they leave {left}, and here are {here}")]
     Nothing {
-        /// The transports that are left.
+        /// The transports that the policies leave.
         left: String,
-        /// Those that this process can go by.
+        /// The transports of this process.
         here: String,
     },
 }
 
-/// What a policy chose for a destination.
+/// The choice of a policy for a destination.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// The transports, best first.
     pub transports: Arc<[Arc<dyn Transport>]>,
-    /// Why: a candidate for each of them.
+    /// The candidate of the ranking for each of them.
     pub candidates: Vec<Ranked>,
 }
 
 /// A candidate that was chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranked {
-    /// What policies call its transport.
+    /// The name of its transport in policies.
     pub transport: Arc<str>,
-    /// The interface that it leaves by; empty where the system chooses.
+    /// The local interface; empty if the system chooses.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub interface: Arc<str>,
     /// The family of addresses, if it is bound to one.
@@ -74,7 +74,7 @@ pub struct Ranked {
     pub family: Option<Family>,
     /// Its class in the race: 0 is the best.
     pub class: u16,
-    /// The sum of the scores that were evaluated, and that of the others.
+    /// The sum of the evaluated scores, and that of the others.
     pub score: (f64, f64),
 }
 
@@ -87,18 +87,18 @@ impl fmt::Debug for Policies {
 }
 
 impl Policies {
-    /// How a manager is to rank for this: it must not cut transports off that come behind those that
-    /// this process has not.
+    /// Returns the manager's options for this use. The ranking must not be cut before transports of this
+    /// process that rank behind others.
     #[must_use]
     pub fn options() -> Options {
         Options { candidates: MAX_CANDIDATES, ..Options::default() }
     }
 
-    /// Chooses as this manager ranks, among these transports. `profile` names what is asked for: each request has
-    /// the properties that the profile of this name matches.
+    /// Chooses by this manager's ranking, among these transports. `profile` names the profile whose
+    /// properties each request has.
     ///
     /// # Errors
-    /// There is no such profile, or no room for names.
+    /// When there is no such profile, or too many names.
     pub fn new(
         manager: Arc<Mutex<Manager>>,
         profile: &str,
@@ -120,17 +120,17 @@ impl Policies {
         Ok(Policies { manager, transports, request, ip_version })
     }
 
-    /// The transports to race for a destination.
+    /// Returns the transports to race for a destination.
     ///
     /// # Errors
-    /// No candidate can be used, or there are too many.
+    /// When no candidate can be used, or there are too many.
     pub fn choose(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
         let request = towards(&self.request, destination);
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0.0, |since| since.as_secs_f64());
         let ranking = {
-            // A panic elsewhere leaves nothing half changed in it.
+            // A panic in another thread leaves the manager consistent.
             let mut manager = self.manager.lock();
             manager.select(&request, now)?
         };
@@ -257,8 +257,9 @@ mod tests {
         assert_eq!(choose("[]", "defaults"), ["0 SCTP/UDP", "1 MPTCP", "2 TCP"]);
     }
 
-    /// By hand: on eth0 the round trip of 10 ms is within 0–50 (5, evaluated), and so is the transport (4,
-    /// 3, 2); without it nothing is evaluated. SCTP runs over all interfaces that there are, once.
+    /// Computed by hand. On eth0 the round trip of 10 ms is within 0–50 (5, evaluated), and the transport (4,
+    /// 3, 2) is evaluated, too. Without eth0 no property is evaluated. SCTP runs over all present interfaces,
+    /// once.
     #[test]
     fn known_interfaces_make_further_candidates() {
         let nodes = r#"[{ "uid": "eth0", "root": true, "expire": -1, "properties": {

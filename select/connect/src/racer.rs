@@ -1,4 +1,4 @@
-//! Who races: the resolver, what is remembered, and the network, shared by all requests.
+//! The racer: the resolver, the memory of outcomes, and the network, shared by all requests.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,27 +20,27 @@ use super::interact::Stage;
 use super::transports::Tcp;
 use super::{ConnectError, Description, Destination, Duplex, Transport, Watcher};
 
-/// What is asked for.
+/// A request for a connection.
 #[derive(Clone)]
 pub struct Request {
-    /// Where to.
+    /// The destination of the connection.
     pub destination: Destination,
-    /// The transports to race; at first the kernel's TCP alone.
+    /// The transports to race; by default only the kernel's TCP.
     pub transports: Arc<[Arc<dyn Transport>]>,
-    /// The rules; at first those of RFC 8305.
+    /// The rules of the race; by default those of RFC 8305.
     pub profile: Profile,
     /// The minimum protection; candidates with less are not tried.
     pub security: Security,
-    /// Whether candidates without a handshake may be tried; at first they may not.
+    /// True if candidates without a handshake may be tried; by default they may not.
     pub connectionless: Connectionless,
-    /// How long it may take in all, names included; at first 30 s.
+    /// The total time limit, including name resolution; by default 30 s.
     pub deadline: Duration,
-    /// Who is notified what happens.
+    /// The callback that receives reports of the race.
     pub watcher: Option<Watcher>,
 }
 
 impl Request {
-    /// A stream to this destination, by the kernel's TCP.
+    /// Requests a stream to this destination, by the kernel's TCP.
     #[must_use]
     pub fn to(destination: Destination) -> Request {
         Request {
@@ -66,14 +66,14 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What a race ended with.
+/// The result of a race.
 pub struct Connected {
-    /// The stream. Until its first byte it is watched: one that delivers nothing is remembered as a failure, and
-    /// reported to the request's watcher.
+    /// The stream. It is watched until its first byte. A stream that delivers no data is remembered as a
+    /// failure, and reported to the request's watcher.
     pub stream: Box<dyn Duplex>,
     /// The candidate that won.
     pub candidate: Description,
-    /// From the beginning of the race.
+    /// The time since the beginning of the race.
     pub took: Duration,
 }
 
@@ -85,16 +85,16 @@ impl fmt::Debug for Connected {
     }
 }
 
-/// Why there is no racer.
+/// The reasons for which a racer cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The system's configuration of names cannot be used.
+    /// The system's configuration of name resolution cannot be used.
     #[error(transparent)]
     Names(#[from] ConfigError),
 }
 
-/// Races for connections. Clones are the same racer. Make it within a runtime of tokio with time
-/// and I/O, and use it there.
+/// Races for connections. Clones are the same racer. It must be made and used within a tokio runtime with
+/// time and I/O.
 #[derive(Clone)]
 pub struct Racer {
     inner: Arc<Inner>,
@@ -102,7 +102,7 @@ pub struct Racer {
 
 struct Inner {
     shared: Arc<Shared>,
-    /// The task that follows what becomes of the network.
+    /// The task that follows changes of the network.
     watching: Option<AbortHandle>,
 }
 
@@ -121,11 +121,11 @@ impl fmt::Debug for Racer {
 }
 
 impl Racer {
-    /// One that resolves as the system is configured, and follows what becomes of the network. Where the
-    /// kernel does not report interfaces, all is one network that never changes.
+    /// Opens a racer that resolves names as the system is configured, and follows changes of the network. If
+    /// the kernel does not report interfaces, there is one network that never changes.
     ///
     /// # Errors
-    /// The system's configuration of names cannot be read or understood.
+    /// When the system's configuration of names cannot be read or parsed.
     pub async fn open() -> Result<Racer, OpenError> {
         let names = Config::stamp();
         let resolver = Resolver::new(&Config::system()?)?;
@@ -154,11 +154,11 @@ impl Racer {
     /// Races for a connection. Dropping the future cancels the race.
     ///
     /// # Errors
-    /// Nothing has won.
+    /// When no candidate has won.
     pub async fn connect(&self, request: Request) -> Result<Connected, Box<ConnectError>> {
         let destination = request.destination.clone();
         let (reply, reported) = oneshot::channel();
-        // A task of its own: probes go on when the race is won.
+        // The race is a separate task, because probes continue after the race is won.
         tokio::spawn(Driver::new(Arc::clone(&self.inner.shared), request, reply).run());
         match reported.await {
             Ok(result) => result,
@@ -166,8 +166,8 @@ impl Racer {
         }
     }
 
-    /// The addresses of a destination, in the order of RFC 6724; none where it has none, or nobody answers
-    /// within `limit`. Call it where there is nothing to race.
+    /// Returns the addresses of a destination, in the order of RFC 6724. The result is empty if it has no
+    /// address, or if no server answers within `limit`. Meant for callers without a race.
     pub async fn addresses(&self, destination: &Destination, limit: Duration) -> Vec<SocketAddr> {
         let Ok(lookup) = Lookup::addresses(destination.host()) else {
             return Vec::new();
@@ -179,7 +179,7 @@ impl Racer {
                 found.extend(answer.result.into_iter().flat_map(|records| records.addresses));
             }
         };
-        // What is found until then is taken.
+        // Addresses found until then are used.
         let _ = tokio::time::timeout(limit, all).await;
         let port = destination.port();
         surroundings::ordered(found)
@@ -188,14 +188,14 @@ impl Racer {
             .collect()
     }
 
-    /// What is remembered of outcomes, to be kept across restarts.
+    /// Returns the remembered outcomes, to be kept across restarts.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let now = self.inner.shared.now();
         self.inner.shared.lock().cache.snapshot(now)
     }
 
-    /// Remembers what a snapshot contains that is still true, in the place of what it remembered.
+    /// Replaces the remembered outcomes by those of a snapshot that are still valid.
     pub fn restore(&self, snapshot: Snapshot) {
         let now = self.inner.shared.now();
         self.inner.shared.lock().cache = Cache::restore(Limits::default(), snapshot, now);
@@ -207,24 +207,24 @@ impl Racer {
     }
 }
 
-/// Changes that a race may be late to learn of.
+/// The maximum number of changes that a race may lag behind.
 const MAX_CHANGES: usize = 64;
 
-/// What all races share.
+/// The state that all races share.
 pub(super) struct Shared {
     state: Mutex<State>,
     changes: broadcast::Sender<Change>,
-    /// The wall clock when it was opened, and the moment: the cache's time goes on from there, and
-    /// not back when the clock is set.
+    /// The wall clock time at the opening, and the same moment of the monotonic clock. The cache's time is
+    /// computed from both, so that it never goes back when the clock is set.
     epoch: Instant,
     opened: std::time::Instant,
-    /// Where races are seen from outside.
+    /// The place of races on the bus, if there is one.
     pub(super) stage: Option<Arc<Stage>>,
 }
 
 pub(super) struct State {
     pub(super) resolver: Resolver,
-    /// The system's files, as they were when the resolver was made.
+    /// The state of the system's files when the resolver was made.
     names: Stamp,
     pub(super) cache: Cache,
     /// The network's name.
@@ -240,11 +240,11 @@ impl Shared {
         self.epoch + self.opened.elapsed()
     }
 
-    /// Who is asked for names: the same as before, unless the system's files have changed meanwhile.
+    /// Returns the resolver: the same as before, unless the system's files have changed.
     pub(super) fn resolver(&self) -> Resolver {
         let names = Config::stamp();
         if self.lock().names != names {
-            // The files are small and local; a configuration that cannot be used leaves the last one.
+            // The files are small and local; an unusable configuration leaves the last one in force.
             let resolver = Config::system().and_then(|config| Resolver::new(&config));
             let mut state = self.lock();
             state.names = names;
@@ -264,8 +264,8 @@ impl Shared {
         self.changes.subscribe()
     }
 
-    /// The network changed: failures there are forgotten, and names are asked for anew, as the system is configured
-    /// now.
+    /// Handles a change of the network: failures there are forgotten, and names are resolved again with the
+    /// system's present configuration.
     fn changed(&self, name: Arc<str>) {
         let names = Config::stamp();
         let resolver = Config::system().and_then(|config| Resolver::new(&config));
@@ -283,7 +283,7 @@ impl Shared {
 async fn follow(mut network: Network, shared: Arc<Shared>) {
     while let Some(change) = network.next().await {
         shared.changed(surroundings::name(&network));
-        // Nobody listens where nothing races.
+        // The channel has no receiver while no race runs.
         let _ = shared.changes.send(change);
     }
 }

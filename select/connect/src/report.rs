@@ -1,4 +1,4 @@
-//! What happens in a race, for those who want to know.
+//! Reports of the events of a race.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -11,21 +11,21 @@ use hawser_race::{Failure, Question};
 
 use super::Description;
 
-/// Who is notified. It is called from the race itself: it must not block.
+/// Receives reports. It is called from the race itself and must not block.
 pub type Watcher = Arc<dyn Fn(Report) + Send + Sync>;
 
-/// Something that happened in a race.
+/// An event of a race, with its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Since the race began; in JSON `after_ms`.
+    /// The time since the race began; in JSON `after_ms`.
     #[serde(rename = "after_ms", serialize_with = "milliseconds")]
     pub after: Duration,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// An event of a race.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum What {
@@ -40,61 +40,60 @@ pub enum What {
     Unanswered {
         /// The question without an answer.
         question: Question,
-        /// Its class.
+        /// The class of the failure.
         failure: Failure,
         /// The error of the resolver.
         why: String,
     },
     /// An attempt began.
     Started {
-        /// The candidate.
+        /// The candidate that is tried.
         #[serde(flatten)]
         candidate: Description,
-        /// What is remembered of it: `unknown`, `won`, `lost`, `failed`, `blocked`.
+        /// The remembered outcome: `unknown`, `won`, `lost`, `failed`, `blocked`.
         known: &'static str,
     },
-    /// One that is remembered as blocked is tried beside the winner, to learn whether it still is.
+    /// A candidate that is remembered as blocked is tried beside the winner, to learn whether it still is.
     Probed {
-        /// The candidate.
+        /// The candidate that is probed.
         #[serde(flatten)]
         candidate: Description,
     },
     /// An attempt or a probe failed.
     Failed {
-        /// The candidate.
+        /// The candidate that failed.
         #[serde(flatten)]
         candidate: Description,
-        /// The class.
+        /// The class of the failure.
         failure: Failure,
         /// The error of the system or the transport.
         why: String,
     },
-    /// An attempt was given up: another one won, or its time was over. Or a probe has shown what it
-    /// should.
+    /// An attempt was cancelled because another one won or its time was over, or a probe has completed.
     Cancelled {
-        /// The candidate.
+        /// The candidate that was cancelled.
         #[serde(flatten)]
         candidate: Description,
     },
-    /// It won.
+    /// The candidate won the race.
     Won {
-        /// The candidate.
+        /// The winning candidate.
         #[serde(flatten)]
         candidate: Description,
-        /// From its start; in JSON `took_ms`.
+        /// The time since the candidate's start; in JSON `took_ms`.
         #[serde(rename = "took_ms", serialize_with = "milliseconds")]
         took: Duration,
     },
-    /// Nothing did.
+    /// All candidates failed.
     AllFailed {
-        /// The most specific class.
+        /// The most specific class of failure.
         failure: Failure,
-        /// In words.
+        /// The reason in words.
         why: String,
     },
 }
 
-/// The event in words, which may hold text of peers.
+/// Describes the event in words, which may include text of peers.
 impl Display for What {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let words = match self {
@@ -118,7 +117,7 @@ impl Display for What {
     }
 }
 
-/// Milliseconds with the microseconds as decimals.
+/// Writes milliseconds with the microseconds as decimals.
 fn milliseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(time.as_micros() as f64 / 1e3)
 }

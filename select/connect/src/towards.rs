@@ -1,4 +1,4 @@
-//! What a destination adds to a request for the policies.
+//! Adds a destination to a request for the policies.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use hawser_policy::{Property, Request};
 
 use super::Destination;
 
-/// A request for a connection to this destination: what was learnt of it counts then.
+/// Restricts a request to a connection to this destination, so that knowledge about the destination applies.
 pub fn towards(request: &Request, destination: &Destination) -> Request {
     let port = destination.port();
     let (whom, host) = match destination.host().parse::<IpAddr>() {
@@ -18,7 +18,7 @@ pub fn towards(request: &Request, destination: &Destination) -> Request {
     let known = [
         (key(whom), fact(text(&host))),
         (key("port"), fact(number(port))),
-        // A preference: rows do not name it.
+        // The property is a preference, because rows do not have it.
         (key("remote_endpoint"), Property::new(text(endpoint))),
     ];
     let all = request.alternatives().iter().map(|alternative| {
@@ -31,8 +31,8 @@ pub fn towards(request: &Request, destination: &Destination) -> Request {
     Request::any_of(all.collect())
 }
 
-/// Host and port as one text, by which candidates are told apart: the rows of interfaces name
-/// `remote_ip` without a value, which would match any.
+/// Returns host and port as one text, by which candidates are distinguished. The rows of interfaces have
+/// `remote_ip` without a value, which would match any host.
 pub fn endpoint(host: &str, port: f64) -> String {
     match host.contains(':') {
         true => format!("[{host}]:{port}"),

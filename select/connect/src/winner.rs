@@ -1,10 +1,11 @@
-//! The stream of a race's winner, until it has delivered something.
+//! Watches the stream of a race's winner until it has delivered data.
 //!
-//! A handshake shows that a peer is there, and not that data pass. A winner is remembered as a failure, so that
-//! the next race prefers others (NEAT, issue 126), when it breaks off, ends or is given up before its first
-//! byte, and when no byte answers what was written for a while. A byte that comes later makes it a winner again.
+//! A handshake shows that a peer is present, but not that data passes. A winner is remembered as a failure in
+//! two cases, so that the next race prefers other candidates (NEAT, issue 126). The first is that it fails,
+//! ends or is dropped before its first byte. The second is that no byte answers the written data for a while.
+//! A byte that arrives later makes it a winner again.
 //!
-//! A stream to which nothing was written may be idle: it is judged by errors alone.
+//! A stream to which no data was written may be idle: only errors count for it.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -20,19 +21,19 @@ use hawser_race::Failure;
 
 use super::{About, Duplex, Features, SharedStreams, Tuning};
 
-/// How long after the last written byte the first one of the peer may be missing: by then what was lost has been
-/// sent again, after 1 s (RFC 6298, 2.1), and could be answered.
+/// The time after the last written byte within which the peer's first byte must arrive. By then lost data has
+/// been sent again, after 1 s (RFC 6298, 2.1), and could be answered.
 const STALLED: Duration = Duration::from_secs(2);
-/// How long an answer has at least before its absence counts where the caller ends the stream.
+/// The minimum time for an answer before its absence counts if the caller ends the stream.
 const MIN_ANSWER_TIME: Duration = Duration::from_secs(1);
 const GIVEN_UP: &str = "it was given up without an answer";
 
-/// The lesson that a winner's stream gives.
+/// The outcome of a winner's stream, for the memory of outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is of no use, for this reason.
+    /// The stream is unusable, for this reason.
     Failed(Failure, String),
-    /// It stalled, and then delivered something.
+    /// The stream stalled, and then delivered data.
     Recovered,
 }
 
@@ -41,17 +42,17 @@ pub(super) type Report = Box<dyn FnMut(Verdict) + Send>;
 /// A winner's stream.
 pub(super) struct Winner {
     stream: Box<dyn Duplex>,
-    /// None once a byte came, or once the stream has failed for good.
+    /// `None` once a byte was received, or once the stream has failed permanently.
     trial: Option<Trial>,
 }
 
 struct Trial {
     report: Report,
-    /// When the first byte was written, and the last one.
+    /// The times of the first and of the last write.
     written: Option<(Instant, Instant)>,
     is_shut_down: bool,
     has_stalled: bool,
-    /// When to look whether it has stalled.
+    /// The timer of the next check for a stall.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
@@ -67,7 +68,7 @@ impl Winner {
         Winner { stream, trial: Some(trial) }
     }
 
-    /// Judges by a read that found so many bytes.
+    /// Judges by the result of a read of `count` bytes.
     fn has_read(&mut self, polled: &Poll<io::Result<()>>, count: usize, cx: &mut Context<'_>) {
         let Some(trial) = &mut self.trial else { return };
         let is_judged = match polled {
@@ -98,7 +99,7 @@ impl Winner {
     }
 }
 
-/// Each returns whether there is nothing more to judge.
+/// Each method returns whether the trial is over.
 impl Trial {
     fn has_answered(&mut self) -> bool {
         if self.has_stalled {
@@ -107,7 +108,7 @@ impl Trial {
         self.acquit()
     }
 
-    /// The peer has ended its direction. An end that answers that of this side is in order.
+    /// Handles the end of the peer's direction. An end that follows that of this side is in order.
     fn has_ended(&mut self) -> bool {
         match self.written.is_some() && !self.is_shut_down {
             true => self.fail(Failure::Reset, "it ended before it delivered anything".to_owned()),
@@ -124,13 +125,13 @@ impl Trial {
             ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
                 Failure::Stalled
             }
-            // This host's own, or the caller's.
+            // The error is this host's own, or the caller's.
             _ => return self.acquit(),
         };
         self.fail(failure, error.to_string())
     }
 
-    /// Whether the caller has waited so long since that moment.
+    /// Returns whether the caller has waited long enough since that time.
     fn has_waited(&self, since: Option<Instant>) -> bool {
         since.is_some_and(|since| since.elapsed() >= MIN_ANSWER_TIME)
     }
@@ -161,14 +162,14 @@ impl Trial {
         self.acquit()
     }
 
-    /// Leaves nothing to judge at its end.
+    /// Clears the trial, so that its drop reports no failure.
     fn acquit(&mut self) -> bool {
         self.written = None;
         true
     }
 }
 
-/// The caller has given the stream up.
+/// The caller has dropped the stream.
 impl Drop for Trial {
     fn drop(&mut self) {
         if self.has_waited(self.written.map(|(first, _)| first)) {
@@ -220,7 +221,7 @@ impl AsyncWrite for Winner {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(trial) = &mut self.trial {
             trial.is_shut_down = true;
-            // The end of an upload follows its last byte at once.
+            // The end of an upload may follow its last byte at once, which proves nothing about the path.
             if trial.has_waited(trial.written.map(|(_, last)| last)) {
                 trial.fail(Failure::Stalled, GIVEN_UP.to_owned());
                 self.trial = None;

@@ -29,14 +29,14 @@ fn server() -> (Server, SocketAddr) {
     (server, address)
 }
 
-/// What came, and was not asked for yet.
+/// Received signals that the test has not consumed yet.
 struct Ear {
     bus: Bus,
     signals: Consumer,
     seen: Vec<(String, Target)>,
 }
 
-/// A subscriber that listens. To all: what the other test has on the bus may be all that is there yet.
+/// Makes a subscriber to all events, because the other test's provider may be the only one so far.
 fn subscriber(bus: &Bus) -> (Subscriber, Ear) {
     let subscriber = bus.join("test", Rights::all(), 1).unwrap();
     let (queue, signals) = Ring::new(256, None);
@@ -45,7 +45,7 @@ fn subscriber(bus: &Bus) -> (Subscriber, Ear) {
 }
 
 impl Ear {
-    /// Waits for an event, by its name; gives its flow. The first of several is taken first.
+    /// Waits for an event, by its name; returns its flow. The first of several is taken first.
     async fn received(&mut self, name: &str) -> Target {
         let until = Instant::now() + SOON;
         loop {
@@ -65,7 +65,7 @@ impl Ear {
     }
 }
 
-/// A variable of a flow.
+/// Reads a variable of a flow.
 async fn value(subscriber: &Subscriber, target: Target, name: &str) -> Option<u64> {
     let variables = subscriber.variables(target.source, &name.into()).unwrap();
     let pending = subscriber.probe(target, variables).unwrap();
@@ -88,8 +88,8 @@ async fn flows(subscriber: &Subscriber, source: SourceId) -> Vec<(Target, FlowIn
         .collect()
 }
 
-/// A session's paths are seen; one that somebody makes a backup is one for both sides, and is active
-/// again when the lease is over.
+/// A session's paths are on the bus. A path that a subscriber makes a backup is one for both sides, and is
+/// active again when the lease is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_is_seen_and_steered() {
     let bus = open_process_bus();
@@ -109,7 +109,7 @@ async fn a_session_is_seen_and_steered() {
     stream.write_all(&[7; 100_000]).await.unwrap();
     let mut far = served.accept().await.unwrap();
     far.read_exact(&mut vec![0; 100_000]).await.unwrap();
-    // Both ends are reported; the client's is the source whose path has the server's address at its end.
+    // Both ends report; the client's is the source whose path has the server's address as its remote end.
     let path = ear.received("session.path.up").await;
     let mut ends = [
         ear.received("session.opened").await,
@@ -170,7 +170,7 @@ async fn a_session_is_seen_and_steered() {
     assert_eq!(ear.received("session.closed").await.flow, opened.flow);
 }
 
-/// A race is seen from its beginning to its end, and is then gone.
+/// A race is on the bus from its beginning to its end, and is then gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_is_seen() {
     let bus = open_process_bus();

@@ -1,4 +1,4 @@
-//! Folders of policies: what is read, and what a watch does when files change, go bad and come back.
+//! Folders of policies, and the reaction of a watch to files that change, become faulty and are repaired.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn policy(score: i32) -> String {
     format!(r#"{{ "uid": "one", "properties": {{ "rtt": {{ "value": 1, "score": {score} }} }} }}"#)
 }
 
-/// Two empty folders for one test.
+/// Makes two empty folders for one test.
 fn folders(name: &str) -> Folders {
     let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("policy-{name}"));
     let _ = fs::remove_dir_all(&root);
@@ -115,7 +115,7 @@ fn without_a_folder_there_is_what_is_shipped() {
     assert!(base.pib.iter().any(|policy| &*policy.uid == "session"));
 }
 
-/// A node without an end lives from when its file first had it, and anew when it changes.
+/// A node without an end lives from the time at which its file first had it, and again from each change.
 #[test]
 fn an_unsaid_end_counts_from_the_files_first_word() {
     let folders = folders("learnt");
@@ -133,7 +133,7 @@ fn an_unsaid_end_counts_from_the_files_first_word() {
     assert_eq!(since("{ \"root\": true, \"description\": \"new\" }", 3.0), 3.0);
 }
 
-/// The score of the best candidate under what is in force.
+/// Returns the score of the best candidate under the policies in force.
 fn in_force(manager: &Mutex<Manager>) -> (f64, usize) {
     let mut manager = manager.lock();
     let request = document::request("{}", Format::Json, manager.names_mut())
@@ -176,7 +176,7 @@ async fn a_bad_file_leaves_the_last_good_policy_in_force_and_is_reported() {
     );
     assert_eq!(in_force(&manager), (2.0, 1), "the last good one is in force");
 
-    // Good news of another file does not go in as long as one is bad.
+    // A valid change of another file is not applied as long as one file is faulty.
     write(&folders.cib, "eth0.cib", NODE);
     assert!(matches!(next(&mut watch).await, Event::Refused(_)));
     assert_eq!(in_force(&manager), (2.0, 1));

@@ -1,8 +1,8 @@
-//! The nodes of all sources in one place: the manager's CIB, and beside it where each node came from.
+//! The nodes of all sources in one place: the manager's CIB, and the origin of each node.
 //!
-//! Locks are taken in one order: what is known, then the manager. Both are held for one change or one
-//! ranking, never while anything is waited for. Invariants: of an origin no more nodes are known than
-//! [`Origin::most`]; a change takes effect as a whole or not at all.
+//! Locks are taken in a fixed order: the known nodes, then the manager. Both are held for one change or one
+//! ranking, never across a wait. Invariants: each origin has at most [`Origin::max_nodes`] nodes. A change takes
+//! effect as a whole or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use super::event::{Event, Known, Origin, Trouble};
 use super::races;
 use super::store::{Queue, Record};
 
-/// Events that a listener may be late to learn of.
+/// The maximum number of events that a listener may lag behind.
 const MAX_EVENTS: usize = 1_024;
-/// Bytes of a name that a controller gives.
+/// The maximum length of a name that a controller gives, in bytes.
 const UID_BYTES: usize = 256;
 
-/// What all sources share.
+/// The state that all sources share.
 pub(super) struct Base {
     pub(super) manager: Arc<Mutex<Manager>>,
     known: Mutex<Learnt>,
     events: broadcast::Sender<Event>,
-    /// Holds the events since the beginning for the first who asks.
+    /// The events since the beginning, for the first subscriber.
     first: Mutex<Option<broadcast::Receiver<Event>>>,
-    /// What ends next may be another node now.
+    /// Notified when the next node to expire may be another one.
     pub(super) changed: Notify,
     store: Option<Queue>,
 }
 
-/// What was learnt otherwise than from files.
+/// The nodes from sources other than files.
 #[derive(Default)]
 struct Learnt {
     entries: BTreeMap<Arc<str>, Entry>,
-    /// The next entry's place in time.
+    /// The `order` of the next entry.
     next: u64,
     /// The network that this host is attached to.
     network: Arc<str>,
@@ -48,21 +48,21 @@ struct Learnt {
 struct Entry {
     origin: Origin,
     until: Option<f64>,
-    /// When it became known, among the others.
+    /// Its position in the order in which entries became known.
     order: u64,
     json: Arc<Value>,
-    /// What it states of candidates, beside the row that it is.
+    /// Its statement about candidates, beside the row that it is.
     policy: Option<Policy>,
 }
 
-/// What a controller's document did.
+/// The effect of a controller's document.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Put {
     pub(super) nodes: Vec<Known>,
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// Now, in seconds since 1970.
+/// Returns the current time, in seconds since 1970.
 pub(super) fn now() -> f64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -82,7 +82,7 @@ impl Base {
         })
     }
 
-    /// The manager. No call leaves it half changed, so that a panic elsewhere does it no harm.
+    /// Locks the manager. Every call leaves it consistent, so a panic in another thread does no harm.
     pub(super) fn manager(&self) -> MutexGuard<'_, Manager> {
         self.manager.lock()
     }
@@ -91,12 +91,13 @@ impl Base {
         self.known.lock()
     }
 
-    /// Events from now on.
+    /// Subscribes to events from now on.
     pub(super) fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.events.subscribe()
     }
 
-    /// The same for the first who asks since the beginning: what was wrong then is for them.
+    /// Subscribes to events. The first subscriber also gets the events since the beginning, which may report
+    /// early faults.
     pub(super) fn subscribe_first(&self) -> broadcast::Receiver<Event> {
         let first = self.first.lock().take();
         first.unwrap_or_else(|| self.subscribe())
@@ -105,17 +106,17 @@ impl Base {
     /// Logs an event, and sends it to every watcher.
     pub(super) fn publish(&self, event: Event) {
         event.log();
-        // Nobody has to listen.
+        // An event without listeners is dropped.
         let _ = self.events.send(event);
     }
 
-    /// The network's name from now on; what is kept states on which it was learnt.
+    /// Sets the network's name, which is stored with nodes that are learnt on it.
     pub(super) fn set_network(&self, name: Arc<str>) {
         self.known().network = name;
     }
 
-    /// Changes what a source knows: first `gone` leaves, then `nodes` come. What does not fit is reported
-    /// as trouble.
+    /// Changes the nodes of a source: first removes `gone`, then adds `nodes`. Nodes that do not fit are
+    /// reported as trouble.
     pub(super) fn learn(&self, origin: Origin, gone: &[Arc<str>], nodes: Vec<Node>, now: f64) {
         let mut known = self.known();
         if let Err(limit) = self.apply(&mut known, origin, gone, nodes, now) {
@@ -124,7 +125,7 @@ impl Base {
         }
     }
 
-    /// Takes in what was kept before this process began.
+    /// Restores the nodes that an earlier process stored.
     pub(super) fn recall(&self, records: Vec<Record>, network: &str, now: f64) {
         let mut known = self.known();
         for Record { origin, network: of, node } in records {
@@ -146,13 +147,13 @@ impl Base {
         }
     }
 
-    /// Takes in a controller's document.
+    /// Adds the nodes of a controller's document.
     pub(super) fn put(&self, text: &str, now: f64) -> Result<Put, Vec<Diagnostic>> {
         let mut known = self.known();
         let mut manager = self.manager();
-        // Names of what is refused are not kept.
+        // The names of a refused document are not kept.
         let mut names = manager.names().clone();
-        // No document can have this name: it stands for none.
+        // No document can have this name, so it marks a node without a name.
         let read = document::nodes(text, Format::Json, UNNAMED, &mut names)?;
         let nodes = read.value;
         let wrong: Vec<Diagnostic> = nodes
@@ -181,7 +182,7 @@ impl Base {
         }
     }
 
-    /// Takes away what a controller may take away.
+    /// Deletes a node, if a controller may delete it.
     pub(super) fn delete(&self, uid: &str, now: f64) -> Result<Origin, Diagnostic> {
         let mut known = self.known();
         let Some(entry) = known.entries.get(uid) else {
@@ -198,7 +199,7 @@ impl Base {
         }
     }
 
-    /// Everything that is true now.
+    /// Returns all valid nodes.
     pub(super) fn list(&self, now: f64) -> Vec<Known> {
         let known = self.known();
         let manager = self.manager();
@@ -217,7 +218,7 @@ impl Base {
         manager.cib().iter(now).map(of_node).collect()
     }
 
-    /// A node that is true now.
+    /// Returns a node by its name, if it is valid.
     pub(super) fn node(&self, uid: &str, now: f64) -> Option<Node> {
         let manager = self.manager();
         manager
@@ -228,7 +229,7 @@ impl Base {
             .cloned()
     }
 
-    /// Names of a source's nodes.
+    /// Returns the names of a source's nodes.
     pub(super) fn names_of(&self, origin: Origin) -> Vec<Arc<str>> {
         let known = self.known();
         known
@@ -239,7 +240,7 @@ impl Base {
             .collect()
     }
 
-    /// Files were read again: what nodes state of candidates takes effect beside the new policies.
+    /// Reapplies the nodes' statements about candidates beside policies that were read again.
     pub(super) fn reapply(&self, now: f64) {
         let known = self.known();
         let policies: Vec<&Policy> = known
@@ -260,7 +261,7 @@ impl Base {
         }
     }
 
-    /// Forgets what has ended, and returns when the next one ends.
+    /// Removes expired nodes, and returns the time at which the next one expires.
     pub(super) fn expire(&self, now: f64) -> Option<f64> {
         let mut known = self.known();
         let ended = |entry: &Entry| entry.until.is_some_and(|until| until < now);
@@ -284,7 +285,7 @@ impl Base {
     }
 
     fn remove(&self, known: &mut Learnt, gone: &[Arc<str>], now: f64, event: fn(Arc<str>, Origin) -> Event) {
-        // Less makes no more rows: there is nothing that could be too much.
+        // A removal makes no more rows, so no limit can be exceeded.
         let _ = self.manager().revise(now, |cib, pib| {
             for uid in gone {
                 cib.remove(uid);
@@ -303,7 +304,7 @@ impl Base {
         }
     }
 
-    /// One change, in the manager first: it refuses what is too much.
+    /// Applies one change, first to the manager, which refuses it if a limit is exceeded.
     fn apply(
         &self,
         known: &mut Learnt,
@@ -376,7 +377,7 @@ impl Base {
         Ok(all)
     }
 
-    /// At an origin's limit its oldest leave, or there is no room.
+    /// Makes room at an origin's limit: the oldest nodes are removed, or the change is refused.
     fn make_room(&self, known: &mut Learnt, origin: Origin, nodes: &[Node], now: f64) -> Result<(), Limit> {
         let is_new = |node: &&Node| !known.entries.contains_key(&node.uid);
         let new = nodes.iter().filter(is_new).count();
@@ -406,10 +407,10 @@ impl Base {
     }
 }
 
-/// Stands for the name of a node without one. The reader puts a place behind it in a list.
+/// Stands for the name of a node without one. In a list, the reader appends an index to it.
 const UNNAMED: &str = "\0";
 
-/// Why a controller may not put a node.
+/// Returns the reason why a controller may not put a node.
 fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Diagnostic> {
     let wrong = |message: &str, hint| Some(diagnostic("uid", &format!("{}: {message}", node.uid), hint));
     if let Some(place) = node.uid.strip_prefix(UNNAMED) {
@@ -458,7 +459,7 @@ fn diagnostic(path: &str, message: &str, hint: Option<&str>) -> Diagnostic {
     Diagnostic { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
 }
 
-/// With an end where it states none: the list, the store and the CIB agree on it then.
+/// Gives a node an end if it has none, so that list, store and CIB agree.
 fn timed(mut node: Node, now: f64) -> Node {
     if node.expire == Expiry::Unsaid {
         node.expire = Expiry::At(now + LIFETIME);

@@ -1,5 +1,5 @@
-//! The nodes as a provider of documents on the bus: clients of the socket of the interactive layer list,
-//! put, delete and watch them.
+//! The nodes as a provider of documents on the bus: clients of the interactive layer's socket list, put,
+//! delete and watch them.
 //!
 //! The requests and answers are in `docs/knowledge.md`.
 
@@ -62,7 +62,7 @@ fn faults(diagnostics: Vec<Diagnostic>) -> Vec<Fault> {
     diagnostics.into_iter().map(fault).collect()
 }
 
-/// Events for one client.
+/// The events for one client.
 struct Watcher {
     events: Receiver<Event>,
     filter: Filter,
@@ -85,11 +85,11 @@ impl Watch for Watcher {
     }
 }
 
-/// Which nodes; all conditions have to hold.
+/// A filter of nodes; all of its conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Filter {
-    /// Where they come from.
+    /// The origin of the nodes.
     #[serde(default)]
     source: Option<Origin>,
     /// The beginning of their names.
@@ -127,14 +127,14 @@ impl Filter {
                 .is_none_or(|wanted| is_about(&known.node, wanted))
     }
 
-    /// The same by name alone, for a node that is gone.
+    /// Judges a node that is gone, of which only the name and the origin are known.
     fn takes_name(&self, origin: Origin, uid: &str) -> bool {
         self.source.is_none_or(|wanted| wanted == origin)
             && self.uid.as_deref().is_none_or(|prefix| uid.starts_with(prefix))
     }
 }
 
-/// Whether `interface` has this value somewhere in a node: in what it matches or in its properties.
+/// Returns whether `interface` has this value in a node's matches or properties.
 fn is_about(node: &Value, wanted: &str) -> bool {
     fn within(value: &Value, wanted: &str) -> bool {
         match value {

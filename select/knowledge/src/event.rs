@@ -1,4 +1,4 @@
-//! What is known, where it comes from, and what becomes of it.
+//! The known nodes, their origins, and their changes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tracing::{debug, info, warn};
 
 use hawser_connect::policy::FileError;
 
-/// Where a node comes from.
+/// The origin of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -26,8 +26,8 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The beginning of its nodes' names; those of files and controllers are theirs to choose, but
-    /// for these.
+    /// Returns the prefix of its nodes' names. Files and controllers may choose names freely, except for
+    /// these prefixes.
     pub(super) fn prefix(self) -> Option<&'static str> {
         match self {
             Origin::File | Origin::Controller => None,
@@ -37,7 +37,7 @@ impl Origin {
         }
     }
 
-    /// The maximum number of its nodes that are known at once.
+    /// Returns the maximum number of its nodes.
     pub(super) fn max_nodes(self) -> usize {
         match self {
             Origin::File => hawser_policy::limits::NODES,
@@ -47,17 +47,17 @@ impl Origin {
         }
     }
 
-    /// Whether the oldest make room for new ones; else there is no room.
+    /// Returns whether its oldest nodes make room for new ones; otherwise new ones are refused at the limit.
     pub(super) fn forgets(self) -> bool {
         self == Origin::Race
     }
 
-    /// Whether its nodes outlive the process.
+    /// Returns whether its nodes are stored across restarts.
     pub(super) fn is_kept(self) -> bool {
         matches!(self, Origin::Race | Origin::Controller)
     }
 
-    /// Whose name this may be, among those that have names of their own.
+    /// Returns the origin whose prefix a name has.
     pub(super) fn of_name(uid: &str) -> Option<Origin> {
         let all = [Origin::Interface, Origin::Race, Origin::Session];
         all.into_iter()
@@ -71,73 +71,73 @@ pub struct Known {
     /// Its name.
     #[serde(skip)]
     pub uid: Arc<str>,
-    /// Where it comes from; in JSON `source`.
+    /// The origin; in JSON `source`.
     #[serde(rename = "source")]
     pub origin: Origin,
-    /// The last second, since 1970, in which it is true; none: it never ends.
+    /// The last second, since 1970, in which the node is valid; `None` if it does not expire.
     pub until: Option<f64>,
-    /// As a document.
+    /// The node as a document.
     pub node: Arc<Value>,
 }
 
-/// What became of what is known.
+/// A change of the known nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Files were read and are in force.
+    /// The files were read and are in force.
     Loaded {
-        /// Profiles and policies.
+        /// The number of profiles and policies.
         policies: usize,
-        /// Nodes.
+        /// The number of nodes.
         nodes: usize,
-        /// What the reader warns of in them.
+        /// The reader's warnings about the files.
         warnings: Vec<FileError>,
     },
-    /// Something is wrong with files; what was in force before still is.
+    /// The files have faults; the earlier content stays in force.
     Refused(Vec<FileError>),
-    /// A node became known, or is another now.
+    /// A node was added or changed.
     Put(Known),
-    /// A node was taken away.
+    /// A node was deleted.
     Deleted {
-        /// Its name.
+        /// The name of the node.
         uid: Arc<str>,
-        /// Where it came from.
+        /// The origin of the node.
         origin: Origin,
     },
-    /// A node's time was over.
+    /// A node expired.
     Expired {
-        /// Its name.
+        /// The name of the node.
         uid: Arc<str>,
-        /// Where it came from.
+        /// The origin of the node.
         origin: Origin,
     },
-    /// Something does not work as it should; all else goes on.
+    /// A part of the system failed; the others continue.
     Trouble(Trouble),
 }
 
-/// What does not work.
+/// The part that failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Trouble {
-    /// What is learnt is not kept across a restart, or what was kept is lost.
+    /// New knowledge is not kept across a restart, or stored knowledge is lost.
     #[error("the store: {0}")]
     Store(String),
-    /// Files are not watched any more.
+    /// Files are no longer watched.
     #[error("files are not watched any more: {0}")]
     Files(String),
-    /// The kernel does not report what becomes of interfaces.
+    /// The kernel does not report changes of interfaces.
     #[error("interfaces are not followed: {0}")]
     Network(String),
-    /// There is too much to know.
+    /// There are too many nodes.
     #[error("nodes of the source `{}` are left out: {limit}", .origin.prefix().unwrap_or("other"))]
     Limit {
-        /// Whose.
+        /// The origin of the nodes.
         origin: Origin,
-        /// Which limit.
+        /// The limit that was reached.
         limit: Limit,
     },
 }
 
 impl Event {
-    /// Logs it: names of networks and of a controller's nodes are others' text, and escaped.
+    /// Logs the event. Names of networks and of a controller's nodes are untrusted text, and are escaped.
     pub(super) fn log(&self) {
         let quoted = |error: &FileError| error.to_string();
         match self {
@@ -162,7 +162,7 @@ impl Event {
         }
     }
 
-    /// As JSON, with the kind in `event`.
+    /// Converts to JSON, with the kind in `event`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let texts = |errors: &[FileError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The handle: opens everything, runs the sources, and ranks.
+//! The handle: opens files and store, runs the sources, and ranks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,28 +24,29 @@ use hawser_connect::{Destination, Racer, Watcher};
 use hawser_race::Snapshot;
 use hawser_session_driver::{Network, Session, surroundings};
 
-/// How often it is looked whether races have learnt something.
+/// The interval at which new outcomes of races are saved.
 const OUTCOMES: Duration = Duration::from_secs(5);
-/// The name that what races remember is kept under.
+/// The key of the races' memory in the store.
 const RACES: &str = "races";
 
-/// What is to be known, and where it is kept.
+/// The sources of knowledge, and the store.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Profiles, policies and nodes of operators; at first what comes with Hawser, and no nodes.
+    /// The operator's profiles, policies and nodes; by default those that come with Hawser, and no nodes.
     pub folders: Folders,
-    /// The file of what is kept across restarts; none: nothing is. Its folder is made if missing.
+    /// The file that is kept across restarts; without one, knowledge is not kept. Its folder is created if it
+    /// is missing.
     pub store: Option<PathBuf>,
-    /// The bus on which clients list, put, delete and watch nodes; without one nobody does.
+    /// The bus on which clients list, put, delete and watch nodes; without one they cannot.
     pub bus: Option<Bus>,
-    /// How rankings are made.
+    /// The options of rankings.
     pub options: Options,
 }
 
-/// Why nothing is known.
+/// The reasons for which the knowledge cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Files are wrong, or cannot be watched.
+    /// Files have faults, or cannot be watched.
     #[error(transparent)]
     Files(#[from] WatchError),
     /// The store cannot be used.
@@ -53,7 +54,8 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-/// What is known, and who finds out more. Clones are the same; with the last one its sources end. Make it within a runtime of tokio with time and I/O.
+/// The knowledge of a process, with its sources. Clones share it, and the sources end with the last clone. It
+/// must be made within a tokio runtime with time and I/O.
 #[derive(Clone)]
 pub struct Knowledge {
     inner: Arc<Inner>,
@@ -61,7 +63,7 @@ pub struct Knowledge {
 
 struct Inner {
     base: Arc<Base>,
-    /// The bus has it as long as it is held here.
+    /// Kept here because the bus holds it weakly.
     documents: Arc<dyn Documents>,
     races: mpsc::Sender<races::Outcome>,
     sessions: Arc<Followed>,
@@ -70,7 +72,7 @@ struct Inner {
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// What races are to remember, and the racer that does.
+/// The outcomes that races are to remember, and the racer that does so.
 #[derive(Default)]
 struct Remembered {
     kept: Option<String>,
@@ -85,13 +87,13 @@ impl Drop for Inner {
 }
 
 impl Knowledge {
-    /// Reads files and store, looks at interfaces, and begins to follow them all. Where the kernel does
-    /// not report interfaces, [`Trouble::Network`] is published and all else works.
+    /// Reads files and store, reads the interfaces, and begins to follow their changes. If the kernel does
+    /// not report interfaces, [`Trouble::Network`] is published and the other sources work.
     ///
     /// # Errors
-    /// Files are wrong, or the store is in use or no store of Hawser. A store that is damaged or of another
-    /// version is no error: it is put aside, and the first of [`Knowledge::events`] reports it
-    /// ([`Trouble::Store`]).
+    /// When files have faults, when the store is in use, or when it is not a store of Hawser. A store that is
+    /// damaged or of another version is not an error: it is renamed, and the first of [`Knowledge::events`]
+    /// reports it ([`Trouble::Store`]).
     pub async fn open(settings: Settings) -> Result<Knowledge, OpenError> {
         let manager = Arc::new(Mutex::new(Manager::new(settings.options)));
         let watch = Watch::open(settings.folders, Arc::clone(&manager))?;
@@ -159,48 +161,48 @@ impl Knowledge {
     /// Ranks the candidates for a request.
     ///
     /// # Errors
-    /// Policies make more of it than there may be.
+    /// When the policies exceed a limit.
     pub fn rank(&self, request: &Request) -> Result<Arc<Ranking>, Limit> {
         self.inner.base.manager().select(request, now())
     }
 
-    /// What ranks, for [`Policies`](hawser_connect::Policies).
+    /// Returns the policy manager, for [`Policies`](hawser_connect::Policies).
     pub fn manager(&self) -> Arc<Mutex<Manager>> {
         Arc::clone(&self.inner.base.manager)
     }
 
-    /// Reads a request with the names that policies and nodes have. It stays good when they change.
+    /// Parses a request with the names of policies and nodes. It stays valid when they change.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the request.
     pub fn read_request(&self, text: &str, format: Format) -> document::Result<Request> {
         document::request(text, format, self.inner.base.manager().names_mut())
     }
 
-    /// The names that keys stand for.
+    /// Returns the names of keys.
     pub fn names(&self) -> Names {
         self.inner.base.manager().names().clone()
     }
 
-    /// Who learns from races, for [`select::Request::watcher`](hawser_connect::Request). It never
-    /// blocks: what comes too fast is not learnt.
+    /// Returns a callback that learns from races, for [`select::Request::watcher`](hawser_connect::Request).
+    /// It never blocks: outcomes that arrive too fast are dropped.
     pub fn watcher(&self) -> Watcher {
         races::watcher(self.inner.races.clone(), None)
     }
 
-    /// The same for races to a destination: what is learnt counts for its name, too, before anybody
-    /// has looked it up.
+    /// Returns a callback that learns from races to a destination. The outcomes also apply to its name,
+    /// before the name is looked up again.
     pub fn watcher_to(&self, destination: &Destination) -> Watcher {
         races::watcher(self.inner.races.clone(), Some(destination))
     }
 
-    /// Learns from what this session's paths measure, until it ends. It is not kept alive by that.
+    /// Learns from the path measurements of this session, until it ends. The session is not kept alive.
     pub fn follow(&self, session: &Session) {
         self.inner.sessions.add(session);
     }
 
-    /// Has a racer remember what races of earlier processes showed, and keeps what it learns. The last
-    /// racer that was given counts.
+    /// Gives a racer the outcomes of earlier processes, and saves its new ones. Only the racer of the last
+    /// call is saved.
     pub fn remember(&self, racer: &Racer) {
         let Some(queue) = self.queue() else { return };
         let is_first = {
@@ -233,36 +235,35 @@ impl Knowledge {
         });
     }
 
-    /// Everything that is known now.
+    /// Returns all nodes that are known now.
     pub fn list(&self) -> Vec<Known> {
         self.inner.base.list(now())
     }
 
-    /// Makes nodes known as a controller does: a document of the CIB in JSON. What it doubts comes back.
+    /// Adds nodes as a controller does: a document of the CIB in JSON. Returns warnings.
     ///
     /// # Errors
-    /// Everything that is wrong with it; nothing is changed then.
+    /// All faults of the document; the nodes are then unchanged.
     pub fn put(&self, document: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         self.inner.base.put(document, now()).map(|put| put.warnings)
     }
 
-    /// Takes a node away, and says where it came from. A source that goes on to find it puts it there
-    /// again.
+    /// Deletes a node, and returns its origin. A source that still finds it adds it again.
     ///
     /// # Errors
-    /// There is no such node, or a file contains it.
+    /// When there is no such node, or a file contains it.
     pub fn delete(&self, uid: &str) -> Result<Origin, Diagnostic> {
         self.inner.base.delete(uid, now())
     }
 
-    /// What becomes of what is known, from now on; for the first who asks from the beginning, so that
-    /// whoever runs it learns what was wrong with the store.
+    /// Returns the changes from now on. The first caller gets them from the beginning, and so learns of
+    /// faults of the store.
     pub fn events(&self) -> Events {
         Events(self.inner.base.subscribe_first())
     }
 
-    /// Waits until all that was learnt so far is in the store. False when it cannot be written. True
-    /// where there is no store.
+    /// Waits until all knowledge so far is in the store. Returns false when it cannot be written, and true if
+    /// there is no store.
     pub async fn flush(&self) -> bool {
         let Some(queue) = self.queue() else { return true };
         let racer = self.remembered().racer.clone();
@@ -293,7 +294,7 @@ impl std::fmt::Debug for Knowledge {
 }
 
 fn keep(queue: &Queue, snapshot: &Snapshot) {
-    // A snapshot is of texts and numbers: it can be written.
+    // A snapshot has only texts and numbers, so it can always be written.
     if let Ok(text) = serde_json::to_string(snapshot) {
         queue.keep_outcomes(RACES, text);
     }
@@ -313,9 +314,9 @@ async fn files(mut watch: Watch, base: Arc<Base>) {
     }
 }
 
-/// Forgets what ends, when it ends.
+/// Removes nodes when they expire.
 async fn expire(base: Arc<Base>) {
-    /// The clock may be set: it is looked at now and then.
+    /// The clock may be set, so it is read at this interval, in seconds.
     const MAX_REST: f64 = 60.0;
     const MIN_REST: f64 = 0.05;
     loop {
@@ -334,8 +335,8 @@ async fn expire(base: Arc<Base>) {
 pub struct Events(broadcast::Receiver<Event>);
 
 impl Events {
-    /// The next one; none when the knowledge is gone. Who is more than a thousand events late misses
-    /// the oldest. May be dropped and called again.
+    /// Waits for the next event; `None` when the knowledge is closed. A caller that lags more than a thousand
+    /// events behind misses the oldest. The future may be dropped, and the call repeated.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             match self.0.recv().await {

@@ -1,9 +1,10 @@
-//! Interfaces and their addresses: a root node for each that can be used, kept up to date by netlink.
+//! Interfaces and their addresses: a root node for each usable interface, kept up to date by netlink.
 //!
-//! A node has one row for each family of addresses: several addresses are a set in it, so that rows do
-//! not multiply. What an interface leaves open it names without a value, for a row has to name what is
-//! demanded (docs/policy.md). What it does not name are figures that other nodes bring: `rtt`,
-//! `capacity`, `loss`, `metered`; of what two nodes name, that of the root would count.
+//! A node has one row for each address family. Several addresses are a set in the row, so that rows do not
+//! multiply. A row must have every property that a request demands (docs/policy.md). A property that an
+//! interface leaves open is therefore present without a value. Absent are the measured properties that other
+//! nodes provide: `rtt`, `capacity`, `loss`, `metered`. If two nodes had the same property, that of the root
+//! would take precedence.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,10 +21,10 @@ use hawser_session_driver::document::Kind;
 use hawser_session_driver::surroundings;
 use hawser_session_driver::{Attachment, Network};
 
-/// Addresses of a family that a row names; further ones are left out.
+/// The maximum number of addresses of a family in a row; further ones are left out.
 const MAX_ADDRESSES: usize = 16;
 
-/// What a link lets pass whatever it is: it depends on the transport, the peer, the application.
+/// The properties that do not depend on the link, but on the transport, the peer or the application.
 const OPEN: [&str; 21] = [
     "transport",
     "security",
@@ -48,12 +49,12 @@ const OPEN: [&str; 21] = [
     "flow_size_bytes",
 ];
 
-/// The interfaces that there are, for sources that have to know which one an address belongs to.
+/// The present interfaces, for sources that have to map an address to its interface.
 #[derive(Default)]
 pub(super) struct Links(Mutex<Vec<Attachment>>);
 
 impl Links {
-    /// The interface that has this address.
+    /// Returns the interface that has this address.
     pub(super) fn holder(&self, address: IpAddr) -> Option<String> {
         let links = self.0.lock();
         let address = address.to_canonical();
@@ -61,14 +62,14 @@ impl Links {
         (link.interface.kind != Kind::Loopback).then(|| link.interface.name.clone())
     }
 
-    /// The interface that the system would leave by. Connecting a datagram socket asks the kernel's
-    /// routes, and sends nothing.
+    /// Returns the interface that the system would use. A `connect` on a datagram socket queries the kernel's
+    /// routes, and sends no packet.
     pub(super) fn towards(&self, remote: IpAddr) -> Option<String> {
         self.holder(surroundings::destination(remote.to_canonical()).source?.address)
     }
 }
 
-/// What was reported of interfaces.
+/// The interfaces as last reported.
 pub(super) struct Source {
     base: Arc<Base>,
     links: Arc<Links>,
@@ -80,8 +81,9 @@ impl Source {
         Source { base, links, reported: BTreeMap::new() }
     }
 
-    /// Reports what there is now, as far as it is another than before. With an interface goes what was
-    /// learnt over it, and with its addresses as well: it is attached elsewhere now.
+    /// Reports the present interfaces, as far as they have changed. When an interface disappears, the
+    /// knowledge learnt over it is removed. The same happens when it loses an address, because it is then
+    /// attached elsewhere.
     pub(super) fn update(&mut self, attachments: Vec<Attachment>) {
         let wanted: BTreeMap<Arc<str>, Node> = attachments
             .iter()
@@ -119,7 +121,7 @@ impl Source {
         self.reported = wanted;
     }
 
-    /// Follows what becomes of interfaces.
+    /// Follows changes of interfaces.
     pub(super) async fn follow(mut self, mut network: Network) {
         while network.next().await.is_some() {
             self.base.set_network(surroundings::name(&network));
@@ -132,7 +134,7 @@ impl Source {
 
 const PREFIX: &str = "interface/";
 
-/// Whether an interface has lost an address since.
+/// Returns whether an interface has lost an address.
 fn has_moved(before: &Node, after: &Node) -> bool {
     let addresses = |node: &Node| -> Vec<Scalar> {
         let values = node
@@ -153,7 +155,7 @@ fn members(value: &Value) -> Vec<Scalar> {
     }
 }
 
-/// The node of an interface; none of one that is down, has no address, or is the machine itself.
+/// Makes the node of an interface; `None` if it is down, has no address, or is the loopback.
 fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Option<Node> {
     let interface = &attachment.interface;
     if !interface.is_up || interface.kind == Kind::Loopback {
@@ -170,7 +172,7 @@ fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Opt
     };
     let alternatives: Vec<Properties> = families
         .map(|(version, addresses)| {
-            // The minimum that every link of the family carries: RFC 791, RFC 8200 5.
+            // The minimum MTU of every link of the family: RFC 791, RFC 8200 5.
             let min_mtu = if version == 4 { 68.0 } else { 1_280.0 };
             let mtu = attachment.mtu.map(f64::from).filter(|mtu| *mtu >= min_mtu);
             let wired = wired.map_or_else(|| Property::new(Value::Any), |wired| fact(truth(wired)));
@@ -200,7 +202,7 @@ fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Opt
     })
 }
 
-/// Addresses of a family, those of the link alone only where there are no others.
+/// Returns the addresses of a family; link-local ones only if there are no others.
 fn family(addresses: &[IpAddr], version: u8) -> Option<(u8, Value)> {
     let of_family = |address: &&IpAddr| (version == 4) == address.is_ipv4() && !address.is_loopback();
     let all: Vec<&IpAddr> = addresses.iter().filter(of_family).collect();
@@ -221,8 +223,8 @@ fn family(addresses: &[IpAddr], version: u8) -> Option<(u8, Value)> {
     Some((version, Value::of(texts.collect())?))
 }
 
-/// Whether the kernel reports that it is wireless. The system's files may be those of another network
-/// namespace, where another interface has the name: its number decides.
+/// Returns whether the kernel reports the interface as wireless. The system's files may be those of another
+/// network namespace, in which another interface has the name, so the number is compared.
 fn is_wireless(name: &str, index: u32) -> bool {
     let folder = Path::new("/sys/class/net").join(name);
     let number = std::fs::read_to_string(folder.join("ifindex"));
@@ -316,7 +318,7 @@ mod tests {
         assert_eq!(of("tun7", false), serde_json::json!({}), "nobody knows");
     }
 
-    /// However many addresses there are, an interface makes two rows.
+    /// An interface makes two rows, however many addresses it has.
     #[test]
     fn addresses_do_not_multiply_rows() {
         let many: Vec<String> = (1..=200)

@@ -1,4 +1,4 @@
-//! What is known of networks, paths and peers, from whoever knows it: the CIB of a running process.
+//! Knowledge of networks, paths and peers, from all available sources: the CIB of a running process.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,12 +31,12 @@
 //! * [`Knowledge`]: the handle: ranks, and runs the sources
 //! * sources: operators' files ([`hawser_connect::policy::Watch`]), `interfaces`, `races`, `sessions`, and
 //!   clients of the bus (`documents`)
-//! * `base`: what joins them: the policy manager, and where each node came from
-//! * `store`: what outlives the process
-//! * [`Event`]: what becomes of all that
+//! * `base`: joins the sources: the policy manager, and the origin of each node
+//! * `store`: the part that is kept across restarts
+//! * [`Event`]: changes of the nodes, and faults
 //!
-//! Invariants: nobody who connects waits for a file, the disk or a controller; a source has a limit of
-//! nodes of its own, so that none crowds out another. `docs/knowledge.md` has the rest.
+//! Invariants: a connection attempt never waits for a file, the disk or a controller. Each source has a limit
+//! of nodes of its own, so that it cannot displace another. `docs/knowledge.md` has the rest.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,10 +1,10 @@
-//! What races show: which transport connected to whom over which interface, and which failed.
+//! The outcomes of races: the transports that connected to a peer over an interface, and those that failed.
 //!
 //! NEAT puts outcomes into the CIB as rows. A row that names a transport also matches requests for other
-//! transports, and gives them its score (the golden ranking `cib-outcomes` shows it); and beside the row
-//! of an interface without outcomes, a row with "failed" takes nothing away. So an outcome here is
-//! a node with NEAT's properties that is in no row, and a policy of the same name and life, which gives
-//! its ±5 to the candidates that it speaks of, and to no others.
+//! transports, and gives them its score (the golden ranking `cib-outcomes` shows it). Moreover, a row with
+//! "failed" has no effect beside the row of an interface without outcomes. An outcome here is therefore a
+//! node with NEAT's properties that is in no row, together with a policy of the same name and lifetime. The
+//! policy gives its ±5 only to the candidates that it names.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,28 +20,28 @@ use super::interfaces::Links;
 use hawser_connect::{Description, Destination, Watcher, What};
 use hawser_policy::words::{fact, key, number, number_of, text, text_of, truth};
 
-/// Outcomes that wait; more are lost, for a race waits for nobody.
+/// The maximum number of queued outcomes; more are lost, because a race never waits.
 pub(super) const QUEUE: usize = 512;
-/// Outcomes that are taken in at once.
+/// The maximum number of outcomes that are added at once.
 const BATCH: usize = 64;
 /// The minimum time between two changes.
 const PERIOD: Duration = Duration::from_millis(100);
-/// What an outcome is worth (NEAT).
+/// The score of an outcome (NEAT).
 const SCORE: f64 = 5.0;
-/// Policies of outcomes come after those of files.
+/// The priority of outcome policies, which apply after those of files.
 const PRIORITY: f64 = 1e6;
 
-/// How an attempt ended.
+/// The end of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) candidate: Description,
-    /// The name and port that were asked for, where it was a name.
+    /// The requested name and port, if it was a name.
     pub(super) asked: Option<(Arc<str>, u16)>,
     pub(super) won: bool,
 }
 
-/// Takes outcomes out of what races report. What only concerns this host, and what was given up
-/// because another candidate was quicker, is none.
+/// Makes a callback that extracts outcomes from a race's reports. Failures of this host itself, and attempts
+/// cancelled because another candidate was quicker, are not outcomes.
 pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) -> Watcher {
     let asked = to
         .filter(|to| to.address().is_none())
@@ -54,15 +54,16 @@ pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) ->
             }
             _ => return,
         };
-        // A full queue: this outcome is not learnt.
+        // If the queue is full, this outcome is lost.
         let _ = queue.try_send(Outcome { candidate, asked: asked.clone(), won });
     })
 }
 
-/// The nodes of an outcome over this interface: of the address, and of the name if one was asked for.
+/// Makes the nodes of an outcome over this interface: one for the address, and one for the name if a name was
+/// requested.
 pub(super) fn nodes(outcome: &Outcome, interface: &str, now: f64) -> Vec<Node> {
     let Ok(remote) = outcome.candidate.remote.parse::<SocketAddr>() else {
-        // A relay connects onwards: the name is all that there is.
+        // A relay connects onwards, so only the name is known.
         return outcome
             .asked
             .iter()
@@ -98,7 +99,7 @@ fn by_name(
         (key("remote_name"), fact(text(name))),
         (key("port"), fact(number(*port))),
     ];
-    // Which of the name's addresses it was.
+    // The one of the name's addresses that was used.
     whom.extend(by.map(|by| {
         (
             key("remote_ip"),
@@ -142,10 +143,10 @@ fn version(address: IpAddr) -> u8 {
     if address.to_canonical().is_ipv4() { 4 } else { 6 }
 }
 
-/// What an outcome states of candidates; none of a node that is no outcome.
+/// Returns an outcome's statement about candidates; `None` for a node that is not an outcome.
 ///
-/// A candidate that won rises by being compared; one that failed sinks by its score, and counts as not
-/// compared: else it would still stand before all that nothing is known of.
+/// A candidate that won rises, because its score counts as evaluated. One that failed sinks by its score,
+/// which counts as not evaluated; otherwise it would still precede all unknown candidates.
 pub(super) fn policy(node: &Node) -> Option<Policy> {
     let [outcome] = &*node.alternatives else {
         return None;
@@ -184,8 +185,7 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
     })
 }
 
-/// Whether a failure of one of a name's addresses matters less than what is known of the name: that another
-/// one connected.
+/// Returns whether a failure of one of a name's addresses is outweighed by the success of another.
 fn is_outdone(new: &Node, known: &Node) -> bool {
     let of = |node: &Node| {
         let [outcome] = &*node.alternatives else {
@@ -201,7 +201,7 @@ fn is_outdone(new: &Node, known: &Node) -> bool {
     }
 }
 
-/// Learns from outcomes for as long as there may be any.
+/// Learns from outcomes until the queue is closed.
 pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, links: Arc<Links>) {
     while let Some(first) = queue.recv().await {
         let now = now();
@@ -211,8 +211,8 @@ pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, 
         while let Some(outcome) = next.take() {
             let named = Some(outcome.candidate.interface.to_string()).filter(|name| !name.is_empty());
             let remote = outcome.candidate.remote.parse::<SocketAddr>().ok();
-            // Where the system chose the interface, its routes decide which; what does not exist is no
-            // interface to remember anything of.
+            // If the system chose the interface, its routes show which one; no outcome is remembered without
+            // an interface.
             let interface = named.or_else(|| links.towards(remote?.ip()));
             for node in interface
                 .iter()
@@ -231,12 +231,12 @@ pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, 
             };
         }
         base.learn(Origin::Race, &[], new.into_values().collect(), now);
-        // Rankings are made anew after each change: not more often than this.
+        // Rankings are recomputed after each change, so changes are limited to this rate.
         tokio::time::sleep(PERIOD).await;
     }
 }
 
-/// Policies' names of transports (docs/policy.md).
+/// The names of transports in policies (docs/policy.md).
 const TRANSPORTS: [&str; 9] = [
     "TCP",
     "TLS/TCP",
@@ -249,7 +249,7 @@ const TRANSPORTS: [&str; 9] = [
     "mtp-quic-lite",
 ];
 
-/// What policies call a transport that races call so.
+/// Returns the name in policies of a race's transport.
 fn transport(name: &str) -> String {
     match TRANSPORTS.iter().find(|known| known.eq_ignore_ascii_case(name)) {
         Some(known) => (*known).to_owned(),

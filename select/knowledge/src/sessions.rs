@@ -1,7 +1,7 @@
-//! What sessions under way measure of their paths: round trip, delivery rate and loss per interface.
+//! Measurements of running sessions on their paths: round trip, delivery rate and loss for each interface.
 //!
-//! A node extends the rows of its interface. It is put again when a figure has changed noticeably, or
-//! when half of its short life is over, so that rankings are not made anew for nothing.
+//! A node extends the rows of its interface. To avoid needless rankings, it is put again only when a value
+//! has changed noticeably, or when half of its short lifetime is over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::interfaces::Links;
 use hawser_policy::words::{key, number, text};
 use hawser_session_driver::{Observer, PathInfo, Session};
 
-/// How often sessions are asked.
+/// The interval at which sessions are queried.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Seconds that a figure is true without being measured again.
+/// The time, in seconds, for which a value is valid without a new measurement.
 const LIFETIME: f64 = 10.0;
-/// Sessions that are followed; of more, the oldest are not.
+/// The maximum number of sessions that are followed; the oldest are dropped.
 const MAX_SESSIONS: usize = 256;
 
-/// Sessions that are asked.
+/// The sessions that are queried.
 #[derive(Default)]
 pub(super) struct Followed(Mutex<Vec<Observer>>);
 
@@ -37,7 +37,7 @@ impl Followed {
         all.push(session.observer());
     }
 
-    /// The live paths of all sessions; those that have ended are forgotten.
+    /// Returns the live paths of all sessions; sessions that have ended are removed.
     fn paths(&self) -> Vec<PathInfo> {
         let mut all = self.0.lock();
         let mut paths = Vec::new();
@@ -52,21 +52,21 @@ impl Followed {
     }
 }
 
-/// What the paths over an interface show together.
+/// The combined measurements of the paths over an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Figures {
     /// The minimum smoothed round-trip time, in milliseconds.
     rtt: f64,
-    /// What they deliver together, in Mbit/s; 0: nothing was sent yet.
+    /// The total delivery rate, in Mbit/s; 0 if no data was sent yet.
     capacity: f64,
-    /// Of the bytes sent, the part that was sent again, from 0 to 1.
+    /// The fraction of the sent bytes that was sent again, from 0 to 1.
     loss: f64,
-    /// Bytes behind `loss`.
+    /// The number of bytes on which `loss` is based.
     sent: u64,
 }
 
 impl Figures {
-    /// Whether `self` is worth reporting after `before`.
+    /// Returns whether `self` differs enough from `before` to be reported.
     fn differs(&self, before: &Figures) -> bool {
         let far = |new: f64, old: f64, min_change: f64| (new - old).abs() > (old * 0.1).max(min_change);
         far(self.rtt, before.rtt, 1.0)
@@ -75,7 +75,7 @@ impl Figures {
     }
 }
 
-/// The paths, by interface.
+/// Combines the paths by interface.
 fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> BTreeMap<String, Figures> {
     let mut all: BTreeMap<String, Figures> = BTreeMap::new();
     let mut resent: BTreeMap<String, u64> = BTreeMap::new();
@@ -83,7 +83,7 @@ fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> 
         let Some(statistics) = path.report.map(|report| report.statistics) else {
             continue;
         };
-        // A transport that does not know its round trip has measured nothing.
+        // A transport without a round-trip time has measured nothing.
         if statistics.srtt.is_zero() {
             continue;
         }
@@ -135,13 +135,13 @@ fn node(interface: &str, figures: &Figures, now: f64) -> Node {
     }
 }
 
-/// What is so, whatever a request prefers: an optional figure would yield to a preference for another, and the
-/// interface would be ranked as if it fulfilled that.
+/// Makes a property that holds whatever a request prefers. An optional value would yield to a preference for
+/// another one, and the interface would be ranked as if it fulfilled that.
 fn measured(figure: f64) -> Property {
     Property { precedence: Precedence::Immutable, ..Property::new(number(figure)) }
 }
 
-/// Asks for as long as somebody subscribes.
+/// Queries the sessions for as long as the knowledge exists.
 pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<Links>) {
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -240,8 +240,8 @@ mod tests {
         assert_eq!(json["properties"], rtt, "nothing is made up");
     }
 
-    /// The shipped `low_latency` prefers at most 50 ms: what is known to be slower gets nothing for it,
-    /// and is ranked behind what nobody has measured.
+    /// The shipped `low_latency` prefers at most 50 ms. An interface that is known to be slower gets no score
+    /// for it, and ranks below an unmeasured one.
     #[test]
     fn a_measured_slow_interface_ranks_below_an_unmeasured_one() {
         let mut names = hawser_policy::Names::default();

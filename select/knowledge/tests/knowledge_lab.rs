@@ -1,4 +1,4 @@
-//! What is found out on a network: interfaces, outcomes of races, paths of sessions.
+//! Knowledge found on a network: interfaces, outcomes of races, paths of sessions.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     in_user_namespace("knowledge in a lab", TESTS)
 }
 
-/// Runs in a host, on a runtime of its own.
+/// Runs `work` in a host, on a separate runtime.
 fn inside<T: Send>(lab: &Lab, host: &str, work: impl AsyncFnOnce() -> TestResult<T> + Send) -> TestResult<T> {
     lab.host(host)?.run(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -50,7 +50,7 @@ fn inside<T: Send>(lab: &Lab, host: &str, work: impl AsyncFnOnce() -> TestResult
     })?
 }
 
-/// Waits until `find` finds something.
+/// Waits until `find` returns a value.
 async fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> TestResult<T> {
     for _ in 0..500 {
         if let Some(found) = find() {
@@ -117,7 +117,7 @@ fn races_are_learnt_from() -> TestResult {
                         Arc::new([transports::Transports::new().parse(&format!("tcp:{name}"), 0)?]);
                 }
                 request.watcher = Some(knowledge.watcher());
-                // The server has an address on each link; wlan0 reaches the one of its own.
+                // The server has an address on each link, and wlan0 reaches only the one on its link.
                 let _ = tokio::time::timeout(Duration::from_secs(2), racer.connect(request)).await;
             }
             let uid = format!("/TCP/{server}:{port}");
@@ -135,7 +135,7 @@ fn races_are_learnt_from() -> TestResult {
             );
             assert_eq!(known.origin, Origin::Race);
         }
-        // What was learnt over an interface goes with it.
+        // Knowledge learnt over an interface is removed with the interface.
         wire.down()?;
         until("nothing of eth0", || {
             let left = knowledge
@@ -200,7 +200,7 @@ fn sessions_measure_their_paths() -> TestResult {
         let rtt = known.node["properties"]["rtt"]["value"]
             .as_f64()
             .ok_or("a round trip")?;
-        // 10 ms or 20 ms by the link, and what acknowledging costs.
+        // 10 ms or 20 ms by the link, and the delay of acknowledgements.
         assert!((9.0..200.0).contains(&rtt), "{rtt} ms");
         assert!(known.until.is_some(), "it ends soon");
         drop((stream, session));

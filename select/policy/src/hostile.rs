@@ -1,14 +1,14 @@
-//! What reads documents from outside, for a fuzzer: it has no other use.
+//! An entry point for a fuzzer to the code that reads documents from outside. It has no other use.
 
 use crate::document::{self, Format, property_json};
 use crate::{Cib, Names, Options, Pib, rank};
 
-/// Takes bytes for documents: the first says how, the rest is policies, nodes and a request with a line
-/// of `%` between them. What can be read is ranked, with and without reasons, and what comes out is a
-/// request again.
+/// Reads bytes as documents. The first byte selects the format. The rest is policies, nodes and a request
+/// with a line of `%` between them. Readable documents are ranked, with and without reasons, and each result
+/// is read as a request again.
 ///
 /// # Panics
-/// When a promise is broken.
+/// An invariant does not hold.
 pub fn documents(data: &[u8]) {
     let [how, data @ ..] = data else { return };
     let Ok(text) = std::str::from_utf8(data) else {
@@ -50,7 +50,8 @@ pub fn documents(data: &[u8]) {
             .iter()
             .map(|(key, property)| (names.text(key).to_owned(), property_json(property)));
         let written = serde_json::Value::Object(written.collect()).to_string();
-        // What nobody knows by name may be a slip of a name that a socket option has by number.
+        // A name that the reader does not know may look like a misspelling of a socket option's name, whose
+        // number is known.
         if let Ok(again) = document::request(&written, Format::Json, &mut names) {
             assert_eq!(again.value.alternatives()[0], one.properties, "{written}");
         }

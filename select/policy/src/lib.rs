@@ -1,23 +1,23 @@
-//! Which transports serve a request, in what order: NEAT's policy manager as a pure function of
-//! request, PIB, CIB and time.
+//! Ranks the transports that serve a request: NEAT's policy manager as a pure function of request, PIB, CIB
+//! and time.
 //!
-//! The Policy Information Base holds *profiles*, which say what an abstract property means, and
-//! *policies*, which say what is right for a candidate. The Characteristics Information Base holds
-//! what is known of interfaces, peers and networks, as a graph of *nodes* that makes *rows*. [`rank`]
-//! takes a request through profiles, rows and policies, and gives the best candidates first.
+//! The Policy Information Base holds *profiles*, which define the meaning of an abstract property, and
+//! *policies*, which set the requirements and preferences for a candidate. The Characteristics Information
+//! Base holds knowledge about interfaces, peers and networks, as a graph of *nodes* that makes *rows*.
+//! [`rank`] takes a request through profiles, rows and policies, and returns the best candidates first.
 //!
-//! * [`Value`], [`Property`], [`Properties`]: what everything is made of, and how two of them merge
+//! * [`Value`], [`Property`], [`Properties`]: the common data types, and their merging
 //! * [`Names`]: names of properties, interned as [`Key`]s
 //! * [`Policy`], [`Pib`]; [`Node`], [`Cib`], [`Rows`]; [`Request`]
-//! * [`rank`], [`Ranking`]: the ranking, with a trail of what touched each candidate if asked for
-//! * [`Manager`]: all of it in one place, which remembers what it ranked while that stays true
+//! * [`rank`], [`Ranking`]: the ranking, on request with a trail of the changes to each candidate
+//! * [`Manager`]: all of it in one place, with a cache of rankings that are still valid
 //! * [`document`]: NEAT's JSON, and the same as TOML
 //! * [`words`]: names of properties that come with Hawser, and properties of facts
 //! * [`shipped`]: profiles for the transports that Hawser has
 //!
-//! Source: NEAT (*NEAT: A Platform- and Protocol-Independent Internet Transport API*, 2017) and its
-//! policy manager; where this departs from it, `docs/policy.md` lists it. Nothing here performs I/O or
-//! reads a clock. Everything has a limit ([`limits`]); at the limit there is an error that names it.
+//! Source: NEAT (*NEAT: A Platform- and Protocol-Independent Internet Transport API*, 2017) and its policy
+//! manager. `docs/policy.md` lists the departures from it. The crate performs no I/O and reads no clock. All
+//! sizes have a limit ([`limits`]); at the limit, there is an error that names it.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,56 +1,57 @@
-//! What bounds memory and work, whatever documents say.
+//! Limits on memory and work, for arbitrary documents.
 //!
-//! Products of alternatives, paths through a graph and policies that multiply candidates grow
-//! exponentially in the length of a document. Each has a limit here, and at it an error.
+//! Products of alternatives, paths through a graph and policies that multiply candidates grow exponentially
+//! in the length of a document. Each has a limit here; beyond it, there is an error.
 
-/// Bytes of a document.
+/// The largest document, in bytes.
 pub const DOCUMENT_BYTES: usize = 1 << 20;
-/// Levels of lists and tables in a document.
+/// The largest number of levels of lists and tables in a document.
 pub const DEPTH: usize = 16;
-/// Bytes of a property's name.
+/// The largest name of a property, in bytes.
 pub const NAME_BYTES: usize = 128;
-/// Names of properties at all.
+/// The largest total number of names of properties.
 pub const NAMES: usize = 16_384;
-/// Bytes of a text.
+/// The largest text, in bytes.
 pub const TEXT_BYTES: usize = 1_024;
-/// Values of a set, and values that are banned.
+/// The largest number of values of a set, and of banned values.
 pub const SET: usize = 256;
-/// Properties of an object.
+/// The largest number of properties of an object.
 pub const OBJECT: usize = 256;
-/// Alternatives that one policy, node or request expands to.
+/// The largest number of alternatives to which one policy, node or request expands.
 pub const ALTERNATIVES: usize = 256;
-/// Properties of all alternatives of one policy, node or request.
+/// The largest number of properties of all alternatives of one policy, node or request.
 pub const EXPANDED: usize = 8_192;
-/// Entries of a node's `match`.
+/// The largest number of entries of a node's `match`.
 pub const MATCHES: usize = 64;
-/// Policies and profiles, each.
+/// The largest number of policies, and of profiles.
 pub const POLICIES: usize = 1_024;
-/// Nodes of the CIB.
+/// The largest number of nodes of the CIB.
 pub const NODES: usize = 1_024;
-/// Properties of all policies, of all nodes, of all rows, of all candidates under way.
+/// The largest number of properties of all policies, of all nodes, of all rows, and of all candidates in
+/// progress.
 pub const PROPERTIES: usize = 262_144;
-/// Rows of the CIB.
+/// The largest number of rows of the CIB.
 pub const ROWS: usize = 4_096;
-/// Nodes of a path through the CIB.
+/// The largest number of nodes of a path through the CIB.
 pub const PATH: usize = 32;
-/// Candidates under way.
+/// The largest number of candidates in progress.
 pub const CANDIDATES: usize = 4_096;
-/// Comparisons of one ranking, and of making the CIB's rows.
+/// The largest number of comparisons of one ranking, and of computing the CIB's rows.
 pub const COMPARISONS: usize = 16_000_000;
-/// Diagnostic of one document.
+/// The largest number of diagnostics of one document.
 pub const DIAGNOSTICS: usize = 64;
-/// Rejections that an explanation lists.
+/// The largest number of rejections that an explanation lists.
 pub const REJECTIONS: usize = 1_024;
 
-/// A limit that was met.
+/// A limit was exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {limit} {what}{}", if place.is_empty() { String::new() } else { format!(" ({place})") })]
 pub struct Limit {
-    /// Of what.
+    /// The items that are limited.
     pub what: &'static str,
-    /// How many there may be.
+    /// The largest permitted number.
     pub limit: usize,
-    /// Where it was met: a policy, a node; empty when that is nothing certain.
+    /// The policy or node at which the limit was exceeded; empty if there is no particular one.
     pub place: String,
 }
 
@@ -60,7 +61,7 @@ impl Limit {
     }
 }
 
-/// Comparisons that may still be made.
+/// The number of comparisons that may still be made.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(usize);
 
@@ -69,7 +70,7 @@ impl Budget {
         Self(COMPARISONS)
     }
 
-    /// Takes so many.
+    /// Takes this many comparisons from the budget.
     pub(crate) fn spend(&mut self, comparisons: usize, place: &str) -> Result<(), Limit> {
         match self.0.checked_sub(comparisons) {
             Some(left) => {

@@ -1,7 +1,7 @@
-//! Everything that a ranking needs in one place, and what was ranked lately.
+//! The complete state for rankings in one place, and a cache of recent rankings.
 //!
-//! A ranking stays true while neither PIB nor CIB changes and no node expires: a request that was
-//! ranked since then is answered from memory.
+//! A ranking stays valid while neither PIB nor CIB changes and no node expires. A request that was ranked in
+//! that time is answered from the cache.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::pib::Pib;
 use crate::rank::{Options, Ranking, rank};
 use crate::request::Request;
 
-/// Rankings that are remembered.
+/// The number of cached rankings.
 const REMEMBERED: usize = 256;
 
-/// PIB, CIB, and the rankings that follow from them.
+/// The PIB, the CIB, and a cache of the rankings that follow from them.
 ///
-/// What would make the CIB's rows too many is refused, and changes nothing. `now` is in seconds since
-/// 1970, and never goes back.
+/// A change that would make too many rows of the CIB is rejected without effect. `now` is in seconds since
+/// 1970, and must not go back.
 #[derive(Debug, Default)]
 pub struct Manager {
     names: Names,
@@ -26,45 +26,45 @@ pub struct Manager {
     cib: Cib,
     rows: Rows,
     options: Options,
-    /// Nodes that came by [`Manager::replace`].
+    /// The names of the nodes that came by [`Manager::replace`].
     given: Vec<Arc<str>>,
     remembered: Vec<(Request, Arc<Ranking>)>,
-    /// Which of the remembered is overwritten next.
+    /// The index of the cached ranking that is overwritten next.
     oldest: usize,
 }
 
 impl Manager {
-    /// Without policies and knowledge.
+    /// Makes a manager without policies and nodes.
     pub fn new(options: Options) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// The names that its documents are read with.
+    /// Returns the names with which its documents are read.
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The same, to read documents.
+    /// Returns the names for reading documents.
     pub fn names_mut(&mut self) -> &mut Names {
         &mut self.names
     }
 
-    /// The policies.
+    /// Returns the profiles and policies.
     pub fn pib(&self) -> &Pib {
         &self.pib
     }
 
-    /// What is known.
+    /// Returns the nodes.
     pub fn cib(&self) -> &Cib {
         &self.cib
     }
 
-    /// Puts policies and nodes in the place of those that the last call of this brought. What became
-    /// known otherwise stays, unless one of the nodes has its name. `names` are [`Manager::names`],
-    /// with what was read since; with each node comes when it became known.
+    /// Replaces the policies and nodes of the last call of this function. Nodes from other sources stay,
+    /// unless one of the new nodes has the same name. `names` are [`Manager::names`], extended by later
+    /// reading. Each node comes with the time at which it became known.
     ///
     /// # Errors
-    /// There is too much; all is as it was.
+    /// There are too many nodes or rows. The manager is unchanged.
     pub fn replace(
         &mut self,
         names: Names,
@@ -90,7 +90,7 @@ impl Manager {
     /// Changes the policies.
     ///
     /// # Errors
-    /// What `change` gives; all is as it was.
+    /// The error of `change`. The manager is unchanged.
     pub fn change_policies<T>(
         &mut self,
         change: impl FnOnce(&mut Pib) -> Result<T, Limit>,
@@ -102,11 +102,11 @@ impl Manager {
         Ok(result)
     }
 
-    /// Changes much at once, so that rows are made only once: nodes that became known or are known no
-    /// more, and policies.
+    /// Makes several changes at once, so that rows are computed only once: added and removed nodes, and
+    /// policies.
     ///
     /// # Errors
-    /// What `change` gives, or there is too much; all is as it was.
+    /// The error of `change`, or there are too many nodes or rows. The manager is unchanged.
     pub fn revise<T>(
         &mut self,
         now: f64,
@@ -120,10 +120,10 @@ impl Manager {
         Ok(result)
     }
 
-    /// Takes in something that became known.
+    /// Adds a node, and returns the one that it replaces.
     ///
     /// # Errors
-    /// There is too much; all is as it was.
+    /// There are too many nodes or rows. The manager is unchanged.
     pub fn learn(&mut self, node: Node, now: f64) -> Result<Option<Arc<Node>>, Limit> {
         let mut cib = self.cib.clone();
         let old = cib.insert(node, now)?;
@@ -133,10 +133,10 @@ impl Manager {
         Ok(old)
     }
 
-    /// Forgets something.
+    /// Removes a node by its name, and returns it.
     ///
     /// # Errors
-    /// None that is known: less makes no more rows.
+    /// None is known: fewer nodes do not make more rows.
     pub fn forget(&mut self, uid: &str, now: f64) -> Result<Option<Arc<Node>>, Limit> {
         let mut cib = self.cib.clone();
         let old = cib.remove(uid);
@@ -146,10 +146,10 @@ impl Manager {
         Ok(old)
     }
 
-    /// Ranks the candidates for a request, or remembers how they rank.
+    /// Ranks the candidates for a request, or returns the cached ranking.
     ///
     /// # Errors
-    /// Policies make more of it than there may be.
+    /// The policies exceed a limit for this request.
     pub fn select(&mut self, request: &Request, now: f64) -> Result<Arc<Ranking>, Limit> {
         if !self.rows.are_true(now) {
             self.cib.forget(now);
@@ -209,7 +209,7 @@ mod tests {
         )
     }
 
-    /// NEAT's manager keeps what expires in memory for ever.
+    /// NEAT's manager keeps expired nodes in memory forever.
     #[test]
     fn a_remembered_ranking_ends_with_the_node_that_it_rests_on() {
         let mut manager = manager();
@@ -222,7 +222,8 @@ mod tests {
             let node = node(&mut manager, &interface(uid, expire));
             manager.learn(node, 1000.0).expect("there is room");
         }
-        // The bare request, and a row for each node that is true then; 600 s are what is unsaid.
+        // The candidates are the bare request, and a row for each node that is valid at that time. The
+        // default lifetime is 600 s.
         let cases = [
             (1000.0, 4),
             (1100.0, 4),
@@ -314,7 +315,7 @@ mod tests {
         let request = request(&mut manager);
         let root = node(&mut manager, &interface("root", r#", "expire": -1"#));
         manager.learn(root, 0.0).expect("there is room");
-        // Each links to all: the ways through twelve of them are too many.
+        // Each node links to all others, so there are too many paths through twelve of them.
         let mut refused = None;
         for n in 0..12 {
             let text = format!(

@@ -1,7 +1,7 @@
-//! Names of properties, interned: what ranks compares numbers.
+//! Names of properties, interned, so that rankings compare numbers.
 //!
-//! Names are case-insensitive, as NEAT's are. Those that are known have the first keys, so that the
-//! few with a meaning of their own are constants.
+//! Names are case-insensitive, as NEAT's are. Known names have the first keys, so that the few with a meaning
+//! of their own are constants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use crate::limits::{self, Limit};
 use crate::socket;
 
-/// A property's name.
+/// The interned name of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(u32);
 
 impl Key {
-    /// A bit of a set of keys that may take others for it.
+    /// Returns the bit of this key in a set of keys. Several keys may share a bit.
     pub(crate) fn bit(self) -> u64 {
         1 << (self.0 & 63)
     }
@@ -24,23 +24,24 @@ impl Key {
 pub mod keys {
     use super::Key;
 
-    /// The transport; a candidate has one.
+    /// The transport. A candidate has exactly one.
     pub const TRANSPORT: Key = Key(0);
-    /// Stands for a node's `uid` in a `match` of the CIB.
+    /// The name of a node, which a `match` of the CIB may refer to as `uid`.
     pub const UID: Key = Key(1);
-    /// Address and interface of this end, `ADDRESS@INTERFACE`.
+    /// The address and the interface of this end, as `ADDRESS@INTERFACE`.
     pub const LOCAL_ENDPOINT: Key = Key(2);
     /// The address of this end.
     pub const LOCAL_IP: Key = Key(3);
-    /// The interface.
+    /// The name of the interface.
     pub const INTERFACE: Key = Key(4);
-    /// `pre-resolve`: the request comes back as it is.
+    /// The type of a request. With `pre-resolve`, the request is returned unchanged.
     pub const REQUEST_TYPE: Key = Key(5);
-    /// Left out of what is given back, as `uid` is.
+    /// A name that is left out of results, as `uid` is.
     pub const DEFAULT_PROFILE: Key = Key(6);
 }
 
-/// Names that mean something to NEAT, to what it ships, or to Hawser. The first are those of [`keys`].
+/// Names with a meaning for NEAT, for its shipped documents, or for Hawser. The first ones are those of
+/// [`keys`].
 pub(crate) const KNOWN: &[&str] = &[
     "transport",
     "uid",
@@ -49,7 +50,7 @@ pub(crate) const KNOWN: &[&str] = &[
     "interface",
     "__request_type",
     "default_profile",
-    // NEAT's namespace.
+    // The namespace of NEAT.
     "transport_type",
     "transport_ordered",
     "low_latency",
@@ -88,7 +89,7 @@ pub(crate) const KNOWN: &[&str] = &[
     "__cached",
     "__he_delay",
     "__he_candidate_success",
-    // RFC 9622's selection properties, in this manner of spelling, and Hawser's.
+    // RFC 9622's selection properties, in this spelling, and Hawser's own.
     "reliability",
     "preserve_message_boundaries",
     "multistreaming",
@@ -100,7 +101,7 @@ pub(crate) const KNOWN: &[&str] = &[
     "remote_endpoint",
 ];
 
-/// Where names and keys meet.
+/// The table of names and their keys.
 #[derive(Clone, Debug)]
 pub struct Names {
     keys: BTreeMap<Arc<str>, Key>,
@@ -118,10 +119,11 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The key of a name, which is new now if it was unknown. Socket options become their numbers.
+    /// Returns the key of a name, which is added if it is unknown. Socket options are converted to their
+    /// numbers.
     ///
     /// # Errors
-    /// There are too many.
+    /// There are too many names.
     pub fn intern(&mut self, name: &str) -> Result<Key, Limit> {
         let name = normal(name);
         if let Some(key) = self.keys.get(name.as_str()) {
@@ -133,12 +135,12 @@ impl Names {
         Ok(self.insert(name.into()))
     }
 
-    /// The key of a name that is known.
+    /// Returns the key of a known name.
     pub fn find(&self, name: &str) -> Option<Key> {
         self.keys.get(normal(name).as_str()).copied()
     }
 
-    /// The name of a key; of another table's, `?`.
+    /// Returns the name of a key, or `?` for a key of another table.
     pub fn text(&self, key: Key) -> &str {
         self.texts.get(key.0 as usize).map_or("?", |text| text)
     }
@@ -151,12 +153,12 @@ impl Names {
     }
 }
 
-/// Lower case, and socket options by number.
+/// Normalizes a name: lower case, and socket options by number.
 fn normal(name: &str) -> String {
     socket::number(name).unwrap_or_else(|| name.to_ascii_lowercase())
 }
 
-/// The known name that this one is probably meant to be.
+/// Returns the known name that this one is probably meant to be.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     let far = if name.len() >= 8 { 2 } else { 1 };

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use crate::limits::{self, Limit};
 use crate::properties::Properties;
 
-/// When a policy applies.
+/// The stage at which an entry applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// To requests, before the CIB is asked: what an abstract property means here.
+    /// The entry applies to requests, before the CIB: it defines the meaning of an abstract property.
     Profile,
-    /// To candidates, after the CIB was asked.
+    /// The entry applies to candidates, after the CIB.
     Policy,
 }
 
 impl Kind {
-    /// As documents call it.
+    /// Returns the name in documents.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Profile => "profile",
@@ -27,19 +27,19 @@ impl Kind {
 /// An entry of the PIB.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Its name, in lower case; there is one of it among those of its kind.
+    /// The name, in lower case, which is unique among entries of its kind.
     pub uid: Arc<str>,
-    /// When it applies.
+    /// The stage at which it applies.
     pub kind: Kind,
-    /// The lowest is applied first; of the same, the one that came first.
+    /// The priority. The lowest applies first; of equal ones, the one that was added first.
     pub priority: f64,
-    /// For people.
+    /// A description for people.
     pub description: Arc<str>,
-    /// Take what it matched away before it adds its own.
+    /// True if the matched properties are removed before its own are added.
     pub replace_matched: bool,
-    /// What must be there, with values that overlap; when empty, it fits anything.
+    /// The properties that must be present, with values that overlap. An empty set matches everything.
     pub matches: Properties,
-    /// What is merged onto what fits: a candidate for each. There is at least one.
+    /// The alternatives that are merged onto a match, each of which makes a candidate. There is at least one.
     pub alternatives: Arc<[Properties]>,
 }
 
@@ -51,8 +51,8 @@ impl Policy {
 
 /// Profiles and policies.
 ///
-/// Entries are found by their name, never by a place that was noted down: what comes and goes cannot
-/// make another entry be meant.
+/// Entries are found by their name, never by a stored index, so that other insertions and removals cannot
+/// change the entry that is meant.
 #[derive(Clone, Debug, Default)]
 pub struct Pib {
     profiles: Vec<Arc<Policy>>,
@@ -60,10 +60,10 @@ pub struct Pib {
 }
 
 impl Pib {
-    /// Puts an entry in, and gives the one of the same name and kind that it takes the place of.
+    /// Adds an entry, and returns the one of the same name and kind that it replaces.
     ///
     /// # Errors
-    /// There are too many; nothing has changed then.
+    /// There are too many entries. The PIB is unchanged.
     pub fn insert(&mut self, policy: Policy) -> Result<Option<Arc<Policy>>, Limit> {
         let held = self
             .iter()
@@ -86,14 +86,14 @@ impl Pib {
         Ok(old)
     }
 
-    /// Takes an entry out.
+    /// Removes an entry by its name, and returns it.
     pub fn remove(&mut self, kind: Kind, uid: &str) -> Option<Arc<Policy>> {
         let list = self.list_mut(kind);
         let place = list.iter().position(|held| held.uid.eq_ignore_ascii_case(uid))?;
         Some(list.remove(place))
     }
 
-    /// An entry by its name.
+    /// Returns an entry by its name.
     pub fn find(&self, kind: Kind, uid: &str) -> Option<&Policy> {
         self.list(kind)
             .iter()
@@ -101,12 +101,12 @@ impl Pib {
             .map(|held| &**held)
     }
 
-    /// All entries: profiles, then policies, each in the order in which they apply.
+    /// Returns all entries: profiles, then policies, each in the order in which they apply.
     pub fn iter(&self) -> impl Iterator<Item = &Policy> {
         self.profiles.iter().chain(&self.policies).map(|held| &**held)
     }
 
-    /// The entries of a kind, in the order in which they apply.
+    /// Returns the entries of a kind, in the order in which they apply.
     pub(crate) fn list(&self, kind: Kind) -> &[Arc<Policy>] {
         match kind {
             Kind::Profile => &self.profiles,
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(order(&pib), ["d", "a", "e", "b", "c"]);
     }
 
-    /// NEAT's manager notes an entry's place when it comes; what comes before it later makes the note
-    /// stale, and a deletion takes out another entry.
+    /// NEAT's manager stores an entry's index when it is added. Later insertions before it make the index
+    /// stale, so that a deletion removes another entry.
     #[test]
     fn a_deletion_takes_out_what_was_meant() {
         let mut pib = Pib::default();
@@ -168,7 +168,7 @@ mod tests {
             Some("last".into())
         );
         assert_eq!(order(&pib), ["first", "middle"]);
-        // A newer version takes the place of the older, and of no other.
+        // A newer version replaces the older one, and no other entry.
         let old = pib
             .insert(policy("first", 7.0))
             .expect("there is room")

@@ -1,25 +1,26 @@
-//! Properties by name: a request, a candidate, what a policy matches and what it adds.
+//! Properties by name: the common form of requests, candidates, and the matched and added properties of a
+//! policy.
 
 use crate::names::Key;
 use crate::property::{Merge, Property};
 
-/// Two immutable properties that exclude each other.
+/// Two immutable properties exclude each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
-    /// Of which name.
+    /// The name of both properties.
     pub key: Key,
-    /// What there was.
+    /// The property that was present.
     pub mine: Property,
-    /// What should have been merged onto it.
+    /// The property that should have been merged onto it.
     pub theirs: Property,
 }
 
-/// By which candidates are ordered: first the one, then the other.
+/// The score by which candidates are ordered: first by `evaluated`, then by `rest`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Score {
-    /// Of properties that were compared with others.
+    /// The sum over properties that were compared with others.
     pub evaluated: f64,
-    /// Of the others.
+    /// The sum over the other properties.
     pub rest: f64,
 }
 
@@ -27,7 +28,7 @@ pub struct Score {
 #[derive(Clone, Debug, Default)]
 pub struct Properties {
     entries: Vec<(Key, Property)>,
-    /// The union of [`Key::bit`] of the keys that there are or were.
+    /// The union of [`Key::bit`] of all present and removed keys.
     bits: u64,
 }
 
@@ -38,27 +39,27 @@ impl PartialEq for Properties {
 }
 
 impl Properties {
-    /// How many there are.
+    /// Returns the number of properties.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no properties.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// In the order of their keys.
+    /// Returns the properties in the order of their keys.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Key, &Property)> {
         self.entries.iter().map(|(key, property)| (*key, property))
     }
 
-    /// The property of this name.
+    /// Returns the property of this name.
     pub fn find(&self, key: Key) -> Option<&Property> {
         self.place(key).ok().map(|place| &self.entries[place].1)
     }
 
-    /// Puts a property there, in the place of what was.
+    /// Sets a property, replacing the previous one.
     pub fn set(&mut self, key: Key, property: Property) {
         self.bits |= key.bit();
         match self.place(key) {
@@ -67,12 +68,12 @@ impl Properties {
         }
     }
 
-    /// Takes a property away.
+    /// Removes a property, and returns it.
     pub fn remove(&mut self, key: Key) -> Option<Property> {
         self.place(key).ok().map(|place| self.entries.remove(place).1)
     }
 
-    /// Puts a property there, or merges it onto what is, whatever its precedence.
+    /// Adds a property, or merges it onto the existing one, independent of its precedence.
     ///
     /// # Errors
     /// Both are immutable and exclude each other.
@@ -93,10 +94,10 @@ impl Properties {
         }
     }
 
-    /// Merges all of `others` onto these and reports of each how it was merged; nothing for what is new.
+    /// Merges all of `others` onto these, and reports each merge, with `None` for a new property.
     ///
     /// # Errors
-    /// Two immutable ones exclude each other. Others may have been merged by then.
+    /// Two immutable properties exclude each other. Others may have been merged already.
     pub fn merge(
         &mut self,
         others: &Properties,
@@ -124,14 +125,14 @@ impl Properties {
         Ok(())
     }
 
-    /// Takes over what `front` has, in the place of what was.
+    /// Sets all properties of `front`, replacing the previous ones.
     pub fn overlay(&mut self, front: &Properties) {
         for (key, property) in &front.entries {
             self.set(*key, property.clone());
         }
     }
 
-    /// Whether all of `wanted` are here, with values that overlap.
+    /// Returns whether all of `wanted` are present, with values that overlap.
     pub fn cover(&self, wanted: &Properties) -> bool {
         self.bits & wanted.bits == wanted.bits
             && wanted.entries.iter().all(|(key, property)| {
@@ -140,7 +141,7 @@ impl Properties {
             })
     }
 
-    /// Whether both have the same names with the same values.
+    /// Returns whether both have the same names with the same values.
     pub fn same_values(&self, other: &Properties) -> bool {
         self.entries.len() == other.entries.len()
             && self
@@ -150,7 +151,7 @@ impl Properties {
                 .all(|((mine, property), (theirs, with))| mine == theirs && property.value == with.value)
     }
 
-    /// The sums by which candidates are ordered.
+    /// Returns the sums by which candidates are ordered.
     pub fn score(&self) -> Score {
         let mut score = Score { evaluated: 0.0, rest: 0.0 };
         for (_, property) in &self.entries {
@@ -170,7 +171,7 @@ impl Properties {
 }
 
 impl FromIterator<(Key, Property)> for Properties {
-    /// Of two with one name the later counts.
+    /// Collects properties. Of two with one name, the later is kept.
     fn from_iter<T: IntoIterator<Item = (Key, Property)>>(entries: T) -> Self {
         let mut all = Self::default();
         entries

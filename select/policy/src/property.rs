@@ -1,48 +1,48 @@
-//! One property: a value with its precedence and score, and how another one changes it.
+//! One property: a value with its precedence and score, and the rules for merging two.
 
 use std::sync::Arc;
 
 use crate::value::Value;
 
-/// What may become of a property.
+/// The precedence of a property in a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Precedence {
-    /// A default: gives way to anything.
+    /// A default, which gives way to any other property.
     Base = 0,
-    /// A preference.
+    /// A preference, which gives way to demands.
     Optional = 1,
-    /// A demand: only what agrees with it may stand beside it.
+    /// A demand, which excludes values that disagree with it.
     Immutable = 2,
 }
 
 /// A property without its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Property {
-    /// What it may be.
+    /// The permitted values.
     pub value: Value,
-    /// What may become of it.
+    /// The precedence in a merge.
     pub precedence: Precedence,
-    /// Its weight.
+    /// The weight in the ranking.
     pub score: f64,
-    /// Whether it was compared with another: such scores count first.
+    /// True if it was compared with another property. Such scores count first.
     pub evaluated: bool,
-    /// What the value may not be in the end.
+    /// The values that the final value must not have.
     pub banned: Arc<[Value]>,
 }
 
-/// What a merge did.
+/// The effect of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// The values agree: what both allow stays, and the scores are added.
+    /// The values agree: the common values stay, and the scores are added.
     Agreed,
-    /// The other one's value, score and precedence stand now.
+    /// The other property's value, score and precedence replace the previous ones.
     Replaced,
-    /// The other one has less precedence: what was, stays.
+    /// The other property has less precedence, so the previous one stays.
     Kept,
 }
 
 impl Property {
-    /// An optional property without score.
+    /// Makes an optional property without a score.
     pub fn new(value: Value) -> Self {
         Self {
             value,
@@ -53,10 +53,10 @@ impl Property {
         }
     }
 
-    /// Merges `other` onto this. A base property merges the other way round: this is what counts, and
-    /// nothing is evaluated.
+    /// Merges `other` onto this property. If `other` is a base property, the roles are reversed: this
+    /// property takes precedence, and does not count as evaluated.
     ///
-    /// Nothing comes back, and nothing is changed, when both are immutable and exclude each other.
+    /// Returns `None`, without a change, if both are immutable and exclude each other.
     pub fn merge(&mut self, other: &Property) -> Option<Merge> {
         if other.precedence != Precedence::Base {
             return self.update(other);
@@ -71,7 +71,7 @@ impl Property {
         Some(Merge::Agreed)
     }
 
-    /// Merges `other` onto this, whatever its precedence.
+    /// Merges `other` onto this property, independent of its precedence.
     pub(crate) fn update(&mut self, other: &Property) -> Option<Merge> {
         let overlap = self.value.overlap(&other.value);
         let both = self.precedence == Precedence::Immutable && other.precedence == Precedence::Immutable;
@@ -126,8 +126,8 @@ mod tests {
         Property { precedence, score, ..Property::new(Value::One(Scalar::Number(value))) }
     }
 
-    /// NEAT's rules (doc/NEAT_properties.md, "Update"), every pair of precedences: what happens when
-    /// values differ, and the score then.
+    /// NEAT's rules (doc/NEAT_properties.md, "Update") for every pair of precedences: the effect if values
+    /// differ, and the resulting score.
     #[test]
     fn precedence_decides_between_values_that_differ() {
         let rows = [

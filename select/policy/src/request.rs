@@ -1,4 +1,4 @@
-//! What an application asks for.
+//! The request of an application.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::properties::Properties;
 use crate::value::{Scalar, Value};
 
-/// A request, expanded: each alternative goes its own way, and all candidates are ranked together.
+/// A request, expanded. Each alternative is processed separately, and all candidates are ranked together.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The alternatives, of which there is at least one.
@@ -15,12 +15,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request without alternatives.
+    /// Makes a request without alternatives.
     pub fn new(properties: Properties) -> Self {
         Self::any_of(vec![properties])
     }
 
-    /// A request that any of these fulfils; there has to be one.
+    /// Makes a request that any of these fulfils. There has to be at least one.
     pub fn any_of(alternatives: Vec<Properties>) -> Self {
         let mut hasher = DefaultHasher::new();
         alternatives
@@ -29,12 +29,12 @@ impl Request {
         Self { fingerprint: hasher.finish(), alternatives: alternatives.into() }
     }
 
-    /// The alternatives.
+    /// Returns the alternatives of the request.
     pub fn alternatives(&self) -> &[Properties] {
         &self.alternatives
     }
 
-    /// The same for requests that are the same, and seldom for others.
+    /// Returns a hash that is the same for equal requests, and rarely for others.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
@@ -47,7 +47,7 @@ impl PartialEq for Request {
     }
 }
 
-/// Names and single values: what mostly differs.
+/// Hashes names and single values, in which requests usually differ.
 fn digest(properties: &Properties, hasher: &mut DefaultHasher) {
     properties.len().hash(hasher);
     for (key, property) in properties.iter() {

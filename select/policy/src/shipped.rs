@@ -1,17 +1,18 @@
-//! Profiles and policies that come with Hawser.
+//! Built-in profiles and policies.
 //!
-//! The profiles say what an abstract property means; a policy for each transport says what it is, immutably, so that
-//! a demand which it cannot fulfil rejects it. These are policies because a row of the CIB has to have
-//! whatever is immutable before it is asked. They are documents like anyone's, in `select/policy/shipped/`. The values of `transport` are `TCP`,
-//! `TLS/TCP`, `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `mtp-tcp`, `mtp-quic-lite`, `session`;
-//! `reliable` means any of them that fits.
+//! The profiles define the meaning of abstract properties. A policy for each transport states its
+//! characteristics as immutable, so that a demand that it cannot fulfil rejects it. They are policies rather
+//! than rows of the CIB, because a row has to state every immutable property of a request in advance. They
+//! are ordinary documents, in `select/policy/shipped/`. The values of `transport` are `TCP`, `TLS/TCP`,
+//! `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `mtp-tcp`, `mtp-quic-lite`, `session`; `reliable` means any of
+//! them that fits.
 
 use crate::document::{self, Diagnostic, Format};
 use crate::limits::Limit;
 use crate::names::Names;
 use crate::pib::{Kind, Pib};
 
-/// Every document: its name, what it is, and its text (TOML).
+/// Every document: its name, its kind, and its text (TOML).
 pub const DOCUMENTS: &[(&str, Kind, &str)] = &[
     (
         "defaults",
@@ -72,18 +73,18 @@ pub const DOCUMENTS: &[(&str, Kind, &str)] = &[
     ),
 ];
 
-/// Why what is shipped could not be taken in: never, unless `names` are full.
+/// The built-in documents could not be read. This happens only if `names` are full.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShippedError {
-    /// A document is wrong.
+    /// A document is invalid.
     #[error("{0}: {1}")]
     Document(&'static str, Diagnostic),
-    /// There is no room.
+    /// A limit was exceeded.
     #[error(transparent)]
     Limit(#[from] Limit),
 }
 
-/// The PIB of what is shipped.
+/// Returns the PIB of the built-in documents.
 ///
 /// # Errors
 /// There is no room for its names.
@@ -186,7 +187,8 @@ mod tests {
         }
     }
 
-    /// A preference goes before the order of transports, and what does not fulfil it stays behind.
+    /// A preference takes precedence over the order of transports, and candidates that do not fulfil it come
+    /// last.
     #[test]
     fn a_preference_moves_transports_up() {
         let transports = transports(

@@ -1,7 +1,7 @@
 //! Socket options as properties: `SO/SOL_SOCKET/SO_KEEPALIVE` becomes `so/1/9`.
 //!
-//! Numbers are Linux's (asm-generic). An option whose level is a slip gets its own: NEAT ships
-//! `SO/SOL_SOCKET/TCP_NODELAY`, which taken by its numbers is SO_DEBUG.
+//! Numbers are Linux's (asm-generic). An option with a wrong level gets its correct one: NEAT ships
+//! `SO/SOL_SOCKET/TCP_NODELAY`, whose literal numbers would be SO_DEBUG.
 
 const LEVELS: &[(&str, u32)] = &[
     ("SOL_SOCKET", 1),
@@ -82,20 +82,20 @@ const OPTIONS: &[(&str, u32, u32)] = &[
     ("SCTP_MAXSEG", 132, 13),
 ];
 
-/// What a name is.
+/// The form of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// No socket option.
+    /// The name is not a socket option.
     Other,
     /// `SO/LEVEL/NAME`, which has a number.
     Option,
-    /// Of that form, and the level or the option is not known.
+    /// `SO/LEVEL/NAME` with an unknown level or option.
     Unknown,
-    /// It begins like one and has not three parts.
+    /// The name begins like an option, but does not have three parts.
     Malformed,
 }
 
-/// What `name` is.
+/// Returns the form of `name`.
 pub(crate) fn form(name: &str) -> Form {
     let Some(parts) = parts(name) else {
         return Form::Other;
@@ -107,7 +107,7 @@ pub(crate) fn form(name: &str) -> Form {
     }
 }
 
-/// Whether `name` is a socket option by numbers, as [`number`] makes it.
+/// Returns whether `name` is a socket option by numbers, as [`number`] makes it.
 pub(crate) fn is_numbered(name: &str) -> bool {
     name.strip_prefix("so/").is_some_and(|rest| {
         rest.split_once('/')
@@ -115,12 +115,12 @@ pub(crate) fn is_numbered(name: &str) -> bool {
     })
 }
 
-/// Whether `name` is of a socket option that has no number: nobody can set it.
+/// Returns whether `name` is a socket option without a number, which cannot be set.
 pub(crate) fn is_unknown(name: &str) -> bool {
     name.starts_with("so/") && !is_numbered(name)
 }
 
-/// `so/LEVEL/OPTION` by numbers; nothing for what is no socket option, or none that is known.
+/// Returns `so/LEVEL/OPTION` by numbers, or `None` if the name is not a known socket option.
 pub(crate) fn number(name: &str) -> Option<String> {
     let [level, option] = parts(name)?;
     let known = OPTIONS
@@ -139,7 +139,8 @@ pub(crate) fn number(name: &str) -> Option<String> {
     Some(format!("so/{level}/{option}"))
 }
 
-/// The name of a socket option that a property names by numbers, for people: `so/6/1` is `TCP_NODELAY`.
+/// Returns the name, for people, of a socket option that a property names by numbers: `so/6/1` is
+/// `TCP_NODELAY`.
 pub fn name(numbered: &str) -> Option<&'static str> {
     let [level, option] = parts(numbered)?;
     let (level, option) = (parse(level)?, parse(option)?);
@@ -149,7 +150,7 @@ pub fn name(numbered: &str) -> Option<&'static str> {
         .map(|(name, ..)| *name)
 }
 
-/// Level and option of what begins with `SO/`; empty ones when it has not three parts.
+/// Returns level and option of a name that begins with `SO/`, or empty ones if it does not have three parts.
 fn parts(name: &str) -> Option<[&str; 2]> {
     let rest = name
         .get(..3)
@@ -182,7 +183,7 @@ mod tests {
             ("SO/SOL_SOCKET/SO_KEEPALIVE", Some("so/1/9")),
             ("SO/6/13", Some("so/6/13")),
             ("SO/IPPROTO_TCP/26", Some("so/6/26")),
-            // NEAT's slip, and the option of a kernel of its own.
+            // NEAT's wrong level, and the option of another kernel.
             ("SO/SOL_SOCKET/TCP_NODELAY", Some("so/6/1")),
             ("SO/SOL_SOCKET/SO_MPTCP_ENABLED", None),
             ("SO/1", None),

@@ -1,4 +1,4 @@
-//! Values of properties: any, one, a range of numbers, a set; and what two of them have in common.
+//! Values of properties: any value, one, a range of numbers, or a set; and the overlap of two of them.
 //!
 //! `true` and `false` are the numbers 1 and 0 when compared, as in NEAT.
 
@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// A single value.
 #[derive(Clone, Debug)]
 pub enum Scalar {
-    /// A truth value.
+    /// A Boolean value.
     Bool(bool),
     /// A finite number.
     Number(f64),
-    /// A text; upper and lower case differ.
+    /// A text, which is case-sensitive.
     Text(Arc<str>),
 }
 
@@ -35,21 +35,21 @@ impl PartialEq for Scalar {
     }
 }
 
-/// What a property may be.
+/// The permitted values of a property.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// Whatever there is: `null`.
+    /// Any value: `null`.
     Any,
-    /// This.
+    /// A single value.
     One(Scalar),
-    /// A number from `start` to `end`, both included; either may be infinite.
+    /// A number from `start` to `end`, both included. Either may be infinite.
     Range(f64, f64),
-    /// One of these, of which there are two or more; in the order in which they were given.
+    /// One of two or more values, in the given order.
     Set(Arc<[Scalar]>),
 }
 
 impl Value {
-    /// One of `members`: nothing when there are none.
+    /// Returns the value that permits `members`, or `None` if there are none.
     pub fn of(members: Vec<Scalar>) -> Option<Self> {
         let mut distinct: Vec<Scalar> = Vec::with_capacity(members.len());
         for member in members {
@@ -64,7 +64,7 @@ impl Value {
         }
     }
 
-    /// What both allow; nothing when they exclude each other.
+    /// Returns the values that both permit, or `None` if they exclude each other.
     pub fn overlap(&self, other: &Value) -> Option<Value> {
         match (self, other) {
             (Value::Any, value) | (value, Value::Any) => Some(value.clone()),
@@ -90,7 +90,7 @@ impl Value {
             (Value::Range(start, end), Value::Range(from, to)) => {
                 let (start, end) = (start.max(*from), end.min(*to));
                 match start <= end {
-                    // What has one finite value is that value.
+                    // A range of one finite number is a single value.
                     true if start == end && start.is_finite() => Some(Value::One(Scalar::Number(start))),
                     true => Some(Value::Range(start, end)),
                     false => None,
@@ -99,7 +99,7 @@ impl Value {
         }
     }
 
-    /// Whether the two have something in common.
+    /// Returns whether the two have a value in common.
     pub fn overlaps(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Any, _) | (_, Value::Any) => true,
@@ -114,7 +114,8 @@ impl Value {
         }
     }
 
-    /// Without what `banned` allows; nothing when that is all. A range loses nothing but itself.
+    /// Returns the value without those that `banned` permits, or `None` if no value is left. A range is
+    /// either removed as a whole or left unchanged.
     pub fn without(&self, banned: &Value) -> Option<Value> {
         match self {
             Value::Any => (!matches!(banned, Value::Any)).then_some(Value::Any),
@@ -147,7 +148,7 @@ impl Value {
     }
 }
 
-/// Sets are the same in any order.
+/// Sets are equal in any order.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -207,7 +208,7 @@ mod tests {
         Value::of(members.to_vec()).expect("it has members")
     }
 
-    /// Left, right, what they have in common; both ways round.
+    /// Each case has the left value, the right value and their overlap, which is checked in both directions.
     #[test]
     fn values_overlap() {
         let rows = [
@@ -248,7 +249,7 @@ mod tests {
                 set(&[n(100.0), n(500.0), n(9000.0)]),
                 Some(set(&[n(500.0), n(100.0)])),
             ),
-            // NEAT's manager takes the next two for a match, with an empty set, or fails on the text.
+            // NEAT's manager matches the next two with an empty set, or fails on the text.
             (Value::Range(5.0, 9.0), set(&[n(1.0), n(2.0)]), None),
             (
                 Value::Range(5.0, 9.0),
@@ -266,7 +267,7 @@ mod tests {
                 Value::One(t("a")),
                 Some(Value::One(t("a"))),
             ),
-            // A list of one is that one.
+            // A list of one item is that item.
             (
                 set(&[n(1500.0)]),
                 Value::Range(1000.0, 2000.0),

@@ -1,16 +1,16 @@
-//! Names of properties that sources speak of, and properties that they make.
+//! Names of the properties that sources of knowledge use, and constructors for such properties.
 
 use std::sync::LazyLock;
 
 use crate::{Key, Names, Precedence, Properties, Property, Scalar, Value};
 
-/// Names that are known anywhere have the same keys everywhere.
+/// A table of the known names, which have the same keys in every table.
 static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
 
-/// The key of a name that every table knows.
+/// Returns the key of a name that every table knows.
 ///
 /// # Panics
-/// It is not known: a slip in the source that asks, which every test of it finds.
+/// The name is unknown: a misspelling in the calling source, which every test of it detects.
 pub fn key(name: &'static str) -> Key {
     match NAMES.find(name) {
         Some(key) => key,
@@ -18,27 +18,27 @@ pub fn key(name: &'static str) -> Key {
     }
 }
 
-/// What is so, whatever a request prefers.
+/// Makes a property that holds independent of a request's preferences.
 pub fn fact(value: Value) -> Property {
     Property { precedence: Precedence::Immutable, ..Property::new(value) }
 }
 
-/// A text.
+/// Makes a value of a text.
 pub fn text(text: impl AsRef<str>) -> Value {
     Value::One(Scalar::Text(text.as_ref().into()))
 }
 
-/// A number.
+/// Makes a value of a number.
 pub fn number(number: impl Into<f64>) -> Value {
     Value::One(Scalar::Number(number.into()))
 }
 
-/// A truth value.
+/// Makes a Boolean value.
 pub fn truth(truth: bool) -> Value {
     Value::One(Scalar::Bool(truth))
 }
 
-/// The text that a property has.
+/// Returns the text of a property.
 pub fn text_of(properties: &Properties, name: &'static str) -> Option<std::sync::Arc<str>> {
     match &properties.find(key(name))?.value {
         Value::One(Scalar::Text(text)) => Some(text.clone()),
@@ -46,7 +46,7 @@ pub fn text_of(properties: &Properties, name: &'static str) -> Option<std::sync:
     }
 }
 
-/// The number that a property has.
+/// Returns the number of a property.
 pub fn number_of(properties: &Properties, name: &'static str) -> Option<f64> {
     match &properties.find(key(name))?.value {
         Value::One(Scalar::Number(number)) => Some(*number),

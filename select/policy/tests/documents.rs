@@ -1,5 +1,5 @@
-//! Documents: what is wrong or doubtful with each of `documents/` is the `.expected` file beside it.
-//! The published schema judges as the reader does. Hostile ones meet a limit, soon.
+//! Documents: the diagnostics of each file of `documents/` are in the `.expected` file beside it. The
+//! published schema agrees with the reader. Hostile documents reach a limit quickly.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // Tests read files.
 
 use std::fs;
@@ -22,7 +22,7 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).expect("a name")
 }
 
-/// The definition of the schema that is for a file.
+/// Returns the definition of the schema that applies to a file.
 fn definition(name: &str) -> &'static str {
     if name.contains(".cib.") {
         "nodes"
@@ -87,8 +87,8 @@ fn json_and_toml_mean_the_same() {
     assert_eq!(json, toml);
 }
 
-/// What the reader takes, the schema takes; what it refuses, the schema refuses, but for what a schema
-/// cannot say: slips in names of properties, contradictions, ranges that are empty.
+/// The schema and the reader accept and reject the same documents, apart from rules that a schema cannot
+/// express. These are misspelt names of properties, contradictions, and empty ranges.
 #[test]
 fn schema_and_reader_judge_alike() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
@@ -117,7 +117,7 @@ fn schema_and_reader_judge_alike() {
     }
 }
 
-/// The schema knows the reader's keys, and no others.
+/// The schema and the reader know the same keys.
 #[test]
 fn schema_and_reader_have_the_same_keys() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
@@ -164,7 +164,7 @@ fn limit_of(text: &str, what: &str) -> String {
         .join("; ")
 }
 
-/// Products, depths and sizes meet an error that names the limit.
+/// Products, depths and sizes cause an error that names the limit.
 #[test]
 fn hostile_documents_meet_limits() {
     let two = r#"[{ "mtu": { "value": 1 } }, { "mtu": { "value": 2 } }]"#;
@@ -212,12 +212,12 @@ fn cib(nodes: &[Value]) -> Cib {
     cib
 }
 
-/// Graphs whose paths or products grow without end.
+/// Graphs whose paths or products grow without bound.
 #[test]
 fn hostile_graphs_meet_limits() {
     let root = json!({ "uid": "root", "root": true, "expire": -1 });
     let link = |n: usize, to: &str| json!({ "uid": n.to_string(), "link": true, "expire": -1, "match": [{ "uid": { "value": to } }] });
-    // Every one links to every other: the ways through them are a factorial.
+    // Every node links to every other, so that the number of paths through them is a factorial.
     let every = |n: usize| json!({ "uid": n.to_string(), "link": true, "expire": -1, "match": [{}] });
     let knot: Vec<Value> = std::iter::once(root.clone()).chain((0..40).map(every)).collect();
     let limit = cib(&knot).rows(0.0).expect_err("too many ways");
@@ -261,7 +261,7 @@ fn hostile_graphs_meet_limits() {
     );
 }
 
-/// Policies that double the candidates, each.
+/// Policies each of which doubles the candidates.
 #[test]
 fn hostile_policies_meet_limits() {
     let mut names = Names::default();

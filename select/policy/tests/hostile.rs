@@ -1,9 +1,10 @@
-//! What the fuzz target `policy` holds, on stable: documents that are nearly right, with pieces changed.
+//! Runs the checks of the fuzz target `policy` on the stable toolchain: nearly valid documents with changed
+//! pieces.
 
 use fastrand::Rng;
 use hawser_policy::hostile::documents;
 
-/// Documents by a seed.
+/// A generator of documents from a seed.
 struct Generator(Rng);
 
 impl Generator {
@@ -122,7 +123,7 @@ impl Generator {
         let request = format!("[{}, [{}]]", self.properties(), self.properties());
         let mut bytes = vec![self.below(256) as u8 & 0xfe];
         bytes.extend(format!("{policies}\n%\n{nodes}\n%\n{request}").bytes());
-        // Now and then something is broken.
+        // Occasionally, a piece is broken.
         if self.below(3) == 0 {
             for _ in 0..1 + self.below(4) {
                 let place = self.below(bytes.len());

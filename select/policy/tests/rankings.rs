@@ -1,5 +1,5 @@
-//! Golden rankings: each case of `rankings/` gives what NEAT's own policy manager made of it, or,
-//! where that has a fault, what its rules say (`rankings/README.md`).
+//! Golden rankings: each case of `rankings/` has the result of NEAT's own policy manager. If that has a
+//! fault, the case has the result of NEAT's rules (`rankings/README.md`).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // Tests read files.
 
 use std::fs;
@@ -18,7 +18,7 @@ fn json_of(path: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Every case: its name and what it says.
+/// Returns every case: its name and its contents.
 fn cases() -> Vec<(String, Value)> {
     let names = fs::read_dir(folder()).expect("the folder is there");
     let names = names.map(|entry| {
@@ -72,7 +72,7 @@ fn ranked(case: &Value, options: Options) -> (Ranking, Names) {
     )
 }
 
-/// What was ranked, as the files of expectations have it: sets sorted, and equals in order.
+/// Returns a ranking in the form of the files of expectations: sets sorted, and equal candidates in order.
 fn described(ranking: &Ranking, names: &Names) -> Value {
     let rows = ranking.candidates.iter().map(|candidate| {
         let properties = candidate.properties.iter().map(|(key, property)| {
@@ -86,7 +86,7 @@ fn described(ranking: &Ranking, names: &Names) -> Value {
     normal(&Value::Array(rows.collect()))
 }
 
-/// Numbers as they are, sets sorted, candidates of the same score in the order of their text.
+/// Normalizes rows: numbers unchanged, sets sorted, candidates of the same score in the order of their text.
 fn normal(rows: &Value) -> Value {
     let mut rows: Vec<Value> = rows.as_array().expect("a list").iter().map(sorted).collect();
     let score = |row: &Value| [0, 1].map(|part| row["score"][part].as_f64().expect("a number"));
@@ -119,7 +119,8 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Objects of a score keep the order of their two parts; sets of two numbers are sorted here.
+/// Sorts sets, except that objects of a score keep the order of their two parts. Sets of two numbers are
+/// sorted here.
 fn with_sets_sorted(mut rows: Value) -> Value {
     for row in rows.as_array_mut().into_iter().flatten() {
         for (_, property) in row["properties"].as_object_mut().expect("an object") {
@@ -151,7 +152,7 @@ fn rankings_are_those_of_neat() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// A case that departs says why, and NEAT does something else in it.
+/// A case that departs from NEAT states the reason, and NEAT's result for it differs.
 #[test]
 fn departures_are_named_and_real() {
     let cases = cases();
@@ -180,7 +181,7 @@ fn departures_are_named_and_real() {
     assert!(count >= 10, "{count}");
 }
 
-/// What explains itself ranks the same, and every property that a candidate has was brought by a step.
+/// A ranking with explanations is the same as without, and a step accounts for every property of a candidate.
 #[test]
 fn explanations_are_whole() {
     for (name, case) in cases() {

@@ -1,15 +1,16 @@
-//! What is remembered of races: per network, remote, transport and interface, with a lifetime.
+//! The outcomes of races: per network, remote, transport and interface, with a lifetime.
 //!
-//! A transport by which several remotes did not answer, and none did, is taken for blocked on the network,
-//! for remotes that were never asked as well.
+//! If several remotes did not answer over a transport, and no remote did, the transport counts as blocked on
+//! the network. This also applies to remotes that were never asked.
 //!
-//! Winning, losing, failing and being blocked are kept apart. Losing is not failing: a loser was
-//! only slower. Blocked is what nobody answered; it is tried again in the background, after 10 s at
-//! first, then after twice as long each time, and is forgotten when the network changes. So is what
-//! had a head start and lost: it may have gone unanswered as well, only nobody waited for it.
+//! Winning, losing, failing and being blocked are distinct. Losing is not failing: a loser was only slower. A
+//! candidate is blocked if no answer came. It is tried again in the background, after 10 s at first, then
+//! after twice the time of the previous try. It is forgotten when the network changes. The same applies to a
+//! candidate that had a head start and lost. It may have had no answer either, but the race did not wait for
+//! one.
 //!
-//! Its clock goes on over a restart, as the time since the Unix epoch does. Invariants:
-//! no more than [`Limits::entries`] are kept; an entry is never answered from past its lifetime.
+//! The cache's clock continues over a restart, like the time since the Unix epoch. Invariants: the cache
+//! keeps no more than [`Limits::entries`] entries, and never answers from an expired entry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,21 +28,21 @@ mod tests;
 
 pub use snapshot::Snapshot;
 
-/// What an outcome is remembered under. Nothing learnt on one network is used on another.
+/// The key of an outcome. Outcomes of one network are not used on another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Key {
-    /// The network, opaque here: what the caller calls the one that it is attached to.
+    /// The caller's name for the network that it is attached to, opaque here.
     pub network: Arc<str>,
-    /// Whom it connects to, as in [`Candidate::remote`].
+    /// The destination, as in [`Candidate::remote`].
     pub remote: Arc<str>,
-    /// The transport.
+    /// The name of the transport.
     pub transport: Arc<str>,
-    /// The interface.
+    /// The name of the interface.
     pub interface: Arc<str>,
 }
 
 impl Key {
-    /// A candidate's on a network.
+    /// Returns the key of a candidate on a network.
     #[must_use]
     pub fn of(network: &Arc<str>, candidate: &Candidate) -> Key {
         Key {
@@ -52,7 +53,7 @@ impl Key {
         }
     }
 
-    /// The maximum length of each of its texts, in bytes; longer ones are not remembered.
+    /// The maximum length of each text of a key, in bytes. An outcome with a longer text is not recorded.
     const MAX_TEXT_BYTES: usize = 256;
 
     fn is_small(&self) -> bool {
@@ -61,44 +62,44 @@ impl Key {
     }
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It won, or would have: it connected within so long.
+    /// It won, or would have won.
     Won {
-        /// From start to success.
+        /// The time from start to success.
         took: Duration,
     },
     /// It was cancelled because another one won.
     Lost {
-        /// It had been started before the winner.
+        /// True if it had been started before the winner.
         had_a_head_start: bool,
-        /// How long after the victory that was seen: its entry ends when the winner's does.
+        /// The time from the victory to this outcome. The loser's entry expires together with the winner's.
         #[serde(default, skip_serializing_if = "Duration::is_zero")]
         after: Duration,
     },
-    /// It failed.
+    /// It failed for this reason.
     Failed(Failure),
 }
 
-/// How much is remembered, and for how long.
+/// Limits on the number of entries, and their lifetimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// At most so many entries; at the limit the one goes that would expire first.
+    /// The largest number of entries. At the limit, the entry that would expire first is removed.
     pub entries: usize,
-    /// How long winners, losers and winners that stalled are remembered.
+    /// The lifetime of entries of winners, losers and winners that stalled.
     pub outcome: Duration,
-    /// How long a peer's refusal is.
+    /// The lifetime of a peer's refusal.
     pub failure: Duration,
-    /// When a blocked one is first tried again.
+    /// The time until a blocked candidate is first tried again.
     pub first_retry: Duration,
     /// The maximum time between two such tries.
     pub max_retry_interval: Duration,
 }
 
 impl Default for Limits {
-    /// 1024 entries, 600 s (NEAT's), a minute, 10 s, 600 s.
+    /// Returns 1024 entries and lifetimes of 600 s (NEAT's), a minute, 10 s and 600 s.
     fn default() -> Limits {
         Limits {
             entries: 1024,
@@ -113,7 +114,7 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     outcome: Outcome,
-    /// When it was recorded, and from when on it is worth nothing.
+    /// The times of recording and of expiry.
     at: Instant,
     until: Instant,
     retry: Option<Retry>,
@@ -132,40 +133,41 @@ impl Entry {
     }
 }
 
-/// Remotes that did not answer by a transport, while none did, from which on the network is taken to
-/// drop it: more than the addresses of one host of both families.
+/// The number of remotes without an answer over a transport from which on the network counts as blocking it,
+/// if no remote answers. It is larger than the number of addresses of one host of both families.
 const MIN_UNRESPONSIVE: usize = 3;
 
-/// What is remembered.
+/// The recorded outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     limits: Limits,
     entries: BTreeMap<Key, Entry>,
-    /// At least the number of entries of remotes that did not answer; counted anew by each search for those of a network.
+    /// An upper bound on the number of entries of remotes that did not answer. Each search for those of a
+    /// network counts them anew.
     unresponsive: usize,
 }
 
 impl Cache {
-    /// An empty one.
+    /// Makes an empty cache.
     #[must_use]
     pub fn new(limits: Limits) -> Cache {
         Cache { limits, entries: BTreeMap::new(), unresponsive: 0 }
     }
 
-    /// How many entries there are, expired ones that nothing has displaced yet among them.
+    /// Returns the number of entries, including expired ones that were not removed yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the cache has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Remembers how an attempt ended. What only concerns this host, such as
-    /// [`Failure::Local`], is not remembered, and neither is a key with a text of more than 256 bytes.
+    /// Records the result of an attempt. A result that concerns only this host, such as [`Failure::Local`],
+    /// is not recorded, nor is a key with a text of more than 256 bytes.
     pub fn record(&mut self, key: Key, outcome: Outcome, now: Instant) {
         let is_worth_it = match outcome {
             Outcome::Won { .. } | Outcome::Lost { .. } => true,
@@ -194,17 +196,18 @@ impl Cache {
         let retry = Some(Retry { at: now + interval, interval });
         let (lifetime, retry) = match outcome {
             Outcome::Won { .. } => (limits.outcome, None),
-            // Without the winner's entry beside it, a loser's would only make the race wait.
+            // A loser's entry without its winner's would only make the race wait.
             Outcome::Lost { had_a_head_start, after } => (
                 limits.outcome.saturating_sub(after),
-                // A race in which its turn had not come shows nothing new, and does not put that turn off.
+                // A race before the loser's next turn gives no new information, so it does not postpone that
+                // turn.
                 before
                     .and_then(|entry| entry.retry)
                     .or(retry)
                     .filter(|_| had_a_head_start),
             ),
             Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
-            // Another handshake would prove as little: it is not probed.
+            // Another handshake would prove as little, so the candidate is not probed.
             Outcome::Failed(Failure::Stalled) => (limits.outcome, None),
             Outcome::Failed(_) => (limits.failure, None),
         };
@@ -217,7 +220,7 @@ impl Cache {
         }
         self.entries.retain(|_, entry| now < entry.until);
         while self.entries.len() >= self.limits.entries {
-            // Of those that expire together, winners stay longest.
+            // Of entries that expire together, winners are removed last.
             let first = self
                 .entries
                 .iter()
@@ -229,8 +232,8 @@ impl Cache {
         }
     }
 
-    /// What is known of a candidate. One caller receives `probe`, and no other until it has
-    /// recorded an outcome or the time of the next try has come.
+    /// Returns the knowledge about a candidate. After one caller has received `probe`, no other receives it
+    /// until an outcome is recorded or the next try is due.
     pub fn consult(&mut self, key: &Key, now: Instant) -> Knowledge {
         let Some(entry) = self.entries.get_mut(key) else {
             return self.of_network(key, now);
@@ -248,8 +251,9 @@ impl Cache {
         }
     }
 
-    /// What other remotes show of a transport on a network. Where nobody answers by it, and several were
-    /// asked, it is the network that lets nothing through; it is tried again when any of these is due.
+    /// Infers knowledge about a candidate from other remotes with the same transport and network. If several
+    /// were asked and none answered, the network blocks the transport. It is tried again when one of these
+    /// remotes is due.
     fn of_network(&mut self, key: &Key, now: Instant) -> Knowledge {
         if self.unresponsive < MIN_UNRESPONSIVE {
             return Knowledge::Unknown;
@@ -268,7 +272,7 @@ impl Cache {
             .filter(is_kin)
             .map(|(_, entry)| entry)
             .collect();
-        // An answer, even a refusal, came through.
+        // Any answer, even a refusal, shows that the network does not block the transport.
         let answers = |entry: &&mut Entry| match entry.outcome {
             Outcome::Won { .. } => true,
             Outcome::Failed(_) => !entry.is_blocked(),
@@ -282,7 +286,7 @@ impl Cache {
         Knowledge::Blocked { probe: turns.max() == Some(1) }
     }
 
-    /// When the next one of a network is to be tried.
+    /// Returns the time of the next try on a network.
     #[cfg(test)]
     fn next_due(&self, network: &str) -> Option<Instant> {
         let mine = self.entries.iter().filter(|(key, _)| *key.network == *network);
@@ -291,21 +295,21 @@ impl Cache {
             .min()
     }
 
-    /// An interface or an address of this network came or went, or the caller asks for it: what was
-    /// blocked, failed or lost there is forgotten. Winners stay.
+    /// Removes the blocked, failed and lost entries of a network; winners stay. It is called when an
+    /// interface or an address of this network appeared or disappeared, or at any time the caller chooses.
     pub fn network_changed(&mut self, network: &str) {
         self.entries
             .retain(|key, entry| *key.network != *network || matches!(entry.outcome, Outcome::Won { .. }));
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.entries.clear();
     }
 }
 
 impl Entry {
-    /// Whether it is time to try it; if so, the next time is later.
+    /// Returns whether a try is due, and if so, schedules the next one.
     fn take_turn(&mut self, now: Instant) -> bool {
         let Some(retry) = self.retry.as_mut().filter(|retry| retry.at <= now) else {
             return false;

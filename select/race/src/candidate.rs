@@ -1,4 +1,4 @@
-//! A path candidate: what the race must know of it, and nothing of how it is done.
+//! A path candidate: the properties that the race needs, without the means to connect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,50 +9,51 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CandidateId(pub u32);
 
-/// The family of the address that is connected to.
+/// The family of the remote address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
-    /// IPv4.
+    /// IP version 4.
     Ipv4,
-    /// IPv6.
+    /// IP version 6.
     Ipv6,
 }
 
-/// What protection a connection gives, from none upwards.
+/// The protection of a connection, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Security {
-    /// None.
+    /// The connection is not protected.
     #[default]
     None,
-    /// Encrypted towards a peer that is not authenticated: no defence on the path.
+    /// The connection is encrypted, but the peer is not authenticated. It gives no protection from an
+    /// attacker on the path.
     Encrypted,
-    /// Encrypted towards an authenticated peer.
+    /// The connection is encrypted and the peer is authenticated.
     Authenticated,
 }
 
-/// What shows that the peer is there and speaks what was asked for.
+/// The proof that the peer exists and speaks the requested protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Handshake {
-    /// Nothing does: the transport has no handshake. It would win any race at once, so that it takes
-    /// part only as the request demands ([`crate::Connectionless`]).
+    /// There is no proof, because the transport has no handshake. The candidate would win any race at once,
+    /// so it takes part only as the request permits ([`crate::Connectionless`]).
     Connectionless,
     /// The transport's own handshake: [`crate::Event::Connected`] wins.
     Transport,
-    /// A handshake of security, on top of the transport's or in one with it:
-    /// [`crate::Event::Established`] wins, [`crate::Event::Connected`] is progress alone.
+    /// A security handshake, on top of the transport's or combined with it: [`crate::Event::Established`]
+    /// wins, while [`crate::Event::Connected`] is only progress.
     Secure,
 }
 
-/// What a SVCB or HTTPS record (RFC 9460) states of a candidate.
+/// The data of a SVCB or HTTPS record (RFC 9460) about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Service {
-    /// The record's SvcPriority; lower comes first. 0 is an alias and no service.
+    /// The record's SvcPriority. Lower comes first; 0 is an alias and not a service.
     pub priority: u16,
-    /// The records name other endpoints than the one that was asked for: their order is then the
-    /// owner's by every rule that sorts, and what no record names comes last (RFC 9460, 3).
+    /// True if the records name other endpoints than the requested one. In that case every rule that sorts
+    /// follows the owner's order, and candidates that no record names come last (RFC 9460, 3).
     pub is_choice: bool,
 }
 
@@ -61,42 +62,42 @@ pub struct Service {
 pub struct Candidate {
     /// The caller's number for it.
     pub id: CandidateId,
-    /// The transport's name, opaque here; alike for candidates that stand and fall together on a
-    /// network.
+    /// The transport's name, opaque here. Candidates that a network blocks or admits together have the same
+    /// name.
     pub transport: Arc<str>,
-    /// Whom it connects to, opaque here: an address with its port, as text that stays the same.
+    /// The destination, opaque here: an address with its port, as a text that stays the same.
     pub remote: Arc<str>,
-    /// The interface that it leaves by, opaque here; empty where the system chooses.
+    /// The outgoing interface, opaque here; empty if the system chooses it.
     pub interface: Arc<str>,
     /// The family of the remote address.
     pub family: Family,
-    /// The policy's class: 0 is the best. [`crate::Spacing::Priority`] turns it into a delay.
+    /// The policy's class, where 0 is the best. [`crate::Spacing::Priority`] turns it into a delay.
     pub priority: u16,
-    /// What a SVCB or HTTPS record states of it, if one does.
+    /// The data of the SVCB or HTTPS record that names it, if one does.
     pub service: Option<Service>,
-    /// Its place by rules 1 to 8 of RFC 6724, section 6, lowest first, see
-    /// [`crate::rfc6724::ranks`]; alike for addresses that these rules do not distinguish. Among
-    /// these, and without other knowledge, candidates stay in the order in which they were given,
-    /// which should be that of rules 9 and 10.
+    /// Its rank by rules 1 to 8 of RFC 6724, section 6, lowest first; see [`crate::rfc6724::ranks`].
+    /// Addresses that these rules do not distinguish have the same rank. Without other knowledge, candidates
+    /// of one rank stay in the given order, which should be that of rules 9 and 10.
     pub rank: u16,
-    /// The round-trip time that is expected, where history shows one.
+    /// The expected round-trip time, if earlier connections show one.
     pub round_trip: Option<Duration>,
-    /// The protection that it gives.
+    /// The protection of its connection.
     pub security: Security,
-    /// What shows that the peer is there.
+    /// The handshake that proves the peer.
     pub handshake: Handshake,
-    /// Only to be tried when the others seem to have failed: an address that was synthesized for
+    /// True if it is tried only when the others seem to have failed: an address that was synthesized for
     /// NAT64 (RFC 8305, 7.2).
     pub is_last_resort: bool,
-    /// The destination's own endpoint, while records name others: it is tried when these have failed
-    /// (RFC 9460, 3).
+    /// True for the destination's own endpoint if records name other endpoints. It is tried when these have
+    /// failed (RFC 9460, 3).
     pub is_fallback: bool,
-    /// What was learnt of it before, from [`crate::Cache::consult`].
+    /// Earlier outcomes, from [`crate::Cache::consult`].
     pub known: Knowledge,
 }
 
 impl Candidate {
-    /// A candidate of class 0, of which nothing is known, that is connected when its transport is.
+    /// Makes a candidate of class 0 without earlier outcomes, which is established when its transport is
+    /// connected.
     pub fn new(id: CandidateId, transport: impl Into<Arc<str>>, remote: impl Into<Arc<str>>) -> Candidate {
         let remote = remote.into();
         let family = if remote.starts_with('[') {
@@ -123,27 +124,27 @@ impl Candidate {
     }
 }
 
-/// What the cache knows of a candidate.
+/// The cache's knowledge about a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Knowledge {
-    /// Nothing that is still valid.
+    /// There is no valid entry.
     #[default]
     Unknown,
     /// It won.
     Won {
-        /// How long connecting took.
+        /// The time that connecting took.
         took: Duration,
     },
-    /// It was slower than another.
+    /// It was slower than another candidate.
     Lost {
-        /// It is time to try it in the background.
+        /// True if it is time to try it in the background.
         probe: bool,
     },
-    /// The peer refused.
+    /// The peer refused the connection.
     Failed,
-    /// Something on the path lets nothing through.
+    /// The path drops its packets.
     Blocked {
-        /// It is time to try it in the background.
+        /// True if it is time to try it in the background.
         probe: bool,
     },
 }

@@ -1,39 +1,40 @@
-//! Why something did not work, in the classes that matter for what is done next.
+//! The reasons for a failure, in the classes that determine the next step.
 
 use serde::{Deserialize, Serialize};
 
-/// Why a candidate, or a question for a name, did not work.
+/// A candidate failed, or a query for a name failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Failure {
-    /// The peer refused: nothing listens there.
+    /// The peer refused the connection, because no process listens there.
     #[error("the peer refused the connection")]
     Refused,
-    /// The connection was reset before it was established, or died right after.
+    /// The connection was reset before it was established, or just after.
     #[error("the connection was reset")]
     Reset,
-    /// The network has no route there.
+    /// The network has no route to the peer.
     #[error("there is no route to the peer")]
     Unreachable,
-    /// Somebody on the path, or this host, forbids it.
+    /// A node on the path, or this host, forbids the connection.
     #[error("the connection is prohibited on the path")]
     Prohibited,
-    /// There was no answer in time.
+    /// The peer did not answer in time.
     #[error("the peer did not answer in time")]
     Timeout,
-    /// The handshake of security failed: a certificate, a version, a proof.
+    /// The security handshake failed: a certificate, a version or a proof was not accepted.
     #[error("the security handshake failed")]
     Security,
-    /// The peer speaks something else: no common application protocol, not this transport.
+    /// The peer does not speak the protocol: there is no common application protocol, or it lacks this
+    /// transport.
     #[error("the peer does not speak the protocol")]
     Protocol,
-    /// Its interface went away.
+    /// The candidate's interface disappeared.
     #[error("the interface went away")]
     InterfaceGone,
-    /// This host could not make the attempt: no descriptor, no memory, no right to.
+    /// This host could not make the attempt, for lack of a descriptor, of memory or of permission.
     #[error("this host could not make the attempt")]
     Local,
-    /// There is no such name (NXDOMAIN).
+    /// The name does not exist (NXDOMAIN).
     #[error("there is no such name")]
     NoSuchName,
     /// The name has no record of that kind.
@@ -42,28 +43,28 @@ pub enum Failure {
     /// The name servers failed, refused, or did not answer.
     #[error("the name could not be looked up")]
     NameServer,
-    /// It gives less security than was asked for, and was not started.
+    /// The candidate gives less security than requested, and was not started.
     #[error("it gives less security than was asked for")]
     LessSecure,
-    /// It has no handshake that could show a peer, and the request does not admit it.
+    /// The candidate has no handshake that could prove a peer, and the request does not admit it.
     #[error("a connectionless transport was not asked for")]
     Connectionless,
-    /// It was not done when the race's time was over.
+    /// The candidate was not done when the race's time was over.
     #[error("the time for connecting was over")]
     Deadline,
-    /// Who asked did not want it any more.
+    /// The caller cancelled the race.
     #[error("it was cancelled")]
     Cancelled,
-    /// There was no need or no time to start it.
+    /// The candidate was not started, because it was not needed or there was no time.
     #[error("it was not started")]
     NotStarted,
-    /// It connected, and then delivered nothing.
+    /// The candidate connected, and then delivered no data.
     #[error("it connected, and then delivered nothing")]
     Stalled,
 }
 
 impl Failure {
-    /// Each, in the order of their declaration: an index is its number.
+    /// All failures in the order of their declaration. An index is the failure's number.
     pub const ALL: [Failure; 18] = [
         Failure::Refused,
         Failure::Reset,
@@ -85,8 +86,8 @@ impl Failure {
         Failure::Stalled,
     ];
 
-    /// Whether something on the path drops or forbids the transport: what is tried again in the
-    /// background, because no peer has answered.
+    /// Returns whether a node on the path drops or forbids the transport. Because no peer has answered, such
+    /// a candidate is tried again in the background.
     #[must_use]
     pub const fn is_block(self) -> bool {
         matches!(
@@ -95,7 +96,8 @@ impl Failure {
         )
     }
 
-    /// Whether the peer itself, or another host in its place, answered the handshake and is of no use.
+    /// Returns whether the peer itself, or another host in its place, answered the handshake and cannot be
+    /// used.
     #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(

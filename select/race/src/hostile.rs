@@ -1,4 +1,4 @@
-//! The race driven by arbitrary events, for a fuzzer: it has no other use.
+//! The race driven by arbitrary events, for a fuzzer. It has no other use.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,11 +10,15 @@ use crate::{
     Limits, Outcome, Profile, Question, Questions, Race, Request, Security, Service,
 };
 
-/// Makes a race and what happens to it from bytes, and a cache that is consulted and updated.
+/// Makes a race and its events from bytes, and a cache that is consulted and updated.
 ///
 /// # Panics
-/// When a promise is broken: two ends, or none by the deadline; an attempt that neither wins, fails
-/// nor is cancelled; a start with less security than asked for; a cache beyond its limit.
+/// An invariant does not hold:
+///
+/// * the race ends twice, or has not ended by the deadline
+/// * an attempt neither wins, fails nor is cancelled
+/// * a candidate starts with less security than requested
+/// * the cache exceeds its limit
 pub fn race(data: &[u8]) {
     let mut bytes = Bytes(data);
     let profile = Profile::ALL[usize::from(bytes.next() % 4)].clone();
@@ -45,7 +49,7 @@ pub fn race(data: &[u8]) {
         let event = judge.event(&mut bytes);
         judge.handle(event);
     }
-    // Left alone, it ends by its clock: each wake-up starts, ends or expires something.
+    // Without further events, the race ends by its clock: each wake-up starts, ends or expires a candidate.
     for _ in 0..4 * Race::MAX_CANDIDATES + 8 {
         let Some(wake) = judge.wake.take().filter(|_| !judge.race.is_over()) else {
             break;
@@ -63,7 +67,7 @@ struct Judge {
     cache: Cache,
     limits: Limits,
     request: Request,
-    /// Attempts and probes that are under way.
+    /// Running attempts and probes.
     open: BTreeSet<CandidateId>,
     ends: usize,
     now: Instant,
@@ -217,7 +221,7 @@ fn failure(byte: u8) -> Failure {
     ][usize::from(byte % 4)]
 }
 
-/// Bytes that end in noughts.
+/// A source of bytes that continues with zeros.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {

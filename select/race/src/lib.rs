@@ -1,5 +1,5 @@
-//! Happy eyeballs over transport × address family × interface: the staggered race of candidates for
-//! one connection, and what is remembered of its outcome. No I/O, no clock, no random numbers.
+//! Happy eyeballs over transport × address family × interface: the staggered race of candidates for one
+//! connection, and a cache of its outcomes. No I/O, no clock, no random numbers.
 //!
 //! ```text
 //!   names ── Found, Missing ─────────┐              ┌── Start, Cancel, Probe ─► attempts
@@ -25,21 +25,20 @@
 //! assert_eq!(race.on(Event::Connected(CandidateId(1)), at(270))[0], Action::Won(CandidateId(1)));
 //! ```
 //!
-//! * [`Race`]: the machine; [`Request`]: what is asked for; [`Event`], [`Action`]: its messages
+//! * [`Race`]: the machine; [`Request`]: the caller's requirements; [`Event`], [`Action`]: its messages
 //! * [`Candidate`]: a path candidate; the race knows no transport
-//! * [`Profile`]: the rules, as data: [`Profile::NEAT`], [`Profile::NEAT_ORIGINAL`],
-//!   [`Profile::RFC8305`], [`Profile::VERSION3`]
+//! * [`Profile`]: the rules, as data: [`Profile::NEAT`], [`Profile::NEAT_ORIGINAL`], [`Profile::RFC8305`],
+//!   [`Profile::VERSION3`]
 //! * [`Cache`]: outcomes per network, remote, transport and interface, with a lifetime
 //! * [`rfc6724`]: the order of destination addresses
 //!
-//! Sources: NEAT (Weinrank et al., A NEAT Way to Browse the Web, Algorithm 1), RFC 8305, and the
-//! draft of version 3 (draft-ietf-happy-happyeyeballs). Where the profiles depart from them on
-//! purpose is stated at each of [`Profile`]'s constants.
+//! Sources: NEAT (Weinrank et al., A NEAT Way to Browse the Web, Algorithm 1), RFC 8305, and the draft of
+//! version 3 (draft-ietf-happy-happyeyeballs). Each of [`Profile`]'s constants lists its deliberate
+//! departures from them.
 //!
-//! Invariants: at most one candidate wins. Every attempt that was started has won, failed or been
-//! cancelled when the race is over, and a race is over by its deadline. No candidate with less
-//! security than asked for is started. Memory is bounded by [`Race::MAX_CANDIDATES`] and
-//! [`Limits`].
+//! Invariants: at most one candidate wins. When the race is over, every started attempt has won, failed or
+//! been cancelled. A race is over by its deadline. No candidate with less security than requested is started.
+//! Memory is bounded by [`Race::MAX_CANDIDATES`] and [`Limits`].
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The order in which candidates that wait are started: sorted by the profile's rules, then mixed.
+//! The order in which waiting candidates are started: sorted by the profile's rules, then interleaved.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -7,26 +7,27 @@ use std::time::Duration;
 
 use crate::{Candidate, Family, Interleave, Knowledge, Order, Profile};
 
-/// The great classes, which no rule mixes.
+/// The main classes of candidates. Interleaving never crosses a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// It won before.
+    /// It won an earlier race.
     Favourite,
-    /// Nothing speaks for or against it.
+    /// There is no evidence for or against it.
     Hopeful,
-    /// It failed or was blocked before; or it is a fallback that won before.
+    /// It failed or was blocked before, or it is a fallback that won before.
     Suspected,
-    /// Only when the others seem to have failed.
+    /// It is started only when the others seem to have failed.
     LastResort,
 }
 
-/// What is mixed with each other has the same group.
+/// The group of a candidate. Only candidates of one group are interleaved.
 type Group = (Class, bool, u16, u16);
 
-/// The class of a candidate under a profile.
+/// Returns the class of a candidate under a profile.
 pub(crate) fn class(candidate: &Candidate, profile: &Profile) -> Class {
     match candidate.known {
-        // It is known to work: after every other endpoint, but without the delay of a last resort.
+        // It is known to work, so it comes after every other endpoint, but without the delay of a last
+        // resort.
         Knowledge::Won { .. } if candidate.is_fallback => Class::Suspected,
         Knowledge::Won { .. } if profile.head_start.is_some() => Class::Favourite,
         _ if candidate.is_last_resort || candidate.is_fallback => Class::LastResort,
@@ -35,8 +36,8 @@ pub(crate) fn class(candidate: &Candidate, profile: &Profile) -> Class {
     }
 }
 
-/// Puts `waiting` in order, by index into `all`. `started` are those that were started already, in
-/// that order: turns go on from there.
+/// Sorts `waiting`, by index into `all`. `started` are the candidates already started, in that order; turns
+/// continue after them.
 pub(crate) fn arrange<'a>(
     waiting: &mut [usize],
     started: &[usize],
@@ -96,11 +97,11 @@ pub(crate) fn arrange<'a>(
     }
 }
 
-/// Lets the policy's classes take turns, each in its own order: first those that had the fewest turns
-/// among `started`, the better ones before. A transport that the network swallows costs one delay and not
-/// one for each address, and what comes late has its turn at once.
+/// Interleaves the policy's classes, each in its own order. A class with the fewest turns among `started`
+/// comes first, and of these the best class. A transport that the network drops therefore costs one delay and
+/// not one for each address, and a late candidate has its turn at once.
 fn take_turns(run: &mut [usize], started: &[usize], priority: impl Fn(usize) -> u16) {
-    // Most often there is one class, and nothing to do.
+    // The usual case is a single class, which needs no interleaving.
     if run.windows(2).all(|pair| priority(pair[0]) == priority(pair[1])) {
         return;
     }
@@ -110,7 +111,8 @@ fn take_turns(run: &mut [usize], started: &[usize], priority: impl Fn(usize) -> 
         .map(|class| (turns_of(priority(class[0])), class.iter().copied().collect()))
         .collect();
     for slot in run {
-        // Of those with as many turns the first, which is the best: the run is in the order of classes.
+        // Of classes with the same number of turns, the first is the best, because the run is sorted by
+        // class.
         let waiting = classes.iter_mut().filter(|(_, waiting)| !waiting.is_empty());
         if let Some((turns, waiting)) = waiting.min_by_key(|(turns, _)| *turns)
             && let Some(index) = waiting.pop_front()
@@ -120,8 +122,8 @@ fn take_turns(run: &mut [usize], started: &[usize], priority: impl Fn(usize) -> 
     }
 }
 
-/// `untried` is the best priority that waits of which nothing is known: an earlier victory is no
-/// evidence about what is preferred to it and was never tried.
+/// Returns the group of a candidate. `untried` is the best priority among waiting candidates without earlier
+/// outcomes. An earlier victory is no evidence about preferred candidates that were never tried.
 fn group(candidate: &Candidate, profile: &Profile, untried: u16) -> Group {
     let class = match class(candidate, profile) {
         Class::Favourite if candidate.priority > untried => Class::Hopeful,
@@ -140,7 +142,7 @@ fn group(candidate: &Candidate, profile: &Profile, untried: u16) -> Group {
     }
 }
 
-/// What candidates have in common that may all be broken together.
+/// The common properties of candidates that may all fail together.
 type Combination = (Option<Arc<str>>, Family);
 
 fn combination(candidate: &Candidate, interleave: Interleave) -> Combination {
@@ -151,7 +153,8 @@ fn combination(candidate: &Candidate, interleave: Interleave) -> Combination {
     )
 }
 
-/// Lets combinations take turns: `first` of the first one, then one of each. `before` took theirs.
+/// Interleaves combinations: `first` candidates of the first one, then one of each. `before` are the
+/// candidates that have had their turns.
 fn mix(run: &mut [usize], before: &[usize], combination: impl Fn(usize) -> Combination, first: usize) {
     if run.len() + before.len() < 2 {
         return;
@@ -174,7 +177,8 @@ fn mix(run: &mut [usize], before: &[usize], combination: impl Fn(usize) -> Combi
             turns[at].1.push(index);
         }
     }
-    // Those of the first family before those of the other; within each as they appeared.
+    // Combinations of the first family come before those of the other; within each, the order of appearance
+    // is kept.
     let first_family = turns[0].0.1;
     turns.sort_by_key(|((_, family), _)| Reverse(*family == first_family));
     let (mut turn, mut left) = (0, first);
@@ -191,7 +195,8 @@ fn mix(run: &mut [usize], before: &[usize], combination: impl Fn(usize) -> Combi
         while turns[turn].1.is_empty() {
             (turn, left) = ((turn + 1) % turns.len(), 1);
         }
-        // The loop above ended at one that has some: as many wait as there are slots.
+        // The loop above ended at a combination with candidates, because the number of slots equals that of
+        // waiting ones.
         if let Some(index) = turns[turn].1.pop() {
             *slot = index;
         }
@@ -277,7 +282,7 @@ mod tests {
         assert_eq!(arranged(&two, "t6 t6 t4 t4", &[0]), ["t6", "t4", "t4"]);
     }
 
-    /// A transport that is swallowed costs one delay, however many addresses there are.
+    /// A transport that the network drops costs one delay for any number of addresses.
     #[test]
     fn classes_of_the_policy_take_turns() {
         let order = arranged(&Profile::RFC8305, "q6 q6 q4 t6 t6 t4", &[]);
@@ -296,7 +301,7 @@ mod tests {
         for (candidate, priority) in all.iter_mut().zip([1, 3, 2, 4]) {
             candidate.priority = priority;
         }
-        // The second was started early, as the first failed, before the third was found.
+        // The second was started early, because the first failed before the third was found.
         let mut waiting = vec![2, 3];
         arrange(&mut waiting, &[0, 1], |index| &all[index], &Profile::RFC8305);
         assert_eq!(waiting, [2, 3]);

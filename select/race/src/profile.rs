@@ -9,67 +9,67 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Profile {
-    /// Its name, in configurations and results.
+    /// The name, in configurations and results.
     pub name: Cow<'static, str>,
-    /// How candidates are put in order.
+    /// The order of candidates.
     pub order: Order,
-    /// How that order is mixed, so that one broken family or transport costs one delay, not many.
+    /// The interleaving of that order, by which one broken family or transport costs one delay, not many.
     pub interleave: Interleave,
     /// The time between one start and the next.
     pub spacing: Spacing,
-    /// How long after the first candidate the race waits for the answers that it prefers
+    /// The time, in milliseconds, for which the race waits for preferred answers after the first candidate
     /// (RFC 8305, 3: the Resolution Delay).
     pub resolution_delay_ms: u32,
-    /// Which answers these are.
+    /// The answers that the race waits for.
     pub awaited: Awaited,
-    /// Whether a failure starts the next candidate at once, and whether one starts at once when
-    /// nothing is under way. Without it each keeps the time that its place gives it.
+    /// True if a failure starts the next candidate at once, and if a candidate starts at once when no attempt
+    /// is running. Otherwise each candidate keeps the start time that its position gives it.
     pub failure_starts_next: bool,
-    /// Whether attempts that have lost are cancelled, and those that wait are dropped.
+    /// True if losing attempts are cancelled, and waiting candidates are dropped.
     pub losers_are_cancelled: bool,
-    /// What wins.
+    /// The event that wins the race.
     pub success: Success,
-    /// How long a candidate that won before is left alone; without it winners of before are raced
-    /// like others.
+    /// The time for which an earlier winner runs alone. Without it, earlier winners race like other
+    /// candidates.
     pub head_start: Option<HeadStart>,
-    /// How long after the last start a last resort follows (RFC 8305, 7.2).
+    /// The time, in milliseconds, from the last start to that of a last resort (RFC 8305, 7.2).
     pub last_resort_delay_ms: u32,
-    /// How long an attempt has before it is given up as [`crate::Failure::Timeout`]. Transports may
-    /// give up sooner.
+    /// The time, in milliseconds, after which an attempt fails with [`crate::Failure::Timeout`]. Transports
+    /// may time out sooner.
     pub attempt_limit_ms: u32,
 }
 
-/// How candidates are put in order, before they are mixed. Those known to fail or to be blocked come
-/// after the others, and last resorts after these, by every rule.
+/// The order of candidates before interleaving. By every rule, candidates known to fail or to be blocked come
+/// after the others, and last resorts after these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// By priority, then as given: the policy has spoken (NEAT).
+    /// By priority, then in the given order, because the policy has decided (NEAT).
     Given,
-    /// By priority, then RFC 6724's rank, expected round-trip time, used before, as given
-    /// (RFC 8305, 4).
+    /// By priority, then RFC 6724's rank, expected round-trip time, earlier use, and the given order (RFC
+    /// 8305, 4).
     Addresses,
-    /// First what a service record names, by SvcPriority; then as [`Order::Addresses`] (version 3, sorting, without keys
-    /// for an encrypted ClientHello, which no client here sends).
+    /// Candidates that a service record names come first, by SvcPriority, then as in [`Order::Addresses`].
+    /// This is version 3's sorting without keys for an encrypted ClientHello, which no client here sends.
     Services,
 }
 
-/// How an order is mixed.
+/// The interleaving of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interleave {
-    /// Not at all.
+    /// The order is not interleaved.
     Nothing,
-    /// Address families take turns within a priority, after so many of the first
-    /// (RFC 8305, 4: the First Address Family Count); then priorities take turns.
+    /// Address families alternate within a priority, after a number of candidates of the first family (RFC
+    /// 8305, 4: the First Address Family Count). Then priorities alternate.
     Families {
-        /// How many of the first family, at least 1.
+        /// The number of candidates of the first family, at least 1.
         first: u8,
     },
-    /// Transports and families take turns within a service priority: the other transport, the other
-    /// family, the other of both (version 3: the Preferred Protocol Combination Count).
+    /// Transports and families alternate within a service priority: the other transport, the other family,
+    /// the other of both (version 3: the Preferred Protocol Combination Count).
     TransportsAndFamilies {
-        /// How many of the first combination, at least 1.
+        /// The number of candidates of the first combination, at least 1.
         first: u8,
     },
 }
@@ -80,22 +80,23 @@ pub enum Interleave {
 pub enum Spacing {
     /// A candidate of priority p starts p steps after one of priority 0 (NEAT, Algorithm 1).
     Priority {
-        /// One class's delay.
+        /// The delay of one class, in milliseconds.
         step_ms: u32,
     },
-    /// Always the same (RFC 8305, 5: the Connection Attempt Delay).
+    /// The delay is constant (RFC 8305, 5: the Connection Attempt Delay).
     Fixed {
-        /// The delay.
+        /// The delay, in milliseconds.
         delay_ms: u32,
     },
-    /// When the attempt before is expected to send its first packet again: three times the round-trip
-    /// time (RFC 6298, 2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4·RTTVAR), within bounds.
+    /// The next attempt starts when the previous one is expected to retransmit its first packet: after three
+    /// times the round-trip time (RFC 6298, 2.2: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4·RTTVAR), within
+    /// bounds.
     Predicted {
-        /// Where no round-trip time is known.
+        /// The delay without a known round-trip time, in milliseconds.
         fallback_ms: u32,
-        /// The Minimum Connection Attempt Delay.
+        /// The Minimum Connection Attempt Delay, in milliseconds.
         min_ms: u32,
-        /// The Maximum Connection Attempt Delay.
+        /// The Maximum Connection Attempt Delay, in milliseconds.
         max_ms: u32,
     },
 }
@@ -104,62 +105,65 @@ pub enum Spacing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Awaited {
-    /// IPv4 addresses.
+    /// True if the race waits for IPv4 addresses.
     pub ipv4: bool,
-    /// IPv6 addresses.
+    /// True if the race waits for IPv6 addresses.
     pub ipv6: bool,
-    /// Service records.
+    /// True if the race waits for service records.
     pub service: bool,
 }
 
-/// What wins.
+/// The event that wins the race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Success {
-    /// The transport's connection, whatever is still to be done over it.
+    /// The transport's connection, independent of further handshakes over it.
     Transport,
     /// The handshake that the request needs.
     Handshake,
 }
 
-/// How long a candidate that won before is left alone: twice what connecting took then, within
-/// bounds.
+/// The time for which an earlier winner runs alone: twice the time that its connection took, within bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HeadStart {
-    /// At least so long.
+    /// The minimum, in milliseconds.
     pub min_ms: u32,
-    /// At most so long.
+    /// The maximum, in milliseconds.
     pub max_ms: u32,
 }
 
-/// What is wrong with a profile.
+/// A field of a profile is out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("profile `{profile}`: {field} is {found} and must be {expected}")]
 pub struct ProfileError {
-    /// The profile's name.
+    /// The name of the profile.
     pub profile: String,
-    /// The field's path.
+    /// The path of the field.
     pub field: &'static str,
-    /// What it is.
+    /// The value of the field.
     pub found: u32,
-    /// What it must be.
+    /// A description of the permitted values.
     pub expected: &'static str,
 }
 
 /// The minimum time between two starts by the clock alone (RFC 8305, 5: "MUST NOT be ... within 10
 /// milliseconds").
 const MIN_DELAY_MS: u32 = 10;
-/// The same, as a duration.
+/// `MIN_DELAY_MS` as a duration.
 pub(crate) const MIN_DELAY: Duration = Duration::from_millis(MIN_DELAY_MS as u64);
-/// Maximum of any time in a profile: an hour.
+/// The maximum of any time in a profile: an hour.
 const MAX_MS: u32 = 3_600_000;
 
 impl Profile {
-    /// NEAT's rules with its faults mended: 10 ms for each class of priority, 100 ms for names.
+    /// NEAT's rules without their faults: 10 ms for each class of priority, 100 ms for names.
     ///
-    /// Departures from the original, on purpose: a failure starts the next at once, losers are
-    /// cancelled, success is the handshake that the request needs, a winner of before starts alone.
+    /// Deliberate departures from the original:
+    ///
+    /// * A failure starts the next candidate at once.
+    /// * Losers are cancelled.
+    /// * Success is the handshake that the request needs.
+    /// * An earlier winner starts alone.
     pub const NEAT: Profile = Profile {
         name: Cow::Borrowed("neat"),
         order: Order::Given,
@@ -175,10 +179,9 @@ impl Profile {
         attempt_limit_ms: 30_000,
     };
 
-    /// Algorithm 1 of the NEAT paper to the letter, for comparison: every candidate is tried at the
-    /// time that its priority gives it, whatever becomes of the others, and the transport's
-    /// connection wins. It still starts nothing with less security than asked for, and what lost is
-    /// cached as lost, not as failed.
+    /// Algorithm 1 of the NEAT paper as written, for comparison. Every candidate is tried at the time that
+    /// its priority gives it, independent of the others, and the transport's connection wins. Even so, no
+    /// candidate with less security than requested is started, and losers are cached as lost, not as failed.
     pub const NEAT_ORIGINAL: Profile = Profile {
         name: Cow::Borrowed("neat-original"),
         failure_starts_next: false,
@@ -190,11 +193,15 @@ impl Profile {
 
     /// RFC 8305 (happy eyeballs version 2).
     ///
-    /// Departures, on purpose: a failure starts the next at once, even within the 10 ms that two
-    /// starts by the clock keep (what failed loads no network); success is the handshake that the
-    /// request needs, not TCP's; a winner of before starts alone; candidates of different policy
-    /// priority take turns, too, so that the best class costs one delay where nothing answers.
-    /// Service records, where they are asked for, are waited for like IPv6 addresses (RFC 9460, 5.1).
+    /// Deliberate departures:
+    ///
+    /// * A failure starts the next candidate at once, even within the 10 ms between two starts by the clock,
+    ///   because a failed attempt does not load the network.
+    /// * Success is the handshake that the request needs, not TCP's.
+    /// * An earlier winner starts alone.
+    /// * Candidates of different policy priority also alternate, so that the best class costs one delay if no
+    ///   peer answers.
+    /// * If service records are requested, the race waits for them as for IPv6 addresses (RFC 9460, 5.1).
     pub const RFC8305: Profile = Profile {
         name: Cow::Borrowed("rfc8305"),
         order: Order::Addresses,
@@ -208,8 +215,8 @@ impl Profile {
 
     /// The draft of happy eyeballs version 3 (draft-ietf-happy-happyeyeballs-v3).
     ///
-    /// Departures, on purpose: as those of [`Profile::RFC8305`]; groups of different service priority
-    /// are not mixed with each other.
+    /// Deliberate departures: those of [`Profile::RFC8305`], and groups of different service priority are not
+    /// interleaved with each other.
     pub const VERSION3: Profile = Profile {
         name: Cow::Borrowed("v3"),
         order: Order::Services,
@@ -218,7 +225,7 @@ impl Profile {
         ..Profile::RFC8305
     };
 
-    /// All that come with Hawser.
+    /// All built-in profiles.
     pub const ALL: [Profile; 4] = [
         Profile::NEAT,
         Profile::NEAT_ORIGINAL,
@@ -226,17 +233,17 @@ impl Profile {
         Profile::VERSION3,
     ];
 
-    /// The profile of this name: `neat`, `neat-original`, `rfc8305`, `v3`.
+    /// Returns the profile of this name: `neat`, `neat-original`, `rfc8305`, `v3`.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Profile> {
         Profile::ALL.into_iter().find(|profile| profile.name == name)
     }
 
-    /// Whether its numbers make sense.
+    /// Checks the numbers of the profile.
     ///
     /// # Errors
-    /// What does not: a delay by the clock under 10 ms, bounds in the wrong order, a time longer than
-    /// an hour, a count of nothing.
+    /// A delay by the clock is under 10 ms, bounds are in the wrong order, a time is longer than an hour, or
+    /// a count is zero.
     pub fn check(&self) -> Result<(), ProfileError> {
         let time = "at most 3600000 (an hour)";
         let floor = "at least 10 (RFC 8305, section 5)";
@@ -307,7 +314,7 @@ impl Profile {
 }
 
 impl HeadStart {
-    /// How long one is left alone that took so long when it won.
+    /// Returns the head start of a candidate that took this long when it won.
     pub(crate) fn of(self, took: Duration) -> Duration {
         let max = milliseconds(self.max_ms);
         took.saturating_mul(2)
@@ -316,8 +323,8 @@ impl HeadStart {
 }
 
 impl Spacing {
-    /// The time after a start of class `last`, whose round trip takes so long, until one of class
-    /// `next`.
+    /// Returns the time from the start of a candidate of class `last` with this round-trip time to the start
+    /// of one of class `next`.
     pub(crate) fn after(self, last: u16, round_trip: Option<Duration>, next: u16) -> Duration {
         match self {
             Spacing::Priority { step_ms } => {
@@ -388,8 +395,8 @@ mod tests {
         }
     }
 
-    /// RFC 6298, 2.2 by hand: R = 100 ms gives SRTT 100, RTTVAR 50, RTO 300 (without its floor of a
-    /// second); bounds of RFC 8305, 5.
+    /// RFC 6298, 2.2 by hand: R = 100 ms gives SRTT 100, RTTVAR 50, RTO 300 (without its floor of a second);
+    /// bounds of RFC 8305, 5.
     #[test]
     fn delays_follow_the_round_trip() {
         let Spacing::Predicted { .. } = Profile::VERSION3.spacing else {

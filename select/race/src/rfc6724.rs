@@ -1,30 +1,31 @@
 //! The order of destination addresses: RFC 6724, section 6, as a pure function.
 //!
-//! Which source address the system would take is found out outside (section 5 is the kernel's);
-//! here it is part of a [`Destination`]. Rules 1 to 8 make a [`ranks`]; what ties under them is where
-//! expected round-trip times and addresses used before come in (RFC 8305, 4), and only then rules 9
-//! and 10, which [`order`] applies.
+//! The source address that the system would choose is determined outside (section 5 is the kernel's task),
+//! and is part of a [`Destination`] here. Rules 1 to 8 give the [`ranks`]. For equal ranks, expected
+//! round-trip times and earlier use decide (RFC 8305, 4), and only then rules 9 and 10, which [`order`]
+//! applies.
 
 use std::cmp::Reverse;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A source address, as the system would take it for a destination.
+/// The source address that the system would choose for a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The address.
+    /// The source address itself.
     pub address: IpAddr,
-    /// The length of its prefix in bits: longer matches do not count (2.2).
+    /// The length of its prefix, in bits. Longer matches do not count (2.2).
     pub prefix_length: u8,
-    /// It is past its preferred lifetime.
+    /// True if it is past its preferred lifetime.
     pub is_deprecated: bool,
-    /// It is a care-of address, and no home address (mobile IPv6).
+    /// True if it is a care-of address, and not a home address (mobile IPv6).
     pub is_care_of: bool,
-    /// What leaves by it is put into other packets: a tunnel.
+    /// True if packets from it are encapsulated in other packets: a tunnel.
     pub is_encapsulated: bool,
 }
 
 impl Source {
-    /// A plain one, on the link's own prefix: 64 bits in IPv6; in IPv4, where it is not known, all.
+    /// Makes a source without flags. Its prefix is the link's own: 64 bits in IPv6, and all bits in IPv4,
+    /// where the length is unknown.
     #[must_use]
     pub fn new(address: IpAddr) -> Source {
         let prefix_length = if address.is_ipv6() { 64 } else { 32 };
@@ -38,25 +39,25 @@ impl Source {
     }
 }
 
-/// A destination, and the source address that would be used for it; none when it cannot be reached.
+/// A destination, and the source address that would be used for it, or `None` if it cannot be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Where to.
+    /// The destination address.
     pub address: IpAddr,
-    /// From where.
+    /// The source address, if there is one.
     pub source: Option<Source>,
 }
 
 /// A row of the policy table (2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The prefix; IPv4 is written as IPv4-mapped.
+    /// The prefix, where IPv4 is written as IPv4-mapped.
     pub prefix: Ipv6Addr,
-    /// Its length in bits.
+    /// The length of the prefix, in bits.
     pub length: u8,
-    /// Higher is preferred.
+    /// The precedence, where higher is preferred.
     pub precedence: u8,
-    /// Sources and destinations of one label belong together.
+    /// The label. Sources and destinations with the same label belong together.
     pub label: u8,
 }
 
@@ -77,15 +78,15 @@ pub const DEFAULT_TABLE: &[Row] = &[
     row(Ipv6Addr::new(0x3ffe, 0, 0, 0, 0, 0, 0, 0), 16, 1, 12),
 ];
 
-/// The indices of the destinations in the order of all ten rules.
+/// Returns the indices of the destinations in the order of all ten rules.
 #[must_use]
 pub fn order(destinations: &[Destination], table: &[Row]) -> Vec<usize> {
     let keys: Vec<Preference> = destinations.iter().map(|to| preference(to, table)).collect();
     let mut order: Vec<usize> = (0..destinations.len()).collect();
-    // Rule 10: what ties stays in its order, as a stable sort has it.
+    // Rule 10: equal destinations keep their order, because the sort is stable.
     order.sort_by_key(|&index| keys[index]);
     for tied in order.chunk_by_mut(|&a, &b| keys[a] == keys[b]) {
-        // Rule 9 compares within one family: each is sorted in the places that it holds.
+        // Rule 9 compares within one family, so each family is sorted within its own positions.
         for is_ipv6 in [false, true] {
             let holds = |index: usize| destinations[index].address.is_ipv6() == is_ipv6;
             let mut own: Vec<usize> = tied.iter().copied().filter(|&index| holds(index)).collect();
@@ -97,8 +98,8 @@ pub fn order(destinations: &[Destination], table: &[Row]) -> Vec<usize> {
     order
 }
 
-/// Each destination's place by rules 1 to 8, counted from 0; alike where these do not decide. It is
-/// what [`crate::Candidate::rank`] wants.
+/// Returns each destination's rank by rules 1 to 8, counted from 0, for [`crate::Candidate::rank`].
+/// Destinations that these rules do not distinguish have the same rank.
 #[must_use]
 pub fn ranks(destinations: &[Destination], table: &[Row]) -> Vec<u16> {
     let keys: Vec<Preference> = destinations.iter().map(|to| preference(to, table)).collect();
@@ -110,9 +111,9 @@ pub fn ranks(destinations: &[Destination], table: &[Row]) -> Vec<u16> {
         .collect()
 }
 
-/// A destination's place by rules 1 to 8 among all that there could be, so that those of different
-/// answers compare: what [`crate::Candidate::rank`] wants when addresses come one answer at a time.
-/// What cannot be reached comes last. Precedences above 127 count as 127.
+/// Returns a destination's rank by rules 1 to 8 among all possible destinations, so that ranks from different
+/// answers can be compared. It is meant for [`crate::Candidate::rank`] when addresses come one answer at a
+/// time. An unreachable destination comes last. Precedences above 127 count as 127.
 #[must_use]
 pub fn rank(destination: &Destination, table: &[Row]) -> u16 {
     let (is_unusable, scope, deprecated, care_of, label, Reverse(precedence), tunnel, own_scope) =
@@ -123,7 +124,7 @@ pub fn rank(destination: &Destination, table: &[Row]) -> u16 {
     if is_unusable { u16::MAX } else { flags | rest }
 }
 
-/// Rules 1 to 8; the smallest is the best.
+/// The comparison by rules 1 to 8, where the smallest is the best.
 type Preference = (bool, bool, bool, bool, bool, Reverse<u8>, bool, u8);
 
 fn preference(to: &Destination, table: &[Row]) -> Preference {
@@ -144,8 +145,8 @@ fn preference(to: &Destination, table: &[Row]) -> Preference {
     )
 }
 
-/// How many leading bits a destination has in common with its source, within the source's prefix
-/// (2.2).
+/// Returns the number of leading bits that a destination has in common with its source, within the source's
+/// prefix (2.2).
 fn matching_bits(to: &Destination) -> u32 {
     let Some(source) = to.source else { return 0 };
     let common = match (source.address, to.address) {
@@ -156,7 +157,7 @@ fn matching_bits(to: &Destination) -> u32 {
     common.min(source.prefix_length.into())
 }
 
-/// Precedence and label: those of the longest prefix that matches. Without one, the worst.
+/// Returns the precedence and label of the longest matching prefix, or the worst ones without a match.
 fn policy(address: IpAddr, table: &[Row]) -> (u8, u8) {
     let bits = mapped(address).to_bits();
     let matches = |row: &&Row| {
@@ -178,7 +179,7 @@ const LINK_LOCAL: u8 = 0x2;
 const SITE_LOCAL: u8 = 0x5;
 const GLOBAL: u8 = 0xe;
 
-/// The scope, as multicast addresses number them (3.1, 3.2).
+/// Returns the scope, in the numbering of multicast addresses (3.1, 3.2).
 fn scope(address: IpAddr) -> u8 {
     match address.to_canonical() {
         IpAddr::V4(address) if address.is_loopback() || address.is_link_local() => LINK_LOCAL,
@@ -200,7 +201,7 @@ fn scope(address: IpAddr) -> u8 {
 mod tests {
     use super::*;
 
-    /// `destination source+flags`: d deprecated, c care-of, t tunnel.
+    /// Parses `destination source+flags`: d deprecated, c care-of, t tunnel.
     fn destination(text: &str) -> Destination {
         let (address, source) = text.split_once(" from ").expect("`to from source`");
         let mut words = source.split('+');
@@ -216,8 +217,8 @@ mod tests {
         Destination { address: address.parse().expect("an address"), source }
     }
 
-    /// Each line in the order that the RFC gives, with the source that it names: section 10.2; the
-    /// last three by hand from rules 1, 7 and 6 (unique local addresses after IPv4).
+    /// The examples of section 10.2, each line in the RFC's order and with the RFC's source. The last three
+    /// are derived by hand from rules 1, 7 and 6 (unique local addresses after IPv4).
     const EXAMPLES: &[[&str; 2]] = &[
         [
             "2001:db8:1::1 from 2001:db8:1::2",
@@ -261,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Rule 9 decides the seventh example, which is a tie before.
+    /// Rule 9 decides the seventh example, which is a tie under the rules before.
     #[test]
     fn ranks_end_before_rule_9() {
         for (number, example) in EXAMPLES.iter().enumerate() {
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(ranks(&given.map(destination), DEFAULT_TABLE), [0, 0, 0]);
     }
 
-    /// Section 10.3: a table of one's own that prefers IPv4.
+    /// Section 10.3: a custom table that prefers IPv4.
     #[test]
     fn the_table_can_be_another() {
         let table: Vec<Row> = DEFAULT_TABLE

@@ -1,4 +1,5 @@
-//! Arbitrary events break no promise of the race; the fuzz target `race` does the same for longer.
+//! Arbitrary events do not break the invariants of the race. The fuzz target `race` runs the same check for
+//! longer.
 
 #[test]
 fn arbitrary_events_are_survived() {

@@ -1,21 +1,21 @@
-//! A connection succeeds whenever any candidate can, and by when is bounded: in two thousand simulated
-//! worlds of each of nine kinds, under each profile that starts the next candidate at a failure.
+//! A connection succeeds whenever any candidate can, within a bounded time. This is checked in two thousand
+//! simulated worlds of each of nine kinds, under each profile that starts the next candidate at a failure.
 //!
 //! **The bound.** A candidate is found at F; R is the profile's resolution delay, G the longest distance
-//! between two starts that the profile allows in this world, n the number of candidates.
+//! between two starts that the profile permits in this world, n the number of candidates.
 //!
-//! 1. From F + R on the line is open (RFC 8305, section 3), and while the candidate waits the next start
-//!    comes at most G after the latest one (section 5: the Connection Attempt Delay counts from the
-//!    latest start; a failure brings a start forward, and never defers one). Each of the n - 1 others
-//!    starts once. If none of them started before F + R, the first start is at F + R and the
-//!    candidate's follows n - 1 distances later at most; if one did, the first start after F + R is at most G
-//!    later, and one fewer is left to start before the candidate. So it starts by **F + R + (n - 1) G**,
-//!    whatever became of the others. (Algorithm 1 of NEAT defers even the first start, by its class; its
-//!    G, a step for each class and one more, contains that.)
-//! 2. Beside the same world in which nobody answers it may start later only because of candidates that
-//!    a failure brought forward past it: the delay counts anew from each of them. With e candidates
-//!    that started before it here and not there, it starts at most **e G** later than there; where nothing
-//!    fails early, e = 0, and nobody is later than the best candidate alone.
+//! 1. From F + R on, the line is open (RFC 8305, section 3). While the candidate waits, the next start comes
+//!    at most G after the latest one (section 5: the Connection Attempt Delay counts from the latest start; a
+//!    failure brings a start forward, and never defers one). Each of the n - 1 others starts once. If none of
+//!    them started before F + R, the first start is at F + R, and the candidate's follows at most n - 1
+//!    distances later. If one did, the first start after F + R is at most G later, and one fewer is left to
+//!    start before the candidate. So it starts by **F + R + (n - 1) G**, independent of the results of the
+//!    others. (Algorithm 1 of NEAT defers even the first start, by its class; its G, a step for each class
+//!    and one more, contains that.)
+//! 2. Compared with the same world in which no peer answers, it may start later only because of candidates
+//!    that a failure brought forward past it: the delay counts anew from each of them. With e candidates that
+//!    started before it here and not there, it starts at most **e G** later than there. If no attempt fails
+//!    early, e = 0, and the race is not slower than its best candidate alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use hawser_race::{
 };
 use hawser_time::Instant;
 
-/// Worlds of each kind.
+/// The number of worlds of each kind.
 const SEEDS: u64 = 2_000;
 const KINDS: [&str; 9] = [
     "broken IPv6",
@@ -55,7 +55,7 @@ fn connection_succeeds_by_the_bound_whenever_any_candidate_can() {
     assert!(able >= 3 * 15_000, "only {able} worlds had a candidate that can");
 }
 
-/// Holds one race against both bounds; whether any candidate could connect.
+/// Checks one race against both bounds, and returns whether any candidate could connect.
 fn judge(profile: &Profile, world: &World, case: &str) -> bool {
     let raced = world.play(profile, false, case);
     let unanswered = world.play(profile, true, case);
@@ -90,12 +90,12 @@ fn judge(profile: &Profile, world: &World, case: &str) -> bool {
             "{case}: {winner:?} won at {at}, {id:?} could have by {bound}"
         );
     }
-    // Else one was connected before its interface went.
+    // Otherwise, the winner connected before its interface disappeared.
     assert!(is_able || raced.won.is_none() || world.gone.is_some(), "{case}");
     is_able
 }
 
-/// The longest time between two starts in this world, in milliseconds.
+/// Returns the longest time between two starts in this world, in milliseconds.
 fn max_gap(profile: &Profile, world: &World) -> u64 {
     let classes = world
         .candidates
@@ -120,7 +120,7 @@ fn max_gap(profile: &Profile, world: &World) -> u64 {
     )
 }
 
-/// What an attempt comes to, in milliseconds after its start.
+/// The result of an attempt, in milliseconds after its start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Connects {
@@ -131,7 +131,7 @@ enum Fate {
         after: u64,
         why: Failure,
     },
-    /// Its transport connects, and then it fails.
+    /// Its transport connects, and then the attempt fails.
     Disappoints {
         after: u64,
         handshake: u64,
@@ -143,14 +143,14 @@ enum Fate {
 struct One {
     candidate: Candidate,
     fate: Fate,
-    /// When its name is answered, and by which question.
+    /// The time at which its name is answered, and the question.
     found: u64,
     question: Question,
 }
 
 struct World {
     candidates: Vec<One>,
-    /// Questions that have no address to report, with when they report it.
+    /// The questions without an address, with the times at which they end.
     missing: Vec<(u64, Question)>,
     gone: Option<(u64, &'static str)>,
 }
@@ -158,7 +158,7 @@ struct World {
 #[derive(Default)]
 struct Played {
     won: Option<(CandidateId, u64)>,
-    /// Who was started when, in order.
+    /// The started candidates with their times, in order.
     starts: Vec<(CandidateId, u64)>,
 }
 
@@ -177,7 +177,7 @@ impl Played {
             .take_while(move |&started| started != id)
     }
 
-    /// How many were started before a candidate here and not in the other race.
+    /// Returns the number of candidates that were started before this one here, but not in the other race.
     fn overtaking(&self, id: CandidateId, other: &Played) -> u64 {
         let there: BTreeSet<_> = other.before(id).collect();
         self.before(id).filter(|started| !there.contains(started)).count() as u64
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// Whether a candidate can connect, whenever it is started.
+    /// Returns whether a candidate can connect, for any start time.
     fn can(&self, one: &One) -> bool {
         let stays = self
             .gone
@@ -261,7 +261,7 @@ impl World {
         stays && matches!(one.fate, Fate::Connects { .. })
     }
 
-    /// Races in this world; or in the same where nobody answers.
+    /// Plays a race in this world, or in the same world without any answers.
     fn play(&self, profile: &Profile, unanswered: bool, case: &str) -> Played {
         let mut queue = Queue::default();
         for (question, at) in self
@@ -368,7 +368,7 @@ fn one(number: u32, times: &[(Question, u64)], rng: &mut fastrand::Rng) -> One {
     }
 }
 
-/// Events by time; those of one time in the order in which they were put in.
+/// Events by time. Events of one time keep the order of their insertion.
 #[derive(Default)]
 struct Queue {
     events: BTreeMap<(u64, u64), Event>,
@@ -381,7 +381,7 @@ impl Queue {
         self.events.insert((at, self.count), event);
     }
 
-    /// The next event, or the wake-up if that comes before.
+    /// Returns the next event, or the wake-up if that comes before.
     fn next(&mut self, wake: &mut Option<u64>) -> Option<(u64, Event)> {
         let first = self.events.first_key_value().map(|((at, _), _)| *at);
         match (first, *wake) {

@@ -1,5 +1,5 @@
-//! Races as tables: events with their times, and the actions that are expected; one file for each
-//! set of rules in `tests/tables/`. How a table is written is described in `tests/tables/README.md`.
+//! Races as tables: events with their times, and the expected actions, in one file for each set of rules in
+//! `tests/tables/`. `tests/tables/README.md` describes the format of a table.
 
 #![allow(clippy::disallowed_methods)] // Tables are files.
 
@@ -12,7 +12,7 @@ use hawser_race::{
 };
 use hawser_time::Instant;
 
-/// Fewer cases than this, and files have been lost.
+/// The minimum number of cases; fewer mean that files are missing.
 const MIN_CASES: usize = 60;
 
 #[test]

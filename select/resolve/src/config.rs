@@ -1,4 +1,4 @@
-//! Whom to ask, and how: as the system is configured, or in another way.
+//! The configuration of name resolution: the system's, or another one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,16 +11,16 @@ use hickory_resolver::system_conf::parse_resolv_conf;
 
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 const HOSTS: &str = "/etc/hosts";
-/// Whom the C library asks when nobody is named (resolv.conf(5)).
+/// The server that the C library asks if the file names none (resolv.conf(5)).
 const NOBODY_NAMED: &str = "\nnameserver 127.0.0.1\n";
-/// Answers that are kept for as long as they live.
+/// The number of answers that are cached.
 const KEPT: u64 = 256;
 
-/// When the system's files were changed last; alike as long as they are.
+/// The times of the last changes of the system's files; equal as long as the files are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
 
-/// Whom to ask, and how.
+/// The name servers, and the options of queries.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) servers: ResolverConfig,
@@ -28,23 +28,23 @@ pub struct Config {
     pub(crate) hosts: String,
 }
 
-/// What is wrong with a configuration.
+/// The errors of a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file of the system cannot be read.
     #[error("cannot read {path}: {error}")]
     File {
-        /// The file.
+        /// The path of the file.
         path: &'static str,
         /// The error of the system.
         error: io::Error,
     },
-    /// A text is not understood.
+    /// A text could not be parsed.
     #[error("{what}: {why}")]
     Text {
-        /// `resolv.conf` or `hosts`.
+        /// The name of the file: `resolv.conf` or `hosts`.
         what: &'static str,
-        /// What is wrong.
+        /// The fault of the text.
         why: String,
     },
     /// None of the name servers can be asked from this address.
@@ -52,7 +52,7 @@ pub enum ConfigError {
         "no name server is of the family of {source_address}, from which it is to be asked; there are {servers}"
     )]
     NoServer {
-        /// The address.
+        /// The local address of queries.
         source_address: IpAddr,
         /// The servers, separated by commas.
         servers: String,
@@ -60,16 +60,16 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// As the system is configured: `/etc/resolv.conf`, `/etc/hosts`. It is read once: after a change of the
-    /// network, make another [`crate::Resolver`].
+    /// Reads the system's configuration: `/etc/resolv.conf`, `/etc/hosts`. It is read once: after a change of
+    /// the network, make another [`crate::Resolver`].
     ///
     /// # Errors
-    /// What cannot be read or understood. A missing file is an empty one.
+    /// When a file cannot be read or parsed. A missing file counts as empty.
     pub fn system() -> Result<Config, ConfigError> {
         Config::parse(&read(RESOLV_CONF)?, &read(HOSTS)?)
     }
 
-    /// What shows whether the system's files have changed since they were read.
+    /// Returns a stamp that shows whether the system's files have changed since they were read.
     #[must_use]
     pub fn stamp() -> Stamp {
         let seen = |path| {
@@ -79,10 +79,10 @@ impl Config {
         Stamp([RESOLV_CONF, HOSTS].map(seen))
     }
 
-    /// From these texts, in the forms of resolv.conf(5) and hosts(5).
+    /// Parses these texts, in the forms of resolv.conf(5) and hosts(5).
     ///
     /// # Errors
-    /// What is not understood.
+    /// When a text cannot be parsed.
     pub fn parse(resolv_conf: &str, hosts: &str) -> Result<Config, ConfigError> {
         let names_servers = resolv_conf
             .lines()
@@ -95,10 +95,10 @@ impl Config {
             servers.domain = None;
         }
         for server in &mut servers.name_servers {
-            // A resolver of the system speaks for the whole tree: its no is final.
+            // A resolver of the system covers the whole tree, so its negative answers are final.
             server.trust_negative_responses = true;
         }
-        // The file counts attempts, the library those after the first.
+        // The file counts all attempts, the library those after the first.
         options.attempts = options.attempts.saturating_sub(1);
         options.cache_size = KEPT;
         options.use_hosts_file = ResolveHosts::Never;
@@ -107,8 +107,8 @@ impl Config {
         Ok(config)
     }
 
-    /// The same, asked from this address, so that the answers are those of its network. Only servers
-    /// of its family are asked.
+    /// Sends queries from this address, so that the answers are those of its network. Only servers of its
+    /// family are asked.
     ///
     /// # Errors
     /// When there is no such server.
@@ -136,7 +136,7 @@ impl Config {
         Ok(self)
     }
 
-    /// The name servers, in their order.
+    /// Returns the name servers, in order.
     pub fn servers(&self) -> impl Iterator<Item = IpAddr> {
         self.servers.name_servers.iter().map(|server| server.ip)
     }
@@ -188,8 +188,8 @@ mod tests {
         assert_eq!(config.options.timeout, Duration::from_secs(3));
     }
 
-    /// resolv.conf(5): "If no nameserver entries are present, the default is to use the name server on
-    /// the local machine."
+    /// resolv.conf(5): "If no nameserver entries are present, the default is to use the name server on the
+    /// local machine."
     #[test]
     fn a_file_without_servers_names_this_host() {
         let config = Config::parse("# nothing\n", "").expect("a configuration");

@@ -1,58 +1,58 @@
-//! What went wrong with a question.
+//! The errors of questions about names.
 
 use hawser_race::{Failure, Question};
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 
-/// Why a question has no answer.
+/// The reasons for which a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// There is no such name (NXDOMAIN).
+    /// The name does not exist (NXDOMAIN).
     #[error("there is no name `{name}`")]
     NoSuchName {
-        /// The name.
+        /// The requested name.
         name: String,
     },
-    /// The name has no such record, or none that can be used.
+    /// The name has no such record, or no usable one.
     #[error("`{name}` has no {}", records(*.question))]
     NoRecord {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// What was asked for.
+        /// The kind of record.
         question: Question,
     },
-    /// The name is an alias that leads back to itself, or on for ever (RFC 1034, 3.6.2).
+    /// The name is an alias in a loop, or in an endless chain (RFC 1034, 3.6.2).
     #[error("`{name}` is an alias that leads nowhere: {chain}")]
     AliasLoop {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// The aliases in their order, up to where they repeat.
+        /// The aliases in order, up to the first repetition.
         chain: String,
     },
     /// No name server answered in time.
     #[error("no name server answered the question for {} of `{name}` in time", records(*.question))]
     Timeout {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// What was asked for.
+        /// The kind of record.
         question: Question,
     },
-    /// The name server answered that it could not or would not.
+    /// The name server answered with an error.
     #[error("the name server answered the question for {} of `{name}` with {code}", records(*.question))]
     Server {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// What was asked for.
+        /// The kind of record.
         question: Question,
-        /// Its code (RFC 1035, 4.1.1), as text.
+        /// The response code (RFC 1035, 4.1.1), as text.
         code: String,
     },
-    /// The question could not be asked, or the answer not be understood.
+    /// The question could not be sent, or the answer could not be parsed.
     #[error("the question for {} of `{name}` failed: {why}", records(*.question))]
     Other {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// What was asked for.
+        /// The kind of record.
         question: Question,
         /// The error of the system or the decoder.
         why: String,
@@ -60,7 +60,7 @@ pub enum ResolveError {
 }
 
 impl ResolveError {
-    /// Its class, for a race.
+    /// Returns its class, for a race.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {

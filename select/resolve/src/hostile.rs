@@ -1,4 +1,4 @@
-//! Answers from the network, for a fuzzer: it has no other use.
+//! Hostile answers from the network, for a fuzzer; this module has no other use.
 
 use hickory_resolver::proto::op::Message;
 use hickory_resolver::proto::rr::{Name, RData};
@@ -6,10 +6,10 @@ use hickory_resolver::proto::rr::{Name, RData};
 use crate::service::{Understood, understand};
 use crate::{MAX_SERVICES, Target};
 
-/// Any bytes as a message with service records, and as a host's name.
+/// Reads any bytes as a message with service records, and as a host's name.
 ///
 /// # Panics
-/// When what is made of it is not bounded, not in order, or inconsistent.
+/// When the result exceeds a limit, is out of order, or is inconsistent.
 pub fn answer(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(Target::Name(name)) = Target::parse(text)

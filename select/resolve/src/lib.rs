@@ -1,9 +1,9 @@
-//! Names to addresses and services: the half of happy eyeballs that does I/O.
+//! Resolves names to addresses and services: the part of Happy Eyeballs that does I/O.
 //!
-//! [`Resolver::lookup`] asks for IPv4 addresses, IPv6 addresses and services each by a question of
-//! its own, and hands over each [`Answer`] when it comes (RFC 8305, 3), for a race to be notified. What
-//! the system configures is honoured: name servers, search list, `ndots`, `timeout` and `attempts` of
-//! `resolv.conf`, and the hosts file. Addresses and the names of this host are answered at once.
+//! [`Resolver::lookup`] asks for IPv4 addresses, IPv6 addresses and services in separate questions. It hands
+//! over each [`Answer`] as soon as it arrives (RFC 8305, 3), so that a race can use it. The system's
+//! configuration is followed: name servers, search list, `ndots`, `timeout` and `attempts` of `resolv.conf`,
+//! and the hosts file. Addresses and the names of this host are answered at once.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,14 +18,14 @@
 //! # }
 //! ```
 //!
-//! * [`Config`]: what the system configures, or somebody else; from which address it is asked
-//! * [`Target`]: what a text names: an address, this host, nothing, or a name to ask for
-//! * [`Services`]: what SVCB and HTTPS records (RFC 9460) contain
-//! * [`nat64`]: how addresses of the other family are reached through a translator
-//! * [`ResolveError`]: what went wrong, in the race's classes
+//! * [`Config`]: the system's configuration, or another one, and the local address of queries
+//! * [`Target`]: the meaning of a text: an address, this host, an invalid name, or a name to ask for
+//! * [`Services`]: the content of SVCB and HTTPS records (RFC 9460)
+//! * [`nat64`]: addresses of the other family, reached through NAT64
+//! * [`ResolveError`]: the errors, with the race's classes
 //!
-//! Invariants: dropping [`Answers`] cancels its questions. A lookup gives each question one answer.
-//! What one answer may hold is bounded: [`MAX_ADDRESSES`], [`MAX_SERVICES`].
+//! Invariants: dropping [`Answers`] cancels its questions. A lookup gives each question one answer. The size
+//! of an answer is bounded: [`MAX_ADDRESSES`], [`MAX_SERVICES`].
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,24 +1,24 @@
-//! Translators between IPv6 and IPv4 (NAT64): which addresses they translate, and how to find them.
+//! Translators between IPv6 and IPv4 (NAT64): the addresses that they translate, and their discovery.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A prefix whose addresses a translator takes for IPv4 addresses (RFC 6052).
+/// A prefix whose addresses a translator maps to IPv4 addresses (RFC 6052).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
-    /// Its bits; those behind it are zero.
+    /// The bits of the prefix; later bits are zero.
     address: Ipv6Addr,
-    /// Its length in bits: one of [`Prefix::LENGTHS`].
+    /// The length in bits: one of [`Prefix::LENGTHS`].
     length: u8,
 }
 
 impl Prefix {
-    /// The lengths that there are (RFC 6052, 2.2).
+    /// The possible lengths (RFC 6052, 2.2).
     pub const LENGTHS: [u8; 6] = [32, 40, 48, 56, 64, 96];
-    /// The octet between prefix and suffix that is zero, and holds no part of an IPv4 address.
+    /// The index of the octet that is zero, and holds no part of an IPv4 address.
     const RESERVED: usize = 8;
 
-    /// The prefix of this length of an address; none if there is no such length, or the octet that has to
-    /// be zero is not.
+    /// Returns the prefix of this length of an address; `None` if the length is not allowed, or the reserved
+    /// octet is not zero.
     #[must_use]
     pub fn of(address: Ipv6Addr, length: u8) -> Option<Prefix> {
         if !Prefix::LENGTHS.contains(&length) || address.octets()[Prefix::RESERVED] != 0 {
@@ -31,14 +31,14 @@ impl Prefix {
         })
     }
 
-    /// The octets of the IPv4 address in one of its addresses: the four behind the prefix, without the
+    /// Returns the indices of the octets that hold the IPv4 address: the four after the prefix, without the
     /// reserved one (RFC 6052, 2.2).
     fn places(self) -> impl Iterator<Item = usize> {
         let first = usize::from(self.length / 8);
         (first..16).filter(|place| *place != Prefix::RESERVED).take(4)
     }
 
-    /// The IPv6 address by which the translator reaches an IPv4 address.
+    /// Returns the IPv6 address by which the translator reaches an IPv4 address.
     #[must_use]
     pub fn embed(self, address: Ipv4Addr) -> Ipv6Addr {
         let mut octets = self.address.octets();
@@ -48,8 +48,8 @@ impl Prefix {
         octets.into()
     }
 
-    /// The IPv4 address to which the translator sends what is for this address; none where it is not of
-    /// the prefix. What stands in the reserved octet and behind the IPv4 address does not matter.
+    /// Returns the IPv4 address to which the translator maps this address; `None` if it does not have the
+    /// prefix. The reserved octet and the bits after the IPv4 address are ignored.
     #[must_use]
     pub fn extract(self, address: Ipv6Addr) -> Option<Ipv4Addr> {
         if (address.to_bits() ^ self.address.to_bits()) >> (128 - self.length) != 0 {
@@ -65,13 +65,13 @@ impl Prefix {
     }
 }
 
-/// The name that has IPv4 addresses alone: IPv6 addresses of it were made by the network (RFC 7050, 8).
+/// A name that has only IPv4 addresses: the network made any IPv6 addresses of it (RFC 7050, 8).
 pub(crate) const IPV4_ONLY: &str = "ipv4only.arpa.";
-/// Its addresses (RFC 7050, 8).
+/// The addresses of that name (RFC 7050, 8).
 const WELL_KNOWN: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 0, 170), Ipv4Addr::new(192, 0, 0, 171)];
 
-/// The prefixes by which these addresses of [`IPV4_ONLY`] were made (RFC 7050, 3), each once, in the order
-/// of the answer.
+/// Returns the prefixes from which these addresses of [`IPV4_ONLY`] were made (RFC 7050, 3), each once, in
+/// the order of the answer.
 pub(crate) fn prefixes(answer: &[IpAddr]) -> Vec<Prefix> {
     let mut found = Vec::new();
     for address in answer {

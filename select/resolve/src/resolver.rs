@@ -1,4 +1,4 @@
-//! Asking, and handing over each answer when it comes.
+//! Asks questions, and hands over each answer as soon as it arrives.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -20,29 +20,29 @@ use crate::{BadName, Config, ConfigError, ResolveError, Services, Target};
 
 /// The maximum number of addresses of one answer that are kept.
 pub const MAX_ADDRESSES: usize = 64;
-/// How many aliases in a row are followed (RFC 9460, 3.1 asks for a limit).
+/// The maximum length of a chain of aliases that is followed (RFC 9460, 3.1 asks for a limit).
 const MAX_ALIASES: usize = 8;
-/// How long what needs no question is valid.
+/// The validity of answers that need no query.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
-/// What is asked for.
+/// The questions about a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lookup {
-    /// The name or address, as it was given.
+    /// The name or address, as given.
     host: String,
     target: Target,
     /// The name of the service question.
     service: Option<String>,
-    /// Whether the address is wanted as the network's translators have it, too.
+    /// True if NAT64 addresses are wanted for an IPv4 address.
     is_translated: bool,
     questions: Vec<Question>,
 }
 
 impl Lookup {
-    /// Addresses of both families.
+    /// Asks for addresses of both families.
     ///
     /// # Errors
-    /// A text that names no host.
+    /// When the text is not a valid host.
     pub fn addresses(host: &str) -> Result<Lookup, BadName> {
         let questions = vec![Question::Ipv6, Question::Ipv4];
         let target = Target::parse(host)?;
@@ -55,10 +55,10 @@ impl Lookup {
         })
     }
 
-    /// Addresses of both families, and HTTPS records of the origin at this port (RFC 9460, 9.1).
+    /// Asks for addresses of both families, and HTTPS records of the origin at this port (RFC 9460, 9.1).
     ///
     /// # Errors
-    /// A text that names no host.
+    /// When the text is not a valid host.
     pub fn https(host: &str, port: u16) -> Result<Lookup, BadName> {
         let target = Target::parse(host)?;
         let service = match (&target, port) {
@@ -66,7 +66,7 @@ impl Lookup {
             (Target::Name(name), _) => Some(format!("_{port}._https.{name}")),
             _ => None,
         };
-        // Hints come with the service: it is asked for first (version 3, hostname resolution).
+        // The service question comes first, because its answer has hints (version 3, hostname resolution).
         let questions = vec![Question::Service, Question::Ipv6, Question::Ipv4];
         Ok(Lookup {
             host: host.to_owned(),
@@ -77,7 +77,7 @@ impl Lookup {
         })
     }
 
-    /// Where it is for an IPv4 address, the IPv6 addresses as well by which the network's translators reach
+    /// If the host is an IPv4 address, also asks for the IPv6 addresses by which the network's NAT64 reaches
     /// it (RFC 8305, 7.1; RFC 7050).
     #[must_use]
     pub fn translated(mut self) -> Lookup {
@@ -85,14 +85,14 @@ impl Lookup {
         self
     }
 
-    /// Only these of its questions: on a host without IPv6 nobody needs its addresses.
+    /// Restricts it to some of its questions: a host without IPv6 does not need IPv6 addresses.
     #[must_use]
     pub fn only(mut self, questions: &[Question]) -> Lookup {
         self.questions.retain(|question| questions.contains(question));
         self
     }
 
-    /// Its questions, in the order in which they are asked.
+    /// Returns its questions, in the order in which they are asked.
     #[must_use]
     pub fn questions(&self) -> &[Question] {
         &self.questions
@@ -102,26 +102,26 @@ impl Lookup {
 /// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The name or address that it is about, as the lookup was given it.
+    /// The name or address of the lookup.
     pub host: String,
     /// The question that this answers.
     pub question: Question,
-    /// What it is, or why there is none.
+    /// The records, or the error.
     pub result: Result<Records, ResolveError>,
 }
 
-/// What was found.
+/// The records that were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
-    /// Addresses, in the order of the answer; none where services were asked for.
+    /// The addresses, in the order of the answer; empty for a service question.
     pub addresses: Vec<IpAddr>,
-    /// Services, where these were asked for.
+    /// The services, for a service question.
     pub services: Services,
-    /// How long this is valid, from now on.
+    /// The time for which the records are valid, from now on.
     pub lives_for: Duration,
 }
 
-/// Asks name servers. Clones share connections and the answers that are kept.
+/// Asks name servers. Clones share connections and the cache.
 #[derive(Clone)]
 pub struct Resolver {
     inner: TokioResolver,
@@ -137,8 +137,8 @@ impl std::fmt::Debug for Resolver {
 }
 
 impl Resolver {
-    /// A resolver by this configuration. For another source address or after a change of the
-    /// network, make another one.
+    /// Makes a resolver with this configuration. After a change of the network, or for another source
+    /// address, make another one.
     ///
     /// # Errors
     /// When the configuration cannot be used.
@@ -152,7 +152,7 @@ impl Resolver {
         Ok(Resolver { inner, hosts: Arc::new(config.hosts_table()?) })
     }
 
-    /// Asks all questions of a lookup at once. Call it within a runtime of tokio with time and I/O.
+    /// Asks all questions of a lookup at once. It must be called within a tokio runtime with time and I/O.
     #[must_use]
     pub fn lookup(&self, lookup: &Lookup) -> Answers {
         let mut answers = Answers { questions: JoinSet::new() };
@@ -178,7 +178,7 @@ impl Resolver {
                 Some(addresses) => local(name, &addresses),
                 None => self.addresses(name, question).await,
             },
-            // Whoever is in the hosts file is there as in the file, and offers nothing else.
+            // A name in the hosts file has only the addresses of the file, and no services.
             (Target::Name(name), Question::Service) => match (self.in_hosts(name), &lookup.service) {
                 (None, Some(service)) => self.services(service).await,
                 _ => local(name, &[]),
@@ -186,7 +186,7 @@ impl Resolver {
         }
     }
 
-    /// The addresses of a name in the hosts file, if it is there.
+    /// Returns the addresses of a name in the hosts file, if it is there.
     fn in_hosts(&self, name: &str) -> Option<Vec<IpAddr>> {
         let name = as_dns(name).ok()?;
         let find = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
@@ -216,10 +216,10 @@ impl Resolver {
         }
     }
 
-    /// The prefixes that this network's translators have (RFC 7050); none where there is no translator.
+    /// Returns the prefixes of this network's NAT64 (RFC 7050); empty if there is no NAT64.
     ///
     /// # Errors
-    /// No server answered, or not as it should.
+    /// When no server answered, or the answer is not usable.
     pub async fn nat64(&self) -> Result<Vec<Prefix>, ResolveError> {
         match self.addresses(IPV4_ONLY, Question::Ipv6).await {
             Ok(records) => Ok(prefixes(&records.addresses)),
@@ -228,8 +228,8 @@ impl Resolver {
         }
     }
 
-    /// The loop of aliases behind an answer, if there is one. A server that knows that there is no record
-    /// says so with its SOA (RFC 2308, 2.2); aliases that never end come without.
+    /// Returns the loop of aliases behind an answer, if there is one. A server that knows that there is no
+    /// record includes its SOA (RFC 2308, 2.2); an endless chain of aliases comes without.
     async fn alias_loop(&self, name: &str, error: &NetError) -> Option<ResolveError> {
         let NetError::Dns(DnsError::NoRecordsFound(none)) = error else {
             return None;
@@ -253,7 +253,7 @@ impl Resolver {
         Some(ResolveError::AliasLoop { name: name.to_owned(), chain: chain.join(" → ") })
     }
 
-    /// The addresses by which the network's translators reach this one.
+    /// Returns the addresses by which the network's NAT64 reaches this address.
     async fn translated(&self, address: Ipv4Addr) -> Result<Records, ResolveError> {
         let prefixes = self.nat64().await?;
         let addresses: Vec<IpAddr> = prefixes
@@ -262,12 +262,12 @@ impl Resolver {
             .collect();
         match addresses.is_empty() {
             true => Err(ResolveError::NoRecord { name: address.to_string(), question: Question::Ipv6 }),
-            // The resolver keeps the prefixes as long as they live.
+            // The resolver caches the prefixes as long as they are valid.
             false => Ok(Records { addresses, services: Services::default(), lives_for: Duration::ZERO }),
         }
     }
 
-    /// Services, through aliases.
+    /// Asks for services, through aliases.
     async fn services(&self, name: &str) -> Result<Records, ResolveError> {
         let question = Question::Service;
         let none = || ResolveError::NoRecord { name: name.to_owned(), question };
@@ -276,7 +276,7 @@ impl Resolver {
         loop {
             let found = match self.ask(&at, RecordType::HTTPS).await {
                 Ok(found) => found,
-                // The end of a chain of aliases need have no record (RFC 9460, 3).
+                // The end of a chain of aliases need not have a record (RFC 9460, 3).
                 Err(error) if alias.is_some() && error.is_no_records_found() => break,
                 Err(error) => return Err(ResolveError::new(name, question, &error)),
             };
@@ -286,7 +286,8 @@ impl Resolver {
                 RData::SVCB(svcb) => Some(svcb),
                 _ => None,
             });
-            // Of records of one priority, and of aliases, each is as often the first (RFC 9460, 2.4.1 and 2.4.2).
+            // Among records of one priority, and among aliases, the order is random (RFC 9460, 2.4.1 and
+            // 2.4.2).
             let mut records: Vec<_> = records.collect();
             fastrand::shuffle(&mut records);
             // A chain of CNAMEs ends at the owner of the records.
@@ -360,14 +361,14 @@ fn lives_for(found: &Found) -> Duration {
     found.valid_until().saturating_duration_since(Instant::now())
 }
 
-/// Answers that have not come yet. Dropping it cancels what is still asked.
+/// The answers that have not arrived yet. Dropping it cancels the pending questions.
 #[derive(Debug)]
 pub struct Answers {
     questions: JoinSet<Answer>,
 }
 
 impl Answers {
-    /// Asks these questions, too.
+    /// Adds the questions of another lookup.
     pub fn also(&mut self, resolver: &Resolver, lookup: &Lookup) {
         for &question in &lookup.questions {
             let (resolver, lookup) = (resolver.clone(), lookup.clone());
@@ -378,23 +379,23 @@ impl Answers {
         }
     }
 
-    /// The next answer, in the order in which they come; `None` when there are no more. Nothing is
-    /// lost when this future is dropped.
+    /// Waits for the next answer, in the order of arrival; `None` when there are no more. The future may be
+    /// dropped without losing an answer.
     pub async fn next(&mut self) -> Option<Answer> {
         loop {
-            // One that was cancelled with its runtime has no answer.
+            // A question that was cancelled with its runtime has no answer.
             if let Ok(answer) = self.questions.join_next().await? {
                 return Some(answer);
             }
         }
     }
 
-    /// Lets what is still asked go on for so long, for the sake of later lookups, which then find the
-    /// answers kept (version 3, connection attempts, recommends a second).
+    /// Lets the pending questions continue for a time. Later lookups then find the answers in the cache
+    /// (version 3, connection attempts, recommends a second).
     pub fn linger(mut self, limit: Duration) {
         tokio::spawn(async move {
             let all = async { while self.next().await.is_some() {} };
-            // What takes longer is cancelled with it.
+            // Questions that take longer are cancelled with it.
             let _ = tokio::time::timeout(limit, all).await;
         });
     }

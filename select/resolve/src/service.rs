@@ -1,72 +1,72 @@
-//! What SVCB and HTTPS records contain (RFC 9460), for somebody who understands `alpn`,
-//! `no-default-alpn`, `port` and the address hints.
+//! The content of SVCB and HTTPS records (RFC 9460), for a client that supports `alpn`, `no-default-alpn`,
+//! `port` and the address hints.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hickory_resolver::proto::rr::Name;
 use hickory_resolver::proto::rr::rdata::svcb::{SVCB, SvcParamKey, SvcParamValue};
 
-/// The maximum number of service records of one answer that are kept: those with the lowest priority.
+/// The maximum number of service records of one answer that are kept: those with the lowest priority values.
 pub const MAX_SERVICES: usize = 16;
-/// The maximum number of hints of each family, and protocols, of one record.
+/// The maximum number of hints of each family, and of protocols, of one record.
 const MAX_VALUES: usize = 16;
 
-/// What the records of one name contain.
+/// The content of the records of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Services {
-    /// Where an alias led, if one did (AliasMode): addresses are those of that name.
+    /// The target of an alias, if there is one (AliasMode): addresses are those of that name.
     pub alias: Option<String>,
-    /// In the order of their priority; those of one priority in a random order (RFC 9460, 2.4.1).
+    /// The services in the order of their priority; services of equal priority are in a random order (RFC
+    /// 9460, 2.4.1).
     pub services: Vec<Service>,
 }
 
-/// A record in ServiceMode that is consistent, and of which nothing mandatory is beyond us.
+/// A consistent record in ServiceMode whose mandatory keys are all supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// SvcPriority, at least 1; lower comes first.
     pub priority: u16,
     /// The name whose addresses offer the service.
     pub target: String,
-    /// The port; where there is none, the one that was asked for.
+    /// The port; if absent, the requested one.
     pub port: Option<u16>,
     /// The protocols that it names, such as `h3`.
     pub alpn: Vec<String>,
-    /// It speaks these alone, and not the scheme's default (for `https` that is `http/1.1`).
+    /// True if it speaks only these protocols, and not the scheme's default (for `https` that is `http/1.1`).
     pub no_default_alpn: bool,
-    /// Addresses of the target for the time until it is resolved; the answers about it overrule them
-    /// (RFC 9460, 7.3).
+    /// IPv4 addresses of the target until it is resolved; the answers about it overrule them (RFC 9460, 7.3).
     pub ipv4_hints: Vec<Ipv4Addr>,
-    /// The same of IPv6.
+    /// IPv6 addresses of the target until it is resolved.
     pub ipv6_hints: Vec<Ipv6Addr>,
 }
 
 impl Service {
-    /// All hints, IPv6 first.
+    /// Returns all hints, IPv6 first.
     pub fn hints(&self) -> impl Iterator<Item = IpAddr> {
         let ipv6 = self.ipv6_hints.iter().copied().map(IpAddr::V6);
         ipv6.chain(self.ipv4_hints.iter().copied().map(IpAddr::V4))
     }
 
-    /// Whether it speaks a protocol; `default` is the scheme's own (RFC 9460, 7.1.2).
+    /// Returns whether it speaks a protocol; `default` is the scheme's own (RFC 9460, 7.1.2).
     #[must_use]
     pub fn speaks(&self, protocol: &str, default: &str) -> bool {
         self.alpn.iter().any(|own| own == protocol) || (!self.no_default_alpn && protocol == default)
     }
 }
 
-/// What a set of records contains.
+/// The meaning of a set of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Understood {
     /// The services are those of another name (AliasMode).
     Alias(Name),
-    /// There is none at all: an alias to the root (RFC 9460, 2.5.1).
+    /// The service does not exist: an alias to the root (RFC 9460, 2.5.1).
     Unavailable,
-    /// These.
+    /// The services of the records.
     Services(Vec<Service>),
 }
 
-/// Understands the records of `owner`. An alias counts alone (RFC 9460, 2.4.1: in a set with one,
-/// others SHOULD be ignored).
+/// Interprets the records of `owner`. If there is an alias, other records are ignored (RFC 9460, 2.4.1: in a
+/// set with an alias, they SHOULD be).
 pub(crate) fn understand<'a>(owner: &Name, records: impl Iterator<Item = &'a SVCB>) -> Understood {
     let mut services = Vec::new();
     for record in records {
@@ -83,7 +83,7 @@ pub(crate) fn understand<'a>(owner: &Name, records: impl Iterator<Item = &'a SVC
     Understood::Services(services)
 }
 
-/// A record, unless it is inconsistent or asks for what we do not understand.
+/// Parses a record; `None` if it is inconsistent or requires an unsupported key.
 fn service(owner: &Name, record: &SVCB) -> Option<Service> {
     let target = if record.target_name.is_root() {
         owner
@@ -125,12 +125,11 @@ fn service(owner: &Name, record: &SVCB) -> Option<Service> {
             SvcParamValue::EchConfigList(_) | SvcParamValue::Unknown(_) => {}
         }
     }
-    // 7.1.1: `no-default-alpn` without `alpn` leaves nothing to speak.
+    // 7.1.1: `no-default-alpn` without `alpn` leaves no protocol.
     (!made.no_default_alpn || !made.alpn.is_empty()).then_some(made)
 }
 
-/// Keys whose meaning is kept to. A client that does not encrypt its ClientHello does not understand
-/// `ech`.
+/// Returns whether a key is supported. A client that does not encrypt its ClientHello does not support `ech`.
 fn is_understood(key: SvcParamKey) -> bool {
     matches!(
         key,
@@ -169,7 +168,7 @@ mod tests {
         }
     }
 
-    /// RFC 9460, 10.2 and 7.1.1 in the manner of its examples.
+    /// RFC 9460, 10.2 and 7.1.1, modelled on its examples.
     #[test]
     fn parameters_are_kept() {
         let hints4 = vec![A::new(192, 0, 2, 1)];
@@ -214,8 +213,8 @@ mod tests {
         assert!(made[1].speaks("h2", "http/1.1") && made[1].speaks("http/1.1", "http/1.1"));
     }
 
-    /// 8: a record with a mandatory key that the client does not know is not for it. 2.4.3 and 7.1.1:
-    /// nor is one that contradicts itself.
+    /// 8: a record with a mandatory key that the client does not know is ignored. 2.4.3 and 7.1.1: so is an
+    /// inconsistent record.
     #[test]
     fn records_beyond_us_are_left_out() {
         let mandatory = |keys: &[SvcParamKey]| {

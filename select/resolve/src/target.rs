@@ -1,4 +1,4 @@
-//! What a text names: an address, this host, nothing, or a name to ask for.
+//! The meaning of a text as a host: an address, this host, an invalid name, or a name to ask for.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,35 +6,36 @@ use hickory_resolver::proto::ProtoError;
 use hickory_resolver::proto::rr::Name;
 use hickory_resolver::proto::rr::domain::Label;
 
-/// What a text names.
+/// The meaning of a text as a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// An address; IPv6 may stand in brackets.
+    /// An address; IPv6 may be in brackets.
     Address(IpAddr),
     /// This host: `localhost`, and names under it (RFC 6761, 6.3).
     ThisHost,
-    /// Nothing, for ever: names under `invalid` (RFC 6761, 6.4).
+    /// A name that never exists: names under `invalid` (RFC 6761, 6.4).
     Nothing,
-    /// A name to ask for, in lower case and ASCII; with a last dot it is not searched for.
+    /// A name to ask for, in lower case and ASCII; with a trailing dot the search list is not used.
     Name(String),
 }
 
-/// A text that names nothing one can connect to.
+/// A text is not a valid host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no host: {why}")]
 pub struct BadName {
-    /// The text.
+    /// The rejected text.
     pub text: String,
-    /// What is wrong with it.
+    /// The fault of the text.
     pub why: String,
 }
 
 impl Target {
-    /// Understands a text.
+    /// Parses a text.
     ///
     /// # Errors
-    /// When it is neither an address nor a name: empty, too long, with a zone or an escape, or with a number for
-    /// its last label, which old resolvers take for an address and new ones do not (RFC 1123, 2.1).
+    /// When it is neither an address nor a name: empty, too long, or with a zone or an escape. A name with a
+    /// number as its last label is also refused. Old resolvers take it for an address, and new ones do not
+    /// (RFC 1123, 2.1).
     pub fn parse(text: &str) -> Result<Target, BadName> {
         let bad = |why: &str| BadName { text: text.chars().take(300).collect(), why: why.to_owned() };
         let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -68,8 +69,8 @@ impl Target {
         [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 }
 
-/// A name in ASCII and lower case. Old hosts have names with `_` or a leading `-`, and answer to them: RFC 2181, 11,
-/// leaves labels to those who use them.
+/// Converts a name to ASCII and lower case. Old hosts have names with `_` or a leading `-`, and answer to
+/// them: RFC 2181, 11, leaves the form of labels to their users.
 fn in_ascii(text: &str) -> Result<String, String> {
     let (inner, dot) = match text.strip_suffix('.') {
         Some(inner) => (inner, "."),
@@ -86,7 +87,7 @@ fn label_in_ascii(label: &str) -> Result<String, String> {
     }
     if !label.is_ascii() {
         let made = Label::from_utf8(label).map_err(|_| "a label cannot be written in ASCII (RFC 5891)")?;
-        // Letters of other scripts may stand for any character of ASCII (RFC 5895, 2).
+        // Letters of other scripts may stand for any ASCII character (RFC 5895, 2).
         return label_in_ascii(&made.to_ascii());
     }
     match label.chars().find(|&c| !is_common(c)) {
@@ -95,7 +96,7 @@ fn label_in_ascii(label: &str) -> Result<String, String> {
     }
 }
 
-/// The name as name servers are asked for it; with a last dot it is not searched for.
+/// Converts a name to the form of DNS queries; with a trailing dot the search list is not used.
 pub(crate) fn as_dns(name: &str) -> Result<Name, ProtoError> {
     let labels = name.strip_suffix('.').unwrap_or(name).split('.');
     let labels: Result<Vec<Label>, _> = labels
@@ -148,8 +149,8 @@ mod tests {
         }
     }
 
-    /// Characters of other scripts that stand for some of ASCII (RFC 5895, 2; UTS 46): what they become has to be a
-    /// host's, and is judged like it.
+    /// Characters of other scripts may map to ASCII (RFC 5895, 2; UTS 46). The result has to be valid in a
+    /// host's name, and is checked like one.
     #[test]
     fn characters_that_become_ascii_are_judged_as_what_they_become() {
         for made in [
@@ -158,7 +159,7 @@ mod tests {
             let [first, other, last] = *made.as_bytes() else {
                 panic!("{made}")
             };
-            // The block of full-width forms has ASCII from U+0021 on; the space of this width is U+3000.
+            // The block of full-width forms has ASCII from U+0021 on; the full-width space is U+3000.
             let wide = match other {
                 b' ' => '\u{3000}',
                 _ => char::from_u32(0xff00 + u32::from(other) - 0x20).expect("a character"),

@@ -1,9 +1,9 @@
-//! Arbitrary answers of name servers are survived; the fuzz target `names` does the same for longer.
+//! Arbitrary answers of name servers do no harm; the fuzz target `names` tests the same for longer.
 
 use fastrand::Rng;
 use hawser_resolve::hostile::answer;
 
-/// An answer with two HTTPS records (RFC 9460, 2.2): an alias apart, a service with all parameters.
+/// An answer with two HTTPS records (RFC 9460, 2.2): an alias, and a service with all parameters.
 const ANSWER: &[u8] = b"\x12\x34\x85\x80\x00\x01\x00\x02\x00\x00\x00\x00\x01a\x02xy\x00\x00\x41\x00\x01\
     \xc0\x0c\x00\x41\x00\x01\x00\x00\x00\x3c\x00\x33\x00\x02\x01b\x02xy\x00\x00\x00\x00\x02\x00\x01\
     \x00\x01\x00\x03\x02h3\x00\x03\x00\x02\x20\xfb\x00\x04\x00\x04\xc0\x00\x02\x01\

@@ -65,14 +65,14 @@ const FILE: &str = r#"
     services = [{ alpn = ["h2"] }]
 "#;
 
-/// As the lab's hosts have it, with shorter timeouts.
+/// The configuration of the lab's hosts, with shorter timeouts.
 const IMPATIENT: &str = "nameserver 127.0.0.53\noptions timeout:1 attempts:1\n";
 
 fn main() -> ExitCode {
     in_user_namespace("names in a lab", TESTS)
 }
 
-/// Runs this in the client of the lab.
+/// Runs `work` in the client of the lab.
 fn in_client(work: impl AsyncFnOnce() -> TestResult + Send) -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     lab.host("client")?.run(|| {
@@ -83,7 +83,7 @@ fn in_client(work: impl AsyncFnOnce() -> TestResult + Send) -> TestResult {
     })?
 }
 
-/// All answers, in the order in which they come.
+/// Returns all answers, in the order of arrival.
 async fn all(resolver: &Resolver, lookup: &Lookup) -> Vec<Answer> {
     let (mut answers, mut all) = (resolver.lookup(lookup), Vec::new());
     while let Some(answer) = answers.next().await {
@@ -139,7 +139,8 @@ fn each_question_is_answered_apart() -> TestResult {
     })
 }
 
-/// RFC 9460, 2.4.1: of 64 lookups, each of two records is the first of some; by chance alone not once in 2^63.
+/// RFC 9460, 2.4.1: in 64 lookups, each of two records comes first at least once; the probability of a
+/// failure by chance is 2^-63.
 fn services_of_one_priority_take_turns() -> TestResult {
     in_client(async || {
         let resolver = Resolver::new(&Config::system()?)?;
@@ -222,8 +223,8 @@ fn aliases_are_followed() -> TestResult {
     })
 }
 
-/// A server of names that are aliases of one another, as RFC 1035, 4.1 has an answer on the wire: `a.loop` of
-/// `b.loop`, and any other of `a.loop`.
+/// Serves names that are aliases of one another, in the wire format of RFC 1035, 4.1: `a.loop` is an alias of
+/// `b.loop`, and any other name of `a.loop`.
 fn serve_circle(socket: &std::net::UdpSocket) {
     let mut buffer = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut buffer) {
@@ -334,7 +335,7 @@ fn the_hosts_file_is_honoured() -> TestResult {
             "{:?}",
             start.elapsed()
         );
-        // Who is in the file with one family has that one alone.
+        // A name with one family in the file has no address of the other.
         let one = Resolver::new(&Config::parse(IMPATIENT, "192.0.2.1 www.example\n")?)?;
         assert_eq!(
             texts(&only(&one, "WWW.example", Question::Ipv4).await??),
@@ -414,7 +415,7 @@ fn dropping_cancels() -> TestResult {
         drop(answers);
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(sockets()?, 0, "nobody asks any more");
-        // What lingers goes on for its time, and no longer.
+        // Lingering questions continue for the given time, and no longer.
         resolver.lookup(&lookup).linger(Duration::from_millis(100));
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(sockets()?, 1);
@@ -424,7 +425,8 @@ fn dropping_cancels() -> TestResult {
     })
 }
 
-/// UDP sockets of this host that ask: the server's own has no port 53 at its side.
+/// Counts the UDP sockets of this host that send queries: the server's own socket has port 53 as its local
+/// port.
 fn sockets() -> TestResult<usize> {
     let table = std::fs::read_to_string("/proc/thread-self/net/udp")?;
     let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! A race with the answers of the real resolver, and connects real sockets in a lab.
+//! A race with the answers of the real resolver and real sockets in a lab.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -55,11 +55,11 @@ fn main() -> ExitCode {
     in_user_namespace("races over names in a lab", TESTS)
 }
 
-/// Races to a name from the client; the address that won, and after how long.
+/// Races to a name from the client; returns the address that won, and the time that it took.
 fn race_to(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration)> {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     lab.link("hole")?.silence(true)?;
-    // IPv4 alone: IPv6 is refused.
+    // Only IPv4 is served: IPv6 is refused.
     let _listener = lab
         .host("server")?
         .run(|| std::net::TcpListener::bind(("0.0.0.0", PORT)))??;
@@ -111,7 +111,7 @@ async fn drive(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration
     }
 }
 
-/// An answer as candidates; hints are those of a service.
+/// Converts an answer to candidates; hints are those of a service.
 fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -> Event {
     let question = answer.question;
     let records = match answer.result {

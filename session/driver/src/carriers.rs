@@ -12,40 +12,42 @@ use hawser_carrier::Carrier;
 use hawser_session::CarrierId;
 use tokio::time::Sleep;
 
-/// Bytes beyond which a carrier's queue takes no more data: two of the longest segments, so that
-/// one is being written while the next one waits.
+/// The queue length, in bytes, beyond which a carrier takes no more data. It holds two of the longest
+/// segments, so that one is being written while the next one waits.
 const QUEUE: usize = 131_072;
-/// Reads in one turn, before others have theirs.
+/// The maximum number of reads in one turn, before other carriers have theirs.
 const READS: usize = 16;
-/// How long a carrier that ends may take for what is still queued, and for its peer to end it, too.
+/// The time that an ending carrier has for its queued bytes, and for its peer to end it, too.
 const FINISHING: Duration = Duration::from_secs(3);
 
-/// A carrier with what waits to be written to it.
+/// A carrier with the bytes that wait to be written to it.
 pub(super) struct Strand {
     pub(super) id: CarrierId,
     pub(super) carrier: Box<dyn Carrier>,
     queue: VecDeque<Bytes>,
     queued: usize,
-    /// The transport took all that was given.
+    /// True if the transport took all bytes offered to it.
     is_writable: bool,
-    /// Bytes went or came, or it began or ceased to take more, and the session was not told yet.
+    /// True if bytes were written or read, or the carrier became writable or blocked, and the session has not
+    /// been notified yet.
     has_moved: bool,
-    /// Why nothing more can be written.
+    /// The error after which no more can be written.
     failure: Option<io::Error>,
     flushed: bool,
-    /// Nothing more is written to it, and its transport knows.
+    /// True if this direction was ended and its transport knows.
     finished: bool,
-    /// It ends when the queue is written and its peer has ended it, or then.
+    /// Set while it is ending. The carrier ends when the queue is written and its peer has ended it, or at
+    /// this timeout.
     ending: Option<Pin<Box<Sleep>>>,
 }
 
-/// What a turn brought.
+/// The result of a turn.
 pub(super) enum Turn {
-    /// Nothing more for now.
+    /// No more bytes are available for now.
     Idle,
-    /// There may be more at once.
+    /// More bytes may be available at once.
     Busy,
-    /// The carrier has ended; why.
+    /// The carrier has ended, for this reason.
     Over(String),
 }
 
@@ -72,12 +74,12 @@ impl Strand {
         }
     }
 
-    /// Whether the transport has taken all that there was.
+    /// Returns true if the transport has taken all queued bytes.
     pub(super) fn has_written(&self) -> bool {
         self.queue.is_empty() && self.flushed
     }
 
-    /// Bytes of data that it takes now.
+    /// Returns the number of data bytes that it can take now.
     pub(super) fn room(&self) -> usize {
         if self.is_writable {
             QUEUE.saturating_sub(self.queued)
@@ -86,7 +88,7 @@ impl Strand {
         }
     }
 
-    /// Ends it when everything is written and its peer has ended it, or after too long.
+    /// Ends it when everything is written and its peer has ended it, or after 3 s.
     pub(super) fn finish(&mut self) {
         self.ending = Some(Box::pin(tokio::time::sleep(FINISHING)));
     }
@@ -95,15 +97,15 @@ impl Strand {
         self.ending.is_some()
     }
 
-    /// Writes what waits, as far as the transport takes it. A failure is reported by [`Strand::read`].
+    /// Writes queued bytes as far as the transport takes them. [`Strand::read`] reports a failure.
     pub(super) fn write(&mut self, cx: &mut Context<'_>) {
         let before = (self.queued, self.is_writable);
         self.failure = self.write_all(cx).err();
         self.has_moved |= before != (self.queued, self.is_writable);
     }
 
-    /// Whether anything of it may have changed since this was asked last, but what its peer's transport
-    /// has acknowledged.
+    /// Returns true if its state may have changed since the last call. Acknowledgements by its peer's
+    /// transport do not count.
     pub(super) fn take_moved(&mut self) -> bool {
         std::mem::take(&mut self.has_moved)
     }
@@ -135,7 +137,7 @@ impl Strand {
         Ok(())
     }
 
-    /// Reads what there is and hands it over.
+    /// Reads available bytes and passes them to `take`.
     pub(super) fn read(&mut self, cx: &mut Context<'_>, take: impl FnMut(Bytes)) -> Turn {
         let turn = self.read_all(cx, take);
         match self.failure.take() {
@@ -159,8 +161,9 @@ impl Strand {
         Turn::Busy
     }
 
-    /// Goes on ending; true when it is over. What the peer still sends is read and dropped: a socket that
-    /// is closed before answers it with a reset, which takes what is under way with it (RFC 9112, 9.6).
+    /// Continues to end it, and returns true when it is over. Bytes that the peer still sends are read and
+    /// dropped. A socket that is closed before would answer them with a reset, which discards data in transit
+    /// (RFC 9112, 9.6).
     pub(super) fn end(&mut self, cx: &mut Context<'_>) -> bool {
         if self.write_all(cx).is_err() {
             return true;
@@ -202,7 +205,7 @@ mod tests {
         let listener =
             TcpListener::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), None).unwrap();
         let socket = TcpSocket::new_v4().unwrap();
-        // Most of it waits in the sender's kernel when the carrier ends.
+        // Most of the data waits in the sender's kernel when the carrier ends.
         socket.set_recv_buffer_size(8 << 10).unwrap();
         let mut peer = socket.connect(listener.local().unwrap()).await.unwrap();
         let carrier = listener.accept().await.unwrap().accept().await.unwrap();

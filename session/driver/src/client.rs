@@ -21,61 +21,61 @@ use super::error::{CandidateError, CandidateFault, ConnectError};
 use super::handle::Session;
 use super::shared::{Fallback, Handle, Shared};
 
-/// How to reach the server: a transport, an address, an interface.
+/// A way to reach the server: a transport, an address, an interface.
 #[derive(Clone, Debug)]
 pub enum PathCandidate {
     /// TCP, with TLS unless the session is insecure; MPTCP if its options say so.
     Tcp {
-        /// The server.
+        /// The server's address.
         peer: SocketAddr,
-        /// This side's address, if it matters.
+        /// This side's address, if it is fixed.
         local: Option<SocketAddr>,
-        /// What the socket is asked for.
+        /// The options of the socket.
         options: TcpOptions,
     },
     /// QUIC.
     Quic {
-        /// The server.
+        /// The server's address.
         peer: SocketAddr,
-        /// This side's address, if it matters.
+        /// This side's address, if it is fixed.
         local: Option<SocketAddr>,
-        /// What the connection is asked for.
+        /// The options of the connection.
         options: QuicOptions,
     },
     /// A transport written in MTP, with TLS unless the session is insecure.
     Mtp {
-        /// The server.
+        /// The server's address.
         peer: SocketAddr,
         /// The program on its device.
         stack: MtpStack,
-        /// What the connection is asked for.
+        /// The options of the connection.
         options: MtpOptions,
     },
-    /// SCTP over every path at once; for insecure sessions alone.
+    /// SCTP over all paths at once; only for insecure sessions.
     Sctp {
-        /// All addresses of the server, with one port.
+        /// All addresses of the server, with the same port.
         peers: Vec<SocketAddr>,
-        /// What the association is asked for.
+        /// The options of the association.
         options: SctpOptions,
     },
 }
 
-/// What a session of a client is.
+/// The configuration of a client's session.
 #[derive(Debug)]
 pub struct ClientConfig {
-    /// The session; its candidates are taken from `candidates`.
+    /// The session's configuration. Its candidates are taken from `candidates`.
     pub session: Config,
-    /// The client's own name of it until the server has named it; 128 random bits if none is given.
+    /// The client's own id of the session until the server assigns one. If `None`, 128 random bits.
     pub name: Option<[u8; 16]>,
-    /// Which carrier takes the next segment.
+    /// The scheduler, which chooses the carrier of each segment.
     pub scheduler: Box<dyn Scheduler>,
-    /// Path candidates, best first, each with how it is used.
+    /// Path candidates, best first, each with its properties for the session.
     pub candidates: Vec<(PathCandidate, Candidate)>,
-    /// TLS, and the name that the server's certificate must have.
+    /// The TLS configuration, and the name that the server's certificate must have.
     pub tls: Option<(Arc<rustls::ClientConfig>, String)>,
 }
 
-/// Begins a session. It is usable at once: what is written leaves when the first carrier is up.
+/// Begins a session. It is usable at once: data written to it is sent when the first carrier is up.
 ///
 /// # Errors
 /// No candidate was given, or a secure session has no TLS configuration.
@@ -83,7 +83,8 @@ pub fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
     begin(config, Fallback::Refused, false)
 }
 
-/// Begins a session, or what `fallback` allows instead. `awaits`: more candidates may be found.
+/// Begins a session, or a plain connection if `fallback` allows it. `awaits` is true if more candidates may
+/// be found.
 pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> Result<Session, ConnectError> {
     let ClientConfig { mut session, name, scheduler, candidates, tls } = config;
     if candidates.is_empty() {
@@ -126,7 +127,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
     Ok(Session { shared: Handle::new(shared) })
 }
 
-/// Opens carriers. QUIC connections of one candidate share a socket.
+/// Returns a connector that opens carriers. QUIC connections of one candidate share a socket.
 fn connector(tls: Option<(TlsClient, String)>) -> Connector {
     let endpoints: Arc<Endpoints> = Arc::default();
     Box::new(
@@ -155,7 +156,7 @@ fn connector(tls: Option<(TlsClient, String)>) -> Connector {
 }
 
 impl PathCandidate {
-    /// The same to another address of the server.
+    /// Returns the same candidate with another address of the server.
     fn led_to(self, to: SocketAddr) -> Self {
         let fits = |local: &SocketAddr| local.is_ipv4() == to.is_ipv4();
         match self {
@@ -166,7 +167,7 @@ impl PathCandidate {
         }
     }
 
-    /// The carriers' errors name the peer already.
+    /// Wraps a failure with the transport and the interface. The carriers' errors already name the peer.
     fn failed(&self, fault: CandidateFault) -> CandidateError {
         let (transport, interface) = match self {
             Self::Tcp { options, .. } => (
@@ -185,7 +186,7 @@ impl PathCandidate {
     }
 }
 
-/// The same TLS for a server of another name.
+/// Returns the same TLS configuration for a server of another name.
 fn named((tls, usual): (TlsClient, String), name: String) -> Result<(TlsClient, String), ConnectError> {
     if name.is_empty() {
         return Ok((tls, usual));
@@ -194,7 +195,7 @@ fn named((tls, usual): (TlsClient, String), name: String) -> Result<(TlsClient, 
     Ok((TlsClient { name: server, ..tls }, name))
 }
 
-/// Sockets of QUIC by candidate and by whether they are IPv4.
+/// QUIC sockets, by candidate and by whether they are IPv4.
 #[derive(Default)]
 struct Endpoints(Mutex<HashMap<(usize, bool), QuicEndpoint>>);
 
@@ -203,8 +204,9 @@ impl Endpoints {
         self.0.lock()
     }
 
-    /// Takes the socket of a candidate for an attempt. One that did not lead there is not put back, nor one
-    /// whose interface has gone: the next attempt has another one. Connections keep theirs.
+    /// Takes the socket of a candidate for an attempt. If the attempt fails, or the socket's interface has
+    /// gone, the socket is not put back and the next attempt gets a new one. Existing connections keep their
+    /// sockets.
     fn take(&self, key: (usize, bool)) -> Option<QuicEndpoint> {
         self.lock().remove(&key).filter(|endpoint| !endpoint.is_stale())
     }

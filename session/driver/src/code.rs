@@ -1,15 +1,14 @@
-//! One-time codes: who may use a session is whoever knows a short code that a person has carried over.
+//! One-time codes. Only a peer that knows a short code, which a person has passed on, may use a session.
 //!
-//! The client proves on a stream of its own, the first one of the session, that it knows the code; the server
-//! proves the same in return, and both do so before a byte of the application goes in either direction. The proof is
-//! SPAKE2 (RFC 9382, in the form of the crate `spake2`) with explicit confirmation of the key. Each exchange
-//! lets each side try one code: what was exchanged is of no use for trying codes later. The identities of
-//! SPAKE2 and the confirmations hold key material of this one session ([`Session::export`], which comes from
-//! TLS), so an exchange that somebody relays between two sessions fails. `docs/session-protocol.md` has the
-//! bytes.
+//! On the session's first stream, the client proves that it knows the code, and the server proves the same in
+//! return. Both do so before any application byte goes in either direction. The proof is SPAKE2 (RFC 9382, in
+//! the form of the crate `spake2`) with explicit key confirmation. Each exchange lets each side try one code;
+//! the exchanged messages do not help to try codes later. The identities of SPAKE2 and the confirmations
+//! contain key material of this one session ([`Session::export`], which comes from TLS). An exchange that is
+//! relayed between two sessions therefore fails. `docs/session-protocol.md` defines the bytes.
 //!
-//! In an insecure session that key material is no secret: the code decides who is served, and whoever is on
-//! the path may still read and change what follows.
+//! In an insecure session, that key material is not secret. The code still decides who is served, but an
+//! attacker on the path may read and change the data that follows.
 
 use std::fmt;
 use std::io;
@@ -31,34 +30,35 @@ use super::places::{Held, Place};
 use super::stream::SessionStream;
 use super::words::WORDS;
 
-/// How many wrong codes a [`Gate`] takes before it serves nobody any more.
+/// The number of wrong codes after which a [`Gate`] admits no client any more.
 pub const MAX_GUESSES: u32 = 3;
-/// How long an exchange may take.
+/// The maximum duration of an exchange.
 pub const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bounds of a code's length in bytes.
+/// The permitted length of a code, in bytes.
 const CODE_LENGTH: std::ops::RangeInclusive<usize> = 8..=64;
 
 /// The first line of the client's stream.
 const GREETING: &[u8] = b"hawser code 1\n";
-/// A message of SPAKE2 over Ed25519: the side and a point.
+/// The length of a SPAKE2 message over Ed25519: the side and a point.
 const MESSAGE: usize = 33;
-/// A confirmation: HMAC-SHA256.
+/// The length of a confirmation, which is an HMAC-SHA256.
 const CONFIRMATION: usize = 32;
 /// The label of the key material that binds an exchange to its session.
 const BINDING: &[u8] = b"one-time code 1";
-/// The roles, in SPAKE2's identities and in the confirmations.
+/// The roles, as used in SPAKE2's identities and in the confirmations.
 const CLIENT: &[u8] = b"hawser code client";
 const SERVER: &[u8] = b"hawser code server";
-/// Numbers that a code may begin with: 0 to 99.
+/// The count of numbers that a generated code may begin with: 0 to 99.
 const NUMBERS: u8 = 100;
 
-/// A one-time code, as `7-crossword-anvil`: letters, digits and hyphens.
+/// A one-time code such as `7-crossword-anvil`, of letters, digits and hyphens.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Code(String);
 
 impl Code {
-    /// A new one: a number below 100 and two of 256 words, each as likely as any other. That is one of
-    /// 6,553,600 codes, or 22.6 bits; [`MAX_GUESSES`] guesses find it with a probability of 1 in 2.2 million.
+    /// Generates a code: a number below 100 and two of 256 words, uniformly distributed. There are 6,553,600
+    /// such codes, or 22.6 bits. [`MAX_GUESSES`] guesses find the code with a probability of 1 in 2.2
+    /// million.
     ///
     /// # Errors
     /// The system has no random bytes.
@@ -77,10 +77,10 @@ impl Code {
     }
 
     /// Proves to the server of this session that this side knows the code, and has the server prove the same.
-    /// Nothing else may have been opened on the session before.
+    /// No stream may have been opened on the session before.
     ///
     /// # Errors
-    /// The server rejected the code or does not know it, gave no answer in time, or the session ended.
+    /// The server rejected the code or does not know it, did not answer in time, or the session ended.
     pub async fn prove(&self, session: &Session) -> Result<(), CodeError> {
         in_time(async {
             session.opened().await?;
@@ -102,7 +102,7 @@ impl Code {
         .await
     }
 
-    /// The server's next message; why the session ended, if the server ended it over the code.
+    /// Returns the server's next message, or the server's verdict if it ended the session over the code.
     async fn next<const N: usize>(
         &self,
         session: &Session,
@@ -124,7 +124,7 @@ impl Code {
     }
 }
 
-/// Not the code itself: it is not for logs.
+/// Prints only the type's name, because the code must not appear in logs.
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Code")
@@ -140,7 +140,7 @@ impl fmt::Display for Code {
 impl FromStr for Code {
     type Err = CodeSyntax;
 
-    /// Upper case is read as lower case, a space as a hyphen: people dictate codes.
+    /// Accepts upper case for lower case and spaces for hyphens, because people dictate codes.
     fn from_str(text: &str) -> Result<Code, CodeSyntax> {
         let code = text.trim().to_ascii_lowercase().replace(' ', "-");
         let fits = CODE_LENGTH.contains(&code.len());
@@ -155,27 +155,27 @@ impl FromStr for Code {
     }
 }
 
-/// A text that is no code.
+/// The text is not a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a code is 8 to 64 letters, digits and hyphens, as in 7-crossword-anvil")]
 pub struct CodeSyntax;
 
-/// Why a session is not used.
+/// The reason why the code exchange failed and the session is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeError {
     /// The peer does not know the code.
     #[error("the one-time code is wrong")]
     Wrong,
-    /// The client gave no code, and the server asks for one.
+    /// The server asks for a code, and the client gave none.
     #[error("the server asks for its one-time code, and none was given")]
     Missing,
-    /// Too many wrong codes were given before.
+    /// The server has received too many wrong codes before.
     #[error("the server has had too many wrong codes and serves nobody any more")]
     Exhausted,
     /// The exchange took too long.
     #[error("there was no answer to the one-time code in {} s: the server may be waiting without one", EXCHANGE_TIMEOUT.as_secs())]
     Late,
-    /// The peer sent something else.
+    /// The peer sent something that is not part of the exchange.
     #[error("the peer did not answer as the exchange of one-time codes asks for")]
     Protocol,
     /// The session ended.
@@ -193,7 +193,7 @@ impl From<SessionError> for CodeError {
 }
 
 impl CodeError {
-    /// The code of CLOSE with which a server reports it (`docs/session-protocol.md`, "CLOSE").
+    /// Returns the code of CLOSE with which a server reports it (`docs/session-protocol.md`, "CLOSE").
     fn close(&self) -> u64 {
         match self {
             Self::Wrong | Self::Protocol => 7,
@@ -202,7 +202,7 @@ impl CodeError {
         }
     }
 
-    /// What a server reports by the code of CLOSE.
+    /// Returns the error that a server reported by the code of CLOSE.
     pub(super) fn of_end(end: SessionEnd) -> Option<CodeError> {
         match end {
             SessionEnd::ByPeer(7) => Some(Self::Wrong),
@@ -213,36 +213,37 @@ impl CodeError {
     }
 }
 
-/// The server's side of a code: admits the sessions whose clients know it.
+/// The server's side of a code. It admits the sessions whose clients know the code.
 #[derive(Debug)]
 pub struct Gate {
     code: Code,
-    /// Wrong codes that are still taken.
+    /// The number of wrong codes that are still accepted.
     left: Mutex<u32>,
 }
 
 impl Gate {
-    /// Takes [`MAX_GUESSES`] wrong codes, and then no more.
+    /// Creates a gate that closes after [`MAX_GUESSES`] wrong codes.
     pub fn new(code: Code) -> Gate {
         Gate { code, left: Mutex::new(MAX_GUESSES) }
     }
 
-    /// Wrong codes that are still taken. At 0 nobody is admitted any more.
+    /// Returns the number of wrong codes that are still accepted. At 0, no client is admitted any more.
     pub fn guesses_left(&self) -> u32 {
         *self.left.lock()
     }
 
     /// Waits for the proof that this session's client knows the code. A session that is not admitted is
-    /// closed; several may be tried at once, and each wrong code counts.
+    /// closed. Several sessions may be tried at once, and each wrong code counts.
     ///
     /// # Errors
-    /// Why the session is not admitted.
+    /// The session was not admitted, for the reason given.
     pub async fn admit(&self, session: &Session) -> Result<(), CodeError> {
         self.admit_if(session, &Notify::new()).await
     }
 
-    /// Does the same for a client in a place, which it keeps once it has proved that it knows the code; none if it
-    /// has to make room before. The session is then left to the caller.
+    /// Does the same for a client in a place, which the client keeps once it has proved that it knows the
+    /// code. Returns `None` if the client has to make room before that. The session is then left to the
+    /// caller.
     pub async fn admit_in(&self, place: &mut Place, session: &Session) -> Option<Result<(), CodeError>> {
         let proved = Notify::new();
         let mut admitted = pin!(self.admit_if(session, &proved));
@@ -253,13 +254,14 @@ impl Gate {
         }
     }
 
-    /// Admits a session, and reports by `proved` when its client has proved that it knows the code.
+    /// Admits a session, and signals `proved` when its client has proved that it knows the code.
     async fn admit_if(&self, session: &Session, proved: &Notify) -> Result<(), CodeError> {
-        // The client's stream is kept until the session is closed: the client reads why, and no clean end before.
+        // The client's stream is kept until the session is closed, so that the client reads the reason and
+        // not a clean end.
         let mut stream = None;
         let admitted = in_time(self.examine(session, &mut stream, proved)).await;
         if let Err(error) = &admitted {
-            // How the session ends is no matter: nothing was sent on it.
+            // The result of the close does not matter, because no data was sent on the session.
             let _ = session.close(error.close()).await;
         }
         admitted
@@ -281,7 +283,7 @@ impl Gate {
         }
         let mut message = [0; MESSAGE];
         stream.read_exact(&mut message).await?;
-        // The client has sent something after ACCEPT: its secret is the one that counts.
+        // The client has sent a segment after ACCEPT, so its secret is final.
         let binding = binding(session)?;
         let [client, server] = identities(&binding);
         let (exchange, answer) = Spake2::<Ed25519Group>::start_b(&self.code.password(), &client, &server);
@@ -289,8 +291,8 @@ impl Gate {
         stream.write_all(&answer).await?;
         let mut proof = [0; CONFIRMATION];
         stream.read_exact(&mut proof).await?;
-        // The client proves first: without this side's confirmation nobody can distinguish a right code from a wrong
-        // one, so whoever leaves before has not guessed.
+        // The client proves first. Without this side's confirmation a client cannot tell a right code from a
+        // wrong one, so a client that leaves earlier has not guessed.
         self.judge(|| confirmation(&key, CLIENT, &binding).verify_slice(&proof).is_ok())?;
         proved.notify_one();
         stream
@@ -299,7 +301,7 @@ impl Gate {
         Ok(stream.shutdown().await?)
     }
 
-    /// Counts a guess while nobody else has one judged.
+    /// Judges a guess and counts it, one guess at a time.
     fn judge(&self, is_right: impl FnOnce() -> bool) -> Result<(), CodeError> {
         let mut left = self.left.lock();
         if *left == 0 {
@@ -327,7 +329,8 @@ fn identities(binding: &[u8; 32]) -> [Identity; 2] {
     [CLIENT, SERVER].map(|role| Identity::new(&[role, binding].concat()))
 }
 
-/// `key` is the hash of SPAKE2's transcript: the code, both identities, both messages, the shared point.
+/// Returns the confirmation of one role. `key` is the hash of SPAKE2's transcript: the code, both identities,
+/// both messages, the shared point.
 fn confirmation(key: &[u8], role: &[u8], binding: &[u8; 32]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(role);

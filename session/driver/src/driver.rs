@@ -1,4 +1,4 @@
-//! The task that drives a session: carries bytes between its carriers and the machine.
+//! The task that drives a session. It carries bytes between the session's carriers and the machine.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -27,36 +27,36 @@ use super::shared::{Fallback, Inner, PathInfo, Shared};
 use super::trust::ALPN;
 use hawser_socket::process_bus;
 
-/// Opens a carrier as it is asked.
+/// A function that opens a requested carrier.
 pub(super) type Connector = Box<dyn Fn(Wanted) -> Opening + Send>;
 
-/// A carrier that is to be opened.
+/// A request to open a carrier.
 pub(super) struct Wanted {
-    /// The candidate's number.
+    /// The candidate's index.
     pub(super) candidate: usize,
-    /// How it is reached.
+    /// The transport and address to use.
     pub(super) path_candidate: PathCandidate,
-    /// By that, but elsewhere.
+    /// An address to use instead of the candidate's own.
     pub(super) elsewhere: Option<Elsewhere>,
-    /// With packets that every path takes.
+    /// True to use packets that are small enough for every path.
     pub(super) small: bool,
 }
 
-/// Where a carrier is opened instead of at its candidate's address.
+/// The address at which a carrier is opened instead of its candidate's.
 pub(super) struct Elsewhere {
     pub(super) address: SocketAddr,
-    /// The name that the server's certificate must have there; the usual one if it is empty.
+    /// The name that the server's certificate must have there. If empty, the usual name.
     pub(super) name: String,
 }
 
-/// A carrier for a session of a server.
+/// A carrier that arrived for a server's session.
 pub(super) struct Arrival {
     pub(super) id: CarrierId,
     pub(super) backup: bool,
     pub(super) carrier: Box<dyn Carrier>,
-    /// To be written first.
+    /// Bytes that are written first.
     pub(super) answer: Bytes,
-    /// What came behind the segment that let it in.
+    /// The bytes that followed the segment that admitted it.
     pub(super) rest: Bytes,
 }
 
@@ -66,28 +66,28 @@ type Opening = Pin<Box<dyn Future<Output = Result<Box<dyn Carrier>, CandidateErr
 pub(super) struct Driver {
     shared: Arc<Shared>,
     strands: Vec<Strand>,
-    /// What one carrier brought in one turn.
+    /// Bytes that one carrier delivered in one turn.
     pieces: Vec<Bytes>,
-    /// Carriers that are being opened, each with whether it has small packets.
+    /// Carriers that are being opened, each with true if it uses small packets.
     opening: Vec<(CarrierId, bool, Opening)>,
     connector: Option<Connector>,
     arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
     sleep: Pin<Box<Sleep>>,
     wakes_at: Option<Instant>,
-    /// With a session that nobody holds, whose peer has yet to take what was written.
+    /// The timeout for a session that has no handle, while its peer has yet to acknowledge written data.
     abandoned: ProgressTimeout,
-    /// With a server's session that has lost the carrier on which it began, and no other came.
+    /// The timeout for a server's session that has lost its first carrier and has no other.
     unanswered: ProgressTimeout,
-    /// Something came after the server's answer had left.
+    /// True if bytes arrived after the server's answer had been sent.
     was_answered: bool,
-    /// Where the session is seen and steered from outside.
+    /// The source through which the session is watched and steered from outside.
     source: Option<Source>,
 }
 
-/// How long a session without handles waits for its peer's next acknowledgement.
+/// The time for which a session without handles waits for its peer's next acknowledgement.
 const ABANDONED: Duration = Duration::from_secs(30);
-/// How long a server keeps a session whose client has never answered and is gone. The client tries
-/// again within 10 s, if it lives.
+/// The time for which a server keeps a session whose client has never answered and is gone. A client that
+/// lives tries again within 10 s.
 const UNANSWERED: Duration = Duration::from_secs(15);
 
 impl Driver {
@@ -112,7 +112,7 @@ impl Driver {
         }
     }
 
-    /// Carriers that a client has connected, or that came to a server.
+    /// Takes carriers that a client has connected or that arrived at a server.
     fn take_new(&mut self, cx: &mut Context<'_>) {
         let mut index = 0;
         while index < self.opening.len() {
@@ -158,12 +158,12 @@ impl Driver {
             }
             let description = strand.carrier.describe();
             log::connected(inner.session.id(), id, &description);
-            // A client that sends HELLO anew has given the carrier of the same number up.
+            // A client that sends HELLO anew has abandoned the carrier with the same number.
             self.strands.retain(|strand| strand.id != id);
             strand.push(answer);
             self.strands.push(strand);
             inner.session.admitted(id, backup, now);
-            // One that is too many is asked to close, and nothing more is received from it.
+            // If there are too many carriers, the new one is asked to close and receives no further input.
             if inner.session.paths().any(|path| path.carrier == id) {
                 inner.infos.insert(id, PathInfo::new(description));
             }
@@ -171,12 +171,13 @@ impl Driver {
         }
     }
 
-    /// Moves bytes in and out of every carrier. Whether there may be more at once.
+    /// Moves bytes in and out of every carrier. Returns true if more may be available at once.
     ///
-    /// All that waits is written before anything else is asked of any carrier: no system call comes before the
-    /// first byte of what an application has just written. A carrier on which nothing moved is asked for its
-    /// statistics only while bytes wait to be assigned, since the scheduler compares all carriers by them; otherwise
-    /// the session's own clock comes for them, while its transport has something outstanding.
+    /// All queued bytes are written before any carrier is asked for anything else. Thus no system call
+    /// precedes the first byte that an application has just written. A carrier without activity is asked for
+    /// its statistics only while bytes wait to be assigned, because the scheduler compares all carriers by
+    /// them. Otherwise the session's own clock requests them while the carrier's transport has data
+    /// outstanding.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
         for strand in self.strands.iter_mut().filter(|strand| !strand.is_finishing()) {
             strand.write(cx);
@@ -208,8 +209,8 @@ impl Driver {
         busy
     }
 
-    /// Hands what a carrier brought to the session, with its statistics and how much it takes.
-    /// Whether it is over, for the reason given.
+    /// Passes a carrier's bytes, statistics and room to the session. `over` is the reason if the carrier is
+    /// over; the result is then true.
     fn report(&mut self, index: usize, over: Option<String>) -> bool {
         let strand = &mut self.strands[index];
         let id = strand.id;
@@ -234,7 +235,7 @@ impl Driver {
         }
     }
 
-    /// Does what the session asks for.
+    /// Carries out the session's instructions.
     fn obey(&mut self) {
         let shared = self.shared.clone();
         let mut inner = shared.lock();
@@ -282,7 +283,7 @@ impl Driver {
         }
     }
 
-    /// Takes orders of the interactive layer. Whether there were any.
+    /// Takes orders of the interactive layer. Returns true if there were any.
     fn interact(&mut self) -> bool {
         let Some(source) = &mut self.source else {
             return false;
@@ -300,7 +301,8 @@ impl Driver {
             .find(|strand| strand.id == id && !strand.is_finishing())
     }
 
-    /// The session's own clock: whether its time came, and to be woken when it comes next.
+    /// Calls the session's timeout if it is due, and arranges to be woken at the next one. Returns true if it
+    /// was due.
     fn tick(&mut self, cx: &mut Context<'_>) -> bool {
         let mut fired = false;
         loop {
@@ -334,7 +336,7 @@ impl Driver {
     }
 }
 
-/// A session's end of the bus. Orders wake the task that drives it.
+/// Connects a session to the bus. Orders wake the task that drives it.
 fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
     static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(hawser_session::interact::schema()));
     let shared = Arc::downgrade(shared);
@@ -346,7 +348,7 @@ fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
     bus.source(SCHEMA.clone(), Some(waker))
 }
 
-/// What a carrier is, for people.
+/// Describes a carrier for people.
 fn describe(info: &PathInfo) -> FlowInfo {
     let Description { local, peer, interface, transport, .. } = &info.description;
     let on = interface
@@ -360,7 +362,7 @@ fn describe(info: &PathInfo) -> FlowInfo {
     }
 }
 
-/// Turns before other tasks have theirs.
+/// The number of turns before other tasks have theirs.
 const TURNS: usize = 8;
 
 impl Future for Driver {
@@ -370,7 +372,7 @@ impl Future for Driver {
         let driver = &mut *self;
         driver.shared.lock().driver = Some(cx.waker().clone());
         for _ in 0..TURNS {
-            // Who has subscribed before a notice came is sent it.
+            // Subscribers that joined before a notice came receive it.
             let steered = driver.interact();
             // Carriers that it opens are polled for the first time right after it.
             driver.obey();
@@ -392,21 +394,22 @@ impl Future for Driver {
     }
 }
 
-/// What a new carrier's peer speaks.
+/// The protocol that a new carrier's peer speaks.
 enum Verdict {
     Hawser,
-    /// Something else, which is taken.
+    /// Another protocol, which is accepted.
     Plain,
-    /// Something else, which is not taken; why.
+    /// Another protocol, which is not accepted, for this reason.
     Neither(String),
 }
 
-/// The first carrier decides what the peer speaks; whoever speaks Hawser is asked for nothing less.
+/// Determines the peer's protocol from the first carrier. Once a peer speaks Hawser, its later carriers must
+/// do so, too.
 fn judge(inner: &mut Inner, description: &Description) -> Verdict {
     let is_open = matches!(inner.fallback, Fallback::Open);
     let verdict = match description.alpn.as_deref() {
         Some(ALPN) => Verdict::Hawser,
-        // Whoever brought a TLS configuration without ALPN knows what is at the other end.
+        // A caller that supplied a TLS configuration without ALPN knows its peer's protocol.
         None if !inner.offers => Verdict::Hawser,
         None => Verdict::Neither("the server chose none of the protocols that were offered (ALPN)".into()),
         Some(_) if is_open => Verdict::Plain,
@@ -425,7 +428,7 @@ fn judge(inner: &mut Inner, description: &Description) -> Verdict {
 }
 
 impl Driver {
-    /// A session that has ended waits for its carriers' ends, and gives up the attempts to open more.
+    /// Returns true once a session that has ended has no carriers left. Attempts to open more are dropped.
     fn is_over(&mut self) -> bool {
         let inner = self.shared.lock();
         if matches!(inner.fallback, Fallback::Plain(_) | Fallback::Taken) {
@@ -439,8 +442,8 @@ impl Driver {
         self.strands.is_empty()
     }
 
-    /// Whether what is left of the session is not worth waiting for: nobody holds it and its peer takes
-    /// nothing more, or nothing was received from its client again.
+    /// Returns true if the rest of the session is not worth waiting for. Either it has no handle and its peer
+    /// takes no more data, or its client has never answered and is gone.
     fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
         let mut inner = self.shared.lock();
         let was_answered = self.was_answered || inner.session.is_confirmed();
@@ -484,7 +487,7 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(100);
 
-    /// A driver with short timeouts, its handle, and a channel to give it carriers.
+    /// Returns a driver with short timeouts, its handle, and a channel to give it carriers.
     fn driver(carriers: u8) -> (Driver, Session, mpsc::UnboundedSender<Arrival>, Bytes) {
         let (machine, answer) = served(carriers);
         let shared = Shared::new(machine, std::time::Instant::now());

@@ -1,6 +1,6 @@
-//! Why operations fail: an enum for each, so that callers match on cases and not on texts.
+//! Errors, with an enum for each operation, so that callers match on cases and not on texts.
 //!
-//! Where an interface asks for an [`io::Error`], each becomes one of the kind that suits it.
+//! If an interface requires an [`io::Error`], each is converted to a suitable kind.
 
 use std::io;
 
@@ -11,15 +11,15 @@ use hawser_session::{SessionEnd, StreamError};
 
 use super::code::CodeError;
 
-/// Why a session, or one of its streams, cannot be used.
+/// A session, or one of its streams, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// No path candidate led to the server: why not, of up to four; and what may be behind that.
+    /// No path candidate led to the server.
     #[error("no path candidate led to the server: {}{}", reasons.join("; "), hint_of(hint.as_deref()))]
     Unreachable {
-        /// The reasons of the candidates.
+        /// The reasons of up to four candidates.
         reasons: Vec<String>,
-        /// What may be behind them.
+        /// A possible explanation.
         hint: Option<String>,
     },
     /// The peer ended the session over its one-time code.
@@ -57,16 +57,16 @@ impl From<SessionError> for io::Error {
     }
 }
 
-/// Why a session cannot begin.
+/// A session could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No path candidate was given.
     #[error("a session needs at least one path candidate")]
     NoCandidate,
-    /// A secure session was asked for without a TLS configuration.
+    /// A secure session was requested without a TLS configuration.
     #[error("a secure session needs a TLS configuration")]
     NoTls,
-    /// The server's certificate cannot have this name.
+    /// The name is not valid for a server's certificate.
     #[error("{0:?} is no name of a server")]
     ServerName(String),
     /// The system has no random numbers.
@@ -84,25 +84,25 @@ impl From<ConnectError> for io::Error {
     }
 }
 
-/// Why a server cannot listen.
+/// A server could not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// QUIC was asked for without a certificate.
+    /// QUIC was requested without a certificate.
     #[error("QUIC needs a certificate")]
     NoCertificate,
-    /// SCTP, which has no security, was asked for by a server of secure sessions.
+    /// A server of secure sessions requested SCTP, which has no security.
     #[error("SCTP has no security: it is for insecure sessions alone")]
     Insecure,
     /// The SCTP library refused.
     #[error(transparent)]
     Sctp(#[from] SctpError),
-    /// The transport gives no listener.
+    /// The transport could not open a listener.
     #[error(transparent)]
     Transport(#[from] OpenError),
-    /// QUIC gives no listener.
+    /// QUIC could not open a listener.
     #[error(transparent)]
     Quic(#[from] QuicError),
-    /// The system refused.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
 }
@@ -119,43 +119,43 @@ impl From<ListenError> for io::Error {
     }
 }
 
-/// Why a path candidate did not lead to a carrier, with its transport and interface.
+/// A path candidate did not lead to a carrier.
 #[derive(Debug, thiserror::Error)]
 #[error("{transport}{}: {}", over(interface.as_deref()), in_words(fault))]
 pub struct CandidateError {
-    /// The transport.
+    /// The name of the transport.
     pub transport: String,
-    /// The interface, if it is bound to one.
+    /// The interface, if the candidate is bound to one.
     pub interface: Option<String>,
-    /// Why not.
+    /// The reason.
     pub fault: CandidateFault,
 }
 
-/// Why there is no carrier.
+/// The reason why no carrier was opened.
 #[derive(Debug, thiserror::Error)]
 pub enum CandidateFault {
-    /// QUIC has TLS always, and the session has no configuration of it.
+    /// QUIC always uses TLS, and the session has no TLS configuration.
     #[error("QUIC needs TLS")]
     NoTls,
-    /// SCTP is for insecure sessions alone.
+    /// SCTP is only for insecure sessions.
     #[error("SCTP has no security")]
     Insecure,
     /// The server's certificate cannot have the name that the server gave.
     #[error(transparent)]
     Name(#[from] ConnectError),
-    /// SCTP gives no association.
+    /// SCTP could not open an association.
     #[error(transparent)]
     Sctp(#[from] SctpError),
-    /// QUIC gives no connection.
+    /// QUIC could not open a connection.
     #[error(transparent)]
     Quic(#[from] QuicError),
-    /// Another transport gives no connection.
+    /// Another transport could not open a connection.
     #[error(transparent)]
     Transport(#[from] OpenError),
 }
 
 impl CandidateFault {
-    /// Whether this side does not trust the server's certificate.
+    /// Returns true if this side does not trust the server's certificate.
     pub(super) fn is_distrust(&self) -> bool {
         match self {
             Self::Transport(OpenError::Handshake { error, .. }) => {
@@ -168,7 +168,7 @@ impl CandidateFault {
     }
 }
 
-/// Reasons against a certificate by the names that rustls has for them, and in plain words.
+/// Reasons against a certificate, by rustls's names and in plain words.
 const REASONS: [(&str, &str); 4] = [
     (
         "invalid peer certificate: ApplicationVerificationFailure",

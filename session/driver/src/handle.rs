@@ -1,4 +1,4 @@
-//! What applications hold.
+//! The handles that applications hold.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -13,34 +13,34 @@ use super::shared::{Handle, Inner, PathInfo, Shared};
 use super::stream::SessionStream;
 use super::waiters::Place;
 
-/// How long an ended session waits for its last bytes to arrive, and for the accounts of its quotas.
+/// The time for which an ended session waits for its last bytes to arrive, and for its quotas to be
+/// accounted.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// A session. Clones are handles of the same one, and cost as much as an [`Arc`](std::sync::Arc);
-/// its streams are handles, too.
+/// A session. Clones are handles of the same session and cost as much as those of an [`Arc`](std::sync::Arc).
+/// Its streams are handles, too.
 ///
-/// It is ended by [`Session::close`]. When the last handle is dropped, the session ends as by
-/// `close(0)`: what was written is still delivered, for as long as the runtime lives and the peer
-/// goes on to take it; after 30 s without an acknowledgement the rest is given up, and the carriers
-/// are cut.
+/// [`Session::close`] ends it. When the last handle is dropped, the session ends as by `close(0)`. Written
+/// data is still delivered for as long as the runtime lives and the peer acknowledges it. After 30 s without
+/// an acknowledgement, the rest is dropped and the carriers are aborted.
 #[derive(Clone)]
 pub struct Session {
     pub(super) shared: Handle,
 }
 
-/// Reads a session's paths without keeping the session: it counts as no handle.
+/// Reads a session's paths without keeping the session alive; it does not count as a handle.
 #[derive(Clone)]
 pub struct Observer(Weak<Shared>);
 
 impl Observer {
-    /// As [`Session::paths`]; none once the session has ended.
+    /// Like [`Session::paths`]; `None` once the session has ended.
     pub fn paths(&self) -> Option<Vec<(CarrierId, PathInfo)>> {
         let shared = self.0.upgrade()?;
         let inner = shared.lock();
         inner.closed.is_none().then(|| inner.paths())
     }
 
-    /// Whether no path of the session is live: its peer has gone, or is cut off.
+    /// Returns true if no path of the session is live. The peer has then gone or is unreachable.
     pub fn is_cut_off(&self) -> bool {
         let is_live = |path: &PathInfo| {
             path.report
@@ -52,7 +52,7 @@ impl Observer {
 }
 
 impl Session {
-    /// What reads its paths from outside.
+    /// Returns an observer of its paths.
     pub fn observer(&self) -> Observer {
         Observer(Arc::downgrade(&self.shared))
     }
@@ -60,12 +60,12 @@ impl Session {
     /// Waits until the server has accepted the session.
     ///
     /// # Errors
-    /// The session ended before.
+    /// The session ended first.
     pub async fn opened(&self) -> Result<SessionId, SessionError> {
         self.wait(|inner| inner.opened.then(|| inner.session.id())).await
     }
 
-    /// Waits for what the first carrier decides: nothing, that the peer speaks Hawser; a stream, that
+    /// Waits for the decision of the first carrier. Returns `None` if the peer speaks Hawser, and a stream if
     /// it does not.
     pub(super) async fn decided(&self) -> Result<Option<PlainStream>, SessionError> {
         self.wait(Inner::decided).await
@@ -82,7 +82,7 @@ impl Session {
         Ok(SessionStream::new(self.shared.clone(), id))
     }
 
-    /// The next stream that the peer opens.
+    /// Waits for the next stream that the peer opens.
     ///
     /// # Errors
     /// The session has ended.
@@ -92,40 +92,40 @@ impl Session {
         Ok(SessionStream::new(self.shared.clone(), id))
     }
 
-    /// The next thing that happened to the session or its carriers. None after its end was reported.
+    /// Waits for the next event of the session or its carriers. Returns `None` after its end was reported.
     pub async fn next_event(&self) -> Option<Notice> {
         self.wait(|inner| inner.events.pop_front()).await.ok()
     }
 
-    /// Every carrier that the session had, and how those that it has do.
+    /// Returns every carrier that the session has had, with the state of the current ones.
     pub fn paths(&self) -> Vec<(CarrierId, PathInfo)> {
         self.shared.lock().paths()
     }
 
-    /// 32 bytes that the two ends of this session have in common, by label: what binds a protocol above it
-    /// to it (as RFC 8446 7.5 does for a connection). Nobody else has them unless the session is insecure.
-    /// None before the server has accepted.
+    /// Returns 32 bytes, by label, that the two ends of this session share. A protocol above binds itself to
+    /// the session with them (as RFC 8446, 7.5 defines for a connection). They are secret unless the session
+    /// is insecure. `None` before the server has accepted.
     pub fn export(&self, label: &[u8]) -> Option<[u8; 32]> {
         self.shared.lock().session.export(label)
     }
 
-    /// Whether the session has ended. What came before can still be read.
+    /// Returns true if the session has ended. Data that arrived before can still be read.
     pub fn is_closed(&self) -> bool {
         self.shared.lock().closed.is_some()
     }
 
-    /// Bytes left of what is set aside of each metered path's quota, by path. More is set aside when
-    /// half is used, as far as the quota goes.
+    /// Returns the bytes left of each metered path's slice, by path. When half of a slice is used, more is
+    /// set aside, as far as the quota permits.
     pub fn quotas(&self) -> BTreeMap<u32, u64> {
         self.shared.lock().session.quotas()
     }
 
-    /// Counts of the session.
+    /// Returns the session's counts.
     pub fn counters(&self) -> Counters {
         *self.shared.lock().session.counters()
     }
 
-    /// What this side wants of a carrier.
+    /// Sets the status that this side wants of a carrier.
     pub fn set_status(&self, carrier: CarrierId, status: PathStatus) {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
@@ -133,21 +133,22 @@ impl Session {
         inner.kick();
     }
 
-    /// The network changed: paths that rest are tried at once.
+    /// Reports a change of the network. Resting paths are tried at once.
     pub fn network_changed(&self) {
         self.shared.network_changed();
     }
 
-    /// The link below a carrier went down, or came up.
+    /// Reports that the link below a carrier went down or came up.
     pub fn link(&self, carrier: CarrierId, is_up: bool) {
         self.shared.link(carrier, is_up);
     }
 
-    /// Ends the session when everything written has been delivered, and waits for that, and up to 3 s
-    /// for its carriers to end in order: a process may exit after it. With a code other than 0 at once.
+    /// Ends the session when all written data has been delivered, and waits for that. It then waits up to 3 s
+    /// for the carriers to end in order, after which a process may exit. With a code other than 0, the
+    /// session ends at once.
     ///
     /// # Errors
-    /// The session ended otherwise.
+    /// The session ended in another way.
     pub async fn close(&self, code: u64) -> Result<(), SessionError> {
         {
             let now = self.shared.now();
@@ -157,12 +158,13 @@ impl Session {
         }
         let end = self.ask(|inner| inner.closed).await;
         if end.code() == 0 {
-            // A process that exits before its last bytes are there leaves its peer without knowledge of the end.
+            // If a process exits before its last bytes have arrived, its peer does not learn of the end.
             let _ = tokio::time::timeout(SETTLING, self.ask(|inner| inner.is_over.then_some(()))).await;
         }
         let settled = self.shared.lock().settled.clone();
         if let Some(mut settled) = settled {
-            // Accounts that cannot be written now may be read wrongly later; the session is over.
+            // Failure is ignored, because the session is over. Accounts that are not written now may be read
+            // wrongly later.
             let _ = tokio::time::timeout(SETTLING, settled.changed()).await;
         }
         if end.code() == code {
@@ -172,19 +174,19 @@ impl Session {
         }
     }
 
-    /// The application has accepted it: it outlives its carriers from now on.
+    /// Records that the application has accepted it. It outlives its carriers from now on.
     pub(super) fn mark_accepted(&self) {
         let mut inner = self.shared.lock();
         inner.unaccepted = None;
         inner.session.accept();
     }
 
-    /// Whether it has ended otherwise than in order.
+    /// Returns true if it has ended with an error.
     pub(super) fn has_failed(&self) -> bool {
         self.shared.lock().closed.is_some_and(|end| end.code() != 0)
     }
 
-    /// Ends the session at once: the peer learns that a limit was reached (LIMIT).
+    /// Ends the session at once. The peer learns that a limit was reached (LIMIT).
     pub fn reject(&self) {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
@@ -192,7 +194,7 @@ impl Session {
         inner.kick();
     }
 
-    /// Waits until `ask` has an answer, or the session has ended.
+    /// Waits until `ask` returns an answer, or the session has ended.
     async fn wait<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> Result<T, SessionError> {
         self.ask(|inner| match (ask(inner), inner.closed) {
             (Some(answer), _) => Some(Ok(answer)),
@@ -202,7 +204,7 @@ impl Session {
         .await
     }
 
-    /// Waits until `ask` has an answer.
+    /// Waits until `ask` returns an answer.
     async fn ask<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> T {
         let mut place = Place::new(&self.shared);
         std::future::poll_fn(|cx| {

@@ -1,10 +1,10 @@
-//! What a session may use of its metered paths, set aside in the state file before it is used.
+//! The quota bytes that a session may use, set aside in the state file before they are used.
 //!
-//! Quotas are used in slices: one counts as used from the moment at which it is set aside, so that
-//! sessions that go on at once, in whatever processes, never use more than there is, and a process that
-//! dies has counted too much rather than too little. What is left of the slices is given back when the
-//! [`Ledger`] is dropped. The file is locked and written where that may block, and never while the
-//! session is locked.
+//! Quotas are used in slices. A slice counts as used from the moment at which it is set aside. Concurrent
+//! sessions, in whatever processes, therefore never use more than the quota, and a process that dies has
+//! counted too much rather than too little. The unused rest of the slices is given back when the [`Ledger`]
+//! is dropped. The file is locked and written where blocking is allowed, and never while the session is
+//! locked.
 
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -16,33 +16,33 @@ use super::document::{Meter, Warning};
 use super::shared::{End, Quotas, Shared};
 use super::state::{Slice, StateError, StateFile};
 
-/// How often it is looked whether a slice is half used: much sooner than the fastest access networks
-/// use the other half.
+/// The interval at which slices are checked for being half used. It is much shorter than the fastest access
+/// networks need for the other half.
 const EVERY: Duration = Duration::from_millis(100);
-/// How long nothing more is asked for when nothing is left, or the file cannot be written: another
-/// session may give something back, a new period may begin.
+/// The pause after a request that failed because the quota was spent or the file could not be written.
+/// Another session may give bytes back, or a new period may begin.
 const PAUSE: Duration = Duration::from_secs(10);
-/// A slice: half of what is left, between these.
+/// The minimum and maximum size of a slice, in bytes. Between them, a slice is half of the remaining quota.
 const SLICES: (u64, u64) = (1 << 20, 64 << 20);
 
-/// What is set aside for one session. Dropped, it gives back what was not used.
+/// The bytes that are set aside for one session. When it is dropped, it gives the unused ones back.
 pub(super) struct Ledger {
     file: StateFile,
     accounts: Vec<Account>,
-    /// Whose it is, once it has begun.
+    /// The session that it serves, once that has begun.
     session: Option<(Weak<Shared>, End)>,
-    /// Goes with the ledger: whoever waits for that knows that everything is written.
+    /// Dropped with the ledger. Its receivers then know that everything is written.
     settled: watch::Sender<()>,
 }
 
 struct Account {
     meter: Meter,
-    /// Bytes set aside in the period that began then.
+    /// Bytes set aside in the period that began at `since`.
     reserved: u64,
     since: String,
-    /// Those of them that the session does not know of yet.
+    /// The part of them that the session does not know of yet.
     unknown: u64,
-    /// The last slice.
+    /// The size of the last slice, in bytes.
     slice: u64,
     /// Bytes that all sessions have set aside or used.
     used: u64,
@@ -70,7 +70,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The slice of each path, with a warning for each that has nothing left.
+    /// Returns the slice of each path, and adds a warning for each path whose quota is spent.
     pub(super) fn limits(&mut self, warnings: &mut Vec<Warning>) -> Quotas {
         let mut limits = Quotas::new();
         for account in &mut self.accounts {
@@ -87,13 +87,13 @@ impl Ledger {
         limits
     }
 
-    /// The session whose it is: what that has left at its end is given back.
+    /// Sets the session that it serves. The session's unused bytes are given back at its end.
     pub(super) fn serve(&mut self, session: Weak<Shared>, end: End) -> watch::Receiver<()> {
         self.session = Some((session, end));
         self.settled.subscribe()
     }
 
-    /// Sets the next slices aside for those accounts.
+    /// Sets the next slices aside for the accounts that `of` selects.
     fn reserve(&mut self, of: impl Fn(&Account) -> bool) -> Result<(), StateError> {
         let mut asking: Vec<&mut Account> = self.accounts.iter_mut().filter(|account| of(account)).collect();
         let asked_at = Instant::now();
@@ -103,7 +103,7 @@ impl Ledger {
         let meters: Vec<&Meter> = asking.iter().map(|account| &account.meter).collect();
         let slices = self.file.reserve(&meters, share)?;
         for (account, Slice { bytes, used, since }) in asking.into_iter().zip(slices) {
-            // What an earlier period has left is used, but not given back to this one.
+            // The rest of an earlier period may be used, but is not given back to this one.
             let kept = if account.since == since {
                 account.reserved
             } else {
@@ -118,7 +118,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What the session has left, as far as it is known.
+    /// Returns the session's remaining bytes, as far as they are known.
     fn left(&self) -> Option<Quotas> {
         let (session, end) = self.session.as_ref()?;
         Some(
@@ -129,13 +129,13 @@ impl Ledger {
     }
 }
 
-/// The next slice of what is left.
+/// Returns the size of the next slice when `left` bytes remain.
 fn share(left: u64) -> u64 {
     left.min((left / 2).clamp(SLICES.0, SLICES.1))
 }
 
 impl Account {
-    /// Whether it is time for another slice.
+    /// Returns true if it is time for another slice.
     fn is_low(&self, left: &Quotas) -> bool {
         let left = left.get(&self.meter.path).copied().unwrap_or(self.slice);
         left <= self.slice / 2 && self.asks_again.is_none_or(|at| at <= Instant::now())
@@ -162,13 +162,13 @@ impl Drop for Ledger {
             .filter(|(_, _, bytes)| *bytes > 0)
             .collect();
         if !rest.is_empty() {
-            // At the end nobody is left to notify; it counts as used.
+            // An error at the end cannot be reported. The bytes count as used.
             let _ = self.file.give_back(&rest);
         }
     }
 }
 
-/// Sets more aside for as long as the session goes on.
+/// Sets more bytes aside for as long as the session exists.
 pub(super) async fn keep(mut ledger: Ledger, session: Weak<Shared>, mut end: End) {
     let mut clock = tokio::time::interval(EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -184,7 +184,7 @@ pub(super) async fn keep(mut ledger: Ledger, session: Weak<Shared>, mut end: End
             continue;
         }
         let asked = tokio::task::spawn_blocking(move || {
-            // A file that cannot be written now may be later.
+            // The file may become writable later.
             let _ = ledger.reserve(|account| account.is_low(&left));
             ledger
         });
@@ -207,7 +207,7 @@ mod tests {
     use super::super::document::Period;
     use super::*;
 
-    /// A state file that goes with the test.
+    /// A state file that is deleted with the test.
     struct Place(Folder);
 
     impl Place {
@@ -274,7 +274,7 @@ mod tests {
         let place = Place::new();
         let ledger = place.open(QUOTA);
         assert_eq!(place.used(), ledger.accounts[0].reserved);
-        // A process that dies gives nothing back.
+        // A process that dies does not give its slice back.
         std::mem::forget(ledger);
         assert_eq!(place.used(), SLICES.1);
         // The smallest slice is not halved.

@@ -1,25 +1,25 @@
 //! Sessions over several carriers, on a tokio runtime.
 //!
-//! A task owns the carriers; the session itself is shared with the application's handles through a
-//! mutex that is held for the length of one call. Handles work on the session at once and wake the
-//! task, which does what the session asks for.
+//! A task owns the carriers. The application's handles share the session through a mutex that is held for the
+//! duration of one call. Handles operate on the session at once and wake the task, which carries out the
+//! session's instructions.
 //!
 //! * [`Session`]: a session of either side; [`SessionStream`]: one of its streams
-//! * [`open`], [`connect`], [`Server`]: the ways to one: by a document, by ways that one chose, by
+//! * [`open`], [`connect`], [`Server`]: create sessions by a document, from chosen candidates, or by
 //!   listening
-//! * [`open_any`], [`Server::accept_any`], [`Connection`]: with peers that do not speak Hawser, if that
-//!   was asked for; [`PlainStream`]: all that there is with one
-//! * [`document`]: what a session is to be, as JSON or TOML
+//! * [`open_any`], [`Server::accept_any`], [`Connection`]: also connect with peers that do not speak Hawser,
+//!   if requested; [`PlainStream`]: the only stream of such a connection
+//! * [`document`]: the description of a session, as JSON or TOML
 //! * [`Code`], [`Gate`]: one-time codes, which decide who may use a session
-//! * `names`: addresses of names, those that come late among them
-//! * [`Network`]: interfaces and addresses; `manager` notifies sessions what becomes of them
+//! * `names`: addresses of names, including late ones
+//! * [`Network`]: interfaces and addresses; `manager` notifies sessions of their changes
 //! * [`Identity`], [`Trust`]: certificates
-//! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
-//! * `unaccepted`: what waits until the application accepts it, and may cost little until then
+//! * `state`: the file with the state that outlives a session; `ledger`: a session's use of its quotas
+//! * `unaccepted`: sessions that wait until the application accepts them, and may cost little until then
 //! * [`places`]: places of unauthenticated peers, with a share for each network
-//! * [`surroundings`]: which network this is, and the order of addresses from here
-//! * `driver`: the task; `carriers`: one carrier as the task sees it; `shared`: what the task and the
-//!   handles share; `waiters`, `progress`: who waits for something, and for how long
+//! * [`surroundings`]: the current network, and the order of addresses from here
+//! * `driver`: the task; `carriers`: one carrier as the task sees it; `shared`: the state that the task and
+//!   the handles share; `waiters`, `progress`: waiting tasks, and timeouts
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

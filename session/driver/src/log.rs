@@ -1,13 +1,13 @@
-//! What a session does, for operators (`info`, `warn`) and for those who look for a fault (`debug`).
+//! Logs of a session, for operators (`info`, `warn`) and for debugging (`debug`).
 //!
-//! The machine emits notices; they are logged here. Text that a peer may have chosen is logged by its `Debug`
-//! form, which escapes it.
+//! The machine emits notices, which are logged here. Text that a peer may have chosen is logged in its
+//! `Debug` form, which escapes it.
 
 use hawser_carrier::Description;
 use hawser_session::{CarrierId, Notice, SessionId};
 use tracing::{debug, info, warn};
 
-/// Logs what happened to a session.
+/// Logs an event of a session.
 pub(super) fn notice(session: SessionId, notice: &Notice) {
     match notice {
         Notice::Opened(_) => debug!(%session, "session open"),

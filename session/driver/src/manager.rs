@@ -1,8 +1,7 @@
-//! The path manager: notifies a session what becomes of the interfaces below its carriers.
+//! The path manager, which notifies a session of changes to the interfaces below its carriers.
 //!
-//! A link that goes down takes its carriers out of use at once; one that comes up, or gets an
-//! address, has every path that rests tried at once. Nothing else is closed before its successor is
-//! there.
+//! When a link goes down, its carriers are taken out of use at once. When a link comes up or gets an address,
+//! every resting path is tried at once. No other carrier is closed before its successor is available.
 
 use std::net::IpAddr;
 use std::sync::Weak;
@@ -13,7 +12,7 @@ use tracing::debug;
 use super::network::{Change, Network};
 use super::shared::{End, Shared};
 
-/// Runs until the session has ended: then its socket is closed, and the task is over.
+/// Runs until the session has ended. Then its socket is closed and the task ends.
 pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Network) {
     loop {
         let change = tokio::select! {
@@ -44,7 +43,7 @@ pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Netw
     }
 }
 
-/// Notifies the session of every carrier whose interface and address are those.
+/// Notifies the session of every carrier that `is_meant` selects by its interface and address.
 fn set(session: &Shared, network: &Network, is_meant: impl Fn(&str, IpAddr) -> bool, is_up: bool) {
     let meant = |id: CarrierId, bound: Option<&str>, local: IpAddr| {
         let interface = bound.or_else(|| network.holder(local)).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Addresses of the names in a document: a session begins with the first that lead somewhere, and is given
-//! those that come later.
+//! Addresses of the names in a document. A session begins with the first addresses that are usable, and is
+//! given later ones as they arrive.
 //!
-//! Both families of each name are asked for at once. A session begins when there is a candidate and
-//! IPv6 addresses are known, or a while after that if they are not (RFC 8305, 3). The questions are asked again
-//! while no path leads to the server: it may have moved. Invariant: a session gets each address once.
+//! Both address families of each name are queried at once. A session begins when it has a candidate and IPv6
+//! addresses are known, or after a short delay if they are not (RFC 8305, 3). The queries are repeated while
+//! no path leads to the server, because it may have moved. Invariant: a session gets each address once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,33 +20,34 @@ use super::shared::{End, Quotas, Shared};
 use crate::surroundings::{interfaces_to, ordered};
 use hawser_resolve::{Answer, Answers, Config, ConfigError, Lookup, Resolver};
 
-/// How long a session that could begin over IPv4 waits for IPv6 addresses (RFC 8305, 8: Resolution Delay).
+/// The time for which a session that could begin over IPv4 waits for IPv6 addresses (RFC 8305, 8: Resolution
+/// Delay).
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The time for which a session has no path before its names are asked for again, and the most that it waits between two
-/// times: each pause is twice as long as the one before.
+/// The time without a path after which names are queried again, and the longest pause between two rounds.
+/// Each pause is twice as long as the one before.
 const STALLED: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Reads how names are resolved.
+/// A function that reads the resolver's configuration.
 pub(super) type Source = fn() -> Result<Config, ConfigError>;
 
-/// The questions about a document's names.
+/// The queries for a document's names.
 pub(super) struct Names {
     source: Source,
     document: Document,
     machine: Machine,
     answers: Option<Answers>,
-    /// How many questions about a name have no answer yet.
+    /// The number of unanswered queries for each name.
     open: BTreeMap<String, usize>,
     /// The addresses of each name that the session was given.
     given: BTreeMap<String, BTreeSet<IpAddr>>,
-    /// Why names have no addresses, as far as that is known.
+    /// The known reasons why names have no addresses.
     failures: Vec<String>,
 }
 
 impl Names {
-    /// Asks for the addresses of each name in the document. Those that are addresses need no answer.
+    /// Queries the addresses of each name in the document. A name that is an address needs no query.
     pub(super) fn ask(document: &Document, machine: Machine, source: Source) -> Result<Self, OpenError> {
         let mut names = Self {
             source,
@@ -61,7 +62,7 @@ impl Names {
         Ok(names)
     }
 
-    /// Asks all questions. Names that are addresses have none.
+    /// Sends all queries. A name that is an address needs none.
     fn ask_all(&mut self) -> Result<(), OpenError> {
         let mut resolver = None;
         self.answers = None;
@@ -84,7 +85,7 @@ impl Names {
         Ok(())
     }
 
-    /// Candidates, as soon as it is worth beginning with them.
+    /// Returns the candidates as soon as the session can usefully begin with them.
     pub(super) async fn plan(&mut self) -> Result<Plan, OpenError> {
         let mut begins_at: Option<Instant> = None;
         while !self.open.is_empty() {
@@ -123,7 +124,7 @@ impl Names {
         })
     }
 
-    /// Asks the kernel over which interfaces routes lead to the addresses.
+    /// Asks the kernel which interfaces have routes to the addresses.
     fn find_routes(&mut self) {
         let Machine { addresses, interfaces, routes, .. } = &mut self.machine;
         for &address in addresses.values().flatten() {
@@ -133,13 +134,13 @@ impl Names {
         }
     }
 
-    /// Whether there may be more addresses.
+    /// Returns true if more addresses may arrive.
     pub(super) fn is_asking(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Gives the session what comes late, and the addresses that are new when it has no path any more. `limits`:
-    /// what it may use of metered paths. `is_stalled`: whether it has no path.
+    /// Gives the session addresses that arrive late, and new addresses while it has no path. `limits` bounds
+    /// its use of metered paths. `is_stalled` is true while it has no path.
     pub(super) async fn follow(
         mut self,
         session: Weak<Shared>,
@@ -153,7 +154,7 @@ impl Names {
         }
     }
 
-    /// None: the session is gone.
+    /// Returns `None` when the session is gone.
     async fn serve(
         &mut self,
         session: &Weak<Shared>,
@@ -179,14 +180,14 @@ impl Names {
         }
     }
 
-    /// Gives the session the addresses that it does not have, until every question is answered.
+    /// Gives the session addresses that it does not have, until every query is answered.
     async fn give(&mut self, session: &Weak<Shared>, limits: &Quotas) -> Option<()> {
         while let Some(mut addresses) = self.next().await {
             for (name, addresses) in &mut addresses {
                 let given = self.given.entry(name.clone()).or_default();
                 addresses.retain(|address| given.insert(*address));
             }
-            // Of these alone: the others have their candidates.
+            // Plans only the new addresses, because the others have their candidates.
             self.machine.addresses = addresses;
             self.find_routes();
             if let Ok(mut plan) = self.document.plan(&self.machine) {
@@ -198,7 +199,7 @@ impl Names {
         Some(())
     }
 
-    /// The addresses that the next answer gives a name; none after the last answer.
+    /// Returns the addresses that the next answer gives a name; `None` after the last answer.
     async fn next(&mut self) -> Option<BTreeMap<String, Vec<IpAddr>>> {
         let answers = self.answers.as_mut().filter(|_| !self.open.is_empty())?;
         let Some(Answer { host, result, .. }) = answers.next().await else {

@@ -1,6 +1,6 @@
-//! Interfaces and addresses of this machine, and what becomes of them: rtnetlink(7).
+//! Interfaces and addresses of this machine, and their changes: rtnetlink(7).
 //!
-//! A link that goes down is known here long before any transport falls silent.
+//! The kernel reports that a link went down long before any transport notices a timeout.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -15,25 +15,25 @@ use tokio::io::unix::AsyncFd;
 
 use super::document::{Interface, Kind};
 
-/// What became of an interface.
+/// A change of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is there, or its carrier came back.
+    /// The interface appeared, or its carrier came back.
     Up(String),
-    /// Its carrier went, or it was taken away.
+    /// The interface lost its carrier, or was removed.
     Down(String),
-    /// It has a new address.
+    /// The interface has a new address.
     AddressAdded(String, IpAddr),
-    /// It lost an address.
+    /// The interface lost an address.
     AddressRemoved(String, IpAddr),
 }
 
-/// An interface with what is known of it.
+/// An interface with its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name, its number, its kind and whether it is up.
+    /// The interface's name, index, kind and whether it is up.
     pub interface: Interface,
-    /// The largest packet that it takes, in bytes; none: not reported.
+    /// The largest packet that it takes, in bytes. `None` if the kernel did not report it.
     pub mtu: Option<u32>,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
@@ -46,7 +46,7 @@ pub struct Network {
     datagram: Vec<u8>,
 }
 
-/// Links by index, and what became of them that was not reported yet.
+/// Links by index, and their changes that were not reported yet.
 #[derive(Default)]
 struct Links {
     known: BTreeMap<u32, Link>,
@@ -62,12 +62,13 @@ struct Link {
 }
 
 impl Network {
-    /// Asks for what there is, and listens for what changes. Needs no privilege.
+    /// Lists the interfaces, and listens for changes. Needs no privilege.
     ///
     /// # Errors
-    /// No netlink socket could be had, or the kernel did not answer.
+    /// The netlink socket could not be opened, or the kernel did not answer.
     pub async fn open() -> io::Result<Self> {
-        // What changes while the kernel lists what there is comes afterwards, and nothing is missed.
+        // A change that happens while the kernel lists the interfaces is reported afterwards, so that no
+        // change is missed.
         let mut network = Self {
             links: Links::default(),
             socket: hawser_net::watch(interfaces::watch()?)?,
@@ -79,7 +80,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Requests a list under a sequence number, and takes it with whatever else comes meanwhile.
+    /// Requests a list under a sequence number, and takes it with any other messages that arrive meanwhile.
     async fn list(&mut self, request: Request, sequence: u32) -> io::Result<()> {
         send(
             self.socket.get_ref(),
@@ -99,7 +100,7 @@ impl Network {
         }
     }
 
-    /// Waits for a datagram of the kernel's; its length.
+    /// Waits for a datagram of the kernel, and returns its length.
     async fn receive(&mut self) -> io::Result<usize> {
         loop {
             let mut ready = self.socket.readable().await?;
@@ -114,7 +115,7 @@ impl Network {
         }
     }
 
-    /// The interfaces that there are.
+    /// Returns the existing interfaces.
     pub fn interfaces(&self) -> Vec<Interface> {
         let of_link = |(&index, link): (&u32, &Link)| Interface {
             name: link.name.clone(),
@@ -125,7 +126,7 @@ impl Network {
         self.links.known.iter().map(of_link).collect()
     }
 
-    /// The interfaces that there are, each with its addresses.
+    /// Returns the existing interfaces, each with its addresses.
     pub fn attachments(&self) -> Vec<Attachment> {
         let links = self.links.known.values();
         let attachments = self
@@ -140,7 +141,7 @@ impl Network {
         attachments.collect()
     }
 
-    /// The interface that has this address.
+    /// Returns the name of the interface that has this address.
     pub fn holder(&self, address: IpAddr) -> Option<&str> {
         let link = self
             .links
@@ -150,7 +151,7 @@ impl Network {
         Some(&link.name)
     }
 
-    /// The addresses of all interfaces.
+    /// Returns the addresses of all interfaces.
     pub fn addresses(&self) -> Vec<IpAddr> {
         self.links
             .known
@@ -159,7 +160,7 @@ impl Network {
             .collect()
     }
 
-    /// What happens next. Pending for as long as nothing does; none when the kernel reports no more.
+    /// Waits for the next change. Returns `None` when the kernel reports no more.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
             if let Some(change) = self.links.changes.pop_front() {
@@ -168,7 +169,7 @@ impl Network {
             match self.receive().await {
                 Ok(length) => messages(&self.datagram[..length])
                     .for_each(|message| self.links.take(Report::read(message))),
-                // Reports were lost, as more came than the socket holds.
+                // The socket's buffer overflowed, and reports were lost.
                 Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {}
                 Err(_) => return None,
             }
@@ -186,7 +187,7 @@ impl Links {
     }
 
     fn take_link(&mut self, report: LinkReport) {
-        // Bridges report their ports in the same form: one that leaves its bridge is not gone.
+        // Bridges report their ports in the same form. A port that leaves its bridge still exists.
         if report.of_bridge {
             return;
         }
@@ -204,7 +205,7 @@ impl Links {
         });
         link.mtu = report.mtu.or(link.mtu);
         if link.name != name {
-            // To whoever knows it by its name it is gone, and another one there.
+            // For users of the old name, the interface is gone and another one has appeared.
             let before = std::mem::replace(&mut link.name, name.clone());
             if std::mem::take(&mut link.is_up) {
                 self.changes.push_back(Change::Down(before));
@@ -238,7 +239,7 @@ impl Links {
     }
 }
 
-/// Whether the kernel speaks MPTCP.
+/// Returns true if the kernel supports MPTCP.
 pub fn speaks_mptcp() -> bool {
     std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|enabled| enabled.trim() == "1")
 }
@@ -247,7 +248,7 @@ pub fn speaks_mptcp() -> bool {
 mod tests {
     use super::*;
 
-    /// A report of the interface 7 under a name.
+    /// Returns a report of the interface 7 under a name.
     fn link(name: &str, is_up: bool) -> LinkReport {
         LinkReport {
             index: 7,

@@ -1,4 +1,4 @@
-//! From a document to a session: names, interfaces, certificates, the path manager.
+//! Opens the session of a document: names, interfaces, certificates, the path manager.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use super::state::{StateError, StateFile};
 use super::trust::Trust;
 use crate::surroundings;
 
-/// Begins the session that the document asks for, and nothing less. It is usable at once; what this
-/// machine cannot provide is reported.
+/// Begins the session that the document asks for, and accepts nothing less. It is usable at once. Properties
+/// that this machine cannot provide are reported.
 ///
 /// # Errors
-/// The server's name has no address, no candidate is left, its certificates cannot be read, or the
-/// state file is damaged.
+/// The server's name has no address, no candidate is left, the certificates cannot be read, or the state file
+/// is damaged.
 pub async fn open(document: &Document) -> Result<(Session, Vec<Warning>), OpenError> {
     let mut begun = begin_by(document, &[]).await?;
     if !document.fallback.is_empty() {
@@ -35,15 +35,15 @@ pub async fn open(document: &Document) -> Result<(Session, Vec<Warning>), OpenEr
     Ok((begun.session, begun.warnings))
 }
 
-/// Begins the session that the document asks for or, if its `fallback` names a protocol that the
-/// server chooses instead (ALPN), takes the one carrier on which it did. Waits until one carrier is
-/// up: that decides.
+/// Begins the session that the document asks for. If its `fallback` names a protocol that the server chooses
+/// instead (ALPN), returns the one carrier on which it did. Waits until one carrier is up, because that
+/// decides.
 ///
-/// A server that was seen to speak Hawser in the last thirty days is offered nothing less, whatever
-/// `fallback` says.
+/// If a server was seen to speak Hawser in the last thirty days, only Hawser is offered, regardless of
+/// `fallback`.
 ///
 /// # Errors
-/// As [`open`]; no carrier came up.
+/// As [`open`], or no carrier came up.
 pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>), OpenError> {
     if document.fallback.is_empty() {
         let Begun { session, warnings, .. } = begin_by(document, &[]).await?;
@@ -91,14 +91,14 @@ struct Begun {
     has_meters: bool,
 }
 
-/// `offered`: protocols under which a server that does not speak Hawser is taken.
+/// `offered` holds the protocols under which a server that does not speak Hawser is accepted.
 async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, OpenError> {
     begin_with(document, offered, hawser_resolve::Config::system).await
 }
 
-/// `source`: how names are resolved.
+/// `source` reads the resolver's configuration.
 async fn begin_with(document: &Document, offered: &[String], source: Source) -> Result<Begun, OpenError> {
-    // First of all: a device that is made here is one of the interfaces.
+    // This comes first, because a device that is created here is one of the interfaces.
     let stacks = document
         .stacks
         .iter()
@@ -164,7 +164,7 @@ async fn begin_with(document: &Document, offered: &[String], source: Source) -> 
     Ok(Begun { session, warnings, has_meters })
 }
 
-/// The options of TCP that the document sets and MPTCP's sockets do not take.
+/// Returns the TCP options that the document sets and MPTCP sockets do not take.
 fn lacks_of_mptcp(document: &Document) -> Vec<&'static str> {
     let mut connections = document.connections.iter();
     match connections.any(|connection| connection.transport == Transport::Mptcp) {
@@ -173,7 +173,7 @@ fn lacks_of_mptcp(document: &Document) -> Vec<&'static str> {
     }
 }
 
-/// Where what outlives the session is kept.
+/// Returns the file for state that outlives the session.
 fn state_of(document: &Document) -> Option<StateFile> {
     match &document.state {
         StatePlace::Usual => StateFile::usual(),
@@ -182,7 +182,7 @@ fn state_of(document: &Document) -> Option<StateFile> {
     }
 }
 
-/// Whether long packets are remembered to be lost on this network.
+/// Returns true if long packets are known to be lost on this network.
 async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec<Warning>) -> bool {
     let Some(memory) = state_of(document) else {
         return false;
@@ -197,8 +197,8 @@ async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec
         })
 }
 
-/// Remembers networks on which a carrier had to keep to small packets, but for the one that was known: its time
-/// goes on, so that long ones are tried again.
+/// Records networks on which a carrier had to keep to small packets. The network that was already known is
+/// left out, so that its record expires and long packets are tried again.
 async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile, known: Option<Arc<str>>) {
     loop {
         tokio::select! {
@@ -210,13 +210,13 @@ async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile
         };
         let (place, memory) = (surroundings::name(&network), memory.clone());
         if known.as_ref() != Some(&place) {
-            // What cannot be written is found out again.
+            // If the record cannot be written, the loss is discovered again.
             let _ = apart(move || memory.lost_long_packets(&place)).await;
         }
     }
 }
 
-/// Does what may block where that holds up nothing else.
+/// Runs work that may block on a thread where it holds up no other task.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StateError> + Send + 'static,
 ) -> Result<T, StateError> {
@@ -227,8 +227,8 @@ async fn apart<T: Send + 'static>(
     }
 }
 
-/// Opens the accounts of metered paths. A usual place that cannot be written is worth a warning, one
-/// that the document names an error; a damaged file is always one.
+/// Opens the accounts of metered paths. If the default place cannot be written, this is a warning; if the
+/// document names the place, it is an error. A damaged file is always an error.
 async fn ledger(
     document: &Document,
     meters: Vec<Meter>,
@@ -289,7 +289,7 @@ mod tests {
         hawser_resolve::Config::parse("nameserver 127.0.0.9", &format!("{address} moves.example"))
     }
 
-    /// Passes connections on to the server, until it is aborted.
+    /// Forwards connections to the server until it is aborted.
     async fn forward(listener: TcpListener, to: SocketAddr) {
         let mut passing = tokio::task::JoinSet::new();
         while let Ok((mut near, _)) = listener.accept().await {

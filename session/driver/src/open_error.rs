@@ -1,4 +1,4 @@
-//! Why a document's session cannot be opened.
+//! Reasons why a document's session could not be opened.
 
 use std::io;
 
@@ -9,43 +9,43 @@ use super::error::{ConnectError, SessionError};
 use super::state::StateError;
 use super::trust::TrustError;
 
-/// Why there is no session, or less that a document allows, with the server that it names.
+/// A document's session, or the fallback that it allows, could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A stack of the document cannot be started.
+    /// A stack of the document could not be started.
     #[error(transparent)]
     Stack(#[from] StartError),
-    /// The system does not list its interfaces.
+    /// The system could not list its interfaces.
     #[error("the interfaces cannot be listed: {0}")]
     Interfaces(#[source] io::Error),
-    /// The system's configuration of its resolver cannot be used.
+    /// The system's resolver configuration cannot be used.
     #[error(transparent)]
     Resolver(#[from] ConfigError),
-    /// A name in the document is none.
+    /// A name in the document is invalid.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// No candidate is left: which names have no address, and what else is missing.
+    /// No candidate is left.
     #[error("{}", reasons.join("; "))]
     NoCandidate {
-        /// The reasons.
+        /// The names without an address, and other reasons.
         reasons: Vec<String>,
     },
     /// The certificates cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// There is no scheduler of this name.
+    /// The scheduler does not exist.
     #[error("no scheduler {0:?}")]
     Scheduler(String),
-    /// The quota of every path is spent: the warnings, with what was used.
+    /// The quota of every path is spent.
     #[error("the quota of every path is spent: {}", joined(warnings))]
     QuotaSpent {
-        /// The warnings.
+        /// The warnings, with the bytes used.
         warnings: Vec<Warning>,
     },
     /// The state file cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The session cannot begin.
+    /// The session could not begin.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The session ended before a carrier was up.

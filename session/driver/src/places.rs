@@ -1,18 +1,17 @@
-//! Places of peers, shared fairly among the networks that they come from: one mechanism for all listeners.
+//! Places of peers, shared fairly among the networks that they come from. All listeners use this mechanism.
 //!
-//! A listener cannot know whom it serves before a peer has authenticated, and has to bound what it keeps
-//! until then; a listener that serves anyone has to bound it for good. A bound without shares lets one
-//! address lock out all others. Here a newcomer takes the place of a peer that is idle: when the share of
-//! its network is taken, that of this network's longest idle peer, and when all places are taken, that of
-//! the longest idle peer of the network with the most places.
+//! A listener does not know a peer before it has authenticated, and must limit the state that it keeps until
+//! then. A listener that serves any peer must limit it permanently. If the limit had no shares, one address
+//! could lock out all others. Here a newcomer takes the place of an idle peer. If its network's share is
+//! taken, that is the network's longest idle peer. If all places are taken, it is the longest idle peer of
+//! the network with the most places.
 //!
-//! * Peers that have proved nothing make room at once ([`Gate::enter`]): a peer that authenticates
-//!   promptly has left before.
-//! * Peers that are served make room once they have been idle for some time
-//!   ([`Gate::enter_if_idle`]); until then the newcomer is refused.
+//! * Unauthenticated peers make room at once ([`Gate::enter`]). A peer that authenticates promptly has left
+//!   its place before.
+//! * Served peers make room once they have been idle for some time ([`Gate::enter_if_idle`]). Until then, the
+//!   newcomer is refused.
 //!
-//! [`Places`] is pure; [`Gate`] is the same behind a mutex, with a place that is free again when it is
-//! dropped.
+//! [`Places`] is pure. [`Gate`] is the same behind a mutex; its places are free again when they are dropped.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -28,33 +27,35 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 use tokio::time;
 
-/// The time without progress after which a peer that is served makes room for a newcomer: longer than a
-/// lost packet takes to be sent again on a slow path.
+/// The time without progress after which a served peer makes room for a newcomer. It is longer than the
+/// retransmission of a lost packet takes on a slow path.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many places there are.
+/// The number of places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// In all; at least one.
+    /// The total number of places; at least one.
     pub total: usize,
-    /// For the peers of one network ([`Prefix`]); at least one.
+    /// The number of places for the peers of one network ([`Prefix`]); at least one.
     pub per_prefix: usize,
 }
 
 impl Shares {
-    /// `total` places, of which one network may have a quarter.
+    /// Returns shares of `total` places, of which one network may have a quarter.
     #[must_use]
     pub const fn new(total: usize) -> Self {
         Self { total, per_prefix: total.div_ceil(4) }
     }
 
-    /// `total` places, and all of them for one network: where all peers come from the same one.
+    /// Returns shares of `total` places, all of which one network may have, for listeners whose peers all
+    /// come from the same one.
     #[must_use]
     pub const fn unshared(total: usize) -> Self {
         Self { total, per_prefix: total }
     }
 
-    /// `total` places of a listener at this address: shared, but for loopback, where there is one network.
+    /// Returns shares of `total` places for a listener at this address. They are unshared on loopback, where
+    /// there is only one network.
     #[must_use]
     pub fn at(address: SocketAddr, total: usize) -> Self {
         match address.ip().to_canonical().is_loopback() {
@@ -64,22 +65,22 @@ impl Shares {
     }
 }
 
-/// The network that a peer is counted with: its address in IPv4, the first 64 bits in IPv6, which one
-/// host may have all addresses of (RFC 4291, 2.5.4).
+/// The network that a peer is counted with: its address in IPv4, the first 64 bits in IPv6. One host may have
+/// all IPv6 addresses of such a prefix (RFC 4291, 2.5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix(u64);
 
 impl From<IpAddr> for Prefix {
     fn from(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
-            // Above all prefixes of IPv6 that are in use: ff00::/8 is multicast (RFC 4291, 2.7).
+            // This is above all IPv6 prefixes in use, because ff00::/8 is multicast (RFC 4291, 2.7).
             IpAddr::V4(address) => u64::MAX << 32 | u64::from(address.to_bits()),
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         })
     }
 }
 
-/// Places that are taken, in the order in which they were, with what each holder keeps there.
+/// The taken places, in the order in which they were taken, with a value for each holder.
 #[derive(Debug)]
 pub struct Places<T> {
     shares: Shares,
@@ -87,22 +88,21 @@ pub struct Places<T> {
     taken: BTreeMap<u64, Taken<T>>,
     by_prefix: HashMap<Prefix, usize>,
     evicted: u64,
-    /// A network in which no peer has been idle for long enough before then: a flood of newcomers does
-    /// not search it again and again.
+    /// A network in which no peer will have been idle for long enough before this time. It avoids repeated
+    /// searches during a flood of newcomers.
     busy_until: Option<(Prefix, Instant)>,
 }
 
-/// A place that is taken.
 #[derive(Debug)]
 struct Taken<T> {
     prefix: Prefix,
-    /// The time of its last progress; none for a peer that gives way.
+    /// The time of the holder's last progress. `None` for a peer that gives way.
     moved_at: Option<Instant>,
     holder: T,
 }
 
 impl<T> Places<T> {
-    /// Places that are all free.
+    /// Creates places that are all free.
     #[must_use]
     pub fn new(shares: Shares) -> Self {
         Self {
@@ -115,8 +115,8 @@ impl<T> Places<T> {
         }
     }
 
-    /// Takes a place; its number, and the holder that made room for it, if one had to. None: all places that
-    /// it could have are taken by peers that have been idle for less than `timeout`.
+    /// Takes a place. Returns its number, and the holder that made room for it, if any. `None` if all places
+    /// that the peer could have are taken by peers that have been idle for less than `timeout`.
     pub fn take(
         &mut self,
         peer: IpAddr,
@@ -140,13 +140,13 @@ impl<T> Places<T> {
         Some((number, evicted))
     }
 
-    /// Whether [`Places::take`] has a place for this peer.
+    /// Returns true if [`Places::take`] has a place for this peer.
     pub fn has_room(&mut self, peer: IpAddr, now: Instant, timeout: Duration) -> bool {
         let crowded = self.crowded(peer);
         crowded.is_none_or(|network| self.idle(network, now, timeout).is_some())
     }
 
-    /// The place of a network that has been idle for longest, if that is long enough.
+    /// Returns the place of a network that has been idle for longest, if that is long enough.
     fn idle(&mut self, network: Prefix, now: Instant, timeout: Duration) -> Option<u64> {
         let is_busy = |(known, until): (Prefix, Instant)| known == network && now < until;
         if !timeout.is_zero() && self.busy_until.is_some_and(is_busy) {
@@ -162,14 +162,14 @@ impl<T> Places<T> {
         Some(number)
     }
 
-    /// The holder of this place has made progress.
+    /// Records progress of the holder of this place.
     pub fn moved(&mut self, number: u64, now: Instant) {
         if let Some(taken) = self.taken.get_mut(&number) {
             taken.moved_at = Some(now);
         }
     }
 
-    /// The holder of this place makes room before all others, and at once, until it makes progress.
+    /// Makes the holder of this place the first to make room, without a timeout, until it makes progress.
     pub fn give_way(&mut self, number: u64) {
         if let Some(taken) = self.taken.get_mut(&number) {
             taken.moved_at = None;
@@ -177,13 +177,14 @@ impl<T> Places<T> {
         }
     }
 
-    /// The network of which one has to make room before this peer takes a place; none if there is room.
+    /// Returns the network of which one peer has to make room before this peer takes a place. `None` if there
+    /// is room.
     fn crowded(&self, peer: IpAddr) -> Option<Prefix> {
         let prefix = Prefix::from(peer);
         if self.count(prefix) >= self.shares.per_prefix.max(1) {
             Some(prefix)
         } else if self.taken.len() >= self.shares.total.max(1) {
-            // Of several networks with the most places, the one with the oldest peer.
+            // If several networks have the most places, this is the one with the oldest peer.
             let largest = self.by_prefix.values().copied().max().unwrap_or_default();
             self.taken
                 .values()
@@ -194,14 +195,14 @@ impl<T> Places<T> {
         }
     }
 
-    /// All holders with the numbers of their places, oldest first.
+    /// Returns all holders with the numbers of their places, oldest first.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
         self.taken
             .iter_mut()
             .map(|(&number, taken)| (number, &mut taken.holder))
     }
 
-    /// The place is free again; its holder, unless that one had made room before.
+    /// Frees the place. Returns its holder, unless that had made room before.
     pub fn leave(&mut self, number: u64) -> Option<T> {
         let Taken { prefix, holder, .. } = self.taken.remove(&number)?;
         if let Some(count) = self.by_prefix.get_mut(&prefix) {
@@ -214,19 +215,19 @@ impl<T> Places<T> {
         Some(holder)
     }
 
-    /// Whether half of all places are taken, or half of those for this peer's network.
+    /// Returns true if half of all places are taken, or half of those for this peer's network.
     #[must_use]
     pub fn is_crowded(&self, peer: IpAddr) -> bool {
         2 * self.taken.len() >= self.shares.total || 2 * self.count(peer.into()) >= self.shares.per_prefix
     }
 
-    /// The number of places that are taken.
+    /// Returns the number of taken places.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.taken.len()
     }
 
-    /// The number of holders that had to make room.
+    /// Returns the number of holders that had to make room.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.evicted
@@ -237,7 +238,7 @@ impl<T> Places<T> {
     }
 }
 
-/// Places for the tasks of a server. Clones are the same places.
+/// Places for the tasks of a server. Clones share the same places.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Inner>);
 
@@ -247,17 +248,17 @@ struct Inner {
     epoch: time::Instant,
 }
 
-/// A place; free again when it is dropped.
+/// A place, which is free again when it is dropped.
 #[derive(Debug)]
 pub struct Place {
     progress: Progress,
     made_room: oneshot::Receiver<()>,
 }
 
-/// The end of the time for which a peer held its place.
+/// The reason why a peer no longer holds its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Held<R> {
-    /// Its work is done.
+    /// The peer's work is done.
     Done(R),
     /// The peer has proved what it had to.
     Proved,
@@ -265,7 +266,7 @@ pub enum Held<R> {
     Evicted,
 }
 
-/// The record of a peer's progress. It holds no place; once the place is left it records nothing more.
+/// Records a peer's progress. It does not hold the place, and has no effect once the place is free.
 #[derive(Clone, Debug)]
 pub struct Progress(Arc<Number>);
 
@@ -276,7 +277,7 @@ struct Number {
 }
 
 impl Gate {
-    /// Places that are all free.
+    /// Creates places that are all free.
     #[must_use]
     pub fn new(shares: Shares) -> Self {
         Self(Arc::new(Inner {
@@ -285,15 +286,15 @@ impl Gate {
         }))
     }
 
-    /// A place for this peer. The longest idle peer of a crowded network makes room for it.
+    /// Takes a place for this peer. The longest idle peer of a crowded network makes room for it.
     #[must_use]
     pub fn enter(&self, peer: IpAddr) -> Place {
         self.enter_if_idle(peer, Duration::ZERO)
             .expect("with a timeout of 0 a holder makes room at once")
     }
 
-    /// A place for this peer; none if all that it could have belong to peers that have been idle for less
-    /// than `timeout`.
+    /// Takes a place for this peer. `None` if all places that it could have belong to peers that have been
+    /// idle for less than `timeout`.
     #[must_use]
     pub fn enter_if_idle(&self, peer: IpAddr, timeout: Duration) -> Option<Place> {
         let (sender, made_room) = oneshot::channel();
@@ -302,7 +303,7 @@ impl Gate {
             let now = self.now();
             places.take(peer, sender, now, timeout)?
         };
-        // A holder that is about to leave does not wait for this any more.
+        // A holder that is about to leave no longer waits for this.
         evicted.map(|holder| holder.send(()));
         let number = Number { gate: self.clone(), number };
         Some(Place { progress: Progress(Arc::new(number)), made_room })
@@ -336,14 +337,14 @@ impl Gate {
 }
 
 impl Place {
-    /// Waits until this peer has to make room for another one: it is to be closed.
+    /// Waits until this peer has to make room for another one. It must then be closed.
     pub async fn evicted(&mut self) {
         if (&mut self.made_room).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Does `work` until it is done, or until this peer has to make room; none then.
+    /// Does `work` until it is done, or until this peer has to make room. Returns `None` in that case.
     pub async fn hold<R>(&mut self, work: impl Future<Output = R>) -> Option<R> {
         match self.hold_until(std::future::pending(), work).await {
             Held::Done(done) => Some(done),
@@ -351,9 +352,9 @@ impl Place {
         }
     }
 
-    /// Does `work` until it is done, until it reports by `proved` that the peer needs this place no longer,
-    /// or until the peer has to make room. A peer that has proved itself stays, also when a newcomer took its
-    /// place before this task ran again.
+    /// Does `work` until one of three events. The work is done, `proved` reports that the peer no longer
+    /// needs this place, or the peer has to make room. A peer that has proved itself stays, even if a
+    /// newcomer took its place before this task ran again.
     pub async fn hold_until<R>(
         &mut self,
         proved: impl Future<Output = ()>,
@@ -367,26 +368,26 @@ impl Place {
         }
     }
 
-    /// The record of the peer's progress.
+    /// Returns a record of the peer's progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    /// The stream, whose bytes count as progress.
+    /// Wraps the stream so that its bytes count as progress.
     pub fn watch<S>(&self, stream: S) -> Watched<S> {
         Watched { stream, progress: self.progress() }
     }
 }
 
 impl Progress {
-    /// The peer has made progress: it is not idle.
+    /// Records that the peer has made progress and is not idle.
     pub fn moved(&self) {
         let mut places = self.0.gate.places();
         places.moved(self.0.number, self.0.gate.now());
     }
 
-    /// This peer makes room before all others of its network: it cannot be served at present.
+    /// Makes this peer the first of its network to make room, because it cannot be served at present.
     pub fn give_way(&self) {
         self.0.gate.places().give_way(self.0.number);
     }
@@ -483,7 +484,7 @@ mod tests {
             take(&mut places, peer, name);
         }
         assert_eq!(take(&mut places, "192.0.2.4", "new").1, Some("first"));
-        // Now everybody has one: the oldest goes.
+        // Every network now has one place, so the oldest peer goes.
         assert_eq!(take(&mut places, "192.0.2.5", "newer").1, Some("lone"));
         assert_eq!(places.taken(), 4);
     }
@@ -532,7 +533,7 @@ mod tests {
     async fn a_peer_that_proved_itself_before_it_lost_its_place_stays() {
         let gate = Gate::new(Shares::unshared(1));
         let (mut place, proved) = (gate.enter(ip(ONE)), Notify::new());
-        // The work reports it, and another peer enters before the task runs again.
+        // The work reports the proof, and another peer enters before the task runs again.
         let mut newcomer = None;
         let work = std::future::poll_fn(|_| {
             proved.notify_one();

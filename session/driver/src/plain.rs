@@ -1,7 +1,8 @@
-//! A peer that does not speak Hawser: the application's bytes on one carrier, and nothing else.
+//! A connection with a peer that does not speak Hawser. It carries only the application's bytes on one
+//! carrier.
 //!
-//! Nothing of a session is there: one stream, one path, no resuming. TLS protects it as it would
-//! have protected the session, and its ALPN stated which protocol the peer speaks instead.
+//! It has no session features: it has one stream and one path, and cannot be resumed. TLS protects it as it
+//! would have protected the session, and ALPN states which protocol the peer speaks instead.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,28 +16,29 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::handle::Session;
 
-/// Bytes that are taken before the transport has taken what came before.
+/// The maximum number of bytes that are queued before the transport takes them.
 const MAX_QUEUED: usize = 65_536;
 
-/// What there is with a peer: a session, or less if that was asked for.
+/// A connection with a peer: a session, or less if the caller allows it.
 pub enum Connection {
     /// The peer speaks Hawser.
     Session(Session),
-    /// It does not.
+    /// The peer does not speak Hawser.
     Plain(PlainStream),
-    /// It does not, and may open several streams ([`Server::listen_quic_streams`](super::Server::listen_quic_streams)).
+    /// The peer does not speak Hawser, and may open several streams
+    /// ([`Server::listen_quic_streams`](super::Server::listen_quic_streams)).
     Streams(QuicConnection),
 }
 
 impl Connection {
-    /// Whether the peer does not speak Hawser.
+    /// Returns true if the peer does not speak Hawser.
     pub fn is_plain(&self) -> bool {
         !matches!(self, Self::Session(_))
     }
 }
 
-/// The one stream with a peer that does not speak Hawser: both halves. What was written has left
-/// after a flush; dropped without a shutdown it ends like any cut connection.
+/// The only stream with a peer that does not speak Hawser, with both halves. Written data has been sent after
+/// a flush. If it is dropped without a shutdown, it ends like an aborted connection.
 pub struct PlainStream {
     carrier: Box<dyn Carrier>,
     description: Box<Description>,
@@ -45,33 +47,33 @@ pub struct PlainStream {
 }
 
 impl PlainStream {
-    /// All that there is with a peer over this carrier.
+    /// Creates the stream over this carrier.
     pub fn new(carrier: Box<dyn Carrier>) -> Self {
         let description = Box::new(carrier.describe());
         Self { carrier, description, unread: Bytes::new(), queue: VecDeque::new() }
     }
 
-    /// The protocol that both sides agreed on (ALPN, RFC 7301).
+    /// Returns the protocol that both sides agreed on (ALPN, RFC 7301).
     pub fn protocol(&self) -> String {
         protocol(&self.description)
     }
 
-    /// The carrier that it is.
+    /// Returns the description of its carrier.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Statistics of the transport at this moment.
+    /// Returns the transport's current statistics.
     pub fn statistics(&mut self) -> Statistics {
         self.carrier.statistics()
     }
 
-    /// Cuts it, so that the peer sees no orderly end.
+    /// Aborts it, so that the peer sees no orderly end.
     pub fn abort(mut self) {
         self.carrier.abort();
     }
 
-    /// Takes bytes off the front of `queue` without a copy, as many as the carrier takes.
+    /// Takes as many bytes off the front of `queue` as the carrier takes, without a copy.
     pub fn poll_write_queue(
         &mut self,
         cx: &mut Context<'_>,
@@ -81,7 +83,7 @@ impl PlainStream {
         self.carrier.poll_write(cx, queue)
     }
 
-    /// Hands over what waits.
+    /// Hands the queued bytes to the carrier.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.queue.is_empty() {
             if ready!(self.carrier.poll_write(cx, &mut self.queue))? == 0 {
@@ -92,7 +94,7 @@ impl PlainStream {
     }
 }
 
-/// The protocol that TLS agreed on, for people.
+/// Returns the protocol that TLS agreed on, for people.
 pub(super) fn protocol(description: &Description) -> String {
     description
         .alpn

@@ -1,4 +1,4 @@
-//! A timeout that restarts with every progress.
+//! A timeout that restarts with every sign of progress.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
-/// Ends when a figure stands still for too long.
+/// Expires when a figure has not changed for too long.
 pub(super) struct ProgressTimeout {
     limit: Duration,
-    /// The figure as it was last, and when the timeout ends.
+    /// The last value of the figure, and the end of the timeout.
     waiting: Option<(u64, Pin<Box<Sleep>>)>,
 }
 
@@ -19,7 +19,7 @@ impl ProgressTimeout {
         Self { limit, waiting: None }
     }
 
-    /// Whether it is over; if not, the task is woken when it will be.
+    /// Returns true if it has expired. Otherwise, the task is woken when it does.
     pub(super) fn is_over(&mut self, figure: u64, cx: &mut Context<'_>) -> bool {
         if self.waiting.as_ref().is_none_or(|(before, _)| *before != figure) {
             self.waiting = Some((figure, Box::pin(tokio::time::sleep(self.limit))));
@@ -29,7 +29,6 @@ impl ProgressTimeout {
             .is_some_and(|(_, end)| matches!(end.as_mut().poll(cx), Poll::Ready(())))
     }
 
-    /// There is nothing to wait for.
     pub(super) fn reset(&mut self) {
         self.waiting = None;
     }

@@ -1,4 +1,4 @@
-//! Sessions that come to this side.
+//! Sessions that peers begin with this side.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -31,24 +31,25 @@ use super::trust::ALPN;
 use super::unaccepted::Unaccepted;
 use crate::places::{Gate, Place, Shares};
 
-/// Makes a scheduler for each new session.
+/// A function that makes a scheduler for each new session.
 pub type SchedulerMaker = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
 
-/// What a server offers.
+/// The configuration of a server.
 pub struct ServerConfig {
-    /// The listener, and the sessions behind it.
+    /// The acceptor, and the sessions that it admits.
     pub acceptor: AcceptorConfig,
     /// Makes a scheduler for each new session.
     pub scheduler: SchedulerMaker,
-    /// Where TCP (and MPTCP, if the options say so) is taken.
+    /// The addresses and options of TCP listeners (MPTCP, if the options say so).
     pub tcp: Vec<(SocketAddr, TcpOptions)>,
-    /// Where QUIC is taken.
+    /// The addresses and options of QUIC listeners.
     pub quic: Vec<(SocketAddr, QuicOptions)>,
-    /// The certificate. None: insecure sessions alone.
+    /// The TLS configuration with the certificate. `None`: only insecure sessions.
     pub tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// Listens nowhere yet, has no certificate, and schedules by earliest completion first (`ecf`).
+/// A configuration without listeners and certificate, with earliest completion first (`ecf`) as the
+/// scheduler.
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
@@ -61,11 +62,11 @@ impl Default for ServerConfig {
     }
 }
 
-/// A server: accepts sessions, and carriers for them.
+/// A server, which accepts sessions and carriers for them.
 ///
-/// A session that was accepted outlives it, and its carriers may still join: once the server is dropped, its
+/// Accepted sessions outlive the server, and carriers may still join them. Once the server is dropped, its
 /// listeners refuse new sessions as beyond the limit, and they close with the last session. Sessions that
-/// were not accepted are rejected when it is dropped.
+/// were not accepted are rejected when the server is dropped.
 pub struct Server {
     state: Arc<State>,
     addresses: Vec<(&'static str, SocketAddr)>,
@@ -73,27 +74,27 @@ pub struct Server {
     tls: Option<TlsServer>,
 }
 
-/// What the tasks of a server share.
+/// The state that the tasks of a server share.
 struct State {
     admission: Mutex<Admission>,
     scheduler: SchedulerMaker,
-    /// What the application has not accepted yet.
+    /// Connections that the application has not accepted yet.
     new: Arc<Unaccepted>,
     epoch: std::time::Instant,
     gates: Gates,
-    /// How long a handshake may take, and how long a proof after it.
+    /// The time allowed for a handshake, and again for the proof after it.
     timeout: Duration,
-    /// The tasks that listen and sweep. Each holds this state until it is aborted.
+    /// The listening and sweeping tasks. Each holds this state until it is aborted.
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
 }
 
-/// Places for carriers that have not proved anything, from before their handshakes on: those of each
-/// transport, so that a flood of one leaves the others alone.
+/// Places for unauthenticated carriers, from before their handshakes on. Each transport has its own, so that
+/// a flood over one does not affect the others.
 struct Gates {
     tcp: Gate,
     quic: Gate,
     sctp: Gate,
-    /// Those of all transports written in MTP.
+    /// The places of all transports written in MTP.
     mtp: Gate,
 }
 
@@ -127,14 +128,14 @@ struct Admission {
     sessions: HashMap<SessionId, (mpsc::UnboundedSender<Arrival>, Weak<Shared>)>,
 }
 
-/// Transports that have places of their own: [`Gates`].
+/// The number of transports with places of their own ([`Gates`]).
 const TRANSPORTS: usize = 4;
 
 impl Server {
-    /// Listens. Call it inside a tokio runtime.
+    /// Opens the listeners. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// An address cannot be listened on; QUIC was asked for without a certificate.
+    /// The server cannot listen on an address, or QUIC was requested without a certificate.
     pub fn open(config: ServerConfig) -> Result<Self, ListenError> {
         let gates = Gates::new(Shares::new(config.acceptor.unauthenticated));
         let new = Arc::new(Unaccepted::new(&config.acceptor));
@@ -174,19 +175,19 @@ impl Server {
         Ok(server)
     }
 
-    /// The port of the TCP listener at an address, so that a server without a given port has one for both transports; 0
-    /// without such a listener.
+    /// Returns the port of the TCP listener at an address, or 0 without such a listener. A server without a
+    /// fixed port thus uses the same port for both transports.
     fn tcp_port(&self, ip: IpAddr) -> u16 {
         let mut listeners = self.addresses.iter();
         let found = listeners.find(|(transport, address)| *transport == "tcp" && address.ip() == ip);
         found.map_or(0, |(_, address)| address.port())
     }
 
-    /// Accepts TCP as well, from peers that speak Hawser only if they have agreed on that: under TLS those
-    /// that agree on nothing come as [`Connection::Plain`].
+    /// Also accepts TCP, from peers that speak Hawser only if ALPN agrees on it. Under TLS, peers that agree
+    /// on no protocol come as [`Connection::Plain`].
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     pub fn listen_tcp_any(&mut self, address: SocketAddr, options: TcpOptions) -> Result<(), ListenError> {
         self.listen_tcp(address, options, State::receive_any)
     }
@@ -203,16 +204,16 @@ impl Server {
         Ok(())
     }
 
-    /// Runs a task for as long as the server lives, or a session that it has accepted.
+    /// Runs a task for as long as the server or a session that it has accepted exists.
     fn keep(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.state.tasks.lock().push(tokio::spawn(task));
     }
 
-    /// Accepts QUIC as well, from peers that may open several streams if they do not speak Hawser: they
-    /// come as [`Connection::Streams`] when they have shaken hands, and not with their first stream.
+    /// Also accepts QUIC, from peers that may open several streams if they do not speak Hawser. These come as
+    /// [`Connection::Streams`] after the handshake, without waiting for their first stream.
     ///
     /// # Errors
-    /// The address cannot be listened on; there is no certificate.
+    /// The server cannot listen on the address, or there is no certificate.
     pub fn listen_quic_streams(
         &mut self,
         address: SocketAddr,
@@ -236,12 +237,12 @@ impl Server {
         Ok(())
     }
 
-    /// Takes SCTP as well, at all of these addresses of this machine at once, in UDP to port 9899. A
-    /// client uses as many paths as there are addresses.
+    /// Also accepts SCTP, at all of these addresses of this machine at once, in UDP to port 9899. A client
+    /// uses as many paths as there are addresses.
     ///
     /// # Errors
-    /// The server takes secure sessions, which SCTP cannot carry; the library is not installed; an address
-    /// or the port cannot be had.
+    /// The server takes secure sessions, which SCTP cannot carry; the library is not installed; or an address
+    /// or the port is unavailable.
     pub fn listen_sctp(
         &mut self,
         addresses: &[IpAddr],
@@ -259,7 +260,7 @@ impl Server {
         Ok(())
     }
 
-    /// Accepts carriers over a transport written in MTP as well, at an address of the stack.
+    /// Also accepts carriers over a transport written in MTP, at an address of the stack.
     ///
     /// # Errors
     /// The stack cannot listen on the address.
@@ -275,14 +276,14 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens: transport and address.
+    /// Returns the transports and addresses on which it listens.
     pub fn addresses(&self) -> &[(&'static str, SocketAddr)] {
         &self.addresses
     }
 
-    /// The next session. Peers that do not speak Hawser, if the certificate is offered to any
-    /// ([`Identity::server`](super::Identity::server)), are refused; [`Server::accept_any`] accepts
-    /// them too.
+    /// Waits for the next session. Peers that do not speak Hawser are refused, even if the certificate is
+    /// offered to them ([`Identity::server`](super::Identity::server)). [`Server::accept_any`] accepts them,
+    /// too.
     ///
     /// # Errors
     /// The server was closed.
@@ -294,7 +295,7 @@ impl Server {
         }
     }
 
-    /// The next session, or the next peer that speaks another of the protocols that were offered.
+    /// Waits for the next session, or the next peer that speaks another of the offered protocols.
     ///
     /// # Errors
     /// The server was closed.
@@ -302,8 +303,8 @@ impl Server {
         Ok(self.state.new.next().await)
     }
 
-    /// Carriers and connections that were refused or had to make room for others, and sessions that there
-    /// are.
+    /// Returns two counts: carriers and connections that were refused or had to make room for others, and
+    /// existing sessions.
     pub fn counts(&self) -> (u64, usize) {
         let evicted = self.state.gates.evicted() + self.state.new.evicted();
         let admission = self.state.admission();
@@ -343,7 +344,7 @@ impl State {
     }
 }
 
-/// A pause after an error of a listening socket (no file descriptors left, as a rule).
+/// The pause after an error of a listening socket, which usually means that no file descriptors are left.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
 async fn accept_tcp(state: Arc<State>, listener: TcpListener, receive: fn(&Arc<State>, IpAddr, TcpIncoming)) {
@@ -359,7 +360,7 @@ async fn accept_tcp(state: Arc<State>, listener: TcpListener, receive: fn(&Arc<S
 }
 
 async fn accept_mtp(state: Arc<State>, transport: &'static str, listener: MtpListener) {
-    // One that fails has no device any more.
+    // A listener that fails has lost its device.
     loop {
         match listener.accept().await {
             Ok(incoming) => {
@@ -377,7 +378,7 @@ async fn accept_quic(
     receive: fn(&Arc<State>, IpAddr, QuicIncoming),
 ) {
     while let Some(incoming) = listener.accept().await {
-        // Forged addresses must not take the places of those who are there.
+        // Forged addresses must not take the places of genuine peers.
         let peer = incoming.peer().ip();
         if state.gates.quic.is_crowded(peer) && !incoming.is_validated() {
             debug!(%peer, "a Retry was sent: too many unauthenticated peers");
@@ -389,9 +390,9 @@ async fn accept_quic(
 }
 
 impl State {
-    /// Receives an unauthenticated peer: from its handshakes to its proof, all that it may do is bounded in
-    /// number and in time. The connection is closed if it has to make room for another one. One that
-    /// `accept` has no carrier of is taken care of.
+    /// Receives an unauthenticated peer. From its handshake to its proof, all that it may do is limited in
+    /// number and in time. The connection is closed if it has to make room for another one. If `accept`
+    /// returns `None`, the connection has been handled elsewhere.
     fn receive<C: Carrier + 'static, E: fmt::Debug + Send>(
         self: &Arc<Self>,
         transport: &str,
@@ -407,7 +408,7 @@ impl State {
                     carrier.inspect_err(|error| debug!(%peer, transport, ?error, "a handshake failed"));
                 authenticate(&state, Box::new(carrier.ok()??)).await
             };
-            // Whoever is late is closed with the future.
+            // A peer that exceeds the time is closed when the future is dropped.
             let authenticated = tokio::time::timeout(2 * state.timeout, place.hold(authenticated)).await;
             if let Ok(Some(Some((carrier, verdict)))) = authenticated {
                 admit(&state, carrier, verdict, place).await;
@@ -415,7 +416,7 @@ impl State {
         });
     }
 
-    /// The same for one that may open several streams, if it does not speak Hawser.
+    /// Receives a peer that may open several streams if it does not speak Hawser.
     fn receive_streams(self: &Arc<Self>, peer: IpAddr, incoming: QuicIncoming) {
         let state = self.clone();
         self.receive("quic", peer, async move {
@@ -428,7 +429,7 @@ impl State {
         });
     }
 
-    /// The same for one that speaks Hawser only if it has agreed on that (RFC 7301).
+    /// Receives a peer that speaks Hawser only if ALPN agrees on it (RFC 7301).
     fn receive_any(self: &Arc<Self>, peer: IpAddr, incoming: TcpIncoming) {
         let state = self.clone();
         self.receive("tcp", peer, async move {
@@ -443,7 +444,7 @@ impl State {
         });
     }
 
-    /// The same for one that has shaken hands.
+    /// Receives a peer whose handshake is complete.
     fn receive_connected(self: &Arc<Self>, carrier: impl Carrier + 'static) {
         let Description { transport, peer, .. } = carrier.describe();
         self.receive(
@@ -458,7 +459,7 @@ async fn accept_sctp(state: Arc<State>, listener: SctpListener) {
     loop {
         match listener.accept().await {
             Ok(carrier) => state.receive_connected(carrier),
-            // It was lost again, or there is no memory.
+            // The association was lost again, or there is no memory.
             Err(error) => {
                 debug!(%error, transport = "sctp", "an association could not be accepted");
                 tokio::time::sleep(AFTER_ERROR).await;
@@ -467,7 +468,7 @@ async fn accept_sctp(state: Arc<State>, listener: SctpListener) {
     }
 }
 
-/// A carrier that the acceptor knows; forgotten there however its authentication ends.
+/// A carrier that is registered with the acceptor. The acceptor forgets it however its authentication ends.
 struct Unauthenticated<'a> {
     state: &'a State,
     key: u64,
@@ -479,10 +480,11 @@ impl Drop for Unauthenticated<'_> {
     }
 }
 
-/// Reads the first segment of an unauthenticated peer, and asks the acceptor what follows. None: nothing does.
+/// Reads the first segment of an unauthenticated peer, and asks the acceptor for its verdict. `None` if the
+/// peer needs no further handling.
 async fn authenticate(state: &State, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn Carrier>, Verdict)> {
     if carrier.describe().alpn.is_some_and(|name| name != ALPN) {
-        // Whoever serves such peers has nothing more to wait for.
+        // A server that accepts such peers needs no further proof.
         carrier.admit();
         let peer = carrier.describe().peer.ip();
         state.new.push(Connection::Plain(PlainStream::new(carrier)), peer);
@@ -522,7 +524,7 @@ async fn authenticate(state: &State, mut carrier: Box<dyn Carrier>) -> Option<(B
     }
 }
 
-/// Does what the acceptor decided. `place`: the peer's, which it keeps until it is authenticated.
+/// Carries out the acceptor's verdict. The peer keeps `place` until it is authenticated.
 async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdict, mut place: Place) {
     match verdict {
         Verdict::More => {}
@@ -533,7 +535,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
                 send(&mut *carrier, &mut queue).await?;
                 std::future::poll_fn(|cx| carrier.poll_finish(cx)).await
             };
-            // Whoever does not take the answer does without it.
+            // If the peer does not take the answer, it goes without one.
             let _ = place
                 .hold(tokio::time::timeout(Duration::from_secs(1), goodbye))
                 .await;
@@ -564,7 +566,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
     }
 }
 
-/// Begins a session, and has its place given up as soon as it has ended.
+/// Begins a session, and removes it from the server's tables as soon as it has ended.
 fn begin(state: &Arc<State>, session: hawser_session::Session, first: Arrival) -> Session {
     let name = session.id();
     let shared = Shared::new(session, state.epoch);
@@ -591,7 +593,7 @@ fn begin(state: &Arc<State>, session: hawser_session::Session, first: Arrival) -
     Session { shared: Handle::new(shared) }
 }
 
-/// Forgets ended sessions and unauthenticated peers that are late, once a second.
+/// Forgets ended sessions and late unauthenticated peers, once a second.
 async fn sweep(state: Arc<State>) {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     loop {

@@ -1,8 +1,8 @@
-//! What the task that drives a session shares with the application's handles.
+//! The state that the task that drives a session shares with the application's handles.
 //!
-//! Handles are counted: with the last one the session ends as by [`close(0)`](super::Session::close),
-//! and the task gives up what the peer does not take. Whoever serves the session from beside it (the
-//! path manager, the accounts of quotas, a server's acceptor) holds no handle, and waits for an [`End`].
+//! Handles are counted. With the last one, the session ends as by [`close(0)`](super::Session::close), and
+//! the task drops data that the peer does not take. Other tasks that serve the session (the path manager, the
+//! accounts of quotas, a server's acceptor) hold no handle, and wait for an [`End`].
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Deref;
@@ -24,29 +24,30 @@ use super::plain::PlainStream;
 use super::unaccepted::Share;
 use super::waiters::Waiters;
 
-/// Events that are kept for an application that does not ask for them; older ones are dropped.
+/// The number of events that are kept for an application that does not ask for them. Older ones are dropped.
 const EVENTS: usize = 1_024;
 
-/// Lost carriers that are remembered for [`Session::paths`](super::Session::paths); the oldest are forgotten.
+/// The number of lost carriers that [`Session::paths`](super::Session::paths) still lists. The oldest are
+/// forgotten.
 const LOST: usize = 64;
 
-/// The likely causes of a certificate that is not trusted.
+/// A hint for the user whose client does not trust the server's certificate.
 const UNPINNED: &str = "without the pin or the file of the server's certificate, only certificates of public \
                         authorities are trusted";
 
-/// Reasons that the error of a session which was never accepted gives.
+/// The maximum number of reasons in the error of a session that was never accepted.
 const FAILURES: usize = 4;
 
-/// A carrier with what its transport is.
+/// A carrier with its transport and counts.
 #[derive(Clone, Debug)]
 pub struct PathInfo {
-    /// What it is.
+    /// The carrier's transport and addresses.
     pub description: Description,
-    /// How it does; none once it is gone.
+    /// The carrier's state. `None` once it is gone.
     pub report: Option<PathReport>,
-    /// What has gone over it.
+    /// The counts of its bytes.
     pub counts: PathCounts,
-    /// Why it is gone.
+    /// The reason why it was lost, if it was.
     pub lost: Option<Loss>,
 }
 
@@ -56,76 +57,76 @@ impl PathInfo {
     }
 }
 
-/// What the task and the handles share.
+/// The state shared by the task and the handles.
 pub(super) struct Shared {
     inner: Mutex<Inner>,
-    /// Handles of the session and of its streams.
+    /// The number of handles of the session and of its streams.
     handles: AtomicUsize,
-    /// The session's clock begins here.
+    /// The beginning of the session's clock.
     pub(super) epoch: std::time::Instant,
 }
 
 pub(super) struct Inner {
     pub(super) session: hawser_session::Session,
     pub(super) infos: HashMap<CarrierId, PathInfo>,
-    /// The path candidates to the server, by the numbers of the session's candidates (client).
+    /// The path candidates to the server, by the indices of the session's candidates (client).
     pub(super) candidates: Vec<PathCandidate>,
     pub(super) driver: Option<Waker>,
     pub(super) readers: HashMap<u32, Waker>,
     pub(super) writers: HashMap<u32, Waker>,
-    /// Streams of the peer's that nobody has accepted, and who waits for one.
+    /// Streams of the peer that the application has not accepted.
     pub(super) new_streams: VecDeque<u32>,
     /// Streams with a handle.
     pub(super) held: HashSet<u32>,
     pub(super) waiting: Waiters,
     pub(super) events: VecDeque<Notice>,
     pub(super) closed: Option<SessionEnd>,
-    /// Its carriers have ended, too: nothing drives it any more.
+    /// True once its carriers have ended, too, and no task drives it any more.
     pub(super) is_over: bool,
-    /// The last handle is gone.
+    /// True once the last handle is gone.
     pub(super) is_abandoned: bool,
     pub(super) opened: bool,
-    /// Why carriers were lost before the session was accepted: the content of its error.
+    /// The reasons why carriers were lost before the session was accepted, for its error.
     failures: Vec<String>,
-    /// What may be behind them, as far as whoever began the session knows.
+    /// A possible explanation of the failures, if the session's creator knows one.
     pub(super) hint: Option<String>,
-    /// Whether certificates count that public authorities have signed, and no others.
+    /// True if only certificates signed by public authorities are trusted.
     pub(super) trusts_authorities: bool,
-    /// Whether no path leads to the server, now or yet.
+    /// True while no path leads to the server.
     pub(super) is_stalled: watch::Sender<bool>,
-    /// Whether servers are offered a choice of protocols (ALPN).
+    /// True if servers are offered a choice of protocols (ALPN).
     pub(super) offers: bool,
-    /// What becomes of a carrier whose peer speaks something else.
+    /// The treatment of a carrier whose peer speaks another protocol.
     pub(super) fallback: Fallback,
-    /// Dropped at the session's end, with what is left of its quotas then.
+    /// Dropped at the session's end, after the final quotas were sent through it.
     life: Option<watch::Sender<Quotas>>,
-    /// A carrier came up that keeps to small packets.
+    /// Signals that a carrier came up that uses small packets.
     pub(super) kept_small: Arc<Notify>,
-    /// Its sender goes when the accounts of metered paths are settled.
+    /// Its sender is dropped when the accounts of metered paths are settled.
     pub(super) settled: Option<watch::Receiver<()>>,
-    /// What it holds of the budget of sessions that were not accepted, while it is one (server).
+    /// Its share of the budget for unaccepted sessions, while it is one (server).
     pub(super) unaccepted: Option<Share>,
 }
 
-/// Bytes left of metered paths' quotas, by path.
+/// The bytes left of metered paths' quotas, by path.
 pub(super) type Quotas = BTreeMap<u32, u64>;
 
-/// Waits for the end of a session without keeping it.
+/// Waits for the end of a session without keeping it alive.
 pub(super) struct End(watch::Receiver<Quotas>);
 
 impl End {
-    /// Pending until the session has ended.
+    /// Waits until the session has ended.
     pub(super) async fn come(&mut self) {
         while self.0.changed().await.is_ok() {}
     }
 
-    /// What is left of the quotas, once it has come.
+    /// Returns the remaining quotas; final once the session has ended.
     pub(super) fn quotas(&self) -> Quotas {
         self.0.borrow().clone()
     }
 }
 
-/// A counted handle.
+/// A counted handle of the shared state.
 pub(super) struct Handle(Arc<Shared>);
 
 impl Handle {
@@ -162,15 +163,15 @@ impl Drop for Handle {
     }
 }
 
-/// What becomes of a carrier on which the peer chose another protocol than Hawser.
+/// The treatment of a carrier on which the peer chose another protocol than Hawser.
 pub(super) enum Fallback {
-    /// It is lost: nothing less than a session was asked for, or the peer speaks Hawser.
+    /// The carrier is lost, because only a session is acceptable, or the peer is known to speak Hawser.
     Refused,
-    /// The first carrier decides: neither a session nor anything else was seen yet.
+    /// The first carrier decides, and none has come up yet.
     Open,
-    /// The peer chose something else on the first carrier, which is this.
+    /// The peer chose another protocol on the first carrier, held here.
     Plain(Box<dyn Carrier>),
-    /// It was taken away.
+    /// The first carrier was handed to the application.
     Taken,
 }
 
@@ -205,8 +206,8 @@ impl Shared {
         Arc::new(Self { inner: Mutex::new(inner), handles: AtomicUsize::new(0), epoch })
     }
 
-    /// The session. A handle that panics while it holds it leaves it consistent: the machine's calls
-    /// do not unwind midway.
+    /// Locks the session's state. A handle that panics while it holds the lock leaves the state consistent,
+    /// because the machine's calls do not unwind midway.
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
     }
@@ -220,7 +221,7 @@ impl Shared {
         self.lock().kick();
     }
 
-    /// The network changed: paths that rest are tried at once.
+    /// Reports a change of the network. Resting paths are tried at once.
     pub(super) fn network_changed(&self) {
         let now = self.now();
         let mut inner = self.lock();
@@ -228,7 +229,7 @@ impl Shared {
         inner.kick();
     }
 
-    /// There are more candidates.
+    /// Adds candidates.
     pub(super) fn add_candidates(&self, candidates: Vec<(PathCandidate, Candidate)>) {
         let now = self.now();
         let mut inner = self.lock();
@@ -239,7 +240,7 @@ impl Shared {
         inner.kick();
     }
 
-    /// Whether more candidates may be found.
+    /// Sets whether more candidates may be found.
     pub(super) fn await_candidates(&self, awaits: bool) {
         let now = self.now();
         let mut inner = self.lock();
@@ -247,7 +248,7 @@ impl Shared {
         inner.kick();
     }
 
-    /// A path may use so many bytes more. False if the session has ended, and it may not.
+    /// Lets a path use `more` bytes. Returns false, without effect, if the session has ended.
     pub(super) fn grant(&self, path: u32, more: u64) -> bool {
         let now = self.now();
         let mut inner = self.lock();
@@ -260,7 +261,7 @@ impl Shared {
         true
     }
 
-    /// The link below a carrier went down, or came up.
+    /// Reports that the link below a carrier went down or came up.
     pub(super) fn link(&self, carrier: CarrierId, is_up: bool) {
         let now = self.now();
         let mut inner = self.lock();
@@ -270,7 +271,7 @@ impl Shared {
 }
 
 impl Inner {
-    /// The task has something to do.
+    /// Wakes the task that drives the session.
     pub(super) fn kick(&mut self) {
         if let Some(waker) = &self.driver {
             waker.wake_by_ref();
@@ -322,14 +323,14 @@ impl Inner {
         self.wake_all();
     }
 
-    /// Notes why a candidate led nowhere, as far as the error says what its user can do.
+    /// Records a hint if a candidate's failure has a cause that the user can remove.
     pub(super) fn take_failure(&mut self, error: &CandidateError) {
         if self.trusts_authorities && error.fault.is_distrust() {
             self.hint.get_or_insert_with(|| UNPINNED.to_owned());
         }
     }
 
-    /// Keeps what a lost carrier has done, and forgets the oldest of those beyond [`LOST`].
+    /// Keeps the counts of a lost carrier, and forgets the oldest of those beyond [`LOST`].
     fn remember(&mut self, carrier: CarrierId, reason: &Loss, counts: PathCounts) {
         if let Some(info) = self.infos.get_mut(&carrier) {
             info.counts = counts;
@@ -354,7 +355,7 @@ impl Inner {
         self.waiting.wake_all();
     }
 
-    /// How to wait for the session's end.
+    /// Returns a future end of the session to wait for.
     pub(super) fn end(&self) -> End {
         End(self.life.as_ref().map_or_else(
             || watch::Sender::new(self.session.quotas()).subscribe(),
@@ -362,14 +363,14 @@ impl Inner {
         ))
     }
 
-    /// The session has ended: whoever serves it from beside it is notified.
+    /// Notifies the tasks that serve the session that it has ended.
     pub(super) fn end_life(&mut self) {
         if let Some(life) = self.life.take() {
             life.send_replace(self.session.quotas());
         }
     }
 
-    /// Every carrier that the session had, and how those that it has do.
+    /// Returns every carrier that the session has had, with the state of the current ones.
     pub(super) fn paths(&self) -> Vec<(CarrierId, PathInfo)> {
         let mut reports: HashMap<CarrierId, PathReport> = self
             .session
@@ -386,7 +387,8 @@ impl Inner {
         paths
     }
 
-    /// What the first carrier decided: a peer that does not speak Hawser is taken away.
+    /// Returns the decision of the first carrier. If the peer does not speak Hawser, the carrier is taken
+    /// out.
     pub(super) fn decided(&mut self) -> Option<Option<PlainStream>> {
         match std::mem::replace(&mut self.fallback, Fallback::Taken) {
             Fallback::Plain(carrier) => Some(Some(PlainStream::new(carrier))),
@@ -405,7 +407,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// The error of a session that has ended.
+    /// Returns the error of a session that has ended.
     pub(super) fn ended(&self, end: SessionEnd) -> SessionError {
         if !self.opened && !self.failures.is_empty() {
             return SessionError::Unreachable { reasons: self.failures.clone(), hint: self.hint.clone() };
@@ -413,7 +415,7 @@ impl Inner {
         CodeError::of_end(end).map_or(SessionError::Ended(end), SessionError::Code)
     }
 
-    /// The error of a stream that cannot be used: the end of its session, if that has ended.
+    /// Returns the error of a stream that cannot be used. If its session has ended, that is the cause.
     pub(super) fn fault(&self, error: StreamError) -> SessionError {
         match (error, self.closed) {
             (StreamError::Closed, Some(end)) => self.ended(end),
@@ -421,7 +423,7 @@ impl Inner {
         }
     }
 
-    /// Ends a session that has not been accepted and holds too much.
+    /// Rejects a session that has not been accepted and holds too much memory.
     pub(super) fn enforce_budget(&mut self, now: Instant) {
         let bytes = self.session.memory();
         if self.unaccepted.as_mut().is_some_and(|share| share.exceeds(bytes)) {
@@ -429,7 +431,7 @@ impl Inner {
         }
     }
 
-    /// After a read: credit may have become worth sending.
+    /// Wakes the task after a read if credit has become worth sending.
     pub(super) fn kick_if_wanted(&mut self) {
         if self.session.has_instructions() {
             self.kick();

@@ -1,12 +1,13 @@
-//! What outlives a session: what metered paths have used of their quotas, which servers were seen to speak
-//! Hawser, and on which networks long packets are lost.
+//! State that outlives a session: the quota bytes that metered paths have used, the servers that were seen to
+//! speak Hawser, and the networks on which long packets are lost.
 //!
-//! One JSON file, replaced whole, under a lock that every process takes. A file that cannot be
-//! understood is an error and is left as it is: whoever went on without it would spend a quota that
-//! may be spent, and trust a server that may have been replaced.
+//! It is one JSON file, which is replaced as a whole, under a lock that every process takes. A file that
+//! cannot be parsed is an error and is left as it is. A process that went on without it might exceed a spent
+//! quota, and trust a server that may have been replaced.
 //!
-//! The file and its lock are this user's alone (mode 0600), and stand in a folder that nobody else may
-//! write to. No link is followed and nothing is truncated: a path from elsewhere changes no other file.
+//! The file and its lock belong to this user alone (mode 0600), in a folder to which no other user may write.
+//! Links are not followed and files are not truncated, so that a path from elsewhere cannot change another
+//! file.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -21,71 +22,71 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Meter, Period};
 
-/// The form that this version writes, and the only one that it reads.
+/// The version of the format, the only one that is read and written.
 const VERSION: u32 = 1;
-/// Bytes of the file that are read; more than thousands of servers take.
+/// The maximum size of the file in bytes, enough for thousands of servers.
 const MAX_BYTES: u64 = 1 << 20;
-/// How long a server that was seen to speak Hawser is not offered less, and sessions on a network that lost long
-/// packets begin with small ones.
+/// The time for which two facts are remembered. A server that was seen to speak Hawser is offered only
+/// Hawser. Sessions on a network that lost long packets begin with small ones.
 const MEMORY: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-/// Servers, and networks, that are remembered.
+/// The maximum number of servers, and of networks, that are remembered.
 const MAX_ENTRIES: usize = 1_024;
 
-/// What is in the file.
+/// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct State {
     version: u32,
-    /// By what the document calls the path: an interface, or `any`.
+    /// By the document's name for the path, an interface or `any`.
     #[serde(default)]
     metered: BTreeMap<String, Metered>,
-    /// By `name:port`: the day on which a server was last seen to speak Hawser.
+    /// The day on which each server was last seen to speak Hawser, by `name:port`.
     #[serde(default)]
     peers: BTreeMap<String, String>,
-    /// By the network's name: the day on which long packets were last seen to be lost there.
+    /// The day on which long packets were last seen to be lost, by the network's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     narrow: BTreeMap<String, String>,
 }
 
-/// What a metered path has used.
+/// The use of a metered path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Metered {
-    /// Bytes in both directions; those that sessions which go on have set aside among them.
+    /// Bytes in both directions, including those that current sessions have set aside.
     used: u64,
-    /// The first day of the period in which it used them.
+    /// The first day of the period in which they were used.
     since: String,
 }
 
-/// What was set aside of a quota.
+/// A part of a quota that was set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     pub(super) bytes: u64,
-    /// Bytes that were used or set aside before.
+    /// Bytes that had been used or set aside before.
     pub(super) used: u64,
     /// The first day of the period.
     pub(super) since: String,
 }
 
-/// Why what outlives a session cannot be read or written.
+/// The state could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// This user has no usual place, and the document names none.
+    /// This user has no default place, and the document names none.
     #[error("neither XDG_STATE_HOME nor HOME is set")]
     NoPlace,
-    /// The file, or the lock or the folder beside it, cannot be used.
+    /// The file, its lock or its folder cannot be used.
     #[error("{path}: {fault}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         fault: StateFault,
     },
-    /// The file holds something else.
+    /// The file is not valid.
     #[error("{path} is damaged: {why}; what quotas have used is in it: mend or remove it", path = path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with its content.
         why: String,
     },
     /// The runtime ended while the file was read or written.
@@ -93,19 +94,19 @@ pub enum StateError {
     Interrupted,
 }
 
-/// Why a file of states cannot be used.
+/// The reason why a state file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFault {
-    /// The system refuses it.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// It is a link.
+    /// The file is a link.
     #[error("it is a link, which is not followed")]
     Link,
-    /// It is a folder, a pipe or a device.
+    /// The file is a folder, a pipe or a device.
     #[error("it is no file")]
     NoFile,
-    /// Others than this user and root may write to its folder.
+    /// Users other than this one and root may write to its folder.
     #[error("others may write to its folder, and put links there: use a folder of your own (chmod go-w)")]
     SharedFolder,
 }
@@ -126,7 +127,7 @@ impl From<StateError> for io::Error {
     }
 }
 
-/// Where what outlives a session is kept.
+/// The file that holds the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateFile {
     path: PathBuf,
@@ -137,7 +138,7 @@ impl StateFile {
         Self { path }
     }
 
-    /// The usual place, if this user has one: `hawser/state.json` in `$XDG_STATE_HOME` or
+    /// Returns the default file, if this user has one: `hawser/state.json` in `$XDG_STATE_HOME` or
     /// `~/.local/state` (XDG Base Directory Specification 0.8).
     pub(super) fn usual() -> Option<Self> {
         let folder = |name| {
@@ -153,8 +154,8 @@ impl StateFile {
         &self.path
     }
 
-    /// Sets a slice of each quota aside: as many bytes as `share` gives of what is left, which count as
-    /// used from now on.
+    /// Sets a slice of each quota aside. `share` computes its size from the remaining bytes. The slice counts
+    /// as used from now on.
     pub(super) fn reserve(&self, meters: &[&Meter], share: fn(u64) -> u64) -> Result<Vec<Slice>, StateError> {
         let mut slices = Vec::new();
         self.change(|state| {
@@ -170,7 +171,7 @@ impl StateFile {
         Ok(slices)
     }
 
-    /// Gives back what is left of slices of a period, unless another one has begun.
+    /// Gives back the unused rest of a period's slices, unless another period has begun.
     pub(super) fn give_back(&self, rest: &[(Meter, String, u64)]) -> Result<(), StateError> {
         self.change(|state| {
             for (meter, since, bytes) in rest {
@@ -184,17 +185,17 @@ impl StateFile {
         })
     }
 
-    /// Whether the server was seen to speak Hawser in the last thirty days.
+    /// Returns true if the server was seen to speak Hawser in the last thirty days.
     pub(super) fn speaks_hawser(&self, peer: &str) -> Result<bool, StateError> {
         Ok(self.read()?.peers.get(peer).is_some_and(|seen| *seen >= oldest()))
     }
 
-    /// The server was seen to speak Hawser today.
+    /// Records that the server was seen to speak Hawser today.
     pub(super) fn saw(&self, peer: &str) -> Result<(), StateError> {
         self.note(|state| &mut state.peers, peer)
     }
 
-    /// Whether long packets were lost on the network in the last thirty days.
+    /// Returns true if long packets were lost on the network in the last thirty days.
     pub(super) fn loses_long_packets(&self, network: &str) -> Result<bool, StateError> {
         Ok(self
             .read()?
@@ -203,12 +204,13 @@ impl StateFile {
             .is_some_and(|seen| *seen >= oldest()))
     }
 
-    /// Long packets were lost on the network today.
+    /// Records that long packets were lost on the network today.
     pub(super) fn lost_long_packets(&self, network: &str) -> Result<(), StateError> {
         self.note(|state| &mut state.narrow, network)
     }
 
-    /// Today this was so; what is too old is forgotten, and the oldest of too many.
+    /// Records an observation of today. Expired entries are forgotten, and the oldest ones if there are too
+    /// many.
     fn note(
         &self,
         of: fn(&mut State) -> &mut BTreeMap<String, String>,
@@ -250,7 +252,7 @@ impl StateFile {
         }
     }
 
-    /// Reads, changes and replaces the file while no other process does.
+    /// Reads, changes and replaces the file under the lock.
     fn change(&self, change: impl FnOnce(&mut State)) -> Result<(), StateError> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -292,12 +294,12 @@ impl StateFile {
     }
 }
 
-/// The first day that still counts.
+/// Returns the first day that still counts.
 fn oldest() -> String {
     day(since_epoch().saturating_sub(MEMORY))
 }
 
-/// Makes the folder if it is absent. An error where others than this user and root may write to it.
+/// Creates the folder if it is absent. Fails if users other than this one and root may write to it.
 fn own(folder: &Path) -> Result<(), StateFault> {
     hawser_socket::local::folder(folder)?;
     match hawser_socket::local::is_own(&std::fs::metadata(folder)?) {
@@ -306,7 +308,7 @@ fn own(folder: &Path) -> Result<(), StateFault> {
     }
 }
 
-/// Opens a file of this user's alone, and neither follows a link nor waits for a pipe's other end.
+/// Opens a file of this user alone. It neither follows a link nor waits for the other end of a pipe.
 fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, StateFault> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options
@@ -323,7 +325,7 @@ fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, StateFault> 
     }
 }
 
-/// What counts now: nothing, when a new period has begun.
+/// Returns the use that counts now, which is zero when a new period has begun.
 fn current(metered: Metered, period: Period) -> Metered {
     let today = day(since_epoch());
     let begin = match period {
@@ -349,8 +351,8 @@ fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The day in UTC (ISO 8601), which sorts as text. Days are counted from 1 March of year 0, so that
-/// a leap day is the last of its year: 153 days are five months, 1,461 four years.
+/// Returns the day in UTC (ISO 8601), which sorts as text. Days are counted from 1 March of year 0, so that a
+/// leap day is the last of its year. 153 days are five months, 1,461 days are four years.
 fn day(since_epoch: Duration) -> String {
     let days = since_epoch.as_secs() / 86_400 + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
@@ -373,7 +375,7 @@ mod tests {
 
     use super::*;
 
-    /// As `date -u -d @N +%F` prints.
+    /// The expected values are those that `date -u -d @N +%F` prints.
     #[test]
     fn days_are_those_of_the_calendar() {
         for (seconds, expected) in [
@@ -390,7 +392,7 @@ mod tests {
         }
     }
 
-    /// A state in a folder: one server, seen today.
+    /// Writes a state with one server, seen today.
     fn seen(path: &Path) -> Result<(), StateError> {
         StateFile::at(path.to_owned()).saw("example.net:4433")
     }

@@ -12,15 +12,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::error::SessionError;
 use super::shared::Handle;
 
-/// One of a session's streams: both halves. A handle of the session: it lasts as long as one of its
-/// streams is held. What was written is still delivered after the stream is dropped, and then its end. One that is
-/// dropped after an error, or while its thread panics, is reset: its peer does not take it for complete.
+/// One of a session's streams, with both halves. It is a handle of the session, which exists as long as one
+/// of its streams is held. After the stream is dropped, written data is still delivered, followed by the
+/// stream's end. If it is dropped after an error, or while its thread panics, it is reset, so that its peer
+/// does not take it for complete.
 pub struct SessionStream {
     shared: Handle,
     id: u32,
-    /// An operation has failed.
+    /// True if an operation has failed.
     has_failed: bool,
-    /// The end of what is written here is stated: it is delivered, whatever fails later.
+    /// True if the end of the sending half was set. The end is delivered even if an operation fails later.
     is_finished: bool,
 }
 
@@ -37,10 +38,10 @@ impl SessionStream {
         self.id
     }
 
-    /// How urgent it is.
+    /// Sets its priority.
     ///
     /// # Errors
-    /// It is over.
+    /// The stream is over.
     pub fn prioritize(&self, priority: Priority) -> Result<(), SessionError> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
@@ -49,10 +50,10 @@ impl SessionStream {
         Ok(())
     }
 
-    /// Gives the sending half up.
+    /// Abandons the sending half.
     ///
     /// # Errors
-    /// It is over.
+    /// The stream is over.
     pub fn reset(&self, code: u64) -> Result<(), SessionError> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
@@ -61,12 +62,12 @@ impl SessionStream {
         Ok(())
     }
 
-    /// Bytes written that the peer's session has not acknowledged.
+    /// Returns the number of written bytes that the peer's session has not acknowledged.
     pub fn unacknowledged(&self) -> u64 {
         self.shared.lock().session.unacknowledged(self.id)
     }
 
-    /// The next bytes, without a copy; empty at the end.
+    /// Returns the next bytes, without a copy; empty at the end.
     ///
     /// # Errors
     /// The peer reset the stream, or the session ended before it.
@@ -74,7 +75,7 @@ impl SessionStream {
         std::future::poll_fn(|cx| self.poll_bytes(cx, usize::MAX)).await
     }
 
-    /// Writes `bytes`, without a copy if they are 16 KiB and more; waits while there is no room.
+    /// Writes `bytes`, without a copy if they are 16 KiB or more. Waits while there is no room.
     ///
     /// # Errors
     /// The stream was finished, or the session has ended.
@@ -110,7 +111,7 @@ impl SessionStream {
         }
     }
 
-    /// Takes bytes off the front of `bytes`, as many as there is room for.
+    /// Takes as many bytes off the front of `bytes` as there is room for.
     pub fn poll_write_bytes(&mut self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<io::Result<usize>> {
         let write = |session: &mut Machine, id, now| session.write(id, bytes.clone(), now);
         let taken = std::task::ready!(self.poll_write_with(cx, bytes.len(), write))?;
@@ -196,7 +197,7 @@ impl Drop for SessionStream {
         inner.readers.remove(&self.id);
         inner.writers.remove(&self.id);
         if !self.is_finished && (self.has_failed || std::thread::panicking()) {
-            // A stream that is over has nothing to reset.
+            // A stream that is over cannot be reset, which does no harm.
             let _ = inner.session.reset(self.id, FAILED, now);
         }
         inner.session.release(self.id, now);

@@ -1,4 +1,4 @@
-//! Which network this is, and what becomes of it.
+//! The network to which this host is attached, and its changes.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::document::{Interface, Kind};
 use crate::{Change, Network};
 use hawser_race::rfc6724::{self, Destination, Source};
 
-/// A network without a name: what is learnt there is kept apart from all others.
+/// The name of an unidentified network. Knowledge gathered there is kept apart from that of all others.
 pub const UNKNOWN: &str = "unknown";
 
-/// A name for the network that this host is attached to, from the addresses that it has there. Two
-/// networks that give the same address are taken for one; what they change is notified by
-/// [`Change`], upon which what was learnt of failures is forgotten.
+/// Returns a name for the network that this host is attached to, derived from the host's addresses there. Two
+/// networks that assign the same address count as one. A move between them is reported as a [`Change`], after
+/// which known failures are forgotten.
 pub fn name(network: &Network) -> Arc<str> {
     let mut parts: Vec<String> = network.addresses().into_iter().filter_map(part).collect();
     parts.sort();
@@ -30,8 +30,8 @@ pub fn name(network: &Network) -> Arc<str> {
         .into()
 }
 
-/// The part of an address that names its network: of IPv6 the prefix, since the rest changes by itself
-/// (RFC 8981).
+/// Returns the part of an address that identifies its network. For IPv6 that is the prefix, because the rest
+/// changes by itself (RFC 8981).
 fn part(address: IpAddr) -> Option<String> {
     match address {
         IpAddr::V4(address) if address.is_loopback() || address.is_link_local() => None,
@@ -41,7 +41,7 @@ fn part(address: IpAddr) -> Option<String> {
     }
 }
 
-/// The interface that a change took away.
+/// Returns the interface that a change took away.
 pub fn gone(change: &Change) -> Option<Arc<str>> {
     match change {
         Change::Down(name) => Some(name.as_str().into()),
@@ -49,8 +49,8 @@ pub fn gone(change: &Change) -> Option<Arc<str>> {
     }
 }
 
-/// A destination with the source address that the system would take: connecting a datagram socket
-/// asks the kernel's routes, and sends nothing.
+/// Returns a destination with the source address that the system would use. Connecting a datagram socket
+/// queries the kernel's routes and sends no packet.
 pub fn destination(address: IpAddr) -> Destination {
     let any: IpAddr = if address.is_ipv4() {
         [0; 4].into()
@@ -58,22 +58,22 @@ pub fn destination(address: IpAddr) -> Destination {
         [0; 16].into()
     };
     let source = UdpSocket::bind((any, 0)).and_then(|socket| {
-        // Any port will do; 9 discards.
+        // Any port will do; port 9 is the discard service.
         socket.connect(SocketAddr::new(address, 9))?;
         socket.local_addr()
     });
     Destination { address, source: source.ok().map(|source| Source::new(source.ip())) }
 }
 
-/// These addresses in the order in which to try them from here (RFC 6724).
+/// Returns these addresses in the order in which to try them from here (RFC 6724).
 pub fn ordered(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let all: Vec<_> = addresses.into_iter().map(destination).collect();
     let order = rfc6724::order(&all, rfc6724::DEFAULT_TABLE);
     order.into_iter().map(|index| all[index].address).collect()
 }
 
-/// The interfaces, loopback aside, over which a route leads to this address. None for an address of this host, or where
-/// the kernel does not answer.
+/// Returns the interfaces, except loopback, that have a route to this address. Empty for an address of this
+/// host, or if the kernel does not answer.
 pub fn interfaces_to(address: IpAddr, interfaces: &[Interface]) -> Vec<String> {
     let Ok(mut socket) = Socket::open_route() else {
         return Vec::new();
@@ -91,10 +91,10 @@ pub fn interfaces_to(address: IpAddr, interfaces: &[Interface]) -> Vec<String> {
         .collect()
 }
 
-/// Whether nothing leads to this IPv4 address from here, and something to the Internet's IPv6: the network
-/// has perhaps a translator.
+/// Returns true if there is no route to this IPv4 address, but one to the IPv6 Internet. The network may then
+/// have a translator (NAT64).
 pub fn has_ipv6_alone(address: IpAddr) -> bool {
-    // Of the prefix that translators have where the network has no other (RFC 6052, 2.1).
+    // An address in the prefix that translators use if the network has no other (RFC 6052, 2.1).
     const BEYOND: IpAddr = IpAddr::V6(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0xc000, 0xaa));
     destination(address).source.is_none() && destination(BEYOND).source.is_some()
 }

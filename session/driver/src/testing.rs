@@ -16,7 +16,7 @@ use hawser_session::{Acceptor, AcceptorConfig, Candidate, Config, Security, Verd
 use super::handle::Session;
 use super::shared::{Handle, Shared};
 
-/// A client's session without a task.
+/// Returns a client's session without a task.
 pub(super) fn session() -> Session {
     let config = Config {
         security: Security::None,
@@ -28,7 +28,7 @@ pub(super) fn session() -> Session {
     Session { shared: Handle::new(Shared::new(machine, Instant::now())) }
 }
 
-/// A server's session that has just begun, which allows so many carriers; and ACCEPT.
+/// Returns a server's session that has just begun and allows `carriers` carriers, and its ACCEPT.
 pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
     let session = Config { carriers, ..Config::default() };
     let mut acceptor: Acceptor<u32> =
@@ -50,15 +50,15 @@ pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
     }
 }
 
-/// A carrier that takes `room` bytes and brings none. Returns whether it was aborted.
+/// A carrier that takes `room` bytes and delivers none. `aborted` records whether it was aborted.
 pub(super) struct Mute {
     pub(super) room: usize,
     pub(super) aborted: Arc<AtomicBool>,
-    /// What was asked of it and of others that share the list.
+    /// The calls on this carrier and on others that share the list.
     pub(super) calls: Calls,
 }
 
-/// Calls of carriers that a transport may need system calls for, by what was called, in their order.
+/// The names of carrier calls for which a transport may need system calls, in their order.
 pub(super) type Calls = Arc<Mutex<Vec<&'static str>>>;
 
 impl Mute {

@@ -1,4 +1,4 @@
-//! Certificates: whom to trust, and one's own.
+//! Certificates: a client's trust, and a server's identity.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use rustls::server::{ParsedCertificate, VerifierBuilderError};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use sha2::{Digest, Sha256};
 
-/// The name under which TLS offers the session protocol (RFC 7301).
+/// The name of the session protocol in TLS's ALPN (RFC 7301).
 pub const ALPN: &[u8] = b"hawser/1";
 
 /// A server's certificate, with its key.
@@ -29,7 +29,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Why certificates cannot be used.
+/// The certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// A file cannot be read, or is not PEM.
@@ -37,22 +37,22 @@ pub enum TrustError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         error: pem::Error,
     },
-    /// A file holds no certificate.
+    /// The file contains no certificate.
     #[error("{path}: there is no certificate in it", path = .0.display())]
     NoCertificate(PathBuf),
-    /// A file holds certificates, and none that can be trusted.
+    /// The file contains certificates, but none that can be trusted.
     #[error("{path}: none of its certificates can be used", path = .0.display())]
     Unusable(PathBuf),
-    /// A certificate for these names cannot be made.
+    /// A certificate for these names cannot be generated.
     #[error(transparent)]
     Generate(#[from] rcgen::Error),
-    /// Trusted certificates cannot be verified against.
+    /// The trusted certificates cannot be used for verification.
     #[error(transparent)]
     Verifier(#[from] VerifierBuilderError),
-    /// TLS refuses them: key and certificate do not belong together.
+    /// TLS refuses them, for example because key and certificate do not match.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
 }
@@ -77,11 +77,11 @@ impl From<TrustError> for io::Error {
 }
 
 impl Identity {
-    /// A new one, good for `names` and signed by itself: whoever connects must be given its
+    /// Generates a self-signed certificate for `names`. Clients need its
     /// [fingerprint](Identity::fingerprint).
     ///
     /// # Errors
-    /// A name is none.
+    /// A name is invalid.
     pub fn generate(names: Vec<String>) -> Result<Self, TrustError> {
         let made = rcgen::generate_simple_self_signed(names)?;
         Ok(Self {
@@ -90,10 +90,10 @@ impl Identity {
         })
     }
 
-    /// One from PEM files.
+    /// Reads a certificate from PEM files.
     ///
     /// # Errors
-    /// A file cannot be read, or holds no certificate or key.
+    /// A file cannot be read, or contains no certificate or key.
     pub fn read(chain: &Path, key: &Path) -> Result<Self, TrustError> {
         Ok(Self {
             chain: certificates(chain)?,
@@ -103,24 +103,24 @@ impl Identity {
         })
     }
 
-    /// The SHA-256 of the certificate: what a client [pins](Trust::Pin).
+    /// Returns the SHA-256 of the certificate, which a client [pins](Trust::Pin).
     pub fn digest(&self) -> [u8; 32] {
-        // `generate` and `read` leave no chain empty.
+        // `generate` and `read` never leave the chain empty.
         self.chain
             .first()
             .map_or([0; 32], |certificate| Sha256::digest(certificate).into())
     }
 
-    /// The same in hexadecimal digits.
+    /// Returns the digest in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         self.digest().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What a server needs of it. `fallback`: application protocols that are offered to peers that
-    /// do not speak Hawser.
+    /// Returns a server's TLS configuration with this certificate. `fallback` holds the application protocols
+    /// that are offered to peers that do not speak Hawser.
     ///
     /// # Errors
-    /// Key and certificate do not belong together.
+    /// Key and certificate do not match.
     pub fn server(&self, fallback: &[String]) -> Result<Arc<rustls::ServerConfig>, TrustError> {
         let builder = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?;
@@ -128,7 +128,7 @@ impl Identity {
             .with_no_client_auth()
             .with_single_cert(self.chain.clone(), self.key.clone_key())?;
         config.alpn_protocols = alpn(fallback);
-        // HELLO and JOIN never ride in 0-RTT data.
+        // HELLO and JOIN are never sent in 0-RTT data.
         config.max_early_data_size = 0;
         Ok(Arc::new(config))
     }
@@ -140,7 +140,7 @@ fn alpn(fallback: &[String]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The bytes of a file of keys or certificates, which a document may name.
+/// Reads a file of keys or certificates, which a document may name.
 fn pem(path: &Path) -> Result<Vec<u8>, pem::Error> {
     hawser_files::named_bytes(path, hawser_files::DOCUMENT_MAX).map_err(pem::Error::Io)
 }
@@ -156,25 +156,25 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError>
     }
 }
 
-/// Whom a client trusts.
+/// The servers that a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Whoever these PEM certificates vouch for.
+    /// Servers whose certificates these PEM certificates contain or vouch for.
     File(std::path::PathBuf),
-    /// The one certificate that has this SHA-256.
+    /// The server whose certificate has this SHA-256.
     Pin([u8; 32]),
-    /// Whoever the system's own certificates vouch for.
+    /// Servers whose certificates the system's trusted certificates vouch for.
     System,
-    /// Anybody: protection against those who only listen, and none against who sits on the path.
+    /// Any server. This protects against passive eavesdroppers, but not against an attacker on the path.
     Anyone,
 }
 
 impl Trust {
-    /// What a client needs to trust accordingly. `fallback`: application protocols under which a
-    /// server that does not speak Hawser is taken.
+    /// Returns a client's TLS configuration with this trust. `fallback` holds the application protocols under
+    /// which a server that does not speak Hawser is accepted.
     ///
     /// # Errors
-    /// The file of certificates cannot be read; the system has none.
+    /// The file of certificates cannot be read, or the system has none.
     pub fn client(&self, fallback: &[String]) -> Result<Arc<rustls::ClientConfig>, TrustError> {
         let builder = rustls::ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?;
@@ -213,15 +213,16 @@ fn roots(certificates: Vec<CertificateDer<'static>>, path: &Path) -> Result<Root
     }
 }
 
-/// What makes a certificate good.
+/// The criterion for a good certificate.
 #[derive(Debug)]
 enum Good {
-    /// Every one is: nobody is authenticated.
+    /// Every certificate is good; the server is not authenticated.
     Any,
-    /// It is the one of this SHA-256, whatever name it has and whoever signed it.
+    /// The certificate has this SHA-256, whatever its name and its signer.
     Pinned([u8; 32]),
-    /// It is one of a file's, or one that those vouch for. What `openssl req -x509` makes calls
-    /// itself an authority, and is meant for a server all the same; its dates are not looked at.
+    /// The certificate is in the file, or certificates in the file vouch for it. A certificate made by
+    /// `openssl req -x509` declares itself an authority although it is meant for a server, so it is accepted
+    /// as such. Its dates are not checked.
     Listed { own: Vec<CertificateDer<'static>>, others: Arc<WebPkiServerVerifier> },
 }
 
@@ -234,7 +235,7 @@ impl Good {
     }
 }
 
-/// Judges certificates; signatures are verified as ever.
+/// A certificate verifier. Signatures are always verified.
 #[derive(Debug)]
 struct Judge {
     good: Good,

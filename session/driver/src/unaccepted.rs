@@ -1,5 +1,5 @@
-//! Connections that wait until the application accepts them: few of each network, for a limited time, and
-//! within one budget of memory.
+//! Connections that wait until the application accepts them. They are limited in number for each network, in
+//! time, and by a shared budget of memory.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, oneshot};
 use super::plain::Connection;
 use crate::places::{Gate, Place, Shares};
 
-/// Those who wait, oldest first.
+/// The waiting connections, oldest first.
 pub(super) struct Unaccepted {
     waiting: Mutex<Waiting>,
     arrived: Notify,
@@ -26,7 +26,8 @@ pub(super) struct Unaccepted {
 #[derive(Default)]
 struct Waiting {
     next: u64,
-    /// With what is dropped when the application accepts it, or nobody can any more.
+    /// The connections with their numbers. The sender is dropped when the application accepts a connection,
+    /// or none can be accepted any more.
     all: VecDeque<(u64, Connection, oneshot::Sender<()>)>,
     is_closed: bool,
 }
@@ -42,12 +43,12 @@ impl Unaccepted {
         }
     }
 
-    /// A part of the budget for one session.
+    /// Returns one session's share of the budget.
     pub(super) fn share(&self) -> Share {
         Share::of(&self.budget)
     }
 
-    /// Has a connection wait. The oldest one of its network is closed if that has too many.
+    /// Adds a waiting connection. If its network has too many, the oldest one is closed.
     pub(super) fn push(self: &Arc<Self>, connection: Connection, peer: IpAddr) {
         let place = self.gate.enter(peer);
         let ended = match &connection {
@@ -73,7 +74,7 @@ impl Unaccepted {
         tokio::spawn(self.clone().watch(number, place, taken, ended));
     }
 
-    /// Waits until a connection is accepted, and closes it if that does not happen.
+    /// Waits until a connection is accepted, and closes it otherwise.
     async fn watch(
         self: Arc<Self>,
         number: u64,
@@ -85,7 +86,7 @@ impl Unaccepted {
             if let Some(mut end) = ended {
                 end.come().await;
             }
-            // What ended in order can still be read.
+            // A session that ended in order can still be read.
             if !self.has_failed(number) {
                 std::future::pending::<()>().await;
             }
@@ -112,7 +113,7 @@ impl Unaccepted {
         matches!(found, Some((_, Connection::Session(session), _)) if session.has_failed())
     }
 
-    /// The next one that has not failed.
+    /// Waits for the next connection that has not failed.
     pub(super) async fn next(&self) -> Connection {
         loop {
             let first = self.waiting().all.pop_front();
@@ -129,12 +130,12 @@ impl Unaccepted {
         }
     }
 
-    /// How many had to make room for others.
+    /// Returns the number of connections that had to make room for others.
     pub(super) fn evicted(&self) -> u64 {
         self.gate.evicted()
     }
 
-    /// Rejects every session that waits, and those that come later.
+    /// Rejects every waiting session, and later ones.
     pub(super) fn close(&self) {
         let all = {
             let mut waiting = self.waiting();
@@ -153,7 +154,7 @@ impl Unaccepted {
     }
 }
 
-/// Bytes that several sessions may hold together.
+/// A number of bytes that several sessions may hold together.
 #[derive(Debug)]
 struct Budget {
     limit: u64,
@@ -167,7 +168,7 @@ impl Budget {
     }
 }
 
-/// What one session holds of the budget; given back when it is dropped.
+/// The bytes of the budget that one session holds. Dropping it returns them.
 #[derive(Debug)]
 pub(super) struct Share {
     budget: Arc<Budget>,
@@ -180,8 +181,8 @@ impl Share {
         Self { budget: budget.clone(), held: 0 }
     }
 
-    /// The session holds so many bytes now. Whether that is too much: the budget is exceeded, and this is
-    /// more than an equal part of it. Whoever holds little is safe from those who hold much.
+    /// Updates the bytes that the session holds. Returns true if the budget is exceeded and the session holds
+    /// more than an equal part of it. Sessions that hold little are thus safe from those that hold much.
     pub(super) fn exceeds(&mut self, bytes: u64) -> bool {
         self.budget.used.fetch_add(bytes, Relaxed);
         let used = self

@@ -1,15 +1,15 @@
-//! Tasks that wait for something of a session's, each in a place of its own: a future that is polled
-//! often, or dropped before its time as in a `select!`, leaves nothing behind.
+//! Tasks that wait for an event of a session, each in a place of its own. A future that is polled often, or
+//! dropped early as in a `select!`, leaves no waker behind.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
 
 use super::shared::{Inner, Shared};
 
-/// Tasks to wake, by place.
+/// The tasks to wake, by place.
 #[derive(Default)]
 pub(super) struct Waiters {
-    /// The next place.
+    /// The number of the last place.
     next: u64,
     wakers: BTreeMap<u64, Waker>,
 }
@@ -22,7 +22,7 @@ impl Waiters {
     }
 }
 
-/// A future's place among those that wait.
+/// A future's place among the waiting tasks.
 pub(super) struct Place<'a> {
     shared: &'a Shared,
     number: Option<u64>,
@@ -33,7 +33,7 @@ impl<'a> Place<'a> {
         Self { shared, number: None }
     }
 
-    /// Waits. `inner`: what `shared` guards.
+    /// Registers the task to be woken. `inner` is the state that `shared` guards.
     pub(super) fn take<T>(&mut self, inner: &mut Inner, cx: &Context<'_>) -> Poll<T> {
         let waiters = &mut inner.waiting;
         let number = *self.number.get_or_insert_with(|| {
@@ -49,7 +49,7 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             let waker = self.shared.lock().waiting.wakers.remove(&number);
-            // Whatever goes with its last waker may need the lock.
+            // Values that are dropped with their last waker may need the lock.
             drop(waker);
         }
     }

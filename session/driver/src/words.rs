@@ -1,5 +1,5 @@
-//! The words of one-time codes: 256, so that each carries 8 bits. Common English nouns of four to nine letters
-//! that nobody mistakes for each other when they are spoken or typed: no two begin with the same four letters.
+//! The 256 words of one-time codes, each of which carries 8 bits. They are common English nouns of four to
+//! nine letters that are not confused when spoken or typed. No two begin with the same four letters.
 
 pub(super) const WORDS: [&str; 256] = [
     "acorn",

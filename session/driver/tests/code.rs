@@ -1,4 +1,4 @@
-//! One-time codes over sessions on loopback, and callers that try to get by without one.
+//! One-time codes over sessions on loopback, and callers that try to do without one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn code(text: &str) -> Code {
     text.parse().expect("a code")
 }
 
-/// A server, and what sessions with it take.
+/// A server, and the trust that its clients need.
 struct Place {
     server: Server,
     trust: Trust,
@@ -46,7 +46,7 @@ impl Place {
         }
     }
 
-    /// A session: the client's end, and the server's.
+    /// Returns both ends of a session, the client's and the server's.
     async fn session(&self) -> (Session, Session) {
         let peer = self.server.addresses()[0].1;
         let candidate = PathCandidate::Tcp { peer, local: None, options: TcpOptions::default() };
@@ -88,7 +88,7 @@ async fn the_right_code_is_admitted_and_the_session_goes_on() {
     proved.expect("the server knows it");
     admitted.expect("the client knows it");
     assert_eq!(gate.guesses_left(), MAX_GUESSES);
-    // The next stream of the client's is the application's.
+    // The client's next stream belongs to the application.
     let mut stream = client.open().expect("a stream");
     stream.write_all(b"hello").await.expect("room");
     stream.shutdown().await.expect("it is open");
@@ -142,7 +142,7 @@ async fn a_client_that_gives_no_code_learns_that_one_is_asked_for() {
     }
 }
 
-/// Callers at once get no more guesses than callers in turn.
+/// Concurrent callers get no more guesses than sequential ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn guesses_at_once_are_counted_like_guesses_in_turn() {
     let place = Place::open();
@@ -168,8 +168,8 @@ async fn guesses_at_once_are_counted_like_guesses_in_turn() {
     );
 }
 
-/// A client of the exchange, written from `docs/session-protocol.md` apart from the code under test. What the
-/// server sent after the proof, if it sent something.
+/// Performs a client's exchange, written from `docs/session-protocol.md` independently of the code under
+/// test. Returns the server's answer to the proof, if there was one.
 async fn exchange_by_hand(session: &Session, password: &str, proof_of: &str) -> Option<Vec<u8>> {
     session.opened().await.expect("a session");
     let binding = session.export(b"one-time code 1").expect("it is open");
@@ -201,7 +201,8 @@ async fn the_exchange_is_the_one_of_the_documents() {
     let gate = Gate::new(code(RIGHT));
     for (password, proof_of, is_right) in [
         (RIGHT, "hawser code client", true),
-        // A proof of the other side's is none, and a wrong code is answered with nothing that could be tried.
+        // The other side's proof is not accepted. The answer to a wrong code contains no data against which
+        // codes could be tried.
         (RIGHT, "hawser code server", false),
         (WRONG, "hawser code client", false),
     ] {
@@ -213,8 +214,8 @@ async fn the_exchange_is_the_one_of_the_documents() {
     }
 }
 
-/// Somebody in the middle who holds a session with each side and passes the bytes of the exchange on: both
-/// sides know the code, and neither is deceived.
+/// A man in the middle holds a session with each side and relays the exchange. Both sides know the code, and
+/// neither is deceived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_exchange_that_is_relayed_between_two_sessions_fails() {
     let (near, far) = (Place::open(), Place::open());
@@ -238,8 +239,8 @@ async fn an_exchange_that_is_relayed_between_two_sessions_fails() {
     relay.abort();
 }
 
-/// Clients that send something else, nothing, half of it, or leave after the server's message have not
-/// guessed, and are not admitted.
+/// A client that sends other bytes, none, or half of the exchange, or leaves after the server's message, has
+/// not guessed and is not admitted.
 #[tokio::test]
 async fn a_client_that_gives_no_proof_is_not_admitted_and_has_not_guessed() {
     let place = Place::open();
@@ -282,7 +283,7 @@ async fn an_idle_client_makes_room_in_time() {
         "{:?}",
         began.elapsed()
     );
-    // It learns why.
+    // The client learns the reason.
     let reason = client.accept().await.err().expect("it was closed").to_string();
     assert!(reason.contains("one-time code"), "{reason}");
 }
@@ -307,7 +308,7 @@ fn new_codes_are_a_number_and_two_words_of_all_kinds() {
             seen.insert(part);
         }
     }
-    // Of 256 equally likely words one is missing in 4,000 draws once in 25,000 runs, two next to never.
+    // In 4,000 draws, one of 256 equally likely words is missing once in 25,000 runs, and two almost never.
     assert!(
         seen[0].len() == 100 && seen[1].len() >= 255 && seen[2].len() >= 255,
         "{:?}",

@@ -1,6 +1,6 @@
-//! Session documents: what each of `documents/` asks for on a certain machine, or what is wrong with
-//! it, is the `.expected` file beside it. `UPDATE_EXPECT=1` writes those anew; read the difference
-//! before committing.
+//! Session documents. For each file in `documents/`, the `.expected` file beside it holds the resulting plan
+//! on a certain machine, or the document's errors. `UPDATE_EXPECT=1` rewrites those files; read the
+//! difference before committing.
 //!
 //! The machine has eth0, wlan0 and MPTCP; `mcserver` has an IPv6 and an IPv4 address.
 

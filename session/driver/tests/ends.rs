@@ -1,4 +1,4 @@
-//! How sessions end that nobody holds, and what a peer that stays cannot keep.
+//! The end of sessions without handles, and the limits on the state that a remaining peer can keep alive.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ fn call(address: SocketAddr) -> Session {
     .unwrap()
 }
 
-/// HELLO of an insecure session without resuming (docs/session-protocol.md, "HELLO").
+/// Returns HELLO of an insecure session without resuming (docs/session-protocol.md, "HELLO").
 fn hello(name: u8) -> Vec<u8> {
     let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8];
     hello.extend_from_slice(&1024u32.to_be_bytes());
@@ -46,7 +46,7 @@ fn hello(name: u8) -> Vec<u8> {
     hello
 }
 
-/// Waits until it is so, for `seconds` at most.
+/// Waits until `is_so` holds, for at most `seconds`.
 async fn becomes(what: &str, seconds: u64, is_so: impl Fn() -> bool) {
     let until = Instant::now() + Duration::from_secs(seconds);
     while !is_so() {
@@ -93,7 +93,7 @@ async fn data_written_before_the_last_handle_is_dropped_arrives() {
     let (listener, address) = server();
     let client = call(address);
     let mut stream = client.open().unwrap();
-    // Nothing is up yet, and the peer does not read yet.
+    // No carrier is up yet, and the peer does not read yet.
     stream.write_all(&vec![7; 3_000_000]).await.unwrap();
     drop((stream, client));
     let server = listener.accept().await.unwrap();
@@ -163,12 +163,12 @@ async fn a_peer_that_does_not_read_cannot_hold_an_ended_session() {
     .await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     drop(server);
-    // What is left listens on the server's socket, and sweeps.
+    // The remaining tasks listen on the server's socket, and sweep.
     becomes("its task is over, too", 5, || alive() <= 2).await;
     drop(peer);
 }
 
-/// A netlink socket and its tasks for each session of a document.
+/// Each session of a document has a netlink socket and tasks, which must end with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_documents_session_leaves_nothing_behind() {
     let (listener, address) = server();

@@ -82,7 +82,7 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
     (client, accepted, server)
 }
 
-/// The same over one SCTP association, or nothing where its library is not installed.
+/// Returns a pair over one SCTP association, or `None` if its library is not installed.
 async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
     let mut server = Server::open(ServerConfig {
         acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
@@ -198,8 +198,8 @@ async fn a_secure_server_takes_no_sctp() {
     assert!(matches!(refused, Err(ListenError::Insecure)), "{refused:?}");
 }
 
-/// A network that drops UDP, and an address that answers nothing: the transport and the address that work are
-/// reached after as many delays of 250 ms (RFC 8305 5), not after a timeout of 10 s each.
+/// The network drops UDP, and one address does not answer. The working transport and address are reached
+/// after a few delays of 250 ms (RFC 8305, 5), not after a timeout of 10 s for each.
 #[tokio::test]
 async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_delay_of_a_race() {
     let (server_tls, client_tls) = tls();
@@ -210,7 +210,7 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
         ..ServerConfig::default()
     })
     .unwrap();
-    // Sockets that take what comes and answer nothing.
+    // Sockets that receive packets and do not answer.
     let udp = std::net::UdpSocket::bind(any).unwrap();
     let tcp = std::net::TcpListener::bind(any).unwrap();
     let path = Candidate::new(0);

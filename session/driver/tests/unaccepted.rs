@@ -1,5 +1,5 @@
-//! What sessions cost that nobody has accepted, however much their clients send. In a process of its own: it is
-//! measured by what the process takes of the machine's memory.
+//! The memory cost of sessions that the application has not accepted, however much their clients send. The
+//! test runs in a process of its own, because it measures the memory of the whole process.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use hawser_session_driver::open;
 use hawser_session_driver::{Identity, QuicOptions, Server, ServerConfig, TcpOptions};
 use tokio::task::JoinSet;
 
-/// Sessions at once; a quarter of 256 places, and no more, is for one address.
+/// The number of sessions; one address may have at most a quarter of 256 places.
 const SESSIONS: usize = 50;
-/// What clients send; as it is never copied on their side, what is held is the server's.
+/// The data that clients send. It is never copied on their side, so the memory held is the server's.
 static CHUNK: [u8; 1 << 20] = [7; 1 << 20];
 
-/// The memory that this process takes, in KiB (proc_pid_status(5)).
+/// Returns the resident memory of this process in KiB (proc_pid_status(5)).
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").expect("proc is mounted");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -23,7 +23,7 @@ fn resident() -> u64 {
     number.expect("a process has a resident set")
 }
 
-/// A port of this machine that is free for TCP and UDP.
+/// Returns an address of this machine whose port is free for TCP and UDP.
 fn free() -> SocketAddr {
     loop {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -34,7 +34,7 @@ fn free() -> SocketAddr {
     }
 }
 
-/// Opens a session and writes until nothing more is taken, and stays.
+/// Opens a session, writes until no more is taken, and stays open.
 async fn fill(document: Document) -> u64 {
     let Ok((session, _)) = open(&document).await else {
         return 0;
@@ -88,7 +88,7 @@ async fn fifty_anonymous_sessions_hold_what_is_stated() {
             "{transport:?}: {SESSIONS} sessions took {} MiB, the process grew by {grown} MiB",
             taken >> 20
         );
-        // 16 MiB of what was sent (`AcceptorConfig`), and each session's own state on both sides.
+        // 16 MiB of data from clients (`AcceptorConfig`), and each session's own state on both sides.
         assert!(grown < 16 + SESSIONS as u64, "{grown} MiB");
     }
 }

@@ -1,9 +1,9 @@
-//! A server's acceptor: distinguishes carriers that begin a session from those that join one, and refuses
-//! those that may do neither.
+//! A server's acceptor. It distinguishes carriers that begin a session from carriers that join one, and
+//! refuses all others.
 //!
-//! A machine like the session: it is handed a new carrier's first bytes, and decides what to do with
-//! it. Until a carrier has proved that it belongs somewhere, it costs at most 1 KiB, 5 s and one
-//! HMAC. An unknown session and a wrong proof are answered alike, after the same work.
+//! It is a machine, as the session is: it takes the first bytes of a new carrier and decides what happens to
+//! it. Until a carrier has proved that it belongs to a session, it costs at most 1 KiB, 5 s and one HMAC. An
+//! unknown session and a wrong proof get the same answer after the same work.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -20,42 +20,42 @@ use crate::segment::{
 };
 use crate::session::Session;
 
-/// Bytes that a client may send, over all streams, before the application reads any of them. The window
-/// grows from there as fast as it is read ([`Config::max_credit`]).
+/// Bytes that a client may send, over all streams, before the application reads any of them. The window grows
+/// from there as fast as the application reads ([`Config::max_credit`]).
 const FIRST_CREDIT: u64 = 128 << 10;
-/// Bytes of a carrier that are kept before it has proved anything.
+/// The maximum number of bytes that are kept of a carrier before its proof.
 const BEFORE_PROOF: usize = 1_024;
-/// How long an ended session is remembered.
+/// The time for which an ended session is remembered.
 const TOMBSTONE: Duration = Duration::from_secs(60);
-/// How many are: beyond them the oldest are forgotten.
+/// The maximum number of ended sessions that are remembered. Beyond it, the oldest are forgotten.
 const TOMBSTONES: usize = 16_384;
 
-/// Limits of a server, and what its sessions are.
+/// The limits of a server and the configuration of its sessions.
 #[derive(Clone, Debug)]
 pub struct AcceptorConfig {
-    /// What the sessions are. Whatever its credits are, a client may send at most 128 KiB
-    /// before the application reads; the largest of them is what that grows to.
+    /// The configuration of the sessions. A client may send at most 128 KiB before the application reads,
+    /// even if the credits are larger. The largest credit limits the growth of the window.
     pub session: Config,
-    /// Sessions at once.
+    /// The maximum number of sessions at once.
     pub sessions: usize,
-    /// Sessions among them that the application has not accepted.
+    /// The maximum number of sessions among them that the application has not accepted.
     pub unaccepted: usize,
-    /// About how many bytes all of those together may hold. Beyond it, a session that holds more than its
-    /// equal share is closed.
+    /// The approximate number of bytes that all unaccepted sessions together may hold. Beyond it, a session
+    /// that holds more than an equal share is closed.
     pub unaccepted_bytes: u64,
-    /// How long a session may wait until the application accepts it.
+    /// The time within which the application must accept a session.
     pub accept_within: Duration,
-    /// Carriers at once that have not proved anything, of each transport.
+    /// The maximum number of unauthenticated carriers at once, for each transport.
     pub unauthenticated: usize,
-    /// How long a carrier may take to prove that it belongs somewhere.
+    /// The time within which a carrier must prove that it belongs to a session.
     pub timeout: Duration,
-    /// Whether sessions without TLS are accepted.
+    /// True if sessions without TLS are accepted.
     pub insecure: bool,
-    /// This server's number among those behind a balancer: 24 bits.
+    /// This server's number among those behind a balancer (24 bits).
     pub server: u32,
-    /// Where joins reach this server itself.
+    /// The addresses at which joins reach this server itself.
     pub addresses: Vec<std::net::SocketAddr>,
-    /// The name in its certificate.
+    /// The name in this server's certificate.
     pub name: String,
 }
 
@@ -77,86 +77,87 @@ impl Default for AcceptorConfig {
     }
 }
 
-/// A carrier that has not proved anything.
+/// A carrier that has not yet proved that it belongs to a session.
 #[derive(Debug)]
 struct Unauthenticated {
     exporter: Option<Exporter>,
     challenge: [u8; 16],
-    /// Random bits for the name of a session that it may begin.
+    /// Random bits for the id of a session that the carrier may begin.
     random: [u8; 12],
     so_far: BytesMut,
     until: Instant,
 }
 
-/// What the acceptor knows of a session.
+/// The acceptor's record of a session.
 #[derive(Debug)]
 struct Known {
     secret: Secret,
     security: Security,
-    /// The client's name for it and the number of its HELLO, until it has answered ACCEPT.
+    /// The client's own id for the session and the attempt number of its HELLO. `None` once the client has
+    /// answered ACCEPT.
     hello: Option<(SessionId, u32)>,
     numbers: Numbers,
     is_over: bool,
 }
 
-/// What to do with a carrier.
+/// The acceptor's decision about a carrier.
 #[derive(Debug)]
 pub enum Verdict {
-    /// Wait for more bytes.
+    /// The first segment is incomplete; the caller waits for more bytes.
     More,
-    /// Write this and close the carrier.
+    /// The caller writes `answer` and closes the carrier.
     Refuse {
-        /// The code of the refusal, which the peer receives.
+        /// The refusal's code, as the peer receives it.
         refusal: Refusal,
-        /// A REFUSED segment.
+        /// An encoded REFUSED segment.
         answer: Bytes,
     },
-    /// It begins a session: write `answer`, then [`Session::admitted`], then hand `rest` to
-    /// [`Session::received`].
+    /// The carrier begins a session. The caller writes `answer`, calls [`Session::admitted`], and then passes
+    /// `rest` to [`Session::received`].
     Begin {
         /// The new session.
         session: Box<Session>,
         /// The carrier's number.
         carrier: CarrierId,
-        /// An ACCEPT segment.
+        /// An encoded ACCEPT segment.
         answer: Bytes,
-        /// What came behind HELLO.
+        /// The bytes that followed HELLO.
         rest: Bytes,
     },
-    /// It joins a session, or begins one anew whose ACCEPT was lost: write `answer`, then
-    /// [`Session::admitted`], then hand `rest` to [`Session::received`].
+    /// The carrier joins a session, or begins one anew whose ACCEPT was lost. The caller writes `answer`,
+    /// calls [`Session::admitted`], and then passes `rest` to [`Session::received`].
     Join {
-        /// The session.
+        /// The session's id.
         session: SessionId,
         /// The carrier's number.
         carrier: CarrierId,
-        /// Whether the client wants it as a backup.
+        /// True if the client wants the carrier as a backup.
         backup: bool,
-        /// A JOINED or ACCEPT segment.
+        /// An encoded JOINED or ACCEPT segment.
         answer: Bytes,
-        /// What came behind.
+        /// The bytes that followed the first segment.
         rest: Bytes,
     },
 }
 
-/// Decides which carriers may do what. `K` names a carrier for whoever runs it.
+/// Decides what new carriers may do. `K` identifies a carrier for the caller.
 #[derive(Debug)]
 pub struct Acceptor<K: Ord + Copy> {
     config: AcceptorConfig,
     unauthenticated: BTreeMap<K, Unauthenticated>,
     known: BTreeMap<SessionId, Known>,
-    /// Those of them that have not ended.
+    /// The number of known sessions that have not ended.
     going_on: usize,
-    /// Those that have, and when they are forgotten, which is in this order.
+    /// The ended sessions with the times at which they are forgotten, in ascending order.
     tombstones: VecDeque<(Instant, SessionId)>,
-    /// Clients' own names of sessions that were not answered yet.
+    /// The clients' own ids of sessions whose ACCEPT was not yet answered, mapped to the sessions' ids.
     hellos: BTreeMap<SessionId, SessionId>,
     refused: u64,
     is_retired: bool,
 }
 
 impl<K: Ord + Copy> Acceptor<K> {
-    /// An acceptor without sessions.
+    /// Creates an acceptor without sessions.
     pub fn new(config: AcceptorConfig) -> Self {
         Self {
             config,
@@ -170,18 +171,21 @@ impl<K: Ord + Copy> Acceptor<K> {
         }
     }
 
-    /// Refuses new sessions from now on. Carriers may still join those that it has.
+    /// Refuses new sessions from now on. Carriers may still join the existing sessions.
     pub fn retire(&mut self) {
         self.is_retired = true;
     }
 
-    /// Whether new sessions are refused.
+    /// Returns true if new sessions are refused.
     pub fn is_retired(&self) -> bool {
         self.is_retired
     }
 
-    /// A carrier has connected. `random`: bits that nobody can guess. What to write to it first, if
-    /// anything; `Err`: close it, there are too many.
+    /// Registers a carrier that has connected. `random` must be unpredictable bits. Returns the bytes to
+    /// write to the carrier first, if any.
+    ///
+    /// # Errors
+    /// Too many carriers are unauthenticated; the caller closes this one.
     pub fn accepted(
         &mut self,
         key: K,
@@ -207,12 +211,13 @@ impl<K: Ord + Copy> Acceptor<K> {
         Ok(first)
     }
 
-    /// The carrier has gone before it proved anything.
+    /// Forgets a carrier that ended before its proof.
     pub fn left(&mut self, key: K) {
         self.unauthenticated.remove(&key);
     }
 
-    /// Bytes of a carrier that has not proved anything. `scheduler` makes one for a new session.
+    /// Takes bytes of a carrier that has not yet proved anything. `scheduler` makes the scheduler of a new
+    /// session.
     pub fn received(
         &mut self,
         key: K,
@@ -223,8 +228,8 @@ impl<K: Ord + Copy> Acceptor<K> {
         let Some(peer) = self.unauthenticated.get_mut(&key) else {
             return self.refuse(Refusal::Protocol);
         };
-        // What a transport hands over at once may be more than is kept: only the first segment
-        // counts for the limit, and it must be whole within it.
+        // A transport may hand over more at once than the limit allows. Only the first segment counts, and it
+        // must be complete within the limit.
         let whole = if peer.so_far.is_empty() {
             bytes
         } else {
@@ -279,7 +284,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         if again.is_none() && (self.is_retired || self.going_on >= self.config.sessions) {
             return self.refuse(Refusal::Limit);
         }
-        // A HELLO that a newer one has overtaken, or another client under the same name.
+        // A newer HELLO has overtaken this one, or another client uses the same id.
         let before = again
             .and_then(|id| self.known.get(&id))
             .and_then(|known| known.hello);
@@ -333,7 +338,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         if self.belongs_elsewhere(join.session) {
             return self.refuse(Refusal::WrongServer);
         }
-        // The same work, whether the session is known or not.
+        // The same work is done whether or not the session is known.
         let nobody = Secret::insecure(join.session);
         let known = self.known.get(&join.session);
         let secret = known.map_or(&nobody, |known| &known.secret);
@@ -364,33 +369,34 @@ impl<K: Ord + Copy> Acceptor<K> {
         Verdict::Join { session: join.session, carrier, backup: join.backup, answer, rest }
     }
 
-    /// Gives the session its secret, which a HELLO that was repeated has replaced.
+    /// Gives the session its secret. A repeated HELLO has replaced the earlier one.
     pub fn share_secret(&self, session: &mut Session) {
         if let Some(known) = self.known.get(&session.id()) {
             session.set_secret(known.secret.clone());
         }
     }
 
-    /// Sessions whose client has not answered ACCEPT, as far as is known.
+    /// Returns the sessions whose client has not answered ACCEPT, as far as is known.
     pub fn unconfirmed(&self) -> impl Iterator<Item = SessionId> + '_ {
         self.hellos.values().copied()
     }
 
-    /// The session's client has answered ACCEPT: it will not send HELLO again.
+    /// Records that the session's client has answered ACCEPT and will not send HELLO again.
     pub fn confirmed(&mut self, session: SessionId) {
         if let Some((hello, _)) = self.known.get_mut(&session).and_then(|known| known.hello.take()) {
             self.hellos.remove(&hello);
         }
     }
 
-    /// Whether the session's client has answered ACCEPT.
+    /// Returns true if the session's client has answered ACCEPT.
     pub fn is_confirmed(&self, session: SessionId) -> bool {
         self.known
             .get(&session)
             .is_some_and(|known| known.hello.is_none())
     }
 
-    /// The session has ended. Late joins are answered so for 60 s, unless thousands end after it.
+    /// Records that the session has ended. Late joins are answered accordingly for 60 s, unless thousands of
+    /// sessions end after it.
     pub fn ended(&mut self, session: SessionId, now: Instant) {
         self.confirmed(session);
         let Some(known) = self.known.get_mut(&session).filter(|known| !known.is_over) else {
@@ -411,8 +417,8 @@ impl<K: Ord + Copy> Acceptor<K> {
         }
     }
 
-    /// Forgets ended sessions, and names carriers that took too long to prove anything: they are to
-    /// be closed. To be called every second or so.
+    /// Forgets ended sessions, and returns the carriers that took too long to prove anything, for the caller
+    /// to close. To be called about once a second.
     pub fn sweep(&mut self, now: Instant) -> Vec<K> {
         while self.tombstones.front().is_some_and(|(at, _)| *at <= now) {
             self.bury();
@@ -430,12 +436,12 @@ impl<K: Ord + Copy> Acceptor<K> {
         late
     }
 
-    /// Carriers that were rejected.
+    /// The number of carriers that were refused.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Sessions that have not ended.
+    /// The number of sessions that have not ended.
     pub fn sessions(&self) -> usize {
         self.going_on
     }
@@ -458,7 +464,8 @@ impl<K: Ord + Copy> Acceptor<K> {
         }
     }
 
-    /// A session's name: format, server, random bits ("Balancers").
+    /// Makes a session's id from a format number, the server's number and random bits
+    /// (docs/session-protocol.md, "Balancers").
     fn name(&self, random: &[u8; 12]) -> SessionId {
         let mut name = [0; 16];
         name[0] = 1;
@@ -472,16 +479,16 @@ impl<K: Ord + Copy> Acceptor<K> {
     }
 }
 
-/// Which numbers of carriers were used: none is used twice.
+/// The carrier numbers that were used. Each may be used only once.
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbers {
-    /// One above the highest; a bit for each of the 64 numbers below.
+    /// One above the highest used number. `seen` has a bit for each of the 64 numbers below it.
     above: u64,
     seen: u64,
 }
 
 impl Numbers {
-    /// Whether `number` is new; it is not from now on.
+    /// Marks `number` as used, and returns true if it was new.
     fn take(&mut self, number: u32) -> bool {
         let number = u64::from(number);
         if number >= self.above {
@@ -503,7 +510,7 @@ impl Numbers {
 mod tests {
     use super::*;
 
-    /// HELLO of a client that calls its session so, as in `docs/session-protocol.md`.
+    /// Returns a HELLO whose session id ends in `session`, laid out as in `docs/session-protocol.md`.
     fn hello(session: u32) -> Bytes {
         let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8];
         hello.extend_from_slice(&1_024u32.to_be_bytes());

@@ -1,5 +1,5 @@
-//! What unauthenticated peers, forgers and hostile peers get: nothing. Each case is refused and counted, and no
-//! byte of it reaches an application.
+//! Attacks by unauthenticated peers, forgers and hostile peers. Each is refused and counted, and no byte of
+//! it reaches an application.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ impl Pair {
         }
     }
 
-    /// What the acceptor decides for a new carrier whose first bytes are `bytes`.
+    /// Returns the acceptor's decision about a new carrier whose first bytes are `bytes`.
     fn knock(&mut self, key: u32, exporter: Exporter, bytes: Bytes) -> Verdict {
         self.acceptor
             .accepted(key, Some(exporter), [9; 28], NOW)
@@ -172,14 +172,14 @@ fn a_replayed_join_is_refused() {
         pair.knock(1, [8; 32], join.clone()),
         Verdict::Join { .. }
     ));
-    // On another connection the exporter is another one.
+    // Another connection has another exporter.
     pair.is_refused([5; 32], join.clone(), Refusal::Unknown);
-    // Nor is a number used twice, were it the same.
+    // A number cannot be used twice, even with the same proof.
     pair.is_refused([8; 32], join, Refusal::Unknown);
 }
 
-/// Whoever changes HELLO or ACCEPT on the path, to force an older version or less security, is left
-/// with a session that nothing can join.
+/// If someone on the path changes HELLO or ACCEPT, to force an older version or less security, no carrier can
+/// join the session.
 #[test]
 fn a_downgrade_breaks_every_join() {
     for byte in 8..52 {
@@ -197,8 +197,8 @@ fn a_downgrade_breaks_every_join() {
     }
 }
 
-/// A session without security is begun only where it is allowed, and an ACCEPT that offers less than
-/// was asked for is not taken.
+/// A session without security begins only where it is allowed. A client does not take an ACCEPT that offers
+/// less security than it asked for.
 #[test]
 fn less_security_than_asked_for_is_refused() {
     let mut pair = pair();
@@ -212,13 +212,13 @@ fn less_security_than_asked_for_is_refused() {
     client.received(FIRST, accept.into(), NOW);
     let lost = notices(&mut client);
     assert!(reports_loss(&lost, FIRST, &Loss::Proof), "{lost:?}");
-    // Without TLS 1.3 nothing is sent at all.
+    // Without TLS 1.3, the client sends nothing at all.
     let mut client = Session::client(config(), scheduler(), [3; 16], NOW);
     client.connected(FIRST, None, NOW);
     assert_eq!(sent(&mut client), Bytes::new());
 }
 
-/// A server that speaks only later versions, or a client that does.
+/// The version check fails for a server that speaks only later versions, and for such a client.
 #[test]
 fn a_version_that_nobody_speaks_is_refused() {
     let mut pair = pair();
@@ -227,7 +227,8 @@ fn a_version_that_nobody_speaks_is_refused() {
     pair.is_refused([8; 32], hello.into(), Refusal::Version);
 }
 
-/// CLOSE, data, acknowledgements and path status count only on carriers that have proved to belong.
+/// CLOSE, data, acknowledgements and path status have no effect on carriers that have not proved that they
+/// belong to the session.
 #[test]
 fn nothing_counts_on_a_carrier_that_has_not_joined() {
     let words = [
@@ -242,7 +243,7 @@ fn nothing_counts_on_a_carrier_that_has_not_joined() {
         // At the acceptor.
         let mut pair = pair();
         pair.is_refused([8; 32], word.clone(), Refusal::Protocol);
-        // At the client, on a carrier whose server has not shown that it knows the secret.
+        // At the client, on a carrier whose server has not proved that it knows the secret.
         let second = CarrierId(1);
         pair.client.connected(second, Some([8; 32]), NOW);
         sent(&mut pair.client);
@@ -259,7 +260,7 @@ fn nothing_counts_on_a_carrier_that_has_not_joined() {
     }
 }
 
-/// The server proves that it knows the secret, too.
+/// The server, too, must prove that it knows the secret.
 #[test]
 fn a_server_without_the_secret_is_left() {
     let mut pair = pair();
@@ -274,7 +275,7 @@ fn a_server_without_the_secret_is_left() {
     assert!(reports_loss(&notices(&mut pair.client), second, &Loss::Proof));
 }
 
-/// What belongs to another session does not get in by the secret of one's own.
+/// A peer cannot use its own session's secret to get segments into another session.
 #[test]
 fn segments_of_another_session_are_refused() {
     let mut one = pair();
@@ -284,7 +285,7 @@ fn segments_of_another_session_are_refused() {
     let proof = secret.join(&[8; 32], session, false, 1);
     let join = Join { number: 1, backup: false, session, received: 0, nonce: [0; 16], proof };
     one.is_refused([8; 32], encode(&Segment::Join(join)), Refusal::Unknown);
-    // Streams that nobody opened, and offsets that nobody sent.
+    // Streams that were not opened, and offsets that were not sent.
     other.client.open().expect("a stream");
     for word in [
         encode(&Segment::Reset { stream: 4, code: 0, end: 0 }),
@@ -307,11 +308,12 @@ fn segments_of_another_session_are_refused() {
     }
 }
 
-/// Data beyond the credit that was given ends the session; nothing of it is delivered.
+/// Data beyond the granted credit ends the session, and no byte of it is delivered.
 #[test]
 fn offsets_out_of_the_window_are_refused() {
     let small = Config { session_credit: 131_072, stream_credit: 65_536, ..Config::default() };
-    // Beyond the stream's credit; beyond the session's, over three streams; at the end of numbers.
+    // Beyond the stream's credit; beyond the session's credit, over three streams; at the end of the number
+    // space.
     for offsets in [
         vec![(0, 65_536)],
         vec![(0, 65_535), (2, 65_535), (4, 1)],
@@ -349,7 +351,7 @@ fn ends_that_disagree_are_refused() {
     }
 }
 
-/// A peer that opens a million streams has the session closed at the first one too many.
+/// If a peer opens a million streams, the session closes at the first one beyond the limit.
 #[test]
 fn a_million_streams_are_too_many() {
     let mut pair = pair();
@@ -373,7 +375,7 @@ fn a_million_streams_are_too_many() {
     assert_eq!((opened, pair.server.counters().violations), (1_024, 1));
 }
 
-/// Bytes that wait to be written to a carrier whose peer reads nothing.
+/// Returns the number of bytes that wait to be written to a carrier whose peer does not read.
 fn waiting(session: &mut Session) -> usize {
     let mut bytes = 0;
     while let Some(instruction) = session.poll() {
@@ -384,8 +386,8 @@ fn waiting(session: &mut Session) -> usize {
     bytes
 }
 
-/// A peer that never reads: what the application writes stops at the stated limits, and what is
-/// handed to the transport at what it takes.
+/// The peer never reads. The session takes data from the application only up to the stated limits, and hands
+/// the transport only the bytes that it has room for.
 #[test]
 fn a_peer_that_never_reads_costs_a_stated_amount() {
     let mut pair = pair();
@@ -403,8 +405,8 @@ fn a_peer_that_never_reads_costs_a_stated_amount() {
     assert!(handed_over < 4 * 65_536, "{handed_over}");
 }
 
-/// A peer that asks and never listens: pings and repeated data are answered until the transport has
-/// had enough.
+/// The peer keeps sending and never reads. Pings and repeated data are answered only until the transport's
+/// overdraft is used up.
 #[test]
 fn a_peer_that_never_listens_is_not_answered_for_ever() {
     let mut pair = pair();
@@ -422,14 +424,14 @@ fn a_peer_that_never_listens_is_not_answered_for_ever() {
     }
     assert!(answered > 65_536 && answered < 3 * 65_536, "{answered}");
     assert!(!pair.server.is_closed());
-    // When the transport takes bytes again, so is the peer answered.
+    // The peer is answered again when the transport has room.
     pair.server.room(FIRST, 65_536, NOW);
     pair.server
         .received(FIRST, encode(&Segment::Ping { token: 7 }), NOW);
     assert!(waiting(&mut pair.server) > 0);
 }
 
-/// Ranges out of order cost memory that credit does not count: beyond the limit the session ends.
+/// Ranges out of order cost memory that credit does not cover. Beyond the limit the session ends.
 #[test]
 fn pieces_out_of_order_are_bounded() {
     let grown = Config { session_credit: 1 << 20, stream_credit: 1 << 20, ..Config::default() };
@@ -439,12 +441,12 @@ fn pieces_out_of_order_are_bounded() {
             pair.server.accept();
         }
         let kept = pieces_until_closed(&mut pair);
-        // With the credit that a session begins with, whichever limit comes first.
+        // The initial credit or the limit on pieces applies, whichever is reached first.
         assert!(kept == limit.min(65_536), "{kept}");
     }
 }
 
-/// Single bytes with gaps between them, until the session ends; how many were kept.
+/// Sends single bytes with gaps between them until the session ends, and returns how many were kept.
 fn pieces_until_closed(pair: &mut Pair) -> u64 {
     for piece in 0..100_000 {
         let one = [&data_header(0, 2 * piece + 1, 1, false)[..], b"x"].concat();
@@ -457,8 +459,8 @@ fn pieces_until_closed(pair: &mut Pair) -> u64 {
     panic!("a hundred thousand pieces were kept");
 }
 
-/// A carrier that sends little or nothing before its proof is closed after five seconds, and there
-/// are only so many of them.
+/// A carrier that sends little or nothing before its proof is closed after five seconds. The number of such
+/// carriers is limited.
 #[test]
 fn unauthenticated_peers_are_bounded_in_number_and_time() {
     let config = AcceptorConfig { unauthenticated: 3, ..AcceptorConfig::default() };
@@ -477,7 +479,7 @@ fn unauthenticated_peers_are_bounded_in_number_and_time() {
     assert_eq!(acceptor.sweep(NOW + Duration::from_millis(4_999)), []);
     assert_eq!(acceptor.sweep(NOW + Duration::from_secs(5)), [0, 1, 2]);
     assert_eq!(acceptor.refused(), 4);
-    // More than a kilobyte without a whole first segment.
+    // More than 1 KiB arrived without a complete first segment.
     acceptor
         .accepted(4, Some(EXPORTER), [0; 28], NOW)
         .expect("a place");
@@ -488,7 +490,7 @@ fn unauthenticated_peers_are_bounded_in_number_and_time() {
     ));
 }
 
-/// A join that reaches another server behind a balancer is reported so, and makes no session.
+/// A join that reaches the wrong server behind a balancer is refused with that reason, and makes no session.
 #[test]
 fn a_join_at_the_wrong_server_makes_no_session() {
     let mut pair = pair_with(
@@ -507,7 +509,7 @@ fn a_join_at_the_wrong_server_makes_no_session() {
         panic!("it belongs elsewhere");
     };
     assert_eq!((refusal, other.sessions()), (Refusal::WrongServer, 0));
-    // The client keeps its session, and the right server still takes the join.
+    // The client keeps its session, and the right server still accepts a join.
     let second = CarrierId(1);
     pair.client.connected(second, Some([8; 32]), NOW);
     sent(&mut pair.client);
@@ -521,7 +523,7 @@ fn a_join_at_the_wrong_server_makes_no_session() {
     assert!(matches!(pair.knock(1, [8; 32], join), Verdict::Join { .. }));
 }
 
-/// An ended session answers late joins for a minute, and is then forgotten.
+/// The acceptor answers late joins to an ended session for a minute, and then forgets the session.
 #[test]
 fn a_tombstone_answers_late_joins() {
     let mut pair = pair();
@@ -533,8 +535,8 @@ fn a_tombstone_answers_late_joins() {
     pair.is_refused([8; 32], join, Refusal::Unknown);
 }
 
-/// Sessions without TLS: the server's challenge takes the exporter's place, so that a join cannot be
-/// replayed by somebody who does not see the next challenge.
+/// In a session without TLS, the server's challenge takes the exporter's place. A join cannot be replayed by
+/// an attacker who does not see the next challenge.
 #[test]
 fn an_insecure_join_answers_the_challenge() {
     let config = Config { security: Security::None, ..config() };
@@ -574,8 +576,8 @@ fn an_insecure_join_answers_the_challenge() {
     ));
 }
 
-/// How many streams a server visits for 500 acknowledgements when it has so many streams, of which each has
-/// something under way; `closing`: it has also closed the session.
+/// Returns how many streams a server visits for 500 acknowledgements, given `streams` streams that each have
+/// data outstanding. With `closing`, the server has also closed the session.
 fn visits_of_acks(scheduler: fn() -> Box<dyn Scheduler>, streams: u32, closing: bool) -> u64 {
     let mut pair = pair_by(
         scheduler,
@@ -616,7 +618,7 @@ fn visits_of_acks(scheduler: fn() -> Box<dyn Scheduler>, streams: u32, closing: 
     pair.server.streams_visited() - before
 }
 
-/// Of more than 16 streams no more than 16 are looked at for a second copy.
+/// If there are more than 16 streams, at most 16 are examined for a second copy.
 #[test]
 fn acks_with_4096_streams_visit_as_many_streams_as_with_16() {
     let schedulers: [fn() -> Box<dyn Scheduler>; 2] = [scheduler, || Box::new(Redundant)];
@@ -633,7 +635,8 @@ fn acks_with_4096_streams_visit_as_many_streams_as_with_16() {
 #[test]
 fn a_session_begins_with_little_credit_which_grows_as_the_application_reads() {
     let mut pair = pair();
-    // ACCEPT's session credit, which each stream has, too (docs/session-protocol.md): u64 at 40.
+    // ACCEPT's session credit, a u64 at offset 40, which also applies to each stream
+    // (docs/session-protocol.md).
     let credit = |at: usize| u64::from_be_bytes(pair.accept[at..at + 8].try_into().expect("8 bytes"));
     assert_eq!(credit(40), 128 << 10);
     let round_trip = Duration::from_millis(50);
@@ -653,7 +656,7 @@ fn a_session_begins_with_little_credit_which_grows_as_the_application_reads() {
         piece(&mut pair.server);
         while pair.server.read(0, usize::MAX, NOW).is_ok() {}
     }
-    // Nothing is read any more: what is kept is bounded by what it grew to.
+    // The application no longer reads. The grown credit bounds the bytes that are kept.
     while !pair.server.is_closed() {
         piece(&mut pair.server);
     }

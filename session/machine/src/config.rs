@@ -1,48 +1,48 @@
-//! What a session is asked to be.
+//! The configuration of a session.
 
 use std::time::Duration;
 
 use crate::opening::{Candidate, Opening};
 use crate::segment::Security;
 
-/// What a session is asked to be. [`Config::default`] suits a download over a few access networks.
+/// The configuration of a session. [`Config::default`] suits a download over a few access networks.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What proves that a carrier belongs to the session.
+    /// The mechanism that proves that a carrier belongs to the session.
     pub security: Security,
-    /// Carriers at once: 1 to 64.
+    /// The maximum number of carriers at once: 1 to 64.
     pub carriers: u8,
-    /// Streams that the peer may have open at once; at least 128.
+    /// The number of streams that the peer may have open at once; at least 128.
     pub streams: u32,
-    /// Bytes that the peer may send beyond what was read, over all streams; at least 64 KiB.
+    /// Bytes that the peer may send ahead of the application's reads, over all streams; at least 64 KiB.
     pub session_credit: u64,
-    /// Bytes that the peer may send beyond what was read, of one stream; at least 64 KiB.
+    /// Bytes that the peer may send ahead of the application's reads, on one stream; at least 64 KiB.
     pub stream_credit: u64,
-    /// To what either may grow while the application reads as fast as it is filled: the most that a
-    /// session keeps of what was not read. No less than they are.
+    /// The limit, in bytes, up to which either credit grows while the application reads as fast as data
+    /// arrives. A session holds at most this much unread data. Not less than the two credits.
     pub max_credit: u64,
-    /// Bytes that a stream keeps for sending, acknowledged or not, before writing has to wait; more
-    /// where the peer gave credit for more.
+    /// Bytes that a stream keeps for sending, acknowledged or not, before a write has to wait. It keeps more
+    /// if the peer's credit allows more.
     pub send_buffer: u64,
-    /// The same over all streams.
+    /// The same limit over all streams.
     pub send_memory: u64,
-    /// How long a session without carriers is kept.
+    /// The time for which a session without carriers is kept.
     pub resume: Duration,
-    /// How long a server that cannot be reached is tried for before the session ends; zero: every
-    /// candidate once (client).
+    /// The time for which a client tries to reach an unreachable server before the session ends. Zero: each
+    /// candidate is tried once.
     pub open_timeout: Duration,
-    /// After how long without a segment the session is closed; zero: never.
+    /// The time without a segment after which the session is closed. Zero: never.
     pub idle: Duration,
-    /// After how long without a segment a carrier is asked for a sign of life; zero: never.
+    /// The time without a segment after which a PING is sent on a carrier. Zero: never.
     pub keep_alive: Duration,
-    /// In which order carriers are opened (client).
+    /// The order in which carriers are opened (client).
     pub opening: Opening,
-    /// What carriers may be opened, best first (client).
+    /// The candidates from which carriers are opened, best first (client).
     pub candidates: Vec<Candidate>,
-    /// Long packets are known to be lost on this network: paths begin with small ones (client).
+    /// True if long packets are known to be lost on this network. Paths then begin with small ones (client).
     pub small_packets: bool,
-    /// Send the tail of the data once more on a carrier that has nothing else to do and would have
-    /// it there sooner.
+    /// True if an otherwise idle carrier sends the tail of the data a second time, when its copy
+    /// would arrive sooner.
     pub reinject: bool,
 }
 

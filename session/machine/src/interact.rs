@@ -1,9 +1,8 @@
-//! A session as a provider of the interactive layer: what it notices are events, what it reports are
-//! variables. Its flows are the session itself, of the kind `total`, and its carriers, of the kind
-//! `path`.
+//! A session as a provider of the interactive layer. Its notices become events, and its reports become
+//! variables. Its flows are the session itself, of the kind `total`, and its carriers, of the kind `path`.
 //!
-//! What is set is handled as an application's or the peer's request is: a path that somebody
-//! makes a backup is one for the peer, too, and its data goes elsewhere.
+//! A client's change is handled like a request of the application or the peer. For example, a path that is
+//! made a backup becomes one for the peer, too, and its data moves to other paths.
 
 use hawser_bus::{
     Access, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, Source, State, Variable, VariableId,
@@ -14,12 +13,12 @@ use crate::CarrierId;
 use crate::segment::PathStatus;
 use crate::session::{Loss, Notice, PathReport, PathState, Session};
 
-/// The session itself.
+/// The flow of the session itself.
 const TOTAL: FlowId = FlowId(0);
 
-/// A variable of a path: its name, its kind, and where it is.
+/// A variable of a path: its name, its kind, and its reader.
 type OfPath = (&'static str, Kind, fn(&PathReport) -> u64);
-/// A variable of the session.
+/// A variable of the session: its name and its reader.
 type OfTotal = (&'static str, fn(&Session) -> u64);
 
 const STATUS: &str = "session.path.status";
@@ -84,7 +83,7 @@ fn state(state: PathState) -> u64 {
     }
 }
 
-/// The events, in the order of [`event_of`]'s numbers.
+/// The events, in the order of the numbers that [`event_of`] returns.
 const EVENTS: [(&str, &[&str]); 11] = [
     ("session.opened", &[]),
     ("session.stream_opened", &["stream"]),
@@ -99,10 +98,10 @@ const EVENTS: [(&str, &[&str]); 11] = [
     ("session.closed", &["code", "by_peer"]),
 ];
 
-/// What every session offers.
+/// Returns the schema that every session offers.
 ///
 /// # Panics
-/// Never: the tables above are within a provider's bounds, which a test sees to.
+/// Never: a test checks that the tables above are within a provider's bounds.
 #[must_use]
 pub fn schema() -> Schema {
     let field = |name: &&str| {
@@ -134,7 +133,7 @@ pub fn schema() -> Schema {
         .described(about)
 }
 
-/// What a person reads of events, fields and variables.
+/// Descriptions of events, fields and variables for people.
 const ABOUT: [(&str, &str); 46] = [
     ("opened", "the session is open"),
     ("stream_opened", "a stream was opened"),
@@ -206,13 +205,13 @@ fn reason(loss: &Loss) -> u64 {
     }
 }
 
-/// The flow of a carrier.
+/// Returns the flow of a carrier.
 fn path(carrier: CarrierId) -> FlowId {
     FlowId(1 + u64::from(carrier.0))
 }
 
-/// A notice as an event: its number, its flow, its fields. Notices about what can be read and
-/// written are none.
+/// Converts a notice to an event: its number, its flow and its fields. Notices about readable and writable
+/// streams are not events.
 fn event_of(notice: &Notice) -> Option<(u16, FlowId, Vec<u64>)> {
     Some(match notice {
         Notice::Opened(_) => (0, TOTAL, vec![]),
@@ -232,13 +231,14 @@ fn event_of(notice: &Notice) -> Option<(u16, FlowId, Vec<u64>)> {
     })
 }
 
-/// A session as a source sees it, with what only its surroundings know: what its carriers are.
+/// A session as a source sees it, together with the description of its carriers, which only the surroundings
+/// know.
 pub struct View<'a> {
     /// The session.
     pub session: &'a mut Session,
-    /// Its clock.
+    /// The session's current time.
     pub now: Instant,
-    /// What a carrier is: its addresses, and its label for people.
+    /// Returns a carrier's addresses and its label for people.
     pub describe: &'a dyn Fn(CarrierId) -> Option<FlowInfo>,
 }
 
@@ -303,7 +303,7 @@ impl State for View<'_> {
     }
 }
 
-/// Signals what a session notices.
+/// Publishes a notice of the session as a signal.
 pub fn publish(source: &mut Source, notice: &Notice, view: &mut View<'_>) {
     let Some((number, flow, fields)) = event_of(notice) else {
         return;

@@ -1,8 +1,8 @@
 //! One ordered session over many carriers at once, which outlives each of them.
 //!
-//! [`Session`] is a machine: events in, instructions out. It performs no I/O, reads no clock and
-//! draws no random numbers. What bytes mean on a carrier is `docs/session-protocol.md`; the design is that of
-//! MULTI (Hätönen, Rao, Tarkoma), with what the paper leaves as future work.
+//! [`Session`] is a machine: events in, instructions out. It performs no I/O, reads no clock and draws no
+//! random numbers. `docs/session-protocol.md` defines the bytes on a carrier. The design is that of MULTI
+//! (Hätönen, Rao, Tarkoma), and includes parts that the paper leaves as future work.
 //!
 //! ```text
 //!   application ── write, read, finish ──┐             ┌── Notice: readable, writable, closed
@@ -12,16 +12,16 @@
 //!                                  opener ┘  └ scheduler: which carrier takes the next segment
 //! ```
 //!
-//! * [`Session`]: one session, of either side; [`Acceptor`]: a server's acceptor, which assigns new
+//! * [`Session`]: one session, of either side; [`Acceptor`]: a server's acceptor, which distinguishes new
 //!   sessions from carriers that join one
-//! * [`scheduler`]: which carrier takes the next segment; a file each
+//! * [`scheduler`]: chooses the carrier that takes the next segment; one file for each scheduler
 //! * [`Opening`], [`Candidate`]: which carriers are opened, and when
-//! * `segment`: the wire format; `secret`: proofs; `send`, `receive`, `ranges`: a stream's halves;
-//!   `path`: one carrier
+//! * `segment`: the wire format; `secret`: proofs; `send`, `receive`, `ranges`: a stream's halves; `path`:
+//!   one carrier
 //!
-//! Invariants: a byte is kept until the session, not a transport, has acknowledged it. Carriers are
-//! always read; a slow application stops credit, not carriers. Memory is bounded by the credit
-//! given, the send buffers and the stated limits.
+//! Invariants: a byte is kept until the peer's session, not only its transport, has acknowledged it. Carriers
+//! are always read; a slow application stops credit, not carriers. Memory is bounded by the credit given, the
+//! send buffers and the stated limits.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -60,7 +60,7 @@ pub use session::{
 };
 pub use stream::Priority;
 
-/// The number of a carrier within its session, counted by the client.
+/// The number of a carrier within its session. The client assigns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CarrierId(pub u32);
 

@@ -1,16 +1,16 @@
-//! Which carriers to open, and when: sequentially, staggered or in parallel.
+//! Decides which carriers to open and when: sequentially, staggered or in parallel.
 //!
-//! A *path* leads to the peer, one interface as a rule. Candidates of one path are alternatives,
-//! best first, and they race: the next begins when those before it have failed, or have not succeeded
-//! for a while (RFC 8305 5; in sequence only when they have failed). The first that belongs to the
-//! session is kept, the others are closed: a path holds one carrier. Paths are opened in the order in
-//! which they first appear. A path that was lost is tried
-//! again after 0.25 s, doubling to 10 s, and at once when the network changed.
+//! A *path* leads to the peer, usually over one interface. The candidates of one path are alternatives, best
+//! first, and they race (RFC 8305, 5). The next one begins when the earlier ones have failed, or have not
+//! succeeded for a while. In sequential mode, it begins only when they have failed. The first carrier that
+//! belongs to the session is kept and the others are closed, so a path holds one carrier. Paths are opened in
+//! the order in which they first appear. A lost path is tried again after 0.25 s, doubling to 10 s, and at
+//! once when the network changed.
 //!
-//! A path may take shorter packets than its interface and lose longer ones without a sign (RFC 2923, 2.1).
-//! When a carrier ends that may have lost some for that, or an attempt is not answered, the path's next ones
-//! are opened with small packets, for [`SMALL`]; an attempt with small ones that is not answered is followed
-//! by one without.
+//! A path may take shorter packets than its interface does, and lose longer ones silently (RFC 2923, 2.1). If
+//! a carrier ends that may have lost packets for this reason, or if an attempt is not answered, the path's
+//! next carriers are opened with small packets. This lasts for [`SMALL`]. An attempt with small packets that
+//! is not answered is followed by one with full packets.
 
 use std::time::Duration;
 
@@ -18,34 +18,34 @@ use hawser_time::Instant;
 
 use crate::CarrierId;
 
-/// How long an attempt may take before it counts as failed. On a path that has been open before, four
-/// times what it took then is enough at first: what was lost is sent again by a new attempt sooner than by
-/// the transport, whose own timeouts double (TCP's SYN goes again after 1, 3 and 7 seconds).
+/// The time after which an attempt counts as failed. If the path has been open before, four times its last
+/// opening time is enough at first. A new attempt then repeats lost packets sooner than the transport, whose
+/// own timeouts double (TCP repeats its SYN after 1, 3 and 7 s).
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How old an attempt is when something of it must have been lost: TCP's first SYN goes again after
-/// a second (RFC 6298 2.1).
+/// The age at which an attempt that is not answered must have lost a packet: TCP first repeats its SYN after
+/// a second (RFC 6298, 2.1).
 const STALE: Duration = Duration::from_secs(1);
-/// The minimum time for an attempt on a path that was open before: TCP's first repetition of a SYN, after 1 s
-/// (RFC 6298, 2.1), still has time to be answered.
+/// The minimum timeout of an attempt on a path that was open before. TCP's first repetition of a SYN, after 1
+/// s (RFC 6298, 2.1), still has time to be answered.
 const REPEATED: Duration = Duration::from_millis(1_250);
-/// The first pause before a lost path is tried again, and the longest.
+/// The first and the longest pause before a lost path is tried again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
-/// For how long a path's packets are kept small before full ones are tried again (RFC 8899 5.1.1,
+/// The time for which a path's packets are kept small before full ones are tried again (RFC 8899, 5.1.1,
 /// PMTU_RAISE_TIMER).
 const SMALL: Duration = Duration::from_secs(600);
 
-/// How long the alternatives of a path are apart where paths are opened in parallel (RFC 8305 8).
+/// The delay between the alternatives of a path when paths are opened in parallel (RFC 8305, 8).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// In which order paths are opened.
+/// The order in which paths are opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// The next one when the one before it is up or has failed.
+    /// Each path begins when the previous one is up or has failed.
     Sequential,
-    /// Each so long after the one before it, or at once when that failed (RFC 8305 5).
+    /// Each path begins this long after the previous one, or at once if that one failed (RFC 8305, 5).
     Staggered(Duration),
-    /// All at once.
+    /// All paths begin at once.
     Parallel,
 }
 
@@ -55,23 +55,23 @@ impl Default for Opening {
     }
 }
 
-/// How to open a carrier.
+/// A way to open a carrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The path that it belongs to: candidates with the same number are alternatives.
+    /// The number of the candidate's path. Candidates with the same number are alternatives.
     pub path: u32,
-    /// Used only when no other path is left.
+    /// True if it is used only when no other path is left.
     pub backup: bool,
-    /// Share of the data under [`Weighted`](crate::scheduler::Weighted); at least 1.
+    /// The share of the data under [`Weighted`](crate::scheduler::Weighted); at least 1.
     pub weight: u32,
-    /// What a byte costs, in whatever unit the application counts; 0: nothing.
+    /// The cost of a byte, in a unit of the application's choice; 0 means free.
     pub cost: u32,
-    /// Bytes that may still be sent or received on this path; none: no limit.
+    /// Bytes that may still be sent or received on this path. `None`: no limit.
     pub quota: Option<u64>,
 }
 
 impl Candidate {
-    /// An ordinary candidate of `path`.
+    /// Creates a candidate of `path` with default values.
     pub fn new(path: u32) -> Self {
         Self { path, backup: false, weight: 1, cost: 0, quota: None }
     }
@@ -81,13 +81,13 @@ impl Candidate {
 enum State {
     /// Not tried since the session began, or since the network changed.
     Fresh,
-    /// Being opened by its attempts, or about to be by the next candidate.
+    /// Being opened by its attempts, or about to be opened by the next candidate.
     Trying,
-    /// Open.
+    /// Joined to the session as this carrier.
     Up { carrier: CarrierId },
-    /// To be tried again.
+    /// To be tried again at `until`.
     Resting { until: Instant },
-    /// Taken out by the application.
+    /// Removed by the application.
     Removed,
 }
 
@@ -95,7 +95,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     carrier: CarrierId,
-    /// Its place among the candidates of its path.
+    /// Its index among the candidates of its path.
     candidate: usize,
     began: Instant,
     give_up_at: Instant,
@@ -106,29 +106,30 @@ struct Attempt {
 struct Path {
     number: u32,
     state: State,
-    /// Those that are racing, in the order in which they began.
+    /// The racing attempts, in the order in which they began.
     attempts: Vec<Attempt>,
-    /// The candidate that begins next, if it is one, and when: at once if there is no attempt.
+    /// The index of the candidate that begins next, which may be past the last, and its time. It begins at
+    /// once if there is no attempt.
     next: (usize, Instant),
-    /// How long to rest after the next failure.
+    /// The pause after the next failure.
     pause: Duration,
-    /// How long it took until it was open, when it was last.
+    /// The time that the last successful opening took.
     took: Option<Duration>,
-    /// Until when its carriers are opened with small packets.
+    /// The time until which the path's carriers are opened with small packets.
     small_until: Instant,
     /// Indices into the candidates, best first.
     candidates: Vec<usize>,
-    /// A balancer led it astray: which of the server's own addresses it goes to, and how many those
-    /// are.
+    /// Set after a balancer led the path to another server. Holds the index of the server's own address that
+    /// is used now, and the number of those addresses.
     own: Option<(usize, usize)>,
 }
 
-/// What the opener asks for.
+/// A request of the opener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Open a carrier.
     Open { carrier: CarrierId, candidate: usize, small: bool },
-    /// Forget an attempt that takes too long.
+    /// Abandon an attempt that takes too long.
     GiveUp { carrier: CarrierId },
 }
 
@@ -139,9 +140,9 @@ pub(crate) struct Opener {
     paths: Vec<Path>,
     /// The number of the next carrier.
     next: CarrierId,
-    /// Staggered: when the next path may begin.
+    /// In staggered mode, the time at which the next path may begin.
     next_at: Instant,
-    /// Until when carriers of new paths are opened with small packets.
+    /// The time until which carriers of new paths are opened with small packets.
     small_until: Instant,
 }
 
@@ -161,7 +162,7 @@ impl Opener {
         opener
     }
 
-    /// Long packets are lost on this network: every path begins with small ones.
+    /// Starts every path with small packets, because this network loses long ones.
     pub(crate) fn begin_small(&mut self, now: Instant) {
         self.small_until = now + SMALL;
         self.paths
@@ -169,20 +170,20 @@ impl Opener {
             .for_each(|path| path.small_until = now + SMALL);
     }
 
-    /// Candidate `index` is new. A path that was taken out stays so.
+    /// Adds candidate `index`. A path that was removed stays removed.
     pub(crate) fn add(&mut self, candidates: &[Candidate], index: usize) {
         let number = candidates[index].path;
         match self.paths.iter_mut().find(|path| path.number == number) {
             Some(path) => {
                 path.candidates.push(index);
-                // Where all others have failed it is tried at once.
+                // If all other candidates have failed, the new one is tried at once.
                 if let State::Resting { .. } = path.state {
                     path.state = State::Trying;
                     path.next = (path.candidates.len() - 1, Instant::ORIGIN);
                 }
             }
             None => {
-                // A path without anything left of its quota is not opened.
+                // A path whose quota is spent is not opened.
                 let is_spent = candidates[index].quota == Some(0);
                 self.paths.push(Path {
                     number,
@@ -199,8 +200,8 @@ impl Opener {
         }
     }
 
-    /// What to do at `now`, one step at a time until none is left. `may_open`: how many more
-    /// carriers there may be.
+    /// Returns the next request at `now`; the caller repeats the call until it returns `None`. `may_open` is
+    /// the number of carriers that may still be added.
     pub(crate) fn step(&mut self, now: Instant, may_open: usize) -> Option<Step> {
         let late = self
             .paths
@@ -231,7 +232,7 @@ impl Opener {
             0
         };
         path.state = State::Trying;
-        // Doubled with each failure, as the pause is.
+        // The timeout doubles with each failure, as the pause does.
         let usual = |took| REPEATED.max(4 * took).max(4 * path.pause).min(ATTEMPT_TIMEOUT);
         let give_up_at = now + path.took.map_or(ATTEMPT_TIMEOUT, usual);
         let small = now < path.small_until;
@@ -241,7 +242,8 @@ impl Opener {
         Some(Step::Open { carrier, candidate: path.candidates[candidate], small })
     }
 
-    /// How long the alternatives of a path are apart; none: each waits for those before it to fail.
+    /// Returns the delay between the alternatives of a path. `None`: each waits until the earlier ones have
+    /// failed.
     fn stagger(&self) -> Option<Duration> {
         match self.mode {
             Opening::Sequential => None,
@@ -263,8 +265,8 @@ impl Opener {
         }
     }
 
-    /// When the next candidate of a path that is being opened begins. The server's own addresses are tried
-    /// one after the other.
+    /// Returns the time at which the next candidate of a path that is being opened begins. The server's own
+    /// addresses are tried one after the other.
     fn begins_at(&self, path: &Path, now: Instant) -> Option<Instant> {
         let (next, at) = path.next;
         let races = self.stagger().is_some() && path.own.is_none();
@@ -279,25 +281,26 @@ impl Opener {
         self.paths.iter().any(|path| path.state == State::Trying)
     }
 
-    /// Whether every path was tried by all its candidates, and none is open.
+    /// Returns true if all candidates of every path were tried and no path is open.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.paths
             .iter()
             .all(|path| matches!(path.state, State::Resting { .. } | State::Removed))
     }
 
-    /// How many carriers are being opened.
+    /// Returns the number of carriers that are being opened.
     pub(crate) fn trying(&self) -> usize {
         self.paths.iter().map(|path| path.attempts.len()).sum()
     }
 
-    /// The candidate by which the carrier is being opened.
+    /// Returns the index of the candidate that the carrier is being opened with.
     pub(crate) fn candidate_of(&self, wanted: CarrierId) -> Option<usize> {
         let of_path = |path: &Path| Some(path.candidates[path.attempt(wanted)?.candidate]);
         self.paths.iter().find_map(of_path)
     }
 
-    /// The carrier is up and belongs to the session. The others that raced with it are given back, to be closed.
+    /// Records that the carrier is up and belongs to the session. Returns the carriers that raced with it,
+    /// for the caller to close.
     pub(crate) fn up(&mut self, carrier: CarrierId, now: Instant) -> Vec<CarrierId> {
         let Some(path) = self.path_of(carrier) else {
             return Vec::new();
@@ -316,8 +319,8 @@ impl Opener {
             .collect()
     }
 
-    /// A carrier may have lost packets for their length: the next ones of its path have small ones, and first
-    /// the same candidate once more if it was the last that was tried.
+    /// Records that a carrier may have lost packets because of their length. The path's next carriers use
+    /// small packets. If the last candidate tried is the only attempt, it is repeated first.
     pub(crate) fn keep_small(&mut self, carrier: CarrierId, now: Instant) {
         let Some(path) = self.path_of(carrier) else { return };
         path.small_until = now + SMALL;
@@ -326,8 +329,8 @@ impl Opener {
         }
     }
 
-    /// The carrier failed or was lost. The next alternative, if there is one, is tried at once;
-    /// what was open and died is tried anew at once, then with pauses.
+    /// Records that the carrier failed or was lost. The next alternative, if any, is tried at once. A path
+    /// that was open is tried again at once, and then with pauses.
     pub(crate) fn failed(&mut self, carrier: CarrierId, now: Instant) {
         let Some(path) = self.path_of(carrier) else { return };
         if matches!(path.state, State::Up { .. }) {
@@ -349,9 +352,9 @@ impl Opener {
         }
     }
 
-    /// A balancer led the carrier to another server. Its path is tried anew at the server's own
-    /// addresses, of which there are `own`; when none of them leads there, as after any failure. It
-    /// goes there from then on.
+    /// Records that a balancer led the carrier to another server. The path is tried anew at the server's
+    /// `own` own addresses, and uses them from then on. If all of them fail, the path continues as after any
+    /// failure.
     pub(crate) fn astray(&mut self, carrier: CarrierId, own: usize, now: Instant) {
         let Some(path) = self.path_of(carrier) else { return };
         if let (Some(attempt), None, 1..) = (path.attempt(carrier), path.own, own) {
@@ -361,13 +364,13 @@ impl Opener {
         }
     }
 
-    /// Which of the server's own addresses the carrier is being opened at.
+    /// Returns the index of the server's own address at which the carrier is being opened.
     pub(crate) fn own_address(&self, wanted: CarrierId) -> Option<usize> {
         let path = self.paths.iter().find(|path| path.holds(wanted))?;
         path.own.map(|(at, _)| at)
     }
 
-    /// The path is taken out; the carriers that it held.
+    /// Removes the path, and returns the carriers that it held.
     pub(crate) fn remove(&mut self, number: u32) -> Vec<CarrierId> {
         let Some(path) = self.paths.iter_mut().find(|path| path.number == number) else {
             return Vec::new();
@@ -381,7 +384,7 @@ impl Opener {
         held
     }
 
-    /// The path is wanted again.
+    /// Restores a path that was removed.
     pub(crate) fn restore(&mut self, number: u32) {
         let removed = |path: &&mut Path| path.number == number && path.state == State::Removed;
         if let Some(path) = self.paths.iter_mut().find(removed) {
@@ -390,8 +393,8 @@ impl Opener {
         }
     }
 
-    /// The network changed: whatever rests is tried again, and an attempt so old that its packets
-    /// were lost begins anew, with full packets.
+    /// Handles a change of the network. Resting paths are tried again. An attempt so old that its packets
+    /// must have been lost begins anew, with full packets.
     pub(crate) fn network_changed(&mut self, now: Instant) {
         self.small_until = now;
         for path in &mut self.paths {
@@ -407,7 +410,7 @@ impl Opener {
         self.next_at = Instant::ORIGIN;
     }
 
-    /// When [`Opener::step`] has something to do next, at the latest, if `may_open` more carriers
+    /// Returns the latest time at which [`Opener::step`] must be called again, if `may_open` more carriers
     /// may be opened.
     pub(crate) fn next_timeout(&self, now: Instant, may_open: usize) -> Option<Instant> {
         let of_path = |path: &Path| {
@@ -453,7 +456,7 @@ mod tests {
 
     const TIMED_OUT: Instant = Instant::after(ATTEMPT_TIMEOUT);
 
-    /// Three candidates of one path.
+    /// Returns an opener with three candidates of one path.
     fn opener(mode: Opening) -> Opener {
         Opener::new(mode, &[Candidate::new(0), Candidate::new(0), Candidate::new(0)])
     }
@@ -462,8 +465,8 @@ mod tests {
         Some(Step::Open { carrier: CarrierId(carrier), candidate, small: false })
     }
 
-    /// RFC 8305 5: a new attempt each 250 ms (the recommended delay), at once when all have failed; the first
-    /// that succeeds ends the others.
+    /// RFC 8305, 5: a new attempt begins each 250 ms (the recommended delay), or at once when all have
+    /// failed. The first that succeeds ends the others.
     #[test]
     fn alternatives_of_a_path_race_and_the_first_that_is_up_is_kept() {
         let mut opener = opener(Opening::default());
@@ -485,7 +488,7 @@ mod tests {
             "the one that it overtook is closed"
         );
         assert_eq!((opener.trying(), opener.candidate_of(CarrierId(0))), (0, None));
-        // The loser's end is nothing to the path.
+        // The end of a losing attempt does not affect the path.
         opener.failed(CarrierId(0), at(400));
         assert_eq!(opener.next_timeout(at(400), 8), None);
     }
@@ -527,7 +530,7 @@ mod tests {
         );
     }
 
-    /// Whether the next attempt, at `now`, has small packets.
+    /// Returns true if the attempt that begins at `now` uses small packets.
     fn opens_small(opener: &mut Opener, now: Instant) -> bool {
         match opener.step(now, 8) {
             Some(Step::Open { small, .. }) => small,
@@ -544,7 +547,7 @@ mod tests {
         opener.failed(CarrierId(0), at(1_000));
         assert!(opens_small(&mut opener, at(1_000)));
         opener.up(CarrierId(1), at(1_010));
-        // RFC 8899 5.1.1: PMTU_RAISE_TIMER is 600 s.
+        // RFC 8899, 5.1.1: PMTU_RAISE_TIMER is 600 s.
         opener.failed(CarrierId(1), at(600_999));
         assert!(opens_small(&mut opener, at(600_999)));
         opener.up(CarrierId(2), at(601_000));
@@ -590,8 +593,9 @@ mod tests {
         );
     }
 
-    /// When a SYN of an attempt that begins at `began` gets through a link that carries in the first half
-    /// of each second alone: the first goes at once, others after 1, 3 and 7 s (RFC 6298 2.1, 5.5).
+    /// Returns the time at which a SYN of an attempt that begins at `began` passes the link. The link carries
+    /// packets only in the first half of each second. The first SYN leaves at once, others after 1, 3 and 7 s
+    /// (RFC 6298, 2.1, 5.5).
     fn passes(began: Instant, give_up_at: Instant) -> Option<Instant> {
         let sent = [0, 1, 3, 7].map(|seconds| began + Duration::from_secs(seconds));
         sent.into_iter()
@@ -627,7 +631,7 @@ mod tests {
         }
     }
 
-    /// The first attempt does not know how far away the server is.
+    /// The first attempt does not know the distance to the server.
     #[test]
     fn a_path_that_was_never_open_has_ten_seconds() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);

@@ -1,4 +1,4 @@
-//! What a session knows of one of its carriers.
+//! The session's state of one of its carriers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,34 +11,36 @@ use crate::secret::Exporter;
 use crate::segment::{Decoder, PathStatus};
 use crate::stream::Rank;
 
-/// How far a carrier has come.
+/// The stage of a carrier's admission to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Connected; nothing may be sent yet: the session has not been accepted, or the server's
-    /// challenge has not come.
+    /// Connected, but the session may not send yet: it has not been accepted, or the server's challenge has
+    /// not arrived.
     Waiting,
     /// HELLO was sent.
     Greeting,
     /// JOIN was sent.
     Joining,
-    /// It belongs to the session.
+    /// The carrier belongs to the session.
     Live,
 }
 
-/// Why no data goes on a carrier that lives.
+/// The reason why a live carrier gets no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspicion {
-    /// Its transport had data outstanding for a whole PTO, and nothing came back; since when.
+    /// Its transport has had data outstanding for a whole PTO, and nothing came back. Holds the time since
+    /// when.
     Unacknowledged(Instant),
     /// One side reports that its link is down.
     Failing,
 }
 
-/// The time that bytes are under way on a carrier, behind whatever waits before them: measured by one mark at a time in
-/// what its transport has taken. A round trip does not show that, as what waits in the transport has no share in it.
+/// The time from handing bytes to a carrier until they are acknowledged, including their wait in the
+/// transport's queue. It is measured with one mark at a time in the bytes that the transport has taken. The
+/// round-trip time does not show it, because it excludes the queue.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delay {
-    /// When the mark was set, and up to where bytes are acknowledged when it is reached.
+    /// The time at which the mark was set, and the count of acknowledged bytes at which it is reached.
     mark: Option<(Instant, u64)>,
     last: Duration,
 }
@@ -54,21 +56,21 @@ impl Delay {
         }
     }
 
-    /// The delay of the last mark, or of the present one if it is longer already.
+    /// Returns the delay of the last mark, or the age of the current mark if that is longer.
     fn at(&self, now: Instant) -> Duration {
         self.mark
             .map_or(self.last, |(since, _)| self.last.max(now - since))
     }
 }
 
-/// How long the answer to a PING may take: more than a busy peer needs.
+/// The minimum time that a peer has to answer a PING, generous enough for a busy peer.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How often a transport that its peer's window holds back is asked for its figures: nothing is wrong with the
-/// path, and the peer may take its time.
+/// The interval at which figures are requested from a transport that its peer's window blocks. The path is
+/// sound, and the peer may take its time.
 const BLOCKED: Duration = Duration::from_secs(1);
 
-/// For how long what comes is a sign of life, while long packets of ours are not acknowledged.
+/// The time for which received segments count as a sign of life while our long packets are not acknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
 
 /// One carrier of a session.
@@ -77,67 +79,68 @@ pub(crate) struct Path {
     pub(crate) id: CarrierId,
     pub(crate) state: State,
     pub(crate) suspicion: Option<Suspicion>,
-    /// The bytes that it carried when it was doubted were sent again elsewhere.
+    /// True if the bytes that it carried when it was suspected were sent again on other carriers.
     pub(crate) resent: bool,
-    /// The bytes that its transport had been given, as `statistics.acked` counts, when it was doubted.
+    /// The count of bytes, on the scale of `statistics.acked`, that its transport had been given when it
+    /// became suspected or held up the others.
     pub(crate) doubted_until: u64,
-    /// The time that bytes are under way on it.
+    /// The time from handing bytes to it until they are acknowledged.
     delay: Delay,
-    /// What this side and the peer want of it, and the numbers of the last PATH_STATUS on it.
+    /// The statuses that this side and the peer want, each with the number of its last PATH_STATUS.
     pub(crate) ours: (PathStatus, u64),
     pub(crate) theirs: (PathStatus, u64),
     pub(crate) exporter: Option<Exporter>,
     /// The server's random bytes, on a carrier without TLS.
     pub(crate) challenge: Option<[u8; 16]>,
     pub(crate) statistics: Statistics,
-    /// When they were reported last.
+    /// The time of the last report of `statistics`.
     pub(crate) examined_at: Instant,
-    /// When `statistics.acked` moved last, or data became outstanding.
+    /// The time at which `statistics.acked` last moved, or data became outstanding.
     pub(crate) progress_at: Instant,
-    /// The same, whatever the session thought of it in between.
+    /// The same, but not changed by suspicion in between.
     acked_at: Instant,
-    /// Bytes that its transport takes now.
+    /// Bytes that its transport can take now.
     pub(crate) room: usize,
-    /// Bytes of control segments that were handed over since it had no room.
+    /// Bytes of control segments that were handed over while it had no room.
     pub(crate) overdraft: usize,
     pub(crate) decoder: Decoder,
-    /// Streams of which bytes may be under way that it has not had, in the order of sending; where every
-    /// carrier gets every byte.
+    /// With redundant scheduling, the streams that may have outstanding bytes this carrier has not been
+    /// given, in sending order.
     pub(crate) copies: BTreeSet<Rank>,
     pub(crate) weight: u32,
     pub(crate) cost: u32,
-    /// The number of the path that it is on (client).
+    /// The number of the path to which it belongs (client).
     pub(crate) number: u32,
     /// Bytes left of that path's quota.
     pub(crate) quota: Option<u64>,
-    /// Since when this side wants it closed.
+    /// The time since when this side wants it closed.
     pub(crate) closing_since: Option<Instant>,
-    /// When a segment came last, and when one was sent.
+    /// The times at which a segment was last received and last sent.
     pub(crate) received_at: Instant,
     pub(crate) sent_at: Instant,
-    /// A PING that was not answered: its token, and when it left.
+    /// The token of an unanswered PING and the time at which it left.
     pub(crate) ping: Option<(u64, Instant)>,
-    /// When the last answer to a PING came.
+    /// The time of the last answer to a PING.
     pub(crate) answered_at: Instant,
     pub(crate) counts: PathCounts,
 }
 
-/// What went over a carrier.
+/// Byte counts of one carrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
-    /// Bytes handed to it, headers and control segments included.
+    /// Bytes handed to it, including headers and control segments.
     pub sent: u64,
-    /// Bytes that came from it, headers and control segments included.
+    /// Bytes received from it, including headers and control segments.
     pub received: u64,
-    /// Bytes of streams sent on it for the first time.
+    /// Stream bytes that were first sent on it.
     pub fresh: u64,
-    /// Bytes of streams sent on it that another carrier had already been given.
+    /// Stream bytes sent on it that another carrier had already been given.
     pub again: u64,
-    /// Bytes of streams that came from it.
+    /// Stream bytes received from it.
     pub delivered: u64,
-    /// Bytes of streams that came from it and were here already.
+    /// Stream bytes received from it that had already been received.
     pub duplicate: u64,
-    /// How often it was suspected.
+    /// The number of times it was suspected.
     pub suspected: u64,
 }
 
@@ -175,7 +178,7 @@ impl Path {
         }
     }
 
-    /// What a proof on this carrier is bound to.
+    /// Returns the bytes that bind a proof to this carrier.
     pub(crate) fn binding(&self) -> &[u8] {
         match (&self.exporter, &self.challenge) {
             (Some(exporter), _) => exporter,
@@ -184,46 +187,47 @@ impl Path {
         }
     }
 
-    /// Control segments may go on it, and are likely to arrive.
+    /// Returns true if control segments may be sent on it and are likely to arrive.
     pub(crate) fn is_healthy(&self) -> bool {
         self.state == State::Live && self.suspicion.is_none()
     }
 
-    /// Whether its transport has taken so much without room that nothing more is handed over: a
-    /// peer that asks and never reads would fill memory.
+    /// Returns true if the transport has been given so much beyond its room that it gets no more. Otherwise a
+    /// peer that keeps asking and never reads would fill memory.
     pub(crate) fn is_choked(&self) -> bool {
         const MAX_OVERDRAFT: usize = 65_536;
         self.overdraft > MAX_OVERDRAFT
     }
 
-    /// Its bytes may be late for longer than others need to carry it: it is suspected, or was, or it held the
-    /// others up, and its transport has not yet delivered what was outstanding then. After an outage that takes
-    /// long: timeouts have doubled, and the first acknowledgement is for a packet from before, a round trip of
-    /// seconds.
+    /// Returns true if its bytes may arrive later than other carriers need to deliver them. This holds while
+    /// it is suspected. It also holds after it was suspected or held up the others, until its transport has
+    /// delivered the data outstanding at that time. After an outage, that takes long. Timeouts have doubled,
+    /// and the first acknowledgement is for a packet from before, which yields a round trip of seconds.
     pub(crate) fn is_doubted(&self) -> bool {
         let statistics = &self.statistics;
         let repairs = statistics.outstanding() > 0 && statistics.acked < self.doubted_until;
         self.suspicion.is_some() || repairs
     }
 
-    /// Whether doubting it changes anything.
+    /// Returns true if marking it as degraded has an effect.
     pub(crate) fn can_be_doubted(&self) -> bool {
         self.statistics.outstanding() > 0 && !self.is_doubted()
     }
 
-    /// Doubts it: until its transport has delivered what is outstanding now, others carry what it carries.
+    /// Marks it as degraded. Until its transport has delivered the data outstanding now, other carriers send
+    /// its bytes, too.
     pub(crate) fn mark_doubted(&mut self) {
         self.resent = false;
         self.doubted_until = self.statistics.acked + self.statistics.outstanding();
     }
 
-    /// The time that its last bytes may be under way until the peer's transport has it: as its statistics have
-    /// it, or longer if what it took before is under way for longer.
+    /// Returns the estimated time until the peer's transport has its last bytes. This is the larger of the
+    /// estimate from its statistics and the delay of earlier bytes.
     pub(crate) fn arrival(&self, now: Instant) -> Duration {
         self.statistics.arrival().max(self.delay.at(now))
     }
 
-    /// Data may go on it, if `backups` may be used.
+    /// Returns true if data may be sent on it. `backups` allows backup paths.
     pub(crate) fn takes_data(&self, backups: bool) -> bool {
         let status = self.status();
         let joined = matches!(self.state, State::Live | State::Joining | State::Greeting);
@@ -233,12 +237,12 @@ impl Path {
             && self.quota.is_none_or(|left| left > 0)
     }
 
-    /// What both sides want of it: the more cautious of the two.
+    /// Returns the status that both sides want, of the two the more restrictive one.
     pub(crate) fn status(&self) -> PathStatus {
         self.ours.0.max(self.theirs.0)
     }
 
-    /// Counts bytes handed over.
+    /// Counts bytes that were handed over.
     pub(crate) fn spend(&mut self, bytes: u64, now: Instant) {
         let length = bytes as usize;
         self.overdraft += length.saturating_sub(self.room);
@@ -248,15 +252,15 @@ impl Path {
         self.charge(bytes);
     }
 
-    /// Counts bytes against the quota, with a sixteenth more for the headers of transport and
-    /// network: 52 bytes and TLS's 22 in packets of 1,448, and acknowledgements.
+    /// Counts bytes against the quota. A sixteenth is added for acknowledgements and for the headers of
+    /// transport and network: 52 bytes and TLS's 22 in packets of 1,448 bytes.
     pub(crate) fn charge(&mut self, bytes: u64) {
         if let Some(left) = &mut self.quota {
             *left = left.saturating_sub(bytes + bytes / 16);
         }
     }
 
-    /// Takes its transport's newest figures.
+    /// Takes the transport's newest figures.
     pub(crate) fn update(&mut self, new: Statistics, now: Instant) {
         let began = self.statistics.outstanding() == 0 && new.outstanding() > 0;
         if new.acked > self.statistics.acked || began || new.blocked {
@@ -266,8 +270,9 @@ impl Path {
         self.delay.update(&new, now);
     }
 
-    /// When its transport's figures are to be reported anew although nothing came or went. Progress counts from
-    /// the report that shows it: while something is outstanding there are four in a PTO.
+    /// Returns the time at which the transport's figures must be reported again without other activity.
+    /// Progress counts from the report that shows it, so there are four reports in a PTO while data is
+    /// outstanding.
     pub(crate) fn examine_at(&self) -> Option<Instant> {
         let is_suspected = matches!(self.suspicion, Some(Suspicion::Unacknowledged(_)));
         let every = match self.statistics.blocked {
@@ -277,14 +282,14 @@ impl Path {
         (is_suspected || self.statistics.outstanding() > 0).then(|| self.examined_at + every)
     }
 
-    /// When a PING left since which nothing has come, though the peer's transport has it: what the peer
-    /// sends does not get through.
+    /// Returns the time of a PING that the peer's transport has acknowledged, if nothing has arrived since.
+    /// In that case, the peer's segments do not get through.
     pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         let (_, asked_at) = self.ping?;
         (asked_at >= self.received_at && self.statistics.outstanding() == 0).then_some(asked_at)
     }
 
-    /// When it becomes suspect if nothing is received.
+    /// Returns the time at which it becomes suspect unless something arrives.
     pub(crate) fn suspect_at(&self) -> Option<Instant> {
         if let Some(asked_at) = self.unanswered_since() {
             return self
@@ -296,12 +301,12 @@ impl Path {
         (outstanding && self.suspicion.is_none()).then(|| self.alive_at() + self.statistics.probe_timeout())
     }
 
-    /// Its last sign of life.
+    /// Returns the time of its last sign of life.
     ///
-    /// Whatever comes is one, too: a transport sends new data only as long as ours acknowledges it. Its own
-    /// acknowledgements may wait behind that data in a queue which has grown since this side, that sends
-    /// little, measured a round trip. But where long packets may be lost, what comes does not show for ever
-    /// that ours arrive.
+    /// Received data is a sign, too, because a transport sends new data only while this side acknowledges it.
+    /// The peer's acknowledgements may wait behind that data, in a queue that has grown since this side,
+    /// which sends little, measured a round trip. But where long packets may be lost, received data does not
+    /// prove indefinitely that this side's packets arrive.
     pub(crate) fn alive_at(&self) -> Instant {
         let received_at = match self.statistics.oversized {
             true => self.received_at.min(self.acked_at + UNACKNOWLEDGED),

@@ -16,12 +16,11 @@ impl Ranges {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
-    /// The lowest range.
+    /// Returns the lowest range.
     pub(crate) fn first(&self) -> Option<Range<u64>> {
         self.ranges.first_key_value().map(|(&start, &end)| start..end)
     }
 
-    /// Adds `new`.
     pub(crate) fn insert(&mut self, new: Range<u64>) {
         if new.is_empty() {
             return;
@@ -38,12 +37,12 @@ impl Ranges {
         self.ranges.insert(start, end);
     }
 
-    /// How many there are.
+    /// Returns the number of ranges.
     pub(crate) fn count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Takes `gone` out.
+    /// Removes the offsets in `gone`.
     pub(crate) fn remove(&mut self, gone: Range<u64>) {
         if gone.is_empty() {
             return;
@@ -67,7 +66,7 @@ impl Ranges {
 mod tests {
     use super::*;
 
-    /// The same set, an offset at a time.
+    /// Returns the set as a bit mask, one bit for each offset.
     fn bits(ranges: &Ranges) -> u64 {
         ranges.iter().flatten().fold(0, |bits, offset| bits | 1 << offset)
     }

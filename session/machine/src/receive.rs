@@ -1,51 +1,51 @@
-//! The receiving half of a stream: what came, put in order.
+//! The receiving half of a stream, which puts arriving pieces in order.
 //!
-//! Invariants: bytes below `next` have been handed on in order or wait in `ready`; `ranges` holds
-//! disjoint pieces above `next` that do not touch it; nothing is kept twice.
+//! Invariants: bytes below `next` have been handed on in order or wait in `ready` and `tail`; `ranges` holds
+//! disjoint pieces above `next` that do not touch it; no byte is kept twice.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// A piece smaller than this is copied, so that it does not keep a whole read buffer (64 KiB) alive:
-/// whatever waits holds at most four times its bytes.
+/// A piece smaller than this, in bytes, is copied, so that it does not keep a whole read buffer (64 KiB)
+/// alive. A waiting piece therefore occupies at most four times its bytes.
 const COPIED_BELOW: usize = 16_384;
 
-/// How much is gathered before it is closed.
+/// The number of bytes that `tail` gathers before they move to `ready`.
 const GATHERED: usize = 65_536;
 
-/// Where a stream ends was given twice, differently, or data lies beyond it.
+/// The peer gave two different ends of the stream, or sent data beyond its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongEnd;
 
-/// What a piece brought.
+/// The effect of one piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gain {
-    /// How far the highest offset went up: what credit is counted by.
+    /// The increase of the highest offset, on which credit is counted.
     pub(crate) higher: u64,
-    /// Bytes that were here already.
+    /// Bytes that had already been received.
     pub(crate) again: u64,
-    /// Whether there is more to read in order, or the end.
+    /// True if there is more to read in order, or the end is reached.
     pub(crate) readable: bool,
 }
 
 /// The receiving half of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Receive {
-    /// All bytes below are here.
+    /// All bytes below this offset have been received.
     next: u64,
-    /// The offset after the highest byte that came.
+    /// The offset after the highest received byte.
     highest: u64,
-    /// In order, not read yet.
+    /// Bytes in order that have not been read yet.
     ready: VecDeque<Bytes>,
-    /// What small pieces are gathered in; follows `ready`.
+    /// A buffer that gathers small pieces; follows `ready`.
     tail: BytesMut,
     /// Bytes in `ready` and `tail`.
     waiting: u64,
     /// Pieces above a gap, by their first offset.
     ranges: BTreeMap<u64, Bytes>,
-    /// Where the stream ends.
+    /// The offset at which the stream ends.
     end: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Receive {
         Ok(Gain { higher, again, readable })
     }
 
-    /// The stream ends at `offset`.
+    /// Sets the end of the stream to `offset`.
     pub(crate) fn end_at(&mut self, offset: u64) -> Result<(), WrongEnd> {
         if self.end.is_some_and(|known| known != offset) || offset < self.highest {
             return Err(WrongEnd);
@@ -75,7 +75,7 @@ impl Receive {
         Ok(())
     }
 
-    /// Puts what is new of a piece where it belongs; how many bytes that was.
+    /// Stores the new bytes of a piece, and returns their number.
     fn store(&mut self, offset: u64, mut bytes: Bytes) -> u64 {
         let last = offset + bytes.len() as u64;
         if last <= self.next || bytes.is_empty() {
@@ -134,7 +134,7 @@ impl Receive {
         }
     }
 
-    /// The parts of `whole` (at or above `next`) that no run holds, ascending.
+    /// Returns the parts of `whole` (at or above `next`) that no range holds, ascending.
     fn missing(&self, whole: Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut at = whole.start;
@@ -154,7 +154,7 @@ impl Receive {
         gaps
     }
 
-    /// The next bytes in order, at most `max`.
+    /// Returns the next bytes in order, at most `max`.
     pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         let piece = match self.ready.front_mut() {
             Some(front) if front.len() > max => front.split_to(max),
@@ -166,17 +166,17 @@ impl Receive {
         Some(piece)
     }
 
-    /// Whether the application has read everything, up to the end.
+    /// Returns true if the application has read everything up to the end.
     pub(crate) fn at_end(&self) -> bool {
         self.end == Some(self.next) && self.waiting == 0
     }
 
-    /// Whether everything up to the end is here.
+    /// Returns true if everything up to the end has been received.
     pub(crate) fn complete(&self) -> bool {
         self.end == Some(self.next)
     }
 
-    /// The peer gave the stream up at `end`: whatever is here or still comes is dropped.
+    /// Ends the stream at `end` because the peer gave it up. Data that is held or still arrives is dropped.
     pub(crate) fn give_up(&mut self, end: u64) {
         self.ready.clear();
         self.tail.clear();
@@ -195,7 +195,7 @@ impl Receive {
         self.highest
     }
 
-    /// What the application has read.
+    /// Returns the offset up to which the application has read.
     pub(crate) fn read_to(&self) -> u64 {
         self.next - self.waiting
     }
@@ -204,12 +204,12 @@ impl Receive {
         self.end
     }
 
-    /// Separate pieces kept out of order.
+    /// The number of separate pieces that are kept out of order.
     pub(crate) fn pieces(&self) -> usize {
         self.ranges.len()
     }
 
-    /// The lowest `max` ranges above the first gap.
+    /// Returns the lowest `max` ranges above the first gap.
     pub(crate) fn ranges(&self, max: usize) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for (&start, piece) in &self.ranges {

@@ -1,4 +1,4 @@
-//! Bugs that were found by reading, each as the test that proved it.
+//! Bugs that were found by reading the code. Each has the test that proved it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::*;
 
 const NOW: Instant = Instant::after(Duration::from_secs(1));
 
-/// So many milliseconds after the beginning.
+/// Returns the time `milliseconds` after the beginning.
 fn after(milliseconds: u64) -> Instant {
     NOW + Duration::from_millis(milliseconds)
 }
@@ -32,7 +32,7 @@ fn config(paths: u32) -> Config {
     }
 }
 
-/// By carrier: what was sent; other instructions apart.
+/// Returns the bytes sent on each carrier, and the other instructions.
 fn drain(session: &mut Session) -> (BTreeMap<CarrierId, Vec<u8>>, Vec<Instruction>) {
     let (mut sent, mut rest) = (BTreeMap::<CarrierId, Vec<u8>>::new(), Vec::new());
     while let Some(instruction) = session.poll() {
@@ -57,7 +57,7 @@ struct Pair {
     server: Session,
 }
 
-/// Both sides with `paths` joined carriers.
+/// Returns both sides with `paths` joined carriers.
 fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Scheduler>) -> Pair {
     let mut client = Session::client(client, scheduler, [3; 16], NOW);
     drain(&mut client);
@@ -130,14 +130,14 @@ fn close_may_overtake_data() {
     );
 }
 
-/// Both sides close in order, one with data that has not left.
+/// Both sides close in order while one has data that was not sent.
 #[test]
 fn both_close_in_order() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     let id = pair.client.open().unwrap();
     pair.client.write(id, Bytes::from_static(b"x"), NOW).unwrap();
     pair.exchange(NOW);
-    // No room: the rest waits.
+    // There is no room, so the rest waits.
     pair.client.room(CarrierId(0), 1, after(1));
     pair.client
         .write(id, Bytes::from(vec![7; 1 << 20]), after(1))
@@ -159,7 +159,7 @@ fn both_close_in_order() {
     );
 }
 
-/// Close(0) with data while no path leads to the server.
+/// The client calls close(0) with pending data while no path leads to the server.
 #[test]
 fn close_before_the_server_was_reached_ends() {
     let mut client = Session::client(config(1), ecf(), [3; 16], NOW);
@@ -186,7 +186,7 @@ fn close_before_the_server_was_reached_ends() {
     assert!(client.is_closed());
 }
 
-/// The only carrier dies while closing in order.
+/// The only carrier dies while the session closes in order.
 #[test]
 fn a_closing_session_opens_carriers_anew() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
@@ -213,7 +213,7 @@ fn a_closing_session_opens_carriers_anew() {
     assert!(connects > 0, "no carrier was opened; ended after {:?}", now - NOW);
 }
 
-/// A server's handler that answers and does not read the end; the next stream kills the session.
+/// A server's handler answers and does not read to the end. The next stream used to kill the session.
 #[test]
 fn streams_at_once_are_counted_alike_by_both_sides() {
     let mut pair = joined(config(1), Config { streams: 1, ..Config::default() }, 1, ecf());
@@ -240,7 +240,7 @@ fn streams_at_once_are_counted_alike_by_both_sides() {
     assert_eq!(pair.server.counters().violations, 0);
 }
 
-/// Streams opened before ACCEPT, more than the server allows.
+/// The client opens more streams before ACCEPT than the server allows.
 #[test]
 fn early_streams_do_not_kill() {
     let mut client = Session::client(config(1), ecf(), [3; 16], NOW);
@@ -263,7 +263,7 @@ fn early_streams_do_not_kill() {
     assert_eq!(session.counters().violations, 0);
 }
 
-/// A HELLO that was slow arrives after the one that counts.
+/// A slow HELLO arrives after the one that counts.
 #[test]
 fn a_late_hello_does_not_replace_the_secret() {
     let mut client = Session::client(config(2), ecf(), [3; 16], NOW);
@@ -279,7 +279,7 @@ fn a_late_hello_does_not_replace_the_secret() {
         panic!()
     };
     client.received(CarrierId(1), answer, after(2));
-    // The old one comes only now.
+    // The old HELLO arrives only now.
     acceptor.accepted(0, Some(exporter(0)), [2; 28], NOW).unwrap();
     let verdict = acceptor.received(0, late, ecf, NOW);
     assert!(matches!(verdict, Verdict::Refuse { .. }), "{verdict:?}");
@@ -300,7 +300,7 @@ fn a_late_hello_does_not_replace_the_secret() {
     assert!(matches!(verdict, Verdict::Join { .. }), "{verdict:?}");
 }
 
-/// Two HELLOs with one number: the instruction to close the old carrier names the new one.
+/// Two HELLOs have the same number. The instruction to close the old carrier used to name the new one.
 #[test]
 fn hello_again_with_the_same_number() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
@@ -315,7 +315,7 @@ fn hello_again_with_the_same_number() {
     );
 }
 
-/// The cheapest scheduler pays for copies.
+/// The cheapest scheduler used to pay for copies.
 #[test]
 fn cheapest_does_not_pay_for_copies() {
     let mut client = config(2);
@@ -347,7 +347,7 @@ fn cheapest_does_not_pay_for_copies() {
     assert_eq!(counts[1].1 + counts[1].2, 0, "{counts:?}");
 }
 
-/// After close(0) an application can still give up.
+/// After close(0), an application can still abort.
 #[test]
 fn an_orderly_close_can_be_cut_short() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
@@ -370,7 +370,7 @@ fn an_orderly_close_can_be_cut_short() {
     assert!(pair.client.is_closed());
 }
 
-/// In-order bytes are as small in memory as on the wire.
+/// Small pieces in order take no more memory than on the wire.
 #[test]
 fn small_pieces_in_order_do_not_keep_buffers() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
@@ -387,8 +387,8 @@ fn small_pieces_in_order_do_not_keep_buffers() {
     assert_eq!(pinned, 0, "read buffers of 64 KiB pinned by a byte each");
 }
 
-/// A download fills the queue of its path. The client's own data, a few acknowledgements, takes longer
-/// there and back than any round trip that it has measured, while what it downloads keeps coming.
+/// A download fills the queue of its path. The client's own data, a few acknowledgements, takes longer there
+/// and back than any measured round trip, while the download continues.
 #[test]
 fn a_path_that_carries_everything_is_not_suspected() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
@@ -403,7 +403,8 @@ fn a_path_that_carries_everything_is_not_suspected() {
         in_flight: 40,
         ..hawser_carrier::Statistics::default()
     };
-    // 60 ms + 10 ms + 40 ms (docs/session-protocol.md): how long a carrier may be without a sign of life.
+    // 60 ms + 10 ms + 40 ms (docs/session-protocol.md): the time that a carrier may go without a sign of
+    // life.
     let (timeout, mut suspected) = (Duration::from_millis(110), Vec::new());
     for millisecond in (0..1_000).step_by(10) {
         pair.server
@@ -428,8 +429,9 @@ fn a_path_that_carries_everything_is_not_suspected() {
     );
 }
 
-/// After an outage the first acknowledgement is for a packet from before: the carrier lives, and its transport,
-/// whose timeouts are seconds by then, has not repaired what the outage lost. The next carrier takes all that.
+/// After an outage, the first acknowledgement is for a packet from before it. The carrier lives, but its
+/// transport, whose timeouts are seconds by then, has not repaired the outage's losses. The next carrier
+/// takes all of that data.
 #[test]
 fn what_an_outage_lost_does_not_wait_for_the_transport_that_lost_it() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
@@ -463,7 +465,7 @@ fn what_an_outage_lost_does_not_wait_for_the_transport_that_lost_it() {
         .map_or(0, |bytes| bytes.len());
     assert!(again >= 50_000, "{again} bytes of 50,000 went again");
 
-    // Once that is repaired, both carry.
+    // After the repair, both carriers take data.
     (figures.acked, figures.in_flight) = (sent, 0);
     pair.server.statistics(CarrierId(0), figures, after(3_500));
     pair.server.statistics(CarrierId(1), figures, after(3_500));

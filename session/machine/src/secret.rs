@@ -1,5 +1,5 @@
-//! What proves that a carrier belongs to a session. The formulas are those of
-//! `docs/session-protocol.md`, "JOIN and JOINED".
+//! Proofs that a carrier belongs to a session. The formulas are those of `docs/session-protocol.md`, "JOIN
+//! and JOINED".
 
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac};
@@ -11,7 +11,7 @@ use crate::segment::SessionId;
 /// Bytes that a carrier's TLS 1.3 exports under the label `EXPORTER-hawser-session`.
 pub type Exporter = [u8; 32];
 
-/// What both sides of a session know and nobody else does.
+/// The secret that only both sides of a session know.
 #[derive(Clone)]
 pub(crate) struct Secret([u8; 32]);
 
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// From the exporter of the first carrier, and all that was sent on it to begin.
+    /// Derives the secret from the first carrier's exporter and the bytes of HELLO and ACCEPT.
     pub(crate) fn secured(exporter: &Exporter, hello: &[u8], accept: &[u8]) -> Self {
         let salt = Sha256::new().chain_update(hello).chain_update(accept).finalize();
         let mut secret = [0; 32];
@@ -32,7 +32,7 @@ impl Secret {
         Self(secret)
     }
 
-    /// Of a session that asked for no security.
+    /// Returns the secret of an insecure session.
     pub(crate) fn insecure(session: SessionId) -> Self {
         Self(
             Sha256::new()
@@ -43,13 +43,13 @@ impl Secret {
         )
     }
 
-    /// What the client proves with. `binding` is the exporter of the joining carrier, or the
-    /// server's challenge.
+    /// Returns the client's proof. `binding` is the exporter of the joining carrier, or the server's
+    /// challenge.
     pub(crate) fn join(&self, binding: &[u8], session: SessionId, backup: bool, number: u32) -> [u8; 32] {
         self.mac(b"join", binding, session, backup, number)
     }
 
-    /// What the server answers with.
+    /// Returns the server's proof.
     pub(crate) fn joined(&self, binding: &[u8], session: SessionId, backup: bool, number: u32) -> [u8; 24] {
         let whole = self.mac(b"joined", binding, session, backup, number);
         let mut short = [0; 24];
@@ -57,7 +57,7 @@ impl Secret {
         short
     }
 
-    /// Key material for a protocol above the session, as RFC 8446 7.5 has it for a connection.
+    /// Derives key material for a protocol above the session, as RFC 8446, 7.5 defines it for a connection.
     pub(crate) fn export(&self, label: &[u8]) -> Exporter {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.update(b"export");
@@ -76,7 +76,7 @@ impl Secret {
     }
 }
 
-/// Whether two proofs are the same, in a time that does not depend on where they differ.
+/// Returns true if two proofs are equal. The time does not depend on the position of a difference.
 pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }

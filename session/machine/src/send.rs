@@ -1,7 +1,7 @@
-//! The sending half of a stream: what the application wrote, kept until the session acknowledges it.
+//! The sending half of a stream: the application's data, kept until the session acknowledges it.
 //!
-//! Invariants: every byte from `base` to `written` is in `chunks`; a byte below `fresh` was sent; a
-//! sent byte is acknowledged, in flight on the carriers of its [`Flight`], or in `again`.
+//! Invariants: every byte from `base` to `written` is in `chunks` or `tail`; every byte below `fresh` was
+//! sent; a sent byte is acknowledged, in flight on the carriers of its [`Flight`], or in `again`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -10,12 +10,12 @@ use bytes::{Bytes, BytesMut};
 
 use crate::ranges::Ranges;
 
-/// Writes smaller than this are gathered.
+/// Writes smaller than this, in bytes, are gathered.
 const GATHERED_BELOW: usize = 16_384;
-/// How much is gathered at most before it is closed.
+/// The maximum number of gathered bytes before they become a chunk.
 const GATHERED: usize = 65_536;
 
-/// A set of carriers of one session: bit n is slot n.
+/// A set of carriers of one session; bit n stands for slot n.
 pub(crate) type Slots = u64;
 
 /// A range of bytes that were sent on the same carriers.
@@ -25,23 +25,23 @@ struct Flight {
     on: Slots,
 }
 
-/// What of a stream may be sent next.
+/// The part of a stream that may be sent next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) offset: u64,
-    /// Bytes from there that may go in one segment.
+    /// The number of bytes from `offset` that may go into one segment.
     pub(crate) length: usize,
-    /// They were sent before.
+    /// True if they were sent before.
     pub(crate) again: bool,
 }
 
-/// Where the end of the stream is in flight.
+/// The state of the stream's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Open,
-    /// To be sent.
+    /// It is to be sent.
     Due,
-    /// Sent on these carriers.
+    /// It was sent on these carriers.
     Sent(Slots),
     Acked,
 }
@@ -49,15 +49,15 @@ enum End {
 /// The sending half of one stream.
 #[derive(Debug)]
 pub(crate) struct Send {
-    /// All below is acknowledged and freed.
+    /// All bytes below this offset are acknowledged and freed.
     base: u64,
-    /// From `base` on, with what they begin at.
+    /// The data from `base` on, in chunks with their first offsets.
     chunks: VecDeque<(u64, Bytes)>,
-    /// What small writes are gathered in; follows the last chunk.
+    /// A buffer that gathers small writes; follows the last chunk.
     tail: BytesMut,
     /// The offset after the last byte that was written.
     written: u64,
-    /// The first byte that was never sent.
+    /// The offset of the first byte that was never sent.
     fresh: u64,
     acked: Ranges,
     flights: BTreeMap<u64, Flight>,
@@ -80,7 +80,7 @@ impl Send {
         }
     }
 
-    /// Takes what the application wrote.
+    /// Takes data that the application wrote.
     pub(crate) fn write(&mut self, bytes: Bytes) {
         debug_assert!(self.end == End::Open, "nothing is written after the end");
         if bytes.len() < GATHERED_BELOW {
@@ -92,7 +92,7 @@ impl Send {
         self.written += length;
     }
 
-    /// The same with a copy, the only one before a carrier.
+    /// Like `write`, but copies the bytes. This is the only copy before a carrier.
     pub(crate) fn write_slice(&mut self, bytes: &[u8]) {
         debug_assert!(self.end == End::Open, "nothing is written after the end");
         if self.tail.len() + bytes.len() > GATHERED {
@@ -102,7 +102,7 @@ impl Send {
         self.written += bytes.len() as u64;
     }
 
-    /// What was gathered becomes a chunk.
+    /// Turns the gathered bytes into a chunk.
     fn close_tail(&mut self) {
         if !self.tail.is_empty() {
             let start = self.written - self.tail.len() as u64;
@@ -110,14 +110,14 @@ impl Send {
         }
     }
 
-    /// No more is written.
+    /// Ends the stream after the data written so far.
     pub(crate) fn finish(&mut self) {
         if self.end == End::Open {
             self.end = End::Due;
         }
     }
 
-    /// Gives the stream up: nothing of it is sent any more. Its final offset, for RESET.
+    /// Abandons the stream, of which no byte is sent any more. Returns its final offset, for RESET.
     pub(crate) fn abandon(&mut self) -> u64 {
         self.chunks.clear();
         self.tail.clear();
@@ -129,7 +129,7 @@ impl Send {
         self.fresh
     }
 
-    /// What to send next, with new bytes only below `credit`. `None`: nothing now.
+    /// Returns the part to send next, with new bytes only below `credit`. `None` if there is none now.
     pub(crate) fn next(&self, credit: u64) -> Option<Next> {
         if let Some(range) = self.again.first() {
             let length = (range.end - range.start) as usize;
@@ -150,15 +150,15 @@ impl Send {
         })
     }
 
-    /// The lowest bytes that are under way and were not sent on `slot`: what a second copy is worth
-    /// most of.
+    /// Returns the lowest bytes that are in flight and were not sent on `slot`. A second copy of these helps
+    /// most.
     pub(crate) fn copy_for(&self, slot: u32) -> Option<Next> {
         let bit = 1 << slot;
         let found = self.flights.iter().find(|(_, flight)| flight.on & bit == 0);
         found.map(|(&offset, flight)| Next { offset, length: (flight.end - offset) as usize, again: true })
     }
 
-    /// On which carriers the byte at `offset` is under way.
+    /// Returns the carriers on which the byte at `offset` is in flight.
     pub(crate) fn carriers_of(&self, offset: u64) -> Slots {
         match self.flights.range(..=offset).next_back() {
             Some((_, flight)) if flight.end > offset => flight.on,
@@ -166,13 +166,14 @@ impl Send {
         }
     }
 
-    /// The slot of the only carrier that has the lowest bytes under way; none if there are several.
+    /// Returns the slot of the only carrier on which the lowest bytes are in flight; `None` if there are
+    /// several.
     pub(crate) fn lowest_alone_on(&self) -> Option<usize> {
         let (_, lowest) = self.flights.first_key_value()?;
         (lowest.on.count_ones() == 1).then(|| lowest.on.trailing_zeros() as usize)
     }
 
-    /// Cuts at most `max` bytes at `offset` for the carrier in `slot`; with whether they are the
+    /// Cuts at most `max` bytes at `offset` for the carrier in `slot`. Also returns true if they are the
     /// stream's last.
     pub(crate) fn cut(&mut self, offset: u64, max: usize, slot: u32) -> (Bytes, bool) {
         let bytes = self.bytes_at(offset, max);
@@ -194,7 +195,7 @@ impl Send {
         (bytes, end)
     }
 
-    /// At most `max` bytes from `offset` on, within one chunk.
+    /// Returns at most `max` bytes from `offset` on, within one chunk.
     fn bytes_at(&mut self, offset: u64, max: usize) -> Bytes {
         if offset >= self.written {
             return Bytes::new();
@@ -208,13 +209,13 @@ impl Send {
         chunk.slice(from..chunk.len().min(from.saturating_add(max)))
     }
 
-    /// Notes that `range` is under way on `on`, whatever of it was before.
+    /// Records that `range` is in flight on `on`, in place of any earlier record.
     fn fly(&mut self, range: Range<u64>, on: Slots) {
         if range.is_empty() {
             return;
         }
         self.land(range.clone());
-        // Neighbours that went over the same path are one range.
+        // Adjacent ranges on the same carriers become one range.
         let mut start = range.start;
         if let Some((&before, flight)) = self.flights.range_mut(..range.start).next_back()
             && flight.end == range.start
@@ -228,7 +229,7 @@ impl Send {
         }
     }
 
-    /// Takes `range` out of what is under way.
+    /// Removes `range` from the bytes in flight.
     fn land(&mut self, range: Range<u64>) {
         while let Some((&start, &flight)) = self.flights.range(..range.end).next_back() {
             if flight.end <= range.start {
@@ -244,8 +245,9 @@ impl Send {
         }
     }
 
-    /// The session has bytes below `cumulative`, those of `ranges`, and with `end` the whole
-    /// stream. How many bytes were freed; none when it speaks of bytes that were never sent.
+    /// Records that the session has bytes below `cumulative`, those of `ranges`, and with `end` the whole
+    /// stream. Returns the number of freed bytes, or `None` if the acknowledgement covers bytes that were
+    /// never sent.
     pub(crate) fn ack(&mut self, cumulative: u64, ranges: &[Range<u64>], end: bool) -> Option<u64> {
         let highest = ranges.last().map_or(cumulative, |range| range.end);
         if highest > self.fresh || (end && (self.end == End::Open || cumulative != self.written)) {
@@ -277,7 +279,7 @@ impl Send {
         Some(self.base - before)
     }
 
-    /// The session has all that was sent, and the end.
+    /// Records that the session has all data and the end.
     pub(crate) fn ack_all(&mut self) -> u64 {
         let freed = self.written - self.base;
         self.base = self.written;
@@ -297,7 +299,7 @@ impl Send {
         self.acked.insert(range);
     }
 
-    /// The carrier in `slot` is gone, or suspect: what is under way on it alone is sent again.
+    /// Handles the loss or suspicion of the carrier in `slot`. Bytes in flight only there are sent again.
     pub(crate) fn lost(&mut self, slot: u32) {
         let bit = 1 << slot;
         let mut gone = Vec::new();
@@ -320,34 +322,35 @@ impl Send {
         }
     }
 
-    /// Whether bytes are under way on any carrier.
+    /// Returns true if bytes are in flight on any carrier.
     pub(crate) fn is_under_way(&self) -> bool {
         !self.flights.is_empty()
     }
 
-    /// Whether something is under way on `slot`.
+    /// Returns true if bytes or the end are in flight on `slot`.
     pub(crate) fn is_on(&self, slot: u32) -> bool {
         let bit = 1 << slot;
         self.flights.values().any(|flight| flight.on & bit != 0)
             || matches!(self.end, End::Sent(on) if on & bit != 0)
     }
 
-    /// Separate pieces of what the peer has, and of what is under way: as many as its words make.
+    /// Returns the larger count of two: separate ranges that the peer has, and ranges in flight. The peer's
+    /// acknowledgements decide how many there are.
     pub(crate) fn pieces(&self) -> usize {
         self.acked.count().max(self.flights.len())
     }
 
-    /// Bytes that wait to be sent the first time.
+    /// Returns the number of bytes that were never sent.
     pub(crate) fn unsent(&self) -> u64 {
         self.written - self.fresh
     }
 
-    /// Bytes that are kept.
+    /// Returns the number of bytes that are kept.
     pub(crate) fn kept(&self) -> u64 {
         self.written - self.base
     }
 
-    /// The first offset that was never sent.
+    /// Returns the first offset that was never sent.
     pub(crate) fn fresh(&self) -> u64 {
         self.fresh
     }
@@ -356,12 +359,12 @@ impl Send {
         self.written
     }
 
-    /// Whether the application has finished it.
+    /// Returns true if the application has finished it.
     pub(crate) fn is_finished(&self) -> bool {
         self.end != End::Open
     }
 
-    /// Whether the session has it all, end included.
+    /// Returns true if the session has all of it, including the end.
     pub(crate) fn is_acked(&self) -> bool {
         self.end == End::Acked && self.base == self.written
     }

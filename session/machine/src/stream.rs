@@ -1,4 +1,4 @@
-//! A stream: a sending and a receiving half, and what is pending to the peer about them.
+//! A stream: its sending half, its receiving half, and its pending control segments.
 
 use hawser_time::Instant;
 
@@ -6,13 +6,13 @@ use crate::receive::Receive;
 use crate::send::{Send, Slots};
 use crate::window::Window;
 
-/// How urgent a stream is: 0 first, 7 last. Streams of the same level take turns if they are
-/// incremental, else the lower number goes first (RFC 9218's scheme).
+/// The priority of a stream: 0 first, 7 last. Streams of the same level take turns if they are incremental;
+/// otherwise the lower number goes first (after RFC 9218).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
-    /// 0 to 7.
+    /// The level, 0 to 7.
     pub level: u8,
-    /// Whether its bytes are of use as they come, so that it shares with its equals.
+    /// True if its bytes are useful as they arrive, so that it shares with streams of its level.
     pub incremental: bool,
 }
 
@@ -22,27 +22,27 @@ impl Default for Priority {
     }
 }
 
-/// A place in the order of sending: level, turn, number.
+/// A position in the sending order: level, turn, number.
 pub(crate) type Rank = (u8, u64, u32);
 
-/// A control segment that must arrive: sent again when its carriers are gone.
+/// A control segment that must arrive. It is sent again when its carriers are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingControl {
     pub(crate) code: u64,
-    /// On which carriers it went; 0: it is still to be sent.
+    /// The carriers on which it was sent; 0 if it is still to be sent.
     pub(crate) on: Slots,
 }
 
-/// What the peer is to be notified of the receiving half.
+/// The state of the pending acknowledgement for the receiving half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckState {
-    /// When it leaves at the latest.
+    /// The latest time at which it leaves.
     pub(crate) due: Option<Instant>,
-    /// When the first byte came that it will acknowledge.
+    /// The arrival of the first byte that it will acknowledge.
     pub(crate) since: Instant,
-    /// Bytes that came since the last one.
+    /// Bytes that arrived since the last acknowledgement.
     pub(crate) bytes: u64,
-    /// The slot of the carrier that took the last one; 64: none.
+    /// The slot of the carrier that took the last acknowledgement.
     pub(crate) on: Option<u32>,
 }
 
@@ -51,32 +51,33 @@ pub(crate) struct AckState {
 pub(crate) struct Stream {
     pub(crate) send: Send,
     pub(crate) receive: Receive,
-    /// Up to where the peer lets us send.
+    /// The offset up to which the peer lets this side send.
     pub(crate) send_credit: u64,
-    /// Up to where we let the peer send, and how far that is beyond what was read.
+    /// The offset up to which this side lets the peer send, and the window that determines how far that lies
+    /// beyond the bytes read.
     pub(crate) receive_credit: u64,
     pub(crate) window: Window,
     pub(crate) priority: Priority,
-    /// Orders streams of one level: whoever has the least goes next.
+    /// Orders streams of one level; the stream with the lowest value goes next.
     pub(crate) turn: u64,
-    /// Its place among those that have something to send.
+    /// Its position among the streams that have data to send.
     pub(crate) queued: Option<Rank>,
     pub(crate) ack: AckState,
-    /// Since when the peer has later bytes and not the lowest that it lacks.
+    /// The time since when the peer lacks the lowest outstanding byte although it has later ones.
     pub(crate) stalled_since: Option<Instant>,
-    /// We gave the sending half up; with the final offset in `send`.
+    /// Set if this side abandoned the sending half; `send` has the final offset.
     pub(crate) reset: Option<PendingControl>,
-    /// We ask the peer to give its half up.
+    /// Set if this side asks the peer to abandon its half.
     pub(crate) stop: Option<PendingControl>,
-    /// The peer gave its half up, with this code.
+    /// The peer's code, if the peer abandoned its half.
     pub(crate) was_reset: Option<u64>,
-    /// The application was notified that there is something to read, and has not read it all.
+    /// True if the application was notified of data to read and has not read all of it.
     pub(crate) readable_notified: bool,
-    /// Writing had to wait: the application is notified when there is room.
+    /// True if a write had to wait; the application is notified when there is room.
     pub(crate) wants_room: bool,
-    /// The application has read to the end, or was notified of the reset.
+    /// True if the application has read to the end, or was notified of the reset.
     pub(crate) read_out: bool,
-    /// The application holds it no longer.
+    /// True if the application no longer holds it.
     pub(crate) released: bool,
 }
 
@@ -103,13 +104,14 @@ impl Stream {
         }
     }
 
-    /// How much of what is written it takes: what fits into `buffer`, or what the peer would take.
+    /// Returns the number of bytes that a write may add: the room left in `buffer`, or the peer's credit if
+    /// that is more.
     pub(crate) fn room(&self, buffer: u64) -> u64 {
         let credit = self.send_credit.saturating_sub(self.send.written());
         buffer.saturating_sub(self.send.kept()).max(credit)
     }
 
-    /// Where it stands in the order of sending.
+    /// Returns its position in the sending order.
     pub(crate) fn rank(&self, id: u32) -> Rank {
         (
             self.priority.level,
@@ -118,19 +120,20 @@ impl Stream {
         )
     }
 
-    /// Nothing of it is left to do: it may be forgotten.
+    /// Returns true if it is finished in all respects and may be forgotten.
     pub(crate) fn is_over(&self) -> bool {
         self.send.is_acked() && self.reset.is_none() && self.read_out && self.ack.due.is_none()
     }
 
-    /// Everything of both halves was sent: the peer may have all of it, and know that we do.
+    /// Returns true if both halves were completely received and sent. The peer may then have all data, and
+    /// know that this side does.
     pub(crate) fn may_be_over_there(&self) -> bool {
         let sent = self.send.is_finished() && self.send.unsent() == 0;
         (self.receive.complete() || self.was_reset.is_some()) && sent
     }
 
-    /// Slot `slot` is gone or suspected: what only it carried is pending again. Whether an
-    /// acknowledgement is among that.
+    /// Handles the loss or suspicion of slot `slot`: whatever only it carried is pending again. Returns true
+    /// if that includes an acknowledgement.
     pub(crate) fn lost(&mut self, slot: u32) -> bool {
         self.send.lost(slot);
         for pending in [&mut self.reset, &mut self.stop].into_iter().flatten() {

@@ -1,7 +1,7 @@
 //! The streams of a session, by number.
 //!
-//! Tests count the streams that are visited: what costs the same however many streams there are visits
-//! exactly as many with one as with thousands.
+//! Tests count the streams that are visited. An operation whose cost must not depend on the number of streams
+//! visits exactly as many with one stream as with thousands.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -50,7 +50,7 @@ impl Streams {
         self.streams.len()
     }
 
-    /// In the order of their numbers.
+    /// Returns the streams in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Stream)> {
         self.streams
             .iter()
@@ -58,7 +58,7 @@ impl Streams {
             .map(|(&id, stream)| (id, stream))
     }
 
-    /// In the order of their numbers.
+    /// Returns the streams in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Stream)> {
         #[cfg(test)]
         self.visited.set(self.visited.get() + self.streams.len() as u64);
@@ -71,10 +71,10 @@ impl Streams {
     }
 
     #[cfg(not(test))]
-    #[allow(clippy::unused_self)] // Tests count.
+    #[allow(clippy::unused_self)] // Tests count visits.
     fn visit(&self) {}
 
-    /// How many streams were visited so far.
+    /// Returns the number of streams visited so far.
     #[cfg(test)]
     pub(crate) fn visited(&self) -> u64 {
         self.visited.get()

@@ -1,36 +1,37 @@
-//! How far ahead of the application the peer may send: a window that grows with what is read.
+//! Flow-control windows: how far the peer may send ahead of the application. A window grows as the
+//! application reads.
 //!
-//! Over paths whose round trips differ, what came over the quick one waits for what the slow one
-//! still has: a full rate needs several times its product with the longest round trip. A window that
-//! half is read of in less than two of those was what held the peer back, and doubles. Only reading
-//! makes it grow: a peer that sends much, or leaves gaps, gets no more than it had.
+//! If the paths' round trips differ, data from the fast path waits for data on the slow one. The full rate
+//! then needs a window of several times the rate times the longest round trip. If half of a window is read in
+//! less than two such round trips, the window was holding the peer back, and it doubles. Only reading makes
+//! it grow, so a peer that sends much, or leaves gaps, gets no more than before.
 
 use std::time::Duration;
 
 use hawser_time::Instant;
 
-/// A window, of a stream or a session.
+/// The window of a stream or a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     size: u64,
     max_size: u64,
-    /// How much had been read when it was looked at last, and when that was.
+    /// The number of bytes read at the last examination, and its time.
     read: u64,
     at: Instant,
 }
 
 impl Window {
-    /// A window of `size` bytes that may grow to `max_size`.
+    /// Creates a window of `size` bytes that may grow to `max_size`.
     pub(crate) fn new(size: u64, max_size: u64, now: Instant) -> Self {
         Self { size, max_size: max_size.max(size), read: 0, at: now }
     }
 
-    /// Its bytes.
+    /// Returns its size in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// `read` bytes in all have been read.
+    /// Records that `read` bytes in all have been read.
     pub(crate) fn read(&mut self, read: u64, max_round_trip: Duration, now: Instant) {
         if read - self.read < self.size / 2 {
             return;
@@ -52,7 +53,7 @@ mod tests {
         Instant::after(Duration::from_millis(ms))
     }
 
-    /// 40 MB/s over 100 ms: it stops where half of it lasts two round trips.
+    /// At 40 MB/s and 100 ms, growth stops when half of the window lasts two round trips.
     #[test]
     fn it_grows_until_it_holds_nobody_back() {
         let mut window = Window::new(1_000_000, u64::MAX, at(0));

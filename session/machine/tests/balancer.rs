@@ -1,5 +1,5 @@
-//! A balancer that leads a join to another server: the client goes to the addresses that ACCEPT
-//! named, one after the other, and to the balancer again when none of them leads there.
+//! A balancer leads a join to another server. The client tries the addresses that ACCEPT named, one after the
+//! other, and then the balancer again if all of them fail.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn scheduler() -> Box<dyn Scheduler> {
     by_name("ecf").expect("it comes with Hawser")
 }
 
-/// What the client sends, and which carriers it asks for.
+/// Returns the bytes that the client sends and the carriers that it requests.
 fn take(client: &mut Session) -> (Bytes, Vec<(u32, usize)>) {
     let (mut sent, mut asked) = (Vec::new(), Vec::new());
     while let Some(instruction) = client.poll() {
@@ -41,7 +41,7 @@ fn lost() -> Loss {
 #[test]
 fn a_misdirected_join_goes_to_the_address_of_accept() {
     let own: [SocketAddr; 2] = ["192.0.2.7:1".parse().unwrap(), "[2001:db8::7]:2".parse().unwrap()];
-    // Neither of these is a place to go to.
+    // Neither address is usable.
     let mut named = vec!["0.0.0.0:9".parse().unwrap(), "192.0.2.9:0".parse().unwrap()];
     named.extend(own);
     let mut right: Acceptor<u8> = Acceptor::new(AcceptorConfig {
@@ -81,7 +81,7 @@ fn a_misdirected_join_goes_to_the_address_of_accept() {
     client.received(CarrierId(1), answer, NOW);
     assert_eq!(client.counters().astray, 1);
 
-    // It is tried anew at once, at the first address, then at the second.
+    // The carrier is tried anew at once, at the first address and then at the second.
     assert_eq!(take(&mut client).1, [(2, 1)]);
     assert_eq!(client.home_of(CarrierId(2)), Some((own[0], "seven.example")));
     client.lost(CarrierId(2), lost(), NOW);
@@ -96,7 +96,7 @@ fn a_misdirected_join_goes_to_the_address_of_accept() {
     client.received(CarrierId(3), answer, NOW);
     assert_eq!(client.paths().count(), 2);
 
-    // What led there once is tried first, and the balancer again after it.
+    // The address that worked before is tried first, and after it the balancer.
     client.lost(CarrierId(3), lost(), NOW);
     assert_eq!(take(&mut client).1, [(4, 1)]);
     assert_eq!(client.home_of(CarrierId(4)), Some((own[1], "seven.example")));

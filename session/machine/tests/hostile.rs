@@ -1,10 +1,10 @@
-//! What the fuzz target `session` holds, on stable: bytes with many kinds of errors end a carrier
-//! or a session, and nothing else.
+//! The property of the fuzz target `session`, on stable Rust: bytes with many kinds of errors may only end a
+//! carrier or a session.
 
 use fastrand::Rng;
 use hawser_session::hostile::{converse, decode};
 
-/// Bytes by a seed.
+/// A source of bytes, seeded.
 struct Random(Rng);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// Segments that are nearly right: types that there are, lengths that fit, now and then a wrong bit.
+/// Returns nearly valid segments: known types, plausible lengths, and an occasional wrong bit.
 fn segments(random: &mut Random) -> Vec<u8> {
     const MIN_HEADERS: [(u8, u8); 17] = [
         (0x01, 52),
@@ -45,7 +45,7 @@ fn segments(random: &mut Random) -> Vec<u8> {
         let length = u32::from(header) + (random.bits() % 5) as u32 * 12;
         let mut segment = vec![0; length as usize];
         for byte in &mut segment[8..] {
-            // Small numbers in the low bytes are what fields mostly hold.
+            // Most fields hold small numbers in their low bytes.
             *byte = if random.bits().is_multiple_of(4) {
                 random.bits() as u8
             } else {

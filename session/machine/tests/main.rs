@@ -1,4 +1,5 @@
-//! The tests of this crate as its users see it, in one program: each links everything.
+//! This crate's tests through its public interface. They are one program, because each program links
+//! everything.
 
 mod balancer;
 mod hostile;

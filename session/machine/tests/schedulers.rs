@@ -1,4 +1,5 @@
-//! What each scheduler chooses, by hand from its paper's formulas: the files in `schedulers/`.
+//! The choices of each scheduler, computed by hand from its paper's formulas. The cases are the files in
+//! `schedulers/`.
 //!
 //! ```text
 //! scheduler ecf
@@ -8,9 +9,9 @@
 //! at 20                                            the clock, in milliseconds
 //! ```
 //!
-//! Times are milliseconds, everything else bytes or bytes per second. What is not given of a path is
-//! 0, but mss=1448, weight=1; of a choice length=1448, and credit, window and waiting are large. A
-//! carrier that was chosen counts `length` bytes as sent.
+//! Times are in milliseconds, all other values in bytes or bytes per second. For a path, omitted values are
+//! 0, except mss=1448 and weight=1. For a choice, length defaults to 1448, and credit, window and waiting to
+//! large values. A chosen carrier counts `length` bytes as sent.
 
 #![allow(clippy::disallowed_methods)] // the cases are files
 
@@ -23,7 +24,7 @@ use hawser_session::CarrierId;
 use hawser_session::scheduler::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name};
 use hawser_time::Instant;
 
-/// `name=value` pairs.
+/// Parses `name=value` pairs.
 fn pairs(words: &str) -> BTreeMap<&str, u64> {
     words
         .split_whitespace()
@@ -149,7 +150,7 @@ fn schedulers_choose_by_their_formulas() {
     assert!(choices >= 60, "{choices}");
 }
 
-/// A scheduler of an application's own takes part like any other.
+/// An application's own scheduler works like any other.
 #[test]
 fn a_scheduler_of_ones_own() {
     #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Sessions whose server no path leads to.
+//! Sessions whose server no path can reach.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn client(open_timeout: Duration) -> Session {
     )
 }
 
-/// Lets every attempt fail at `now`; the notices of it.
+/// Fails every attempt at `now`, and returns the notices that follow.
 fn fail_all(session: &mut Session, now: Instant) -> Vec<Notice> {
     let mut notices = Vec::new();
     while let Some(instruction) = session.poll() {

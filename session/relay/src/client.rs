@@ -1,7 +1,7 @@
-//! The near end: one session with a gateway, and a stream of it for each destination.
+//! The client's end of a gateway: one session with the gateway, and one of its streams for each destination.
 //!
-//! Invariants: a session is used only after the gateway accepted it; there is one at a time, and when it has ended
-//! the next call opens another. Dropping a call gives up what it began, and no other.
+//! Invariants: a session is used only after the gateway has accepted it. There is one at a time; when it has
+//! ended, the next call opens another. Dropping a call abandons only what that call began.
 
 use std::io;
 use std::pin::Pin;
@@ -20,36 +20,36 @@ use tracing::{debug, info, warn};
 use super::wire::{ACCEPTED, Greeting, RESET, Reply, Request};
 use super::{Destination, Token};
 
-/// How long a session may take until the gateway has accepted it.
+/// The time within which the gateway must accept a session.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long an answer to a request may take: longer than a gateway tries.
+/// The time within which a request must be answered. It is longer than a gateway's own attempts.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why there is no connection through a gateway.
+/// A connection through a gateway could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// There is no session with it.
+    /// A session with the gateway could not be opened.
     #[error("the gateway cannot be reached: {0}")]
     Unreachable(io::Error),
-    /// It does not know the token, or has no place for another session.
+    /// The gateway does not know the token, or allows no further session.
     #[error(
         "the gateway refused this client: its token is not in the gateway's file of clients, or it \
              has too many sessions there"
     )]
     Unauthenticated,
-    /// The document leaves security out; a token is sent over TLS alone.
+    /// The document disables security, but a token is only sent over TLS.
     #[error("a token is sent to a gateway with TLS alone: its document must not say `none`")]
     Insecure,
-    /// It has answered, and the answer is no.
+    /// The gateway answered with a refusal.
     #[error("{0}")]
     Denied(Reply),
-    /// The session ended, or had no room for another stream, before there was an answer.
+    /// The session ended, or allowed no further stream, before there was an answer.
     #[error("the gateway gave no answer: {0}")]
     Broken(io::Error),
-    /// It accepted the session, and did not answer the token within 15 s.
+    /// The gateway did not accept the session within 15 s.
     #[error("the gateway cannot be reached: it did not accept the session in time")]
     NotAccepted,
-    /// It did not answer a request within 30 s.
+    /// The gateway did not answer a request within 30 s.
     #[error("the gateway gave no answer: it did not answer in time")]
     NoAnswer,
 }
@@ -76,7 +76,7 @@ impl From<ClientError> for io::Error {
     }
 }
 
-/// A gateway, as a client knows it. Clones share its session.
+/// A gateway, as its clients use it. Clones share its session.
 #[derive(Clone)]
 pub struct Gateway {
     near: Arc<Near>,
@@ -92,12 +92,12 @@ struct Near {
     document: Document,
     token: Token,
     session: Mutex<Option<Session>>,
-    /// Whether it was reported that there is no session, since there was one.
+    /// True if the failure to open a session was reported since the last success.
     is_reported: AtomicBool,
 }
 
 impl Gateway {
-    /// A gateway to which a session is opened when it is needed first.
+    /// Creates a gateway whose session is opened when it is first needed.
     #[must_use]
     pub fn new(document: Document, token: Token) -> Gateway {
         Gateway {
@@ -110,8 +110,8 @@ impl Gateway {
         }
     }
 
-    /// The same with the session opened and accepted; and what this machine cannot provide of
-    /// `document`.
+    /// Creates a gateway, and opens its session at once. Also returns warnings about properties of `document`
+    /// that this machine cannot provide.
     ///
     /// # Errors
     /// The gateway cannot be reached, or it refuses the token.
@@ -122,7 +122,7 @@ impl Gateway {
         Ok((gateway, warnings))
     }
 
-    /// Opens the session, if there is none, before anything needs it. A failure is logged.
+    /// Opens the session in advance, if there is none. A failure is logged.
     ///
     /// # Errors
     /// The gateway cannot be reached, or it refuses the token.
@@ -130,11 +130,11 @@ impl Gateway {
         self.near.session().await.map(drop)
     }
 
-    /// A connection to `destination` through the gateway.
+    /// Opens a connection to `destination` through the gateway.
     ///
     /// # Errors
-    /// See [`ClientError`]. A session that ended before the answer came is opened once more:
-    /// nothing of the connection was used.
+    /// See [`ClientError`]. If the session ended before the answer came, it is opened once more, because no
+    /// byte of the connection was used.
     pub async fn connect(&self, destination: &Destination) -> Result<GatewayStream, ClientError> {
         let session = self.near.session().await?;
         let answered = match request(&session, destination).await {
@@ -147,13 +147,13 @@ impl Gateway {
         answered
     }
 
-    /// What it is called: `HOST:PORT`.
+    /// Returns the gateway's name, `HOST:PORT`.
     #[must_use]
     pub fn name(&self) -> String {
         self.near.name()
     }
 
-    /// The session, if there is one: for its paths and counts.
+    /// Returns the session, if there is one, for its paths and counts.
     pub async fn session(&self) -> Option<Session> {
         self.near
             .session
@@ -163,10 +163,10 @@ impl Gateway {
             .filter(|session| !session.is_closed())
     }
 
-    /// Ends the session when everything written has been delivered. The next connection opens another.
+    /// Ends the session when all written data has been delivered. The next connection opens another.
     ///
     /// # Errors
-    /// The session ended otherwise.
+    /// The session ended in another way.
     pub async fn close(&self) -> io::Result<()> {
         let session = self.near.session.lock().await.take();
         match session {
@@ -186,7 +186,7 @@ impl Near {
         }
     }
 
-    /// The session that there is, or a new one. Whoever comes while it is opened waits for it.
+    /// Returns the current session, or opens a new one. Concurrent callers wait for it.
     async fn session(&self) -> Result<Session, ClientError> {
         let mut current = self.session.lock().await;
         if let Some(session) = current.as_ref().filter(|session| !session.is_closed()) {
@@ -203,7 +203,8 @@ impl Near {
         dialed
     }
 
-    /// Logs that there is a session with the gateway, or why there is none: that once, until there is one.
+    /// Logs that there is a session with the gateway, or the reason why there is none. The reason is a
+    /// warning only once until there is a session.
     fn log_session(&self, error: Option<&ClientError>) {
         let gateway = self.name();
         let was_reported = self.is_reported.swap(error.is_some(), Ordering::Relaxed);
@@ -235,7 +236,7 @@ impl Near {
     }
 }
 
-/// Sends the token of this client; the gateway's answer.
+/// Sends this client's token, and returns the gateway's answer.
 async fn greet(session: &Session, token: &Token) -> io::Result<u8> {
     session.opened().await?;
     let mut first = session.open()?;
@@ -265,7 +266,7 @@ async fn request(session: &Session, destination: &Destination) -> Result<Gateway
     }
 }
 
-/// Logs what became of a request.
+/// Logs the result of a request.
 fn log_answer(gateway: &str, destination: &Destination, error: Option<&ClientError>) {
     let destination = destination.to_string();
     match error {
@@ -283,10 +284,10 @@ pub struct GatewayStream {
 }
 
 impl GatewayStream {
-    /// Gives the connection up: the destination sees a reset. Dropping it instead ends what was written,
-    /// and gives up what was not read.
+    /// Abandons the connection, so that the destination sees a reset. Dropping it instead ends the written
+    /// data, and discards unread data.
     pub fn reset(self) {
-        // A stream that is over needs none.
+        // A stream that is over needs no reset.
         let _ = self.stream.reset(RESET);
     }
 }

@@ -1,38 +1,38 @@
-//! A destination as a client names it: an address or a name, and a port.
+//! A destination, as a client names it: an address or a name, and a port.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// The longest name, in bytes (RFC 1035, 2.3.4, without the last dot), and the longest label.
+/// The maximum length in bytes of a name (RFC 1035, 2.3.4, without the last dot), and of a label.
 const MAX_NAME_LENGTH: usize = 253;
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// An address, or a name in lower case without a last dot.
+/// An IP address, or a name in lower case without a trailing dot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// An address.
+    /// An IP address.
     Address(IpAddr),
-    /// A name; never the text of an address.
+    /// A name, which is never the text of an address.
     Name(String),
 }
 
-/// A text that is no host.
+/// The text is not a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?}: {why}")]
 pub struct BadHost {
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub why: &'static str,
 }
 
 impl Host {
-    /// Understands a text. What reads as an address is one, whoever calls it a name.
+    /// Parses a text. A text that reads as an address is an address, even if the caller calls it a name.
     ///
     /// # Errors
-    /// It is neither: empty, too long, with an empty or too long label, or with characters other than
-    /// letters, digits, hyphens and underscores. Names of other scripts come in their ASCII form
-    /// (RFC 5890).
+    /// The text is neither an address nor a name: it is empty or too long, a label is empty or too long, or a
+    /// character is not a letter, digit, hyphen or underscore. Names in other scripts are given in their
+    /// ASCII form (RFC 5890).
     pub fn parse(text: &str) -> Result<Host, BadHost> {
         let bad = |why| BadHost { text: text.chars().take(MAX_NAME_LENGTH).collect(), why };
         let inner = text
@@ -56,7 +56,7 @@ impl Host {
         {
             return Err(bad("a name has letters, digits, hyphens and underscores"));
         }
-        // 0x7f.1 and 2130706433 are addresses to some resolvers, and to others none (RFC 1123, 2.1).
+        // Some resolvers take 0x7f.1 and 2130706433 for addresses, and others do not (RFC 1123, 2.1).
         if name
             .rsplit('.')
             .next()
@@ -78,7 +78,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Where a client wants to go.
+/// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Destination {
     host: Host,
@@ -86,16 +86,16 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// A host's port, which is not 0.
+    /// Returns the destination of a host and a port; `None` if the port is 0.
     #[must_use]
     pub fn new(host: Host, port: u16) -> Option<Destination> {
         (port > 0).then_some(Destination { host, port })
     }
 
-    /// Understands `HOST:PORT`; an IPv6 address stands in brackets.
+    /// Parses `HOST:PORT`; an IPv6 address stands in brackets.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not a destination.
     pub fn parse(text: &str) -> Result<Destination, BadHost> {
         let bad = |why| BadHost { text: text.chars().take(MAX_NAME_LENGTH + 8).collect(), why };
         let (host, port) = text
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// RFC 1123, 2.1: what reads as a number is no name.
+    /// RFC 1123, 2.1: a text that reads as a number is not a name.
     #[test]
     fn disguised_addresses_are_addresses_or_nothing() {
         assert_eq!(

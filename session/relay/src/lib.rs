@@ -1,4 +1,5 @@
-//! The near end of a gateway: connections to wherever it allows, through one session with it.
+//! The client's end of a gateway: connections to the destinations that it allows, through one session with
+//! it.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,9 +15,9 @@
 //!
 //! * [`Gateway`], [`GatewayStream`], [`ClientError`]: a session that is opened when it is needed, and a
 //!   stream of it for each destination
-//! * [`Token`], [`TokenDigest`]: what a client proves itself with, and what a gateway keeps of it
-//! * [`Destination`], [`Host`]: where to, as the protocol carries it
-//! * [`wire`]: the messages; docs/gateway-protocol.md has them byte by byte
+//! * [`Token`], [`TokenDigest`]: a client's credential, and the digest that a gateway keeps of it
+//! * [`Destination`], [`Host`]: destinations, as the protocol carries them
+//! * [`wire`]: the messages; docs/gateway-protocol.md defines them byte by byte
 //!
 //! The far end is the crate `hawser-gateway`.
 

@@ -1,7 +1,7 @@
-//! Tokens: what a client proves itself with, and what a gateway keeps of it.
+//! Tokens: a client's credential, and the digest that a gateway keeps of it.
 //!
-//! Invariants: a token is shown to nobody (`Debug` hides it); a gateway keeps its SHA-256 alone, and
-//! compares that in constant time.
+//! Invariants: a token is never printed (`Debug` hides it). A gateway keeps only its SHA-256, and compares
+//! that in constant time.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -21,56 +21,56 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why a file of a token cannot be read or written.
+/// A token file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The system refuses it.
+    /// A system call failed.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     System(PathBuf, #[source] io::Error),
-    /// Others than its owner may read or write it: its mode.
+    /// Users other than the owner may read or write the file, which has this mode.
     #[error("{path}: others may use this token (mode {mode:03o}); chmod 600 it", path = .0.display(), mode = .1)]
     Shared(PathBuf, u32),
-    /// It holds no token.
+    /// The file contains no token.
     #[error("{path}: a token is 64 hexadecimal digits", path = .0.display())]
     Malformed(PathBuf),
 }
 
 impl Token {
-    /// Its length in bytes.
+    /// The length of a token in bytes.
     pub const LENGTH: usize = 32;
 
-    /// A token of these bytes.
+    /// Creates a token from these bytes.
     #[must_use]
     pub fn new(bytes: [u8; Self::LENGTH]) -> Token {
         Token(bytes)
     }
 
-    /// A new one, from the system's random numbers.
+    /// Generates a token from the system's random numbers.
     ///
     /// # Errors
-    /// The system has none.
+    /// The system has no random numbers.
     pub fn generate() -> Result<Token, getrandom::Error> {
         let mut bytes = [0; Self::LENGTH];
         getrandom::fill(&mut bytes)?;
         Ok(Token(bytes))
     }
 
-    /// Its bytes.
+    /// Returns the token's bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8; Self::LENGTH] {
         &self.0
     }
 
-    /// What a gateway keeps of it.
+    /// Returns the digest that a gateway keeps.
     #[must_use]
     pub fn digest(&self) -> TokenDigest {
         TokenDigest(Sha256::digest(self.0).into())
     }
 
-    /// Reads one from a file: 64 hexadecimal digits, readable by its owner alone.
+    /// Reads a token from a file: 64 hexadecimal digits, readable only by its owner.
     ///
     /// # Errors
-    /// The file cannot be read, others may read or write it, or it holds no token.
+    /// The file cannot be read, users other than its owner may read or write it, or it contains no token.
     pub fn read(path: &Path) -> Result<Token, TokenError> {
         let system = |error| TokenError::System(path.into(), error);
         let mode = std::fs::metadata(path).map_err(system)?.permissions().mode() & 0o777;
@@ -82,10 +82,10 @@ impl Token {
         bytes.map(Token).ok_or_else(|| TokenError::Malformed(path.into()))
     }
 
-    /// Writes it to a new file that its owner alone may read.
+    /// Writes the token to a new file that only its owner may read.
     ///
     /// # Errors
-    /// The file is there already, or cannot be written.
+    /// The file already exists, or cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), TokenError> {
         let system = |error| TokenError::System(path.into(), error);
         let mut options = std::fs::OpenOptions::new();
@@ -99,17 +99,17 @@ impl Token {
     }
 }
 
-/// The SHA-256 of a token: shows whether a token is the one, and is no secret.
+/// The SHA-256 of a token, with which the token is checked. It is not secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenDigest([u8; 32]);
 
-/// A text that is no digest.
+/// The text is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the SHA-256 of a token is 64 hexadecimal digits")]
 pub struct BadDigest;
 
 impl TokenDigest {
-    /// Its bytes.
+    /// Returns the digest's bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0

@@ -1,8 +1,8 @@
-//! What client and gateway send each other on the streams of a session (docs/gateway-protocol.md):
-//! a greeting on the first stream, a request at the head of every other one, a byte in answer.
+//! The messages between client and gateway on the streams of a session (docs/gateway-protocol.md). The first
+//! stream carries a greeting. Every other one begins with a request, and the answer is one byte.
 //!
-//! Invariants: nothing is taken that is longer than [`Greeting::LENGTH`] or [`Request::MAX_LENGTH`], and
-//! not a byte beyond what belongs to a message is read. What was decoded is encoded to the same bytes.
+//! Invariants: a message longer than [`Greeting::LENGTH`] or [`Request::MAX_LENGTH`] is refused. No byte
+//! beyond a message's end is read. A decoded message is encoded to the same bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,43 +10,44 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{BadHost, Destination, Host, Token};
 
-/// The version that this side speaks.
+/// The protocol version of this side.
 pub const VERSION: u8 = 1;
 
-/// Kinds of addresses (RFC 1928, section 5).
+/// The kinds of addresses (RFC 1928, section 5).
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// What a gateway answers to a greeting that it takes, and to one that it does not.
+/// The gateway's answer to a greeting that it accepts.
 pub const ACCEPTED: u8 = 0;
-/// See [`ACCEPTED`].
+/// The gateway's answer to a greeting that it refuses.
 pub const REFUSED: u8 = 1;
 
-/// The code with which a stream is reset whose connection onwards was.
+/// The code with which a stream is reset because its onward connection was reset.
 pub const RESET: u64 = 1;
-/// The code with which a stream is reset that waited with too many others until its session was accepted.
+/// The code with which a stream is reset because too many streams waited until its session was accepted.
 pub const TOO_MANY: u64 = 2;
 /// The code with which a session is closed whose client does not take the refusal.
 pub const UNAUTHENTICATED: u64 = 3;
 
-/// What a gateway answers to a request: SOCKS5's codes (RFC 1928, section 6).
+/// The gateway's answer to a request: SOCKS5's codes (RFC 1928, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u8)]
 pub enum Reply {
-    /// The connection stands: what follows are its bytes.
+    /// The connection is established; its bytes follow.
     #[error("the connection stands")]
     Succeeded = 0,
-    /// The gateway cannot do it now: a limit, a fault of its own; or the request is none.
+    /// The gateway cannot serve the request now, because of a limit or a fault of its own, or the request is
+    /// invalid.
     #[error("the gateway could not serve the request")]
     Failure = 1,
     /// The gateway's rules do not allow the destination.
     #[error("the gateway does not allow this destination")]
     NotAllowed = 2,
-    /// The network has no route there.
+    /// The network has no route to the destination.
     #[error("the network of the destination cannot be reached from the gateway")]
     NetworkUnreachable = 3,
-    /// There is no such host, or no route to it.
+    /// The host does not exist, or there is no route to it.
     #[error("there is no such host, or the gateway cannot reach it")]
     HostUnreachable = 4,
     /// The destination refused the connection.
@@ -55,13 +56,13 @@ pub enum Reply {
     /// The destination did not answer in time.
     #[error("the destination did not answer the gateway in time")]
     TimedOut = 6,
-    /// The request's kind of address is unknown.
+    /// The kind of address in the request is unknown.
     #[error("the gateway does not know this kind of address")]
     UnknownKind = 8,
 }
 
 impl Reply {
-    /// The reply of this code; any that is not known is a failure.
+    /// Returns the reply with this code. An unknown code is a failure.
     #[must_use]
     pub fn from_code(code: u8) -> Reply {
         match code {
@@ -76,35 +77,35 @@ impl Reply {
         }
     }
 
-    /// Its code.
+    /// Returns the reply's code.
     #[must_use]
     pub fn code(self) -> u8 {
         self as u8
     }
 }
 
-/// Why bytes are no message.
+/// The bytes are not a valid message.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// Another version.
+    /// The message has another version.
     #[error("version {0} is not spoken here; this side speaks {VERSION}")]
     Version(u8),
-    /// Another kind of address than the three.
+    /// The kind of address is not one of the three known ones.
     #[error("{0} is no kind of address: 1 is IPv4, 3 a name, 4 IPv6")]
     Kind(u8),
-    /// The name is none.
+    /// The name is invalid.
     #[error("the name is none: {0}")]
     Name(#[from] BadHost),
-    /// Nothing listens on port 0.
+    /// The port is 0, which is not a valid destination.
     #[error("port 0 is no destination")]
     Port,
-    /// The stream ended before its message, or broke.
+    /// The stream ended or failed within the message.
     #[error("the stream ended within the message: {0}")]
     Stream(#[from] std::io::Error),
 }
 
 impl WireError {
-    /// What a gateway answers to a request with this fault.
+    /// Returns the gateway's answer to a request with this fault.
     #[must_use]
     pub fn reply(&self) -> Reply {
         match self {
@@ -116,17 +117,17 @@ impl WireError {
     }
 }
 
-/// What a client sends first: who it is.
+/// A client's first message, which identifies it.
 pub struct Greeting {
-    /// Its token.
+    /// The client's token.
     pub token: Token,
 }
 
 impl Greeting {
-    /// Its length in bytes.
+    /// The length of a greeting in bytes.
     pub const LENGTH: usize = 1 + Token::LENGTH;
 
-    /// As it stands on the stream.
+    /// Encodes the greeting.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [VERSION; Self::LENGTH];
@@ -134,10 +135,10 @@ impl Greeting {
         bytes
     }
 
-    /// Reads one.
+    /// Reads a greeting.
     ///
     /// # Errors
-    /// Another version; a stream that ends or breaks.
+    /// The version is another one, or the stream ends or fails.
     pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Greeting, WireError> {
         version(stream).await?;
         let mut token = [0; Token::LENGTH];
@@ -146,18 +147,18 @@ impl Greeting {
     }
 }
 
-/// What a client sends on every stream but the first.
+/// The first message of a client on every stream but the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where it wants to go.
+    /// The destination.
     pub destination: Destination,
 }
 
 impl Request {
-    /// The longest one, in bytes: a name of 255 bytes.
+    /// The maximum length of a request in bytes, with a name of 255 bytes.
     pub const MAX_LENGTH: usize = 2 + 1 + 255 + 2;
 
-    /// As it stands on the stream.
+    /// Encodes the request.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![VERSION];
@@ -171,7 +172,7 @@ impl Request {
                 bytes.extend(address.octets());
             }
             Host::Name(name) => {
-                // A name has at most 253 bytes: `Host` takes no longer one.
+                // A name has at most 253 bytes, because `Host` accepts no longer one.
                 let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
                 bytes.extend([NAME, length]);
                 bytes.extend(&name.as_bytes()[..usize::from(length)]);
@@ -181,7 +182,7 @@ impl Request {
         bytes
     }
 
-    /// Reads one, and nothing beyond it.
+    /// Reads a request, and no byte beyond it.
     ///
     /// # Errors
     /// See [`WireError`].
@@ -226,7 +227,7 @@ mod tests {
         Request { destination: Destination::new(host, port).expect("a port") }
     }
 
-    /// The page of the protocol has these.
+    /// The examples of the protocol's documentation.
     #[tokio::test]
     async fn requests_are_encoded_as_documented() {
         let cases: [(&[u8], Request); 3] = [

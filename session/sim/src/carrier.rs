@@ -1,5 +1,5 @@
-//! One end of a carrier: a connection of the program `tcp`, what waits to be written to it, and the
-//! handshake that comes before the session's first byte.
+//! One end of a carrier: a connection of the program `tcp`, and the bytes that wait to be written to it. It
+//! also performs the handshake before the session's first byte.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -14,8 +14,8 @@ use hawser_load::{Loaded, parse_params};
 use hawser_session::{CarrierId, Exporter};
 use hawser_time::Instant;
 
-/// The program as a server's kernel is set up: Linux's least timeout and receive buffer, and its
-/// `tcp_mtu_probing`, which is off.
+/// The program, configured like a server's kernel: Linux's minimum timeout and receive buffer, and
+/// `tcp_mtu_probing` off.
 pub(crate) static TCP: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
     let tcp = Loaded::open("tcp", None).expect("the program is built in");
     let settings = ["MIN_RTO=200ms", "RCV_BUF=6291456", "BLACK_HOLE_TIMEOUTS=0"];
@@ -23,14 +23,14 @@ pub(crate) static TCP: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
     tcp.with(&params).expect("machine code of it")
 });
 
-/// Bytes that a stack takes before they are in a packet, as of the kernel's TCP (`TcpOptions::not_sent`).
+/// Bytes that a stack takes before they are in a packet, like the kernel's TCP (`TcpOptions::not_sent`).
 const NOT_SENT: u64 = 16_384;
-/// The MSS that is asked for where long packets are lost, and the payload that is left beside timestamps
+/// The MSS that is requested if long packets are lost, and the payload that remains beside timestamps
 /// (`SMALL_SEGMENT` of the kernel's TCP).
 const SMALL_MSS: u64 = 1_220;
 const SMALL: usize = 1_208;
 
-/// Options of a connection, or of a listener.
+/// Returns the options of a connection, or of a listener.
 pub(crate) fn options(small: bool) -> Vec<(u32, u64)> {
     let segment = small.then_some((OPT_MAX_SEGMENT, SMALL_MSS));
     [(OPT_NODELAY, 1), (OPT_NOT_SENT, NOT_SENT)]
@@ -39,24 +39,23 @@ pub(crate) fn options(small: bool) -> Vec<(u32, u64)> {
         .collect()
 }
 
-/// What comes before the session's first byte: flights from the client and answers to them, as those of
-/// TLS 1.3.
+/// The handshake before the session's first byte: flights from the client and answers to them, as in TLS 1.3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
-    /// Bytes of a flight of this end, and of the other.
+    /// The length of a flight of this end, and of the other end, in bytes.
     ours: usize,
     theirs: usize,
-    /// Answers that the client waits for.
+    /// The number of answers that the client waits for.
     rounds: u32,
     is_client: bool,
 }
 
-/// Bytes of the client's flight: ClientHello with one share of a key.
+/// The length of the client's flight in bytes: a ClientHello with one key share.
 const CLIENT_FLIGHT: usize = 300;
 
 impl Handshake {
-    /// A handshake of this many round trips, that of the connection included. Where there is no other, the
-    /// flights leave with the first bytes, as QUIC's handshake is the connection's.
+    /// Creates a handshake of this many round trips, including that of the connection. If there is no other
+    /// round trip, the flights are sent with the first bytes, because QUIC's handshake is the connection's.
     pub(crate) fn new(round_trips: u32, server_flight: usize, is_client: bool) -> Handshake {
         let flights = [CLIENT_FLIGHT, server_flight];
         let [ours, theirs] = if is_client {
@@ -71,26 +70,26 @@ impl Handshake {
 /// One end of a carrier.
 pub(crate) struct Carrier {
     pub(crate) handle: Handle,
-    /// The names of its figures, resolved when they are first asked for.
+    /// The connection's variables, resolved when they are first read.
     variables: OnceCell<[Option<Observable>; observables::VARIABLES.len()]>,
-    /// Its number in the session: a server knows it when it has been proved.
+    /// Its number in the session. A server learns it from the proof.
     pub(crate) id: Option<CarrierId>,
     pub(crate) link: usize,
-    /// The connection is there, and the handshake is over.
+    /// True once the connection is up and the handshake is over.
     pub(crate) is_open: bool,
-    /// Read and closed for the session, or never its own: it ends when everything is written.
+    /// True if the session no longer uses it, or never did. It ends when everything is written.
     pub(crate) finishing: bool,
-    /// The handshake, where it is not over, and how much of the other's flight is to come.
+    /// The handshake, and the number of bytes of the other end's flight that are still to arrive.
     handshake: Handshake,
     to_come: usize,
-    /// The other's flight, as far as it has come.
+    /// The bytes of the other end's flight that have arrived.
     flight: Vec<u8>,
     queue: VecDeque<Bytes>,
-    /// The end was written.
+    /// True once the end was written.
     closed: bool,
-    /// The largest payload of a packet that came.
+    /// The largest payload of a received packet, in bytes.
     pub(crate) max_payload: usize,
-    /// The exporter of both ends: a client's is the beginning of its flight.
+    /// The exporter of both ends, which is the beginning of the client's flight.
     pub(crate) exporter: Exporter,
 }
 
@@ -113,7 +112,7 @@ impl Carrier {
         }
     }
 
-    /// The connection is there: the handshake begins. True when the session can have it at once.
+    /// Begins the handshake once the connection is up. Returns true if the session can use it at once.
     pub(crate) fn connected(&mut self) -> bool {
         let Handshake { is_client, rounds, .. } = self.handshake;
         if is_client || rounds == 0 {
@@ -131,7 +130,8 @@ impl Carrier {
         self.queue.push_back(flight.into());
     }
 
-    /// Takes the handshake's bytes away from those that came; true when the session can have it from now on.
+    /// Removes the handshake's bytes from the received ones. Returns true if the session can use the carrier
+    /// from now on.
     pub(crate) fn shake(&mut self, bytes: &mut Bytes) -> bool {
         while self.to_come > 0 && !bytes.is_empty() {
             let part = bytes.split_to(self.to_come.min(bytes.len()));
@@ -167,10 +167,11 @@ impl Carrier {
         }
     }
 
-    /// Hands what waits to the stack, as far as it takes it; then the end, if this is it.
+    /// Hands queued bytes to the stack, as far as it takes them, and then the end, if the carrier is
+    /// finishing.
     pub(crate) fn write(&mut self, now: Instant, stack: &mut Stack) {
         while let Some(front) = self.queue.front_mut() {
-            // A connection that failed says so by a notice.
+            // A failed connection is reported by a notice.
             let taken = stack.send(now, self.handle, front).unwrap_or(0);
             let _ = front.split_to(taken);
             if front.is_empty() {
@@ -184,7 +185,7 @@ impl Carrier {
         }
     }
 
-    /// Bytes that it takes now.
+    /// Returns the number of bytes that it takes now.
     pub(crate) fn room(&self, stack: &Stack) -> usize {
         if self.queue.is_empty() {
             stack.writable(self.handle)
@@ -193,7 +194,7 @@ impl Carrier {
         }
     }
 
-    /// The connection's figures; none once it is over.
+    /// Returns the connection's figures; `None` once it is over.
     pub(crate) fn statistics(&self, stack: &Stack) -> Option<Statistics> {
         let resolve = || observables::VARIABLES.map(|name| stack.observable(self.handle, name));
         let variables = self.variables.get_or_init(resolve);

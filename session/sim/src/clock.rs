@@ -1,8 +1,8 @@
-//! The one clock of a world: of its event core, its stacks, its sessions and its races.
+//! The single clock of a world: of its event core, stacks, sessions and races.
 
 use std::time::Duration;
 
 use hawser_time::Instant;
 
-/// What it shows at the start. Not 0, so that a program may take 0 for "never".
+/// The time at the start. It is not 0, so that a program may use 0 for "never".
 pub(crate) const START: Instant = Instant::after(Duration::from_secs(1));

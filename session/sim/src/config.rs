@@ -1,4 +1,4 @@
-//! What a world is made of.
+//! The configuration of a world.
 
 use std::time::Duration;
 
@@ -9,32 +9,34 @@ use crate::link::{Fault, Link};
 use crate::side::Side;
 use crate::transfer::Transfer;
 
-/// What a world is made of. Times are spans since the start.
+/// The configuration of a world. Times are measured from the start.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
-    /// Path `n` of the session is link `n`.
+    /// The links. Path `n` of the session is link `n`.
     pub links: Vec<Link>,
-    /// Round trips until a carrier on the link of the same number can be used: 1 for QUIC, 2 for TCP
-    /// with TLS 1.3.
+    /// The number of round trips until a carrier on the link of the same index can be used. QUIC needs 1, TCP
+    /// with TLS 1.3 needs 2.
     pub handshakes: Vec<u32>,
-    /// Bytes of the server's flight of the handshake: its certificates above all.
+    /// The length of the server's handshake flight in bytes, mainly its certificates.
     pub flight: usize,
-    /// Both sides' sessions. The client's candidates: one for each link if there are none.
+    /// The configuration of both sides' sessions. If it has no candidates, the client has one for each link.
     pub session: Config,
-    /// The rules of a race of all links for the session's first carrier; none: its candidate states which.
+    /// The rules of a race of all links for the session's first carrier. If `None`, the carrier's candidate
+    /// determines its link.
     pub race: Option<Profile>,
-    /// What happens to which link, and when.
+    /// The faults: time, link and kind.
     pub faults: Vec<(Duration, usize, Fault)>,
-    /// The transfers.
+    /// The transfers of the applications.
     pub transfers: Vec<Transfer>,
-    /// Decides everything that is left to chance.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// The run ends then, done or not.
+    /// The time at which the run ends, even if it is not done.
     pub until: Duration,
 }
 
 impl WorldConfig {
-    /// Links, handshakes of two round trips, the default session; nothing to do and no fault yet.
+    /// Creates a configuration with these links, handshakes of two round trips and the default session,
+    /// without transfers and faults.
     pub fn new(links: Vec<Link>) -> Self {
         Self {
             handshakes: vec![2; links.len()],
@@ -49,14 +51,14 @@ impl WorldConfig {
         }
     }
 
-    /// The same with a transfer that begins at once and is read as fast as it comes.
+    /// Adds a transfer that begins at once and is read as fast as it arrives.
     pub fn transfer(mut self, from: Side, bytes: u64) -> Self {
         self.transfers
             .push(Transfer { from, bytes, at: Duration::ZERO, read_rate: 0 });
         self
     }
 
-    /// The same with a fault.
+    /// Adds a fault.
     pub fn fault(mut self, at: Duration, link: usize, fault: Fault) -> Self {
         self.faults.push((at, link, fault));
         self

@@ -1,15 +1,15 @@
 //! A session under virtual time, over real TCP.
 //!
-//! Two hosts on the event core of `hawser-sim`: a stack that runs the program `tcp` as machine code, the
-//! session's machine or its acceptor, and applications. A carrier is a connection of the program; what TLS
-//! adds goes over it as bytes. So packets, segments and what happens to links have one clock and one trace,
-//! everything repeats from its seed, and a run can be captured ([`World::capture`]). Carriers over QUIC and the
-//! kernel's TCP are connections of the same program, with their handshakes.
+//! Two hosts run on the event core of `hawser-sim`. Each has a stack that runs the program `tcp` as machine
+//! code, the session's machine or its acceptor, and applications. A carrier is a connection of the program,
+//! and the additions of TLS go over it as bytes. Packets, segments and link faults therefore share one clock
+//! and one trace. Every run repeats from its seed and can be captured ([`World::capture`]). Carriers over
+//! QUIC and the kernel's TCP are connections of the same program, with their own handshakes.
 //!
-//! * [`World`]: the two hosts and what happens when; `carrier`: one end of a carrier
+//! * [`World`]: the two hosts and the events of a run; `carrier`: one end of a carrier
 //! * `node`: a host; `node/connections`: its connections; `node/race`: a race for the first of them
-//! * [`Link`]: a path between them, and [`Fault`] what can happen to it
-//! * [`Transfer`]: what the applications do
+//! * [`Link`]: a path between them; [`Fault`]: a fault of a link
+//! * [`Transfer`]: the data that the applications send
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

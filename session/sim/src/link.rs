@@ -1,4 +1,4 @@
-//! A path between the two hosts, and what can happen to it.
+//! A path between the two hosts, and its faults.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use hawser_time::Instant;
 
 use crate::segment::Segment;
 
-/// A path between the two hosts. Rates and delays are those of each direction.
+/// A path between the two hosts. Rates and delays apply to each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Bytes per second.
+    /// The rate in bytes per second.
     pub rate: u64,
-    /// Propagation, one way.
+    /// The one-way propagation delay.
     pub delay: Duration,
-    /// Bytes that wait before the link before it drops.
+    /// The length of the queue before the link, in bytes; beyond it, packets are dropped.
     pub queue: u64,
-    /// Packets of a million that are lost by chance.
+    /// The number of packets in a million that are lost at random.
     pub loss: u32,
-    /// The largest payload of a packet that passes: longer packets are lost without a notice.
+    /// The largest payload of a packet that passes, in bytes. Longer packets are lost without notice.
     pub max_payload: usize,
 }
 
 impl Link {
-    /// A link of `mbit` Mbit/s and `round_trip`, with a queue of one bandwidth-delay product, at
+    /// Creates a link of `mbit` Mbit/s and `round_trip`, with a queue of one bandwidth-delay product, at
     /// least 64 KB.
     pub fn new(mbit: f64, round_trip: Duration) -> Self {
         let rate = (mbit * 125_000.0) as u64;
@@ -49,7 +49,8 @@ impl Link {
         }
     }
 
-    /// One direction of it, on which a translator forgets its connections at these times.
+    /// Returns one direction of the link. At the times in `forgets`, a translator (NAT) on it forgets its
+    /// connections.
     pub(crate) fn pipe(&self, forgets: &[Instant], seed: u64, label: &str) -> Pipe {
         let mut row: Vec<Box<dyn Rule>> = vec![Box::new(MaxPayload(self.max_payload))];
         if !forgets.is_empty() {
@@ -63,25 +64,25 @@ impl Link {
     }
 }
 
-/// What happens to a link.
+/// A fault of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Everything on it is lost from now on, and neither host is notified.
+    /// The link loses all packets from now on, and neither host is notified.
     Silent,
-    /// The same, and the client's host sees its interface go down.
+    /// The same, but the client's host sees its interface go down.
     Down,
-    /// It carries again.
+    /// The link works again.
     Up,
-    /// A new rate, in bytes per second.
+    /// The link has a new rate, in bytes per second.
     Rate(u64),
-    /// A translator on the path forgets the connections that there are: nothing passes on them any
-    /// more, and neither host is notified. New ones pass.
+    /// A translator (NAT) on the path forgets its connections. Their packets no longer pass, and neither host
+    /// is notified. New connections pass.
     Rebind,
-    /// The server's host closes the carriers on it: a FIN, which is not the session's end.
+    /// The server's host closes the carriers on the link with a FIN, which does not end the session.
     Fin,
 }
 
-/// Loses packets with more payload than this.
+/// Loses packets with more payload than this, in bytes.
 struct MaxPayload(usize);
 
 impl Rule for MaxPayload {
@@ -97,10 +98,10 @@ impl Rule for MaxPayload {
     }
 }
 
-/// A translator that forgets, at each of some times, the connections whose SYN it saw before.
+/// A translator that forgets, at each of these times, the connections whose SYN it saw before.
 struct Translator {
     forgets: Vec<Instant>,
-    /// Connections by their ports, and when they began.
+    /// The connections by their ports, with the times at which they began.
     known: Vec<([u16; 2], Instant)>,
 }
 

@@ -31,17 +31,17 @@ use crate::segment::Segment;
 use crate::side::Side;
 use crate::transfer::Progress;
 
-/// Where the server listens.
+/// The port on which the server listens, and its backlog.
 const PORT: u16 = 443;
 const BACKLOG: u32 = 64;
-/// A path of Ethernet's.
+/// The MTU of an Ethernet path.
 const MTU: u32 = 1_500;
 /// The maximum number of rounds at one instant.
 const ROUNDS_MAX: usize = 10_000;
-/// How many bytes are read of a connection at a time.
+/// The maximum number of bytes in one read from a connection.
 const READ: usize = 65_536;
 
-/// What a test knows of both hosts: their transfers, and what came of them.
+/// The state that both hosts share with the test: configuration, transfers and results.
 pub(crate) struct Shared {
     pub(crate) config: WorldConfig,
     pub(crate) progress: Vec<Progress>,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
 
 pub(crate) type MakeScheduler = Rc<dyn Fn() -> Box<dyn Scheduler>>;
 
-/// A host.
+/// One of the two hosts.
 pub(crate) struct Host {
     side: Side,
     stack: Stack,
@@ -61,18 +61,18 @@ pub(crate) struct Host {
     make_scheduler: MakeScheduler,
     rng: Rng,
     carriers: BTreeMap<Handle, Carrier>,
-    /// A race for the first carrier, while it goes on.
+    /// The race for the first carrier, while it is running.
     racing: Option<Racing>,
-    /// Streams of the peer's that were announced, in order.
+    /// The peer's streams, in the order of their announcement.
     announced: Vec<u32>,
-    /// What happens to links, with the time; in order.
+    /// The link faults with their times, in order.
     faults: VecDeque<(Instant, usize, Fault)>,
-    /// When a slow reader or a late writer is to be asked.
+    /// The time at which a slow reader or a late writer acts next.
     application_at: Option<Instant>,
     shared: Rc<RefCell<Shared>>,
     buffer: Vec<u8>,
     now: Instant,
-    /// When its own timers may fire at the earliest: not again at the instant at which it ran.
+    /// The earliest time at which its own timers may fire, so that they do not fire twice at one instant.
     soon: Instant,
     is_closing: bool,
     progress: u64,
@@ -138,7 +138,7 @@ impl Host {
         self.session.as_ref()
     }
 
-    /// A server without a session has none to close.
+    /// Returns true if its session is closed. A server without a session uses the report instead.
     pub(crate) fn is_closed(&self) -> bool {
         self.session.as_ref().map_or(
             self.shared.borrow().report.closed_at.is_some(),
@@ -146,7 +146,7 @@ impl Host {
         )
     }
 
-    /// How long ago the start was.
+    /// Returns the time since the start.
     fn elapsed(&self) -> Duration {
         self.now - START
     }
@@ -155,7 +155,7 @@ impl Host {
         self.shared.borrow_mut().report.faults.push(what);
     }
 
-    /// Does one round of work; false when there was none.
+    /// Does one round of work. Returns false if there was none.
     fn round(&mut self, trace: &mut Trace) -> bool {
         let mut busy = match self.stack.poll(self.now, &mut self.wire) {
             Ok(busy) => busy,
@@ -192,7 +192,7 @@ impl Host {
         }
     }
 
-    /// Reports to the session how its carriers are.
+    /// Reports the carriers' figures to the session.
     fn update(&mut self) {
         let Some(session) = &mut self.session else { return };
         for carrier in self
@@ -208,7 +208,7 @@ impl Host {
         }
     }
 
-    /// Faults and timeouts whose time has come.
+    /// Handles faults and timeouts that are due.
     fn tick(&mut self) -> bool {
         let mut busy = false;
         while let Some(&(_, link, fault)) = self.faults.front().filter(|(at, ..)| *at <= self.now) {
@@ -268,7 +268,7 @@ impl Host {
         }
     }
 
-    /// The client's host sees a link go down, or come back.
+    /// Reports to the client's session that a link went down or came back.
     fn set_link(&mut self, on_it: &[Handle], is_up: bool) {
         if let (Side::Client, Some(session)) = (self.side, &mut self.session) {
             let ids = on_it.iter().filter_map(|handle| self.carriers.get(handle)?.id);
@@ -276,7 +276,7 @@ impl Host {
         }
     }
 
-    /// Notes for how long a carrier that was cut may be silent.
+    /// Records the probe timeout of a carrier that was cut.
     fn cut(&mut self, handle: Handle) {
         let Some(carrier) = self.carriers.get(&handle) else {
             return;
@@ -296,7 +296,7 @@ impl Host {
         cuts[place].probe_timeout[self.side as usize] = statistics.probe_timeout();
     }
 
-    /// Lets the applications write and read; the client closes the session when all is done.
+    /// Lets the applications write and read. The client closes the session when all transfers are done.
     fn applications(&mut self) {
         self.application_at = None;
         let Some(session) = &mut self.session else { return };
@@ -323,7 +323,7 @@ impl Host {
         }
     }
 
-    /// Does what the session asks for; false when there was nothing.
+    /// Carries out the session's instructions. Returns false if there were none.
     fn obey(&mut self, trace: &mut Trace) -> bool {
         let mut busy = false;
         while let Some(instruction) = self.session.as_mut().and_then(Session::poll) {
@@ -355,7 +355,7 @@ impl Host {
     }
 }
 
-/// Random bits.
+/// Returns random bits.
 fn bits<const N: usize>(rng: &mut Rng) -> [u8; N] {
     let mut bits = [0; N];
     rng.fill(&mut bits);
@@ -383,7 +383,7 @@ impl Node for Host {
                 break;
             }
         }
-        // Each link has its own port, of the same number.
+        // Each link has its own port, with the same number.
         out.extend(
             self.wire
                 .sent()

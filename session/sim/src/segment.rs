@@ -1,15 +1,15 @@
-//! What is to be seen of a TCP segment from outside.
+//! The fields of a TCP segment that are visible from outside.
 
 use hawser_sim::frame::Frame;
 
-/// A segment of TCP (RFC 9293, 3.1) in an IPv4 packet.
+/// A TCP segment (RFC 9293, 3.1) in an IPv4 packet.
 pub(crate) struct Segment {
-    /// The link that it belongs to: the second byte of both its addresses.
+    /// The index of its link, which is the second byte of both addresses.
     pub(crate) link: usize,
-    /// Source and destination.
+    /// The source and destination ports.
     pub(crate) ports: [u16; 2],
     pub(crate) syn: bool,
-    /// Bytes of payload.
+    /// The length of its payload in bytes.
     pub(crate) payload: usize,
 }
 

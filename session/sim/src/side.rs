@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// It began the session.
+    /// The host that began the session.
     Client,
-    /// It accepted the session.
+    /// The host that accepted the session.
     Server,
 }
 

@@ -1,4 +1,4 @@
-//! What the applications at both ends do: bytes from one to the other, each on its own stream.
+//! The transfers between the applications, each on its own stream.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use hawser_time::Instant;
 use crate::clock::START;
 use crate::side::Side;
 
-/// Bytes from one side to the other, on a stream of their own.
+/// A transfer of bytes from one side to the other, on a stream of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Who sends.
+    /// The sending side.
     pub from: Side,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// How long after the start the sender begins to write.
+    /// The time from the start until the sender begins to write.
     pub at: Duration,
-    /// How many bytes a second the receiver reads; 0: as fast as they come.
+    /// The receiver's reading rate in bytes per second; 0: as fast as data arrives.
     pub read_rate: u64,
 }
 
-/// How far a transfer has come.
+/// The progress of a transfer.
 #[derive(Debug)]
 pub(crate) struct Progress {
     number: usize,
@@ -36,30 +36,30 @@ pub(crate) struct Progress {
     pub(crate) finished: Option<Duration>,
 }
 
-/// What a receiver finds wrong with a transfer.
+/// An error that a receiver detects in a transfer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransferError {
-    /// The session gives no more.
+    /// The session returned an error.
     #[error("transfer {transfer}: {error}")]
     Read {
         transfer: usize,
         #[source]
         error: ReadError,
     },
-    /// It ended too early.
+    /// The transfer ended too early.
     #[error("transfer {transfer} ended after {read} bytes")]
     Short { transfer: usize, read: u64 },
-    /// Other bytes came than were sent.
+    /// The received bytes differ from those sent.
     #[error("transfer {transfer}: a wrong byte in {begin}..{end}")]
     WrongByte { transfer: usize, begin: u64, end: u64 },
 }
 
-/// Pauses shorter than that are none.
+/// The minimum length of a pause that counts as a gap.
 const GAP: Duration = Duration::from_millis(5);
-/// How often a slow reader reads.
+/// The interval between the reads of a slow reader.
 pub(crate) const SLOW_READ: Duration = Duration::from_millis(5);
 
-/// `length` bytes of transfer `number` from `offset` on: every eight bytes are their own.
+/// Returns `length` bytes of transfer `number` from `offset` on. Each group of eight bytes is unique.
 fn content(number: usize, offset: u64, length: usize) -> Bytes {
     let word = |index: u64| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number as u64).to_le_bytes();
     let skip = (offset % 8) as usize;
@@ -93,7 +93,7 @@ impl Progress {
         START + self.transfer.at
     }
 
-    /// When this side has something to do though nothing came.
+    /// Returns the time at which this side acts next without external input.
     pub(crate) fn next_deadline(&self, side: Side, now: Instant) -> Option<Instant> {
         if side == self.transfer.from {
             return Some(self.begins_at()).filter(|at| *at > now);
@@ -102,7 +102,7 @@ impl Progress {
         reads_slowly.then_some(now + SLOW_READ)
     }
 
-    /// The sender writes as much as its session takes.
+    /// Writes as much as the session takes, on the sender's side.
     pub(crate) fn write(&mut self, session: &mut Session, now: Instant) {
         const CHUNK: u64 = 65_536;
         let bytes = self.transfer.bytes;
@@ -127,7 +127,7 @@ impl Progress {
         self.finished_writing = session.finish(stream, now).is_ok();
     }
 
-    /// The receiver reads what it may.
+    /// Reads as much as the configured rate allows, on the receiver's side.
     pub(crate) fn read(
         &mut self,
         session: &mut Session,

@@ -22,11 +22,11 @@ use crate::side::Side;
 use crate::transfer::Progress;
 
 impl WorldConfig {
-    /// Runs it with the scheduler of that name on both sides.
+    /// Runs the world with the scheduler of that name on both sides.
     ///
     /// # Panics
     ///
-    /// When there is no such scheduler.
+    /// Panics if there is no such scheduler.
     pub fn run(self, scheduler: &str) -> Report {
         let name = scheduler.to_owned();
         World::new(self, move || {
@@ -42,12 +42,11 @@ pub struct World {
     shared: Rc<RefCell<Shared>>,
 }
 
-/// More frames without a byte read than any sensible run has.
+/// The number of frames without a read byte at which a run is stopped, more than any sensible run has.
 const IDLE_FRAMES: u64 = 500_000;
 
-/// A time of the configuration on the world's clock.
 impl World {
-    /// A world in which nothing has happened.
+    /// Creates a world in its initial state.
     pub fn new(mut config: WorldConfig, scheduler: impl Fn() -> Box<dyn Scheduler> + 'static) -> Self {
         if config.session.candidates.is_empty() {
             config.session.candidates = (0..config.links.len() as u32).map(Candidate::new).collect();
@@ -72,17 +71,17 @@ impl World {
         Self { core, shared }
     }
 
-    /// Writes every packet that a host sends to a capture (pcap), before the links touch it.
+    /// Writes every packet that a host sends to a capture (pcap), before the links affect it.
     ///
     /// # Errors
-    /// When the capture's header cannot be written.
+    /// The capture's header cannot be written.
     pub fn capture(&mut self, out: Box<dyn Write>) -> io::Result<()> {
         self.core
             .capture(pcap::Writer::new(out, Medium::Ip, Duration::ZERO)?);
         Ok(())
     }
 
-    /// Runs until everything is done, or the configured end.
+    /// Runs until everything is done, or until the configured end.
     pub fn run(mut self) -> Report {
         let until = START + self.shared.borrow().config.until;
         let end = self.core.run(until, Host::is_closed, |_| {});
@@ -113,7 +112,7 @@ impl World {
     }
 }
 
-/// Puts the links between the hosts, and has happen to them what is to.
+/// Connects the hosts by the links, and schedules the links' faults.
 fn join(core: &mut Core<Host>, config: &WorldConfig) {
     for (number, link) in config.links.iter().enumerate() {
         let mut faults = Vec::new();

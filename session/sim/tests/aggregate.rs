@@ -1,4 +1,4 @@
-//! What several links carry together, against each alone.
+//! The combined throughput of several links, compared with each alone.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ fn seconds(report: &Report) -> f64 {
     report.finished[0].expect("the transfer is done").as_secs_f64()
 }
 
-/// Bytes a second of payload that the links carried between two seconds of the run and half a second
-/// before its end.
+/// Returns the payload rate of the links in bytes per second, from two seconds after the start to half a
+/// second before the end.
 fn settled(report: &Report) -> f64 {
     let end = (10.0 * seconds(report)) as u64 - 5;
     let carried: u64 = report
@@ -66,9 +66,10 @@ fn sets() -> Vec<(&'static str, Vec<Link>)> {
     ]
 }
 
-/// A server gives 128 KiB at first, a client 16 MiB: the same bytes take as long up as down, because the
-/// window grows as fast as what it holds is read. The links' queues hold all that a stack sends ahead: how long
-/// TCP takes to recover from a queue that overflowed is no matter of credit, and differs between two runs.
+/// A server grants 128 KiB at first, a client 16 MiB. The same bytes still take equally long in both
+/// directions, because the window grows as fast as its content is read. The links' queues hold all that a
+/// stack sends ahead. TCP's recovery from a queue overflow is unrelated to credit, and its duration differs
+/// between two runs.
 #[test]
 fn a_small_first_credit_does_not_slow_an_upload() {
     for link in [
@@ -84,7 +85,7 @@ fn a_small_first_credit_does_not_slow_an_upload() {
     }
 }
 
-/// After two seconds, at least 95 % of the sum of what each link delivers alone.
+/// After two seconds, the rate is at least 95 % of the sum of the links' rates alone.
 #[test]
 fn long_transfers_get_the_sum() {
     for (name, links) in sets() {
@@ -101,7 +102,7 @@ fn long_transfers_get_the_sum() {
     }
 }
 
-/// From 1 MiB on, never more than 5 % slower than the best link alone.
+/// From 1 MiB on, a transfer is never more than 5 % slower than over the best link alone.
 #[test]
 fn no_transfer_is_slower_than_over_the_best_link() {
     for (name, links) in sets() {
@@ -120,8 +121,8 @@ fn no_transfer_is_slower_than_over_the_best_link() {
     }
 }
 
-/// The paper's scheduler on links of 30 and 10 Mbit/s: equal shares, so twice the slower link, which
-/// is less than the faster one alone (MULTI, Figures 6 and 11).
+/// The paper's scheduler on links of 30 and 10 Mbit/s gives equal shares. The result is twice the slower
+/// link, which is less than the faster one alone (MULTI, Figures 6 and 11).
 #[test]
 fn round_robin_is_as_slow_as_its_slowest_link() {
     let links = [Link::new(30.0, ms(10)), Link::new(10.0, ms(20))];

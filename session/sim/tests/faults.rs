@@ -1,4 +1,4 @@
-//! Whatever befalls the links, no byte is lost: runs from seeds.
+//! Seeded runs in which no fault of the links may lose a byte.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ const SCHEDULERS: [&str; 9] = [
     "cheapest",
 ];
 
-/// A world from a seed: two to four links, transfers in both directions, and faults at any moment. One link
-/// at a time may be silent or down, and all carry in the end.
+/// Creates a world from a seed: two to four links, transfers in both directions, and faults at random times.
+/// At most one link at a time is silent or down, and all work in the end.
 fn world(seed: u64) -> (WorldConfig, &'static str) {
     let mut rng = Rng::new(seed, "faults");
     let ms = Duration::from_millis;

@@ -1,46 +1,45 @@
-//! How long an application waits for the next byte when a link is lost, against the bounds that the
-//! project states.
+//! The time for which an application waits for the next byte after the loss of a link, compared with the
+//! project's stated bounds.
 //!
-//! Counted from the moment of the loss; what an application waited for before has to do with the
-//! links, not with their loss.
+//! It is counted from the moment of the loss. Waits before that are caused by the links, not by the loss.
 
 use std::time::Duration;
 
 use hawser_session_sim::{Fault, Link, Report, Side, WorldConfig};
 use hawser_sim::rng::Rng;
 
-/// What is allowed for the machine's own deliberation.
+/// The time allowed for the session machine itself.
 const SLACK: Duration = Duration::from_millis(20);
-/// Bytes that a transport keeps unsent, and a segment more.
+/// Bytes that a transport keeps unsent, plus one segment.
 const HANDED_OVER: u64 = 2 * 65_536;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// The longest wait that ended after `at`, counted from `at` at the earliest.
+/// Returns the longest wait that ended after `at`, counted from `at` at the earliest.
 fn wait(report: &Report, at: Duration) -> Duration {
     let after = |&(begin, end): &(Duration, Duration)| (end > at).then(|| end - begin.max(at));
     report.gaps[0].iter().filter_map(after).max().unwrap_or_default()
 }
 
-/// A round trip over a link, behind as much as can wait before it.
+/// Returns a round trip over a link behind a full queue.
 fn behind_queue(link: &Link) -> Duration {
     2 * link.delay + Duration::from_secs_f64((link.queue + HANDED_OVER) as f64 / link.rate as f64)
 }
 
-/// What came of a transfer one of whose links was lost.
+/// The result of a transfer that lost one of its links.
 struct Run {
     wait: Duration,
-    /// What it may be while the survivors lose nothing.
+    /// The maximum wait if the survivors lose no packets.
     bound: Duration,
-    /// What it may be longer when a survivor's own queue has overflowed: TCP delivers in order, and what was
-    /// lost there comes one round trip after it is missed (RFC 8985, 6.2), before all that went behind it.
+    /// The additional wait if a survivor's own queue overflowed. TCP delivers in order. A packet lost there
+    /// arrives one round trip after its loss is detected (RFC 8985, 6.2), and all later ones wait for it.
     recovery: Duration,
     what: String,
 }
 
-/// A transfer over two or three links, one of which is lost while it is in use.
+/// Runs a transfer over two or three links, one of which is lost while it is in use.
 fn lose_one(seed: u64, fault: Fault) -> Option<Run> {
     let mut rng = Rng::new(seed, "gaps");
     let links: Vec<Link> = (0..rng.between(2, 3))
@@ -63,7 +62,7 @@ fn lose_one(seed: u64, fault: Fault) -> Option<Run> {
     let recovery = survivors().map(behind_queue).max()?;
     let what = format!("seed {seed}: {from:?} sends over {links:?}, {lost} lost at {at:?}");
     let sum: u64 = links.iter().map(|link| link.rate).sum();
-    // At full rate there would be a second's worth left when the link is lost.
+    // At full rate, data for one second remains when the link is lost.
     let bytes = (sum as f64 * (at.as_secs_f64() + 1.0)) as u64;
     let report = WorldConfig::new(links)
         .transfer(from, bytes)
@@ -108,26 +107,28 @@ fn within_bounds(fault: Fault) {
     );
 }
 
-/// The link's end is seen: one round trip, the survivor's queue, 20 ms.
+/// If the host sees the link go down, the wait is one round trip, the survivor's queue and 20 ms.
 #[test]
 fn a_link_seen_to_go_down_costs_a_round_trip() {
     within_bounds(Fault::Down);
 }
 
-/// Without a notice: two session PTOs of the lost path, the survivor's round trip and queue, 20 ms.
+/// Without notice, the wait is two session PTOs of the lost path, the survivor's round trip and queue, and 20
+/// ms.
 #[test]
 fn a_loss_without_a_notice_costs_two_timeouts_and_a_round_trip() {
     within_bounds(Fault::Silent);
 }
 
-/// A translator that forgets its mappings is a silent loss of the carrier; the path itself is there,
+/// A translator that forgets its mappings causes a silent loss of the carrier. The path itself still exists,
 /// and a new carrier takes its place.
 #[test]
 fn a_translator_that_forgets_costs_the_same() {
     within_bounds(Fault::Rebind);
 }
 
-/// A link whose rate falls to 0.5 Mbit/s delivers its queue after seconds; the other carries the same bytes sooner.
+/// A link whose rate falls to 0.5 Mbit/s delivers its queue only after seconds. The other link carries the
+/// same bytes sooner.
 #[test]
 fn a_link_that_becomes_slow_holds_up_no_reader_for_seconds() {
     let (mut longest, at) = (Duration::ZERO, ms(2_000));
@@ -146,6 +147,7 @@ fn a_link_that_becomes_slow_holds_up_no_reader_for_seconds() {
         println!("seed {seed}: {:?} over {other:?}", wait(&report, at));
         longest = longest.max(wait(&report, at));
     }
-    // A stall of half a second counts as one; the rest is a round trip over the other link, behind its queue.
+    // A stall is detected after half a second. The rest is a round trip over the other link, behind its
+    // queue.
     assert!(longest < ms(1_500), "{longest:?}");
 }

@@ -1,6 +1,6 @@
-//! A session over three kinds of carriers at once, one of which is cut: TCP written in MTP and the kernel's TCP,
-//! both with TLS's handshake, and QUIC with its own, which is the connection's. All three are connections of the
-//! program `tcp`.
+//! A session over three kinds of carriers at once, one of which is cut. TCP written in MTP and the kernel's
+//! TCP use TLS's handshake, and QUIC uses its own, which is the connection's. All three are connections of
+//! the program `tcp`.
 
 #![allow(clippy::disallowed_methods)] // the capture is shared with the test
 
@@ -13,10 +13,10 @@ use hawser_session::scheduler::by_name;
 use hawser_session_sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
 use hawser_sim::rng::Rng;
 
-/// Round trips until a carrier can be used: of TCP and TLS 1.3, twice, and of QUIC (RFC 9001, 4).
+/// The number of round trips until each carrier can be used: TCP with TLS 1.3, twice, and QUIC (RFC 9001, 4).
 const HANDSHAKES: [u32; 3] = [2, 2, 1];
 
-/// Three links, transfers in both directions, and one link cut for good at any moment.
+/// Creates three links, transfers in both directions, and a permanent cut of one link at a random time.
 fn mix(seed: u64) -> WorldConfig {
     let mut rng = Rng::new(seed, "mix");
     let ms = Duration::from_millis;
@@ -103,8 +103,8 @@ impl Write for Captured {
     }
 }
 
-/// The packets of all carriers of a session are in one capture, in the order of one clock, and a capture
-/// changes nothing.
+/// One capture holds the packets of all carriers of a session, in the order of one clock. Capturing does not
+/// change the run.
 #[test]
 fn a_session_is_captured_whole() {
     let captured = Captured::default();
@@ -126,7 +126,7 @@ fn a_session_is_captured_whole() {
         let (time, length) = ((word(at), word(at + 4)), word(at + 8) as usize);
         assert!(time >= last, "{time:?} after {last:?}");
         last = time;
-        // 10.LINK.0.1 to 10.LINK.0.2; of the flags (RFC 9293, 3.1) SYN alone.
+        // The addresses are 10.LINK.0.1 and 10.LINK.0.2. Of the flags (RFC 9293, 3.1), only SYN is set.
         let packet = &bytes[at + 16..at + 16 + length];
         if packet[33] == 2 {
             syns[usize::from(packet[17])] += 1;

@@ -1,4 +1,4 @@
-//! Carriers that come and go: outages, backups, quotas, fail-back.
+//! Changes of carriers: outages, backups, quotas, fail-back.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ fn two_links() -> Vec<Link> {
     vec![Link::new(20.0, ms(10)), Link::new(10.0, ms(40))]
 }
 
-/// Payload bytes that a link carried between two moments, to a tenth of a second.
+/// Returns the payload bytes that a link carried between two times, to a tenth of a second.
 fn carried(report: &Report, link: usize, from: Duration, to: Duration) -> u64 {
     let tenths = from.as_millis() as u64 / 100..to.as_millis() as u64 / 100;
     report.carried[link].range(tenths).map(|(_, bytes)| bytes).sum()
 }
 
-/// Two minutes without any path, seen or silent: every stream goes on afterwards, at once when the
-/// network reports, and each byte is there once.
+/// There is no path for two minutes, whether the hosts see it or not. Afterwards every stream continues, at
+/// once if the network reports the change, and each byte arrives once.
 #[test]
 fn every_stream_outlives_two_minutes_without_a_path() {
     for fault in [Fault::Down, Fault::Silent] {
@@ -58,8 +58,8 @@ fn every_stream_outlives_two_minutes_without_a_path() {
     }
 }
 
-/// After the time for which the server keeps a session without carriers, it is gone, and both sides
-/// say so.
+/// Once a session has been without carriers for the time for which the server keeps it, it is gone. Both
+/// sides report this.
 #[test]
 fn a_session_is_not_kept_for_ever() {
     let mut config = WorldConfig::new(two_links()).transfer(Side::Server, 4 * MIB);
@@ -89,8 +89,8 @@ fn with_backup() -> Config {
     Config { candidates, ..Config::default() }
 }
 
-/// A session that begins on its backup, for want of anything better, leaves it when something better
-/// comes: HELLO does not contain it, so the server has to be notified.
+/// A session that had to begin on its backup leaves it when a better path comes. HELLO does not contain the
+/// status, so the server must be notified.
 #[test]
 fn a_backup_that_came_first_is_left() {
     for from in [Side::Client, Side::Server] {
@@ -102,14 +102,14 @@ fn a_backup_that_came_first_is_left() {
             .run("ecf");
         assert!(report.done, "{from:?}: {:?}", report.faults);
         assert!(carried(&report, 0, ms(500), ms(1_000)) > 500_000);
-        // What its transport had taken by then may still go.
+        // Data that the transport had already taken may still be sent.
         let later = carried(&report, 0, ms(1_400), ms(60_000));
         assert!(later < 20_000, "{from:?}: {later} bytes on the backup");
     }
 }
 
-/// A backup carries nothing while another path lives, everything when it is lost, and nothing again
-/// when the path is back.
+/// A backup carries no data while another path lives, all data when that path is lost, and none again when it
+/// is back.
 #[test]
 fn a_backup_serves_while_the_others_are_away() {
     for from in [Side::Client, Side::Server] {
@@ -129,7 +129,7 @@ fn a_backup_serves_while_the_others_are_away() {
             carried(&report, 1, ms(1_100), ms(3_000)) > MIB,
             "{from:?}: busy while alone"
         );
-        // What it was given before is still delivered.
+        // Data that was given to it before is still delivered.
         assert!(
             carried(&report, 1, ms(3_500), ms(6_000)) < control,
             "{from:?}: idle after"
@@ -141,7 +141,7 @@ fn a_backup_serves_while_the_others_are_away() {
     }
 }
 
-/// A metered path carries what its quota allows, headers and control segments included, and no more.
+/// A metered path carries only as much as its quota allows, including headers and control segments.
 #[test]
 fn a_quota_is_kept() {
     let quota = MIB;
@@ -154,13 +154,13 @@ fn a_quota_is_kept() {
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
-    // Payload; a sixteenth more is charged for headers. The last segment may go beyond it, and
-    // acknowledgements are still received.
+    // This counts payload; a sixteenth more is charged for headers. The last segment may exceed the quota,
+    // and acknowledgements are still received.
     let limit = quota / 17 * 16;
     assert!(all <= limit + 65_536 + 4_096 && all > limit - 65_536, "{all}");
 }
 
-/// What the server sends over a metered path counts too: the client turns the path off.
+/// Data that the server sends over a metered path counts, too. The client turns the path off.
 #[test]
 fn a_quota_holds_for_downloads() {
     let quota = MIB;
@@ -173,7 +173,7 @@ fn a_quota_holds_for_downloads() {
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
-    // What is in transit when the client reports it still comes: the link's queue and a round trip.
+    // Data in transit when the client reports this still arrives: the link's queue and a round trip.
     assert!(all <= quota + 300_000 && all > quota / 2, "{all}");
     assert!(
         report
@@ -183,10 +183,10 @@ fn a_quota_holds_for_downloads() {
     );
 }
 
-/// In which order carriers are opened, and when: by hand from RFC 8305's rules and the round trips.
-/// A TCP carrier with TLS is up after two round trips, and joins after a third. What it sends until then is
-/// about 3,500 bytes, headers included, one packet after another: SYNs of 60, flights of 352 and 2,604, HELLO
-/// and ACCEPT. At 10 Mbit/s that is 2.8 ms for each carrier before.
+/// The order and times at which carriers are opened, computed by hand from RFC 8305's rules and the round
+/// trips. A TCP carrier with TLS is up after two round trips, and joins after a third. Until then it sends
+/// about 3,500 bytes including headers, one packet after another: SYNs of 60, flights of 352 and 2,604, HELLO
+/// and ACCEPT. At 10 Mbit/s that takes 2.8 ms for each carrier before.
 #[test]
 fn carriers_are_opened_in_order() {
     let check = |opening, faults: &[(u64, usize, Fault)], expected: &[(u64, usize)]| {
@@ -219,12 +219,12 @@ fn carriers_are_opened_in_order() {
     };
     let staggered = Opening::Staggered(ms(250));
     check(Opening::Parallel, &[], &[(0, 0), (0, 1), (0, 2)]);
-    // HELLO and ACCEPT take the first a third round trip; then the second begins.
+    // HELLO and ACCEPT take the first carrier a third round trip; then the second begins.
     check(Opening::Sequential, &[], &[(0, 0), (60, 1), (240, 2)]);
-    // The next begins 250 ms after the one before it, or when none is being tried.
+    // The next carrier begins 250 ms after the previous one, or when no attempt is running.
     check(staggered, &[], &[(0, 0), (60, 1), (240, 2)]);
     check(Opening::Staggered(ms(10)), &[], &[(0, 0), (10, 1), (20, 2)]);
-    // The first link is dead: sequentially the second waits until the first is given up.
+    // The first link is dead. In sequential mode, the second begins when the first times out.
     let dead = [(0, 0, Fault::Silent)];
     check(Opening::Sequential, &dead, &[(0, 0), (10_000, 1), (10_180, 2)]);
     check(staggered, &dead, &[(0, 0), (250, 1), (500, 2)]);

@@ -1,4 +1,4 @@
-//! A race among addresses, the packets of its attempts and the session that its winner carries, on one clock.
+//! A race among addresses: the packets of its attempts and the session over its winner share one clock.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// An address that nothing answers at, one that is 600 ms away, and one that is 20 ms away.
+/// Races three addresses: one that does not answer, one that is 600 ms away, and one that is 20 ms away.
 fn race() -> Report {
     let links = [20, 600, 20]
         .map(|round_trip| Link::new(10.0, ms(round_trip)))
@@ -23,8 +23,8 @@ fn race() -> Report {
     config.run("ecf")
 }
 
-/// RFC 8305, 5: the next attempt begins 250 ms after the one before it. The third wins: its connection and TLS
-/// take two round trips, and HELLO and ACCEPT a third, behind some 3,500 bytes at 10 Mbit/s.
+/// RFC 8305, 5: the next attempt begins 250 ms after the previous one. The third wins. Its connection and TLS
+/// take two round trips, HELLO and ACCEPT a third, behind some 3,500 bytes at 10 Mbit/s.
 #[test]
 fn the_first_attempt_to_be_established_carries_the_session() {
     let report = race();

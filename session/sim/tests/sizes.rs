@@ -1,4 +1,4 @@
-//! Links that lose long packets without a sign, while carriers begin with long ones.
+//! Links that silently lose long packets, while carriers begin with long ones.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ fn narrow(link: Link) -> Link {
     Link { max_payload: 1_350, ..link }
 }
 
-/// A world whose handshakes fit short packets: those that do not are the business of what opens carriers
-/// (`hawser_experiments::conditions::long_packets_lost_handshake_completes`).
+/// Creates a world whose handshakes fit into short packets. Longer handshakes are a matter of the code that
+/// opens carriers (`hawser_experiments::conditions::long_packets_lost_handshake_completes`).
 fn world(links: Vec<Link>) -> WorldConfig {
     WorldConfig { flight: 1_100, ..WorldConfig::new(links) }
 }
@@ -20,7 +20,7 @@ fn finished(report: &Report) -> f64 {
     report.finished[0].expect("it is done").as_secs_f64()
 }
 
-/// Seconds for so many bytes at a rate in bytes a second.
+/// Returns the seconds that `bytes` take at a rate in bytes per second.
 fn ideal(bytes: u64, rate: u64) -> f64 {
     bytes as f64 / rate as f64
 }
@@ -32,7 +32,8 @@ fn a_path_alone_that_loses_long_packets_carries_short_ones() {
         let bytes = 4 << 20;
         let report = world(vec![link]).transfer(from, bytes).run("ecf");
         let (seconds, ideal) = (finished(&report), ideal(bytes, link.rate));
-        // A second until the server is asked, one until that is not answered, two until it is given up.
+        // It takes a second until the PING is sent, one until it counts as unanswered, and two until the
+        // carrier is given up.
         assert!(seconds < 1.2 * ideal + 4.5, "{from:?}: {seconds} s of {ideal} s");
         assert_eq!(
             report.connects.len(),
@@ -43,7 +44,7 @@ fn a_path_alone_that_loses_long_packets_carries_short_ones() {
     }
 }
 
-/// What a session found out, the next one on that network begins with.
+/// The next session on a network begins with the knowledge of an earlier one.
 #[test]
 fn a_path_that_is_known_to_lose_long_packets_begins_with_short_ones() {
     let link = narrow(Link::new(20.0, Duration::from_millis(20)));
@@ -69,8 +70,7 @@ fn a_path_that_loses_long_packets_is_used_beside_another() {
     }
 }
 
-/// A client that only listens, and whose server has nothing to send for a while, asks once and lets the
-/// carrier be.
+/// A client that only receives sends one PING while its server is quiet, and keeps the carrier.
 #[test]
 fn a_quiet_carrier_is_asked_once() {
     let link = Link::new(20.0, Duration::from_millis(20));

@@ -1,6 +1,6 @@
-//! What each scheduler did in one run, segment by segment: the files in `traces/`. A change of a
-//! scheduler, of the machine or of TCP shows as a difference there.
-//! `UPDATE_EXPECT=1` writes them anew; read the difference before committing.
+//! The decisions of each scheduler in one run, segment by segment, in the files in `traces/`. A change of a
+//! scheduler, of the machine or of TCP shows as a difference there. `UPDATE_EXPECT=1` rewrites them; read the
+//! difference before committing.
 
 #![allow(clippy::disallowed_methods)] // the traces are files, and updating them the developer's decision
 
@@ -27,7 +27,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// 400 KB over 20 Mbit/s, 10 ms and 8 Mbit/s, 50 ms; the first link is silent from 100 to 600 ms.
+/// 400 KB over links of 20 Mbit/s, 10 ms and 8 Mbit/s, 50 ms. The first link is silent from 100 to 600 ms.
 fn world() -> WorldConfig {
     WorldConfig::new(vec![Link::new(20.0, ms(10)), Link::new(8.0, ms(50))])
         .transfer(Side::Client, 400_000)

@@ -18,62 +18,62 @@ use crate::view::{Flying, Frame, HostView, Scope, SourceLine};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// It stands elsewhere.
+    /// The debugger has moved to another place.
     Stop(Box<Stop>),
     /// A breakpoint was added.
     Breakpoint(Breakpoint),
     /// All breakpoints.
     Breakpoints(Vec<Breakpoint>),
-    /// So many breakpoints were removed.
+    /// The number of breakpoints removed.
     Cleared(usize),
     /// The value of an expression.
     Value(Value),
-    /// The functions that run, the innermost first, and the processors of the event's chain.
+    /// The active functions, the innermost first, and the processors of the event's chain.
     Stack {
-        /// The functions.
+        /// The active functions.
         frames: Vec<Frame>,
-        /// The processors.
+        /// The names of the processors.
         chain: Vec<String>,
     },
-    /// What a function sees.
+    /// The variables that a function sees.
     Scopes(Vec<Scope>),
     /// The contexts of all hosts.
     Contexts(Vec<HostView>),
-    /// Packets under step.
+    /// The packets in flight.
     Flight(Vec<Flying>),
     /// Lines of a file.
     Source {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// The lines.
+        /// The lines with their numbers.
         lines: Vec<SourceLine>,
     },
-    /// All that the event does.
+    /// All effects of the event.
     Event(Box<Event>),
-    /// What is asked about from now on: a host, a function.
+    /// The host or function to which later questions refer.
     Selected(String),
-    /// The commands.
+    /// The help text with all commands.
     Help(&'static str),
-    /// It is to end.
+    /// The debugger is to end.
     Quit,
 }
 
-/// Why a command was not obeyed.
+/// A command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObeyError {
-    /// There is nothing to stop at.
+    /// The breakpoint cannot be set.
     #[error(transparent)]
     Break(#[from] BreakError),
-    /// An expression has no value.
+    /// The expression could not be evaluated.
     #[error(transparent)]
     Print(#[from] PrintError),
-    /// The run cannot be done again.
+    /// The run cannot be repeated.
     #[error(transparent)]
     Debug(#[from] DebugError),
-    /// There is no breakpoint with this number.
+    /// No breakpoint has this number.
     #[error("there is no breakpoint {0}: `breakpoints` shows them")]
     NoBreakpoint(u32),
-    /// There is no such function.
+    /// No active function has this number.
     #[error("no function with the number {0} runs: `stack` shows them")]
     NoFrame(usize),
     /// The run is over.
@@ -82,10 +82,10 @@ pub enum ObeyError {
 }
 
 impl Debugger {
-    /// Obeys a command. `pause` is asked from time to time whether to stop on the step.
+    /// Executes a command. The debugger occasionally asks `pause` whether to stop on the way.
     ///
     /// # Errors
-    /// Why it was not obeyed; the debugger stands where it stood.
+    /// The reason why the command failed. The debugger has not moved.
     pub fn obey(&mut self, command: &Command, pause: &mut dyn FnMut() -> bool) -> Result<Answer, ObeyError> {
         Ok(match command {
             Command::Go(step) => Answer::Stop(Box::new(self.go(step, pause)?)),
@@ -123,7 +123,7 @@ impl Debugger {
         })
     }
 
-    /// Goes to the statement that made a packet.
+    /// Goes to the statement that created a packet.
     fn goto_packet(&mut self, number: u64, pause: &mut dyn FnMut() -> bool) -> Result<Stop, ObeyError> {
         let kept = std::mem::take(&mut self.breakpoints);
         let stop = self.add(What::Packet(Some(number)), None, None);
@@ -181,7 +181,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// One a line.
+/// Writes one item for each line.
 fn lines<T: fmt::Display>(f: &mut fmt::Formatter<'_>, all: &[T]) -> fmt::Result {
     all.iter().enumerate().try_for_each(|(number, each)| {
         let before = if number > 0 { "\n" } else { "" };

@@ -1,4 +1,4 @@
-//! Where the debugger stops by itself.
+//! Breakpoints: the places where the debugger stops by itself.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,23 +10,25 @@ use serde::Serialize;
 
 use crate::program::HostProgram;
 
-/// What a breakpoint waits for.
+/// The condition of a breakpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// A statement that begins in this line is about to run. Without a file: in the program's first.
+    /// A statement that begins in this line is about to run. Without a file, the program's first file is
+    /// meant.
     Line {
         /// The file, by its name or the end of its name.
         file: Option<String>,
         /// The line; the first is 1.
         line: u32,
     },
-    /// An event is about to be reacted to.
+    /// The reaction to an event of this name is about to begin.
     Event(String),
-    /// A field of a context has another value after an event: `cc.cwnd`, `tcp_conn.cc.cwnd`. The stop is after the
-    /// statement that wrote it last.
+    /// A field of a context has changed after an event: `cc.cwnd`, `tcp_conn.cc.cwnd`. The debugger stops
+    /// after the last statement that wrote it.
     Field(String),
-    /// An instruction is about to make a packet: the one with this number in a capture of the run, or any.
+    /// An instruction is about to create a packet: the one with this number in a capture of the run, or any
+    /// packet.
     Packet(Option<u64>),
     /// An assertion or an invariant is false.
     Assert,
@@ -35,48 +37,48 @@ pub enum What {
 /// A breakpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Breakpoint {
-    /// Its number.
+    /// The breakpoint's number.
     pub number: u32,
-    /// What it waits for. A line is the one that it is at.
+    /// The condition. A line is the one where the debugger really stops.
     pub what: What,
-    /// The only host that it is on.
+    /// The only host to which it applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// An expression in the language that has to be true there.
+    /// An expression in the language that must be true for a stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
 }
 
-/// Why there is no breakpoint.
+/// A breakpoint could not be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BreakError {
-    /// The file is no part of a program.
+    /// No program of the run has this file.
     #[error("no program of this run has a file `{0}`; it has: {1}")]
     File(String, String),
-    /// No statement of a chain stands there.
+    /// No statement of a chain begins at or after this line.
     #[error("no chain has a statement in line {line} of {file} or behind it")]
     Line {
-        /// The file.
+        /// The name of the file.
         file: String,
-        /// The line.
+        /// The number of the line.
         line: u32,
     },
-    /// There is no such event.
+    /// No program of the run has this event.
     #[error("no program of this run has an event `{0}`{hint}", hint = did_you_mean(.1))]
     Event(String, Option<String>),
-    /// There is no such field.
+    /// No context of the run has this field.
     #[error("no context of this run has a field `{0}`{hint}; fields are named as in `cc.cwnd`", hint = did_you_mean(.1))]
     Field(String, Option<String>),
     /// The run sends fewer packets.
     #[error("this run sends fewer than {0} packets")]
     Packet(u64),
-    /// No program sent it.
+    /// The packet was sent by the network layer, not by a program.
     #[error("packet {0} is the network layer's: no program sent it")]
     NetworkPacket(u64),
-    /// There is no such host.
+    /// The scenario has no such host.
     #[error("the scenario has no host `{0}`; it has: {1}")]
     Host(String, String),
-    /// The run that was to find a packet cannot be done again.
+    /// The run in which to find the packet cannot be repeated.
     #[error("{0}")]
     Run(String),
 }
@@ -86,7 +88,7 @@ fn did_you_mean(near: &Option<String>) -> String {
         .map_or_else(String::new, |near| format!(": did you mean `{near}`?"))
 }
 
-/// A breakpoint, as the programs have it.
+/// A breakpoint, resolved in the programs.
 pub(crate) struct Set {
     pub(crate) shown: Breakpoint,
     /// The number of the only host.
@@ -94,9 +96,9 @@ pub(crate) struct Set {
     pub(crate) meant: Meant,
 }
 
-/// What a breakpoint is about, by host.
+/// The resolved condition of a breakpoint, for each host.
 pub(crate) enum Meant {
-    /// File, line, and the events whose chains can come there.
+    /// The file, the line, and the events whose chains can reach it.
     Line(Vec<Option<(u32, u32, BTreeSet<EventId>)>>),
     Event(Vec<Option<EventId>>),
     Field(Vec<Vec<(ContextId, Leaf)>>),
@@ -104,18 +106,18 @@ pub(crate) enum Meant {
     Assert,
 }
 
-/// The instruction that a packet comes from.
+/// The instruction that sent a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The number of the host.
     pub(crate) host: usize,
-    /// Which of the host's lives: each numbers its instructions anew.
+    /// The host's life. Each life numbers its instructions anew.
     pub(crate) life: u32,
     /// The number of the instruction.
     pub(crate) cause: u32,
 }
 
-/// Finds a line in the programs: where a stop is possible there.
+/// Resolves a line in the programs to a place where a stop is possible.
 pub(crate) fn line(
     programs: &[HostProgram],
     file: Option<&str>,
@@ -153,7 +155,7 @@ pub(crate) fn line(
     Ok((what, Meant::Line(stops)))
 }
 
-/// Finds an event.
+/// Resolves an event.
 pub(crate) fn event(programs: &[HostProgram], name: &str) -> Result<Meant, BreakError> {
     let of = |program: &HostProgram| {
         let place = program.module.events.iter().position(|event| event.name == name);
@@ -168,7 +170,7 @@ pub(crate) fn event(programs: &[HostProgram], name: &str) -> Result<Meant, Break
     Err(BreakError::Event(name.to_owned(), near.map(str::to_owned)))
 }
 
-/// Finds a field of contexts.
+/// Resolves a field of contexts.
 pub(crate) fn field(programs: &[HostProgram], name: &str) -> Result<Meant, BreakError> {
     let of = |program: &HostProgram| {
         let contexts = program.module.contexts.iter().zip(&program.contexts).enumerate();

@@ -1,4 +1,4 @@
-//! What is different from the last stop.
+//! Changes since the last stop.
 
 use hawser_trace::context;
 
@@ -8,7 +8,7 @@ use crate::program::HostProgram;
 use crate::stop::{Changed, Reason, Stop};
 
 impl Debugger {
-    /// Stands still: what is said of it.
+    /// Stops here and describes the stop.
     pub(crate) fn stopped(&mut self, reason: Reason) -> Stop {
         let known = self.known();
         let hosts = self.programs.iter().zip(&self.before).zip(&known);

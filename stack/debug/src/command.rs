@@ -1,71 +1,71 @@
-//! Commands as people write them.
+//! Commands in the form in which users write them.
 
 use std::time::Duration;
 
 use crate::breakpoint::What;
 
-/// A command.
+/// A parsed command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Goes elsewhere.
+    /// Moves to another place.
     Go(Move),
-    /// Goes to the statement that made a packet, by its number in a capture.
+    /// Goes to the statement that created a packet, by its number in a capture.
     Packet(u64),
-    /// Stops by itself from now on.
+    /// Adds a breakpoint.
     Break {
-        /// At what.
+        /// The breakpoint's condition to stop.
         what: What,
-        /// On this host alone.
+        /// The only host to which it applies.
         host: Option<String>,
-        /// Where this holds.
+        /// An expression that must be true for a stop.
         condition: Option<String>,
     },
-    /// Removes a breakpoint, or all.
+    /// Removes one breakpoint, or all.
     Clear(Option<u32>),
     /// Shows the breakpoints.
     Breakpoints,
     /// Shows the value of an expression.
     Print(String),
-    /// Shows the functions that run.
+    /// Shows the active functions.
     Stack,
-    /// Shows what the function that is asked about sees.
+    /// Shows the variables that the selected function sees.
     Locals,
     /// Shows the contexts of all hosts.
     Contexts,
-    /// Shows packets under to.
+    /// Shows the packets in flight.
     Flight,
-    /// Shows the source, so many lines on each side.
+    /// Shows the source with this many lines on each side.
     List(u32),
-    /// Shows all that the event does.
+    /// Shows all effects of the event.
     Trace,
-    /// Asks about this host from now on.
+    /// Selects the host for later questions.
     Host(String),
-    /// Asks about this function from now on.
+    /// Selects the function for later questions.
     Frame(usize),
     /// Shows these commands.
     Help,
-    /// Ends.
+    /// Ends the debugger.
     Quit,
 }
 
-/// Ways to go elsewhere.
+/// A move to another place.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Move {
     /// To the next breakpoint, or to the end.
     Continue,
     /// To the last breakpoint before, or to the beginning.
     Reverse,
-    /// To the next statement, of a function that is called as well.
+    /// To the next statement, including those of called functions.
     Step,
     /// To the next statement of this function or of its callers.
     Next,
     /// To the next statement of its callers.
     Out,
-    /// To the statement before.
+    /// To the previous statement.
     Back,
     /// To the next event.
     Event,
-    /// To the beginning of this event, or from there to the event before.
+    /// To the beginning of this event, or from there to the previous event.
     BackEvent,
     /// To a place in the run.
     To(To),
@@ -76,22 +76,22 @@ pub enum Move {
 pub enum To {
     /// The event with this number; the first is 1.
     Event(u64),
-    /// The first event at this time after the start, or later.
+    /// The first event at or after this time since the start.
     Time(Duration),
 }
 
-/// What is wrong with a command.
+/// A command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// There is no such command.
     #[error("there is no command `{0}`: `help` shows those that there are")]
     Unknown(String),
-    /// It lacks something, or has too much.
+    /// An argument is missing or superfluous.
     #[error("expected {0}")]
     Expected(&'static str),
 }
 
-/// The commands.
+/// The help text with all commands.
 pub const HELP: &str = "\
 continue, c           go on to the next breakpoint, or to the end of the run
 reverse, rc           go back to the last breakpoint before, or to the beginning
@@ -122,10 +122,10 @@ help, quit
 ";
 
 impl Command {
-    /// Reads a command. An empty text is none.
+    /// Parses a command. An empty text is none.
     ///
     /// # Errors
-    /// What was expected.
+    /// The form that was expected.
     pub fn parse(text: &str) -> Result<Option<Command>, CommandError> {
         let (word, rest) = split(text.trim());
         let go = |to| Ok(Some(Command::Go(to)));
@@ -169,7 +169,7 @@ impl Command {
     }
 }
 
-/// The first word, and what follows it.
+/// Splits off the first word.
 fn split(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim())

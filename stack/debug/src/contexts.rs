@@ -1,4 +1,4 @@
-//! What a host knows: its contexts, as its events left them.
+//! The knowledge of a host: its contexts, as its events left them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::player::Seen;
 pub(crate) struct Contexts(pub(crate) BTreeMap<(ContextId, Id), Vec<u8>>);
 
 impl Contexts {
-    /// An event took effect.
+    /// Applies the effects of an event.
     pub(crate) fn apply(&mut self, seen: &Seen) {
         if seen.kept.outcome.is_none() {
             return;
@@ -23,7 +23,7 @@ impl Contexts {
             carried_out && records.any(|record| record.kind == RecordKind::DelContext && record.on == on)
         };
         if let Some((id, before)) = &seen.kept.before.keyed {
-            // Not always as it was left: the engine clears the timer that fires.
+            // The context may differ from its last state, because the engine clears a timer that fires.
             let known = self.0.remove(&key(*id, before));
             debug_assert!(known.is_some(), "every context was made by an event");
         }
@@ -36,7 +36,7 @@ impl Contexts {
         self.set_globals(&seen.kept.globals);
     }
 
-    /// With a chain's memory in place of what it began with.
+    /// Returns the contexts with a chain's memory instead of the initial one.
     pub(crate) fn with(&self, halted: &hawser_interp::Halted, creates: Option<ContextId>) -> Contexts {
         let mut contexts = self.clone();
         if let Some((id, bytes)) = &halted.keyed {
@@ -66,7 +66,7 @@ fn key(id: ContextId, bytes: &[u8]) -> (ContextId, Id) {
     (id, Id(header))
 }
 
-/// The context type that an event's chain may make.
+/// Returns the context type that an event's chain may create.
 pub(crate) fn creates(module: &Module, event: EventId) -> Option<ContextId> {
     module.chains.get(event.0 as usize)?.creates
 }

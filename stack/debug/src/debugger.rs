@@ -1,4 +1,4 @@
-//! Where the debugger stands, and how it gets elsewhere.
+//! The debugger's position, and its moves.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -21,81 +21,81 @@ use crate::program::HostProgram;
 use crate::ready::Cache;
 use crate::stop::{End, Reason, Stop};
 
-/// Finds a program by name and sets its params: see [`hawser_sim::Resolve`].
+/// A function that finds a program by name and sets its params: see [`hawser_sim::Resolve`].
 pub type Resolver = Box<dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, ResolveError>>;
 
-/// What is debugged.
+/// The input of a debugging session.
 pub struct Begin {
-    /// The scenario.
+    /// The scenario to run.
     pub scenario: Scenario,
-    /// A seed instead of the scenario's.
+    /// A seed that replaces the scenario's.
     pub seed: Option<u64>,
-    /// The scenario's flows: each event says which it is for.
+    /// The scenario's flows, by which events name their flow.
     pub flows: Arc<Flows>,
-    /// Where its programs come from.
+    /// The source of the scenario's programs.
     pub resolve: Resolver,
 }
 
-/// Why a scenario cannot be debugged.
+/// A scenario could not be debugged.
 #[derive(Debug, thiserror::Error)]
 pub enum DebugError {
-    /// It cannot be run at all.
+    /// The scenario cannot be run at all.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The interpreter does not run all of a host's program.
+    /// A host's program uses a construct that the interpreter does not run.
     #[error("host `{host}`: {error}")]
     Unsupported {
-        /// The host.
+        /// The name of the host.
         host: String,
-        /// The construct.
+        /// The construct that does not run.
         error: Unsupported,
     },
 }
 
-/// How many events pass between two questions whether to pause.
+/// The number of events between two calls of `pause`.
 const EVENTS_PER_QUESTION: u64 = 256;
 
-/// A debugger: it stands before a statement of an event, or at the end of the run.
+/// A debugger, positioned before a statement of an event or at the end of the run.
 pub struct Debugger {
     begin: Begin,
     pub(crate) programs: Vec<HostProgram>,
     pub(crate) player: Option<Player>,
-    /// By host: its contexts before the event, and how many events it had before.
+    /// For each host, its contexts before the event and the number of its earlier events.
     pub(crate) contexts: Vec<Contexts>,
-    /// The life that each host was in at its last event.
+    /// The life of each host at its last event.
     lives: Vec<u32>,
     counts: Vec<u64>,
-    /// Events that were taken from runs so far.
+    /// The number of events taken from runs so far.
     played: u64,
-    /// The number of the event in the run; after the last: one more than there were.
+    /// The number of the event in the run; after the last event, one more than their count.
     pub(crate) number: u64,
-    /// The event; nothing when the run is over.
+    /// The current event; `None` when the run is over.
     pub(crate) current: Option<Current>,
-    /// The statement that is about to run.
+    /// The index of the statement that is about to run.
     pub(crate) statement: usize,
     pub(crate) end: Option<End>,
     pub(crate) breakpoints: Vec<Set>,
     last_breakpoint: u32,
-    /// What the hosts knew at the last stop.
+    /// The hosts' contexts at the last stop.
     pub(crate) before: Vec<Contexts>,
-    /// The host that is asked about, if not the event's.
+    /// The selected host, if it is not the event's.
     pub(crate) selected: Option<usize>,
-    /// The function that is asked about: 0 is the one that runs, 1 its caller.
+    /// The selected function: 0 is the innermost, 1 its caller.
     pub(crate) frame: usize,
     pub(crate) expressions: Cache,
 }
 
-/// The event that the debugger stands in.
+/// The event of the debugger's position.
 pub(crate) struct Current {
     pub(crate) seen: Seen,
-    /// Its number on its host.
+    /// The event's number on its host.
     number: u64,
     event: OnceCell<Event>,
     steps: OnceCell<Steps>,
 }
 
 impl Current {
-    /// What a trace says of it. Found out only where it is asked for: many events are only passed by.
+    /// Returns the event's trace, computed on demand, because most events are only passed.
     pub(crate) fn event(&self, program: &HostProgram) -> &Event {
         self.event.get_or_init(|| {
             let shown = self.seen.kept.shown();
@@ -107,7 +107,7 @@ impl Current {
         })
     }
 
-    /// The statements that it runs.
+    /// Returns the statements that the event runs.
     pub(crate) fn steps(&self, program: &HostProgram) -> &Steps {
         self.steps.get_or_init(|| match self.seen.kept.outcome {
             Some(_) => program
@@ -117,7 +117,7 @@ impl Current {
         })
     }
 
-    /// Its memory when so many of its statements have run, and who calls whom.
+    /// Returns the event's memory and call stack after this many of its statements.
     pub(crate) fn halted(&self, program: &HostProgram, statement: usize) -> Halted {
         match self.seen.kept.outcome {
             Some(_) => {
@@ -131,10 +131,10 @@ impl Current {
 }
 
 impl Debugger {
-    /// Stands before the first event of a scenario's run.
+    /// Starts before the first event of a scenario's run.
     ///
     /// # Errors
-    /// Why it cannot be debugged.
+    /// The reason why it cannot be debugged.
     pub fn begin(begin: Begin) -> Result<Debugger, DebugError> {
         let found = Rc::new(RefCell::new(Vec::new()));
         let (into, flows) = (Rc::clone(&found), Arc::clone(&begin.flows));
@@ -170,15 +170,15 @@ impl Debugger {
         Ok(debugger)
     }
 
-    /// The stop before the first event.
+    /// Returns the stop before the first event.
     pub fn entry(&mut self) -> Stop {
         self.stopped(Reason::Entry)
     }
 
-    /// Goes elsewhere. `pause` is asked from time to time whether to stop on the way.
+    /// Moves to another place. The debugger occasionally asks `pause` whether to stop on the way.
     ///
     /// # Errors
-    /// When the run could not be done again; where the debugger stands is then not known.
+    /// Fails if the run could not be repeated. The debugger's position is then undefined.
     pub fn go(&mut self, to: &Move, pause: &mut dyn FnMut() -> bool) -> Result<Stop, DebugError> {
         (self.selected, self.frame) = (None, 0);
         match to {
@@ -202,10 +202,10 @@ impl Debugger {
         }
     }
 
-    /// Adds a breakpoint, on one host or on all, with a condition or without.
+    /// Adds a breakpoint, on one host or on all, with or without a condition.
     ///
     /// # Errors
-    /// What does not exist.
+    /// The part of the breakpoint that does not exist.
     pub fn add(
         &mut self,
         what: What,
@@ -238,34 +238,35 @@ impl Debugger {
         Ok(shown)
     }
 
-    /// Removes a breakpoint; whether there was one with this number.
+    /// Removes a breakpoint. Returns whether there was one with this number.
     pub fn clear(&mut self, number: u32) -> bool {
         let before = self.breakpoints.len();
         self.breakpoints.retain(|set| set.shown.number != number);
         self.breakpoints.len() < before
     }
 
-    /// Removes all breakpoints; how many there were.
+    /// Removes all breakpoints and returns their count.
     pub fn clear_all(&mut self) -> usize {
         std::mem::take(&mut self.breakpoints).len()
     }
 
-    /// The breakpoints.
+    /// Returns the breakpoints.
     pub fn breakpoints(&self) -> impl Iterator<Item = &Breakpoint> {
         self.breakpoints.iter().map(|set| &set.shown)
     }
 
-    /// Asks about this host from now on, until it goes elsewhere.
+    /// Selects a host for later questions, until the debugger moves.
     ///
     /// # Errors
-    /// When the scenario has no such host.
+    /// Fails if the scenario has no such host.
     pub fn select_host(&mut self, name: &str) -> Result<(), BreakError> {
         self.selected = Some(self.host(name)?);
         self.frame = 0;
         Ok(())
     }
 
-    /// Asks about one of the functions that run, 0 is the innermost; whether there is one with this number.
+    /// Selects one of the active functions, where 0 is the innermost. Returns whether there is one with this
+    /// number.
     pub fn select_frame(&mut self, frame: usize) -> bool {
         let exists = frame < self.frames().len();
         if exists {
@@ -274,12 +275,12 @@ impl Debugger {
         exists
     }
 
-    /// The hosts, in the scenario's order.
+    /// Returns the hosts' names in the scenario's order.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         self.programs.iter().map(|program| program.host.as_str())
     }
 
-    /// The files of the hosts' programs with their texts, each once.
+    /// Returns the files of the hosts' programs with their texts, each once.
     #[must_use]
     pub fn files(&self) -> Vec<(&str, &str)> {
         let files = self.programs.iter().flat_map(|program| &program.module.files);
@@ -292,13 +293,14 @@ impl Debugger {
         found
     }
 
-    /// How many events it has taken from runs so far: what its moves cost. To go back it runs again.
+    /// Returns the number of events taken from runs so far, which measures the cost of moves. Each move
+    /// backwards runs again.
     #[must_use]
     pub fn played(&self) -> u64 {
         self.played
     }
 
-    /// The scenario.
+    /// Returns the scenario.
     #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.begin.scenario
@@ -309,18 +311,18 @@ impl Debugger {
         found.ok_or_else(|| BreakError::Host(name.to_owned(), self.hosts().collect::<Vec<_>>().join(", ")))
     }
 
-    /// The program of the event's host.
+    /// Returns the program of the event's host.
     pub(crate) fn program(&self) -> Option<&HostProgram> {
         Some(&self.programs[self.current.as_ref()?.seen.host])
     }
 
-    /// How many statements the event runs.
+    /// Returns the number of statements that the event runs.
     pub(crate) fn statements(&self) -> usize {
         let steps = self.current.as_ref().zip(self.program());
         steps.map_or(0, |(current, program)| current.steps(program).statements.len())
     }
 
-    /// The memory of the event where the debugger stands.
+    /// Returns the event's memory at the debugger's position.
     pub(crate) fn halted(&self) -> Halted {
         let current = self.current.as_ref().zip(self.program());
         current.map_or_else(Halted::default, |(current, program)| {
@@ -328,7 +330,7 @@ impl Debugger {
         })
     }
 
-    /// What the hosts know where the debugger stands.
+    /// Returns the hosts' contexts at the debugger's position.
     pub(crate) fn known(&self) -> Vec<Contexts> {
         let mut known = self.contexts.clone();
         if let Some(current) = self
@@ -344,7 +346,7 @@ impl Debugger {
         known
     }
 
-    /// Takes the next event; false when the run is over.
+    /// Takes the next event. Returns false when the run is over.
     fn advance(&mut self) -> bool {
         let Some(player) = &mut self.player else {
             return false;
@@ -358,7 +360,7 @@ impl Debugger {
             return false;
         };
         if std::mem::replace(&mut self.lives[seen.host], seen.life) != seen.life {
-            // What the host knew before it went down is gone.
+            // A host loses its contexts when it goes down.
             self.contexts[seen.host] = Contexts::default();
         }
         self.counts[seen.host] += 1;
@@ -385,7 +387,7 @@ impl Debugger {
         });
     }
 
-    /// Stands before the first event again, without a stop.
+    /// Returns to the first event without a stop.
     pub(crate) fn rewind(&mut self) -> Result<(), DebugError> {
         (self.selected, self.frame) = (None, 0);
         self.restart()
@@ -403,7 +405,8 @@ impl Debugger {
         Ok(())
     }
 
-    /// Goes to an event, or to the end of the run where there are fewer; and there to a statement, or behind the last.
+    /// Goes to a statement of an event, or past its last statement. If there are fewer events, goes to the
+    /// end of the run.
     fn seek(&mut self, number: u64, statement: usize) -> Result<(), DebugError> {
         if number < self.number {
             self.restart()?;
@@ -451,8 +454,8 @@ impl Debugger {
         }
     }
 
-    /// Goes to the next statement of the event whose depth is right beside that of this one, or behind the last; from
-    /// there to the next event. Breakpoints before it count.
+    /// Goes to the next statement of the event at a matching depth relative to this one, or past the last
+    /// statement. From there, goes to the next event. Earlier breakpoints stop the move.
     fn until_depth(&mut self, is_right: impl Fn(usize, usize) -> bool) -> Result<Stop, DebugError> {
         let Some((current, program)) = self.current.as_ref().zip(self.program()) else {
             return Ok(self.stopped(Reason::End));
@@ -490,7 +493,7 @@ impl Debugger {
         }
     }
 
-    /// The last hit before here: in this event, or else in a run up to it.
+    /// Returns to the last earlier hit, in this event or else in a run up to it.
     fn backwards(&mut self, pause: &mut dyn FnMut() -> bool) -> Result<Stop, DebugError> {
         let (number, statement) = (self.number, self.statement);
         let mut earlier = self.hits().into_iter().filter(|hit| hit.statement < statement);
@@ -517,7 +520,7 @@ impl Debugger {
         Ok(self.stopped_at(hit))
     }
 
-    /// The instruction that a packet of the run comes from.
+    /// Finds the instruction that sent a packet of the run.
     fn find_packet(&self, number: u64) -> Result<Origin, BreakError> {
         let found = Rc::new(Cell::new(None));
         let into = Rc::clone(&found);
@@ -535,7 +538,7 @@ impl Debugger {
                     }));
                 }
             })),
-            // A frame has the number of its instruction only where somebody observes.
+            // Frames carry the number of their instruction only if the stack is observed.
             stacks: Some(Box::new(move |host, stack| {
                 *begun.borrow_mut().entry(host.to_owned()).or_default() += 1;
                 stack.set_event_tap(Some(Box::new(|_| {})));
@@ -553,7 +556,7 @@ impl Debugger {
     }
 }
 
-/// Begins the run, observed; `show` is shown the stack that each host begins with, in the order of the hosts.
+/// Begins the observed run. `show` receives each host's initial stack, in the order of the hosts.
 fn start(begin: &Begin, mut show: impl FnMut(&str, &mut Stack) + 'static) -> Result<Player, RunError> {
     let queue = Queue::default();
     let taps = queue.clone();

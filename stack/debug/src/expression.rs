@@ -1,4 +1,4 @@
-//! Expressions in the language, over the place where the debugger stands.
+//! Expressions in the language, evaluated at the debugger's position.
 
 use hawser_interp::{Halted, Memory, Variable};
 use hawser_ir::{ContextId, Granularity, Module, Ty};
@@ -10,17 +10,18 @@ use crate::player::event_of;
 use crate::ready::{PrintError, Sight};
 
 impl Debugger {
-    /// The value of an expression where the debugger stands, in the function and on the host that are asked about.
+    /// Evaluates an expression at the debugger's position, in the selected function and on the selected host.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault in the expression.
     pub fn print(&mut self, text: &str) -> Result<Value, PrintError> {
         let sight = self.sight(self.statement)?;
         let (ty, bytes) = self.value(text, &sight)?;
         Ok(self.programs[sight.host].reader().value(&ty, &bytes))
     }
 
-    /// Whether a condition holds before a statement of this event; of a packet's fields where there is one.
+    /// Returns whether a condition holds before a statement of this event. For a packet it may use the
+    /// packet's fields.
     pub(crate) fn condition(
         &mut self,
         text: &str,
@@ -31,7 +32,7 @@ impl Debugger {
         let halted = current.halted(&self.programs[current.seen.host], statement);
         let mut sight = self.in_event(halted, 0, current.seen.host);
         if let Some((ty, bytes)) = packet {
-            // In place of the event, whose memory it takes.
+            // The packet replaces the event, whose memory it uses.
             sight.halted.event = bytes;
             sight.variables.retain(|variable| variable.name != "ev");
             sight.this = Some(sight.variables.len());
@@ -53,11 +54,11 @@ impl Debugger {
         Ok((ready.ty.clone(), value.ok_or(PrintError::NoValue)?))
     }
 
-    /// What is seen before a statement of this event, or on the host that was chosen.
+    /// Returns the variables visible before a statement of this event, or on the selected host.
     pub(crate) fn sight(&self, statement: usize) -> Result<Sight, PrintError> {
         let current = self.current.as_ref();
         match (self.selected, current) {
-            // Also of the event's own host, where the event has no context.
+            // This also covers the event's own host if the event has no context.
             (Some(host), Some(current))
                 if host != current.seen.host || current.seen.kept.before.keyed.is_none() =>
             {
@@ -101,7 +102,8 @@ impl Debugger {
         Sight { host, halted, variables, this }
     }
 
-    /// The context of a host that is the other end of the event's, or else its first connection.
+    /// Returns the context of a host at the other end of the event's connection, or else of its first
+    /// connection.
     fn on_host(&self, host: usize) -> Sight {
         let module = &self.programs[host].module;
         let mut halted = Halted::default();
@@ -136,7 +138,7 @@ impl Debugger {
     }
 }
 
-/// A context, by the name of its type and as `ctx`.
+/// Returns a context under the name of its type and as `ctx`.
 fn whole(module: &Module, id: ContextId, memory: Memory) -> Vec<Variable> {
     let context = &module.contexts[id.0 as usize];
     let variable = |name: &str| Variable::whole(name, Ty::Struct(context.body), memory);

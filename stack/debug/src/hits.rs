@@ -1,4 +1,4 @@
-//! Where breakpoints are in an event.
+//! Finds the breakpoints in an event.
 
 use hawser_interp::{Memory, Statement, Write};
 use hawser_ir::Ty;
@@ -9,7 +9,7 @@ use crate::debugger::{Current, Debugger};
 use crate::program::HostProgram;
 use crate::stop::{Reason, Stop};
 
-/// A place in the event at which breakpoints are.
+/// A place in the event with breakpoints.
 pub(crate) struct Hit {
     pub(crate) statement: usize,
     breakpoints: Vec<u32>,
@@ -18,7 +18,7 @@ pub(crate) struct Hit {
 }
 
 impl Debugger {
-    /// The places in this event at which breakpoints are, in order.
+    /// Returns the places of this event with breakpoints, in order.
     pub(crate) fn hits(&mut self) -> Vec<Hit> {
         let Some(current) = self.current.as_ref() else {
             return Vec::new();
@@ -59,7 +59,7 @@ impl Debugger {
         hits
     }
 
-    /// Stands at a place where breakpoints are.
+    /// Stops at a place with breakpoints.
     pub(crate) fn stopped_at(&mut self, hit: Hit) -> Stop {
         self.statement = hit.statement;
         let reason = if hit.is_assert {
@@ -74,7 +74,8 @@ impl Debugger {
         }
     }
 
-    /// Whether a breakpoint's condition holds at a statement of this event; or what is wrong with it.
+    /// Returns whether a breakpoint's condition holds at a statement of this event, or the fault in the
+    /// condition.
     fn holds(&mut self, breakpoint: usize, statement: usize) -> Result<bool, String> {
         let set = &self.breakpoints[breakpoint];
         let Some(condition) = set.shown.condition.clone() else {
@@ -87,7 +88,7 @@ impl Debugger {
             .map_err(|error| error.to_string())
     }
 
-    /// The packet that a statement makes: the type of its blueprint, and its fields' bytes.
+    /// Returns the packet that a statement creates: the type of its blueprint, and its fields' bytes.
     fn image(&self, statement: usize) -> Option<(Ty, Vec<u8>)> {
         let (current, program) = (self.current.as_ref()?, self.program()?);
         let emitted = &current.steps(program).emitted;
@@ -101,7 +102,7 @@ impl Debugger {
     }
 }
 
-/// The statements of an event that a breakpoint is before.
+/// Returns the statements of an event before which a breakpoint stops.
 fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
     let seen = &current.seen;
     let Some(event) = seen.event() else {
@@ -139,7 +140,8 @@ fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
                 };
                 let steps = current.steps(program);
                 let write = steps.writes.iter().rev().find(wrote);
-                // What no statement wrote, the chain's beginning did: a timer that fired.
+                // A field that no statement wrote was changed at the chain's beginning, by a timer that
+                // fired.
                 Some(write.map_or(0, |write| after(&steps.statements, write.statement)))
             });
             changed.collect()
@@ -172,7 +174,7 @@ fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
     }
 }
 
-/// The statement that follows one, the functions that it calls passed over.
+/// Returns the statement after this one, without entering the functions that it calls.
 fn after(statements: &[Statement], statement: usize) -> usize {
     let depth = statements.get(statement).map_or(0, |statement| statement.depth);
     let mut later = statements.iter().enumerate().skip(statement + 1);
@@ -181,7 +183,7 @@ fn after(statements: &[Statement], statement: usize) -> usize {
         .map_or(statements.len(), |(index, _)| index)
 }
 
-/// The statements that begin in a line, without those that go on in it.
+/// Returns the statements that begin in a line, without continuations within it.
 fn on_line(current: &Current, program: &HostProgram, file: u32, line: u32) -> Vec<usize> {
     let statements = &current.steps(program).statements;
     let is_there = |index: usize| {
@@ -201,7 +203,7 @@ fn on_line(current: &Current, program: &HostProgram, file: u32, line: u32) -> Ve
         .collect()
 }
 
-/// Where an assertion is false: at its statement, or for an invariant after the last.
+/// Returns the place where an assertion is false: its statement, or the end for an invariant.
 fn false_assert(current: &Current, program: &HostProgram, index: u32) -> usize {
     let statements = &current.steps(program).statements;
     let at = program.module.asserts.get(index as usize).map(|(span, _)| *span);

@@ -1,7 +1,8 @@
 //! A debugger for transport programs: a run in the simulator, forwards and backwards, statement by statement.
 //!
-//! A run depends on its scenario and its seed alone. So an earlier place is reached by running again from the start,
-//! and nothing has to be kept of a run but where its debugger stands: before a statement of an event.
+//! A run depends only on its scenario and its seed. The debugger therefore reaches an earlier place by
+//! running again from the start. It keeps no history of a run, only its position before a statement of an
+//! event.
 //!
 //! ```text
 //! command ──▶ Debugger ──▶ Stop, views
@@ -11,14 +12,14 @@
 //!               └─ breakpoint: where to stop; expression: what to print
 //! ```
 //!
-//! * [`debugger`]: where it stands, and how it gets elsewhere; [`stop`], [`changes`]: what is said of that
-//! * [`command`]: commands as people write them; [`answer`]: what they get
-//! * [`breakpoint`], [`hits`]: where it stops by itself
-//! * [`expression`], [`ready`]: expressions in the language, over the place where it stands
-//! * [`view`]: what can be seen there; [`show`]: the same as text
-//! * [`player`]: the run; [`contexts`]: what its hosts know; [`program`]: a host's program by names and lines
+//! * [`debugger`]: its position and its moves; [`stop`], [`changes`]: the description of a stop
+//! * [`command`]: commands in the form in which users write them; [`answer`]: their answers
+//! * [`breakpoint`], [`hits`]: the places where it stops by itself
+//! * [`expression`], [`ready`]: expressions in the language, evaluated at its position
+//! * [`view`]: the visible state at its position; [`show`]: the same as text
+//! * [`player`]: the run; [`contexts`]: the hosts' contexts; [`program`]: a host's program by names and lines
 //!
-//! Invariants: no I/O, no clock. Whoever gives the same commands gets the same answers.
+//! Invariants: no I/O, no clock. The same commands give the same answers.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

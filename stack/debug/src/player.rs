@@ -15,22 +15,22 @@ use hawser_time::Instant;
 use hawser_trace::Kept;
 use parking_lot::Mutex;
 
-/// An event, and whose it is.
+/// An event, and its host.
 pub(crate) struct Seen {
     /// The number of the host.
     pub(crate) host: usize,
-    /// Which of the host's lives: the first is 1, and each time that it comes up begins another.
+    /// The host's life: the first is 1, and each restart begins another.
     pub(crate) life: u32,
     pub(crate) kept: Kept,
 }
 
 impl Seen {
-    /// Which event it is; nothing where an input gave none.
+    /// Returns the event's type, or `None` if an input gave no event.
     pub(crate) fn event(&self) -> Option<EventId> {
         event_of(&self.kept.before.event)
     }
 
-    /// The memory that its chain began with.
+    /// Returns the memory with which its chain began.
     pub(crate) fn before(&self) -> Halted {
         let (mut memory, before) = (Halted::default(), &self.kept.before);
         memory.event.clone_from(&before.event);
@@ -42,13 +42,13 @@ impl Seen {
     }
 }
 
-/// The event that bytes begin with the header of.
+/// Returns the event whose header is at the start of the bytes.
 pub(crate) fn event_of(bytes: &[u8]) -> Option<EventId> {
     let is_whole = bytes.len() >= size_of::<EventHeader>();
     is_whole.then(|| EventId(event_header(bytes).event.into()))
 }
 
-/// A packet under way.
+/// A packet in flight.
 pub(crate) struct Sent {
     /// The number of the host that sent it.
     pub(crate) from: usize,
@@ -56,20 +56,20 @@ pub(crate) struct Sent {
     pub(crate) frame: Frame,
 }
 
-/// What happened.
+/// An occurrence in the run.
 enum Happening {
     Event(Box<Seen>),
     Sent(Sent),
-    /// The packet with this number came through, or was lost. Of one that a link doubled: the first copy.
+    /// The packet with this number arrived or was lost. For a duplicated packet, the first copy counts.
     Gone(u64),
 }
 
-/// What happened and was not asked for yet.
+/// The occurrences that have not been taken yet.
 #[derive(Clone, Default)]
 pub(crate) struct Queue(Arc<Mutex<VecDeque<Happening>>>);
 
 impl Queue {
-    /// What observes the stack of one of a host's lives.
+    /// Returns an observer for the stack of one of a host's lives.
     pub(crate) fn tap(&self, host: usize, life: u32) -> Box<dyn FnMut(&TapEvent<'_>) + Send> {
         let queue = Arc::clone(&self.0);
         Box::new(move |shown| {
@@ -79,7 +79,7 @@ impl Queue {
         })
     }
 
-    /// What observes the links.
+    /// Returns an observer for the links.
     pub(crate) fn watcher(&self) -> Watcher {
         let queue = Arc::clone(&self.0);
         Box::new(move |sight| {
@@ -87,7 +87,7 @@ impl Queue {
                 Fate::Sent => {
                     Happening::Sent(Sent { from: sight.from, at: sight.at, frame: sight.frame.clone() })
                 }
-                // It is under way still.
+                // The packet is still in flight.
                 Fate::Arrived | Fate::Forwarded => return,
                 Fate::Delivered | Fate::Lost(_) => Happening::Gone(sight.frame.number),
             };
@@ -96,11 +96,11 @@ impl Queue {
     }
 }
 
-/// A run whose events are taken one after the other.
+/// A run whose events are taken one by one.
 pub(crate) struct Player {
     run: Run,
     queue: Queue,
-    /// Packets under way, by their numbers.
+    /// The packets in flight, by number.
     pub(crate) flying: BTreeMap<u64, Sent>,
 }
 
@@ -109,7 +109,7 @@ impl Player {
         Player { run, queue, flying: BTreeMap::new() }
     }
 
-    /// The next event; nothing when the run is over.
+    /// Returns the next event, or `None` when the run is over.
     pub(crate) fn next(&mut self) -> Option<Seen> {
         loop {
             let happening = self.queue.0.lock().pop_front();

@@ -11,7 +11,7 @@ use hawser_ir::{EventId, FuncId, Module, Span};
 use hawser_sim::START;
 use hawser_trace::{Flows, Leaf, Line, Lines, Reader, Tracer, leaves};
 
-/// What runs on a host.
+/// The program that runs on a host.
 pub(crate) struct HostProgram {
     pub(crate) host: String,
     pub(crate) module: Arc<Module>,
@@ -19,7 +19,7 @@ pub(crate) struct HostProgram {
     pub(crate) tracer: RefCell<Tracer>,
     pub(crate) flows: Arc<Flows>,
     pub(crate) lines: Lines,
-    /// By context: its fields.
+    /// The fields of each context type.
     pub(crate) contexts: Vec<Vec<Leaf>>,
     member_size: Vec<u32>,
 }
@@ -47,12 +47,12 @@ impl HostProgram {
         })
     }
 
-    /// Reads values of it.
+    /// Returns a reader of the program's values.
     pub(crate) fn reader(&self) -> Reader<'_> {
         Reader::new(&self.module, &self.member_size, START)
     }
 
-    /// The text of one of its files, by the name that it has in the program, or by the end of that name.
+    /// Returns the text of one of its files, by its name in the program or the end of that name.
     pub(crate) fn file(&self, name: &str) -> Option<(u32, &str, &str)> {
         let is_meant = |known: &str| {
             let rest = known.strip_suffix(name);
@@ -60,13 +60,13 @@ impl HostProgram {
         };
         let files = self.module.files.iter().enumerate();
         let found = files.filter(|(_, (known, _))| is_meant(known));
-        // An exact name goes before one that only ends so.
+        // An exact match takes precedence over one by the end.
         let found = found.min_by_key(|(_, (known, _))| known.len());
         found.map(|(number, (known, text))| (number as u32, known.as_str(), text.as_str()))
     }
 
-    /// The first line of a file, from this one on, that a statement of a chain begins in, and the events whose chains
-    /// can run such a statement.
+    /// Returns the first line of a file, from this one on, in which a statement of a chain begins. Also
+    /// returns the events whose chains can run it.
     pub(crate) fn stops_at(&self, file: u32, line: u32) -> Option<(u32, BTreeSet<EventId>)> {
         let mut found: Option<(u32, BTreeSet<FuncId>)> = None;
         let mut take = |span: Span, func: FuncId| {
@@ -94,7 +94,7 @@ impl HostProgram {
         ))
     }
 
-    /// Whether the chain of an event can run one of these functions.
+    /// Returns whether the chain of an event can run one of these functions.
     fn reaches(&self, event: EventId, funcs: &BTreeSet<FuncId>) -> bool {
         let chain = self.module.chains.get(event.0 as usize);
         let processors = chain.map_or(&[][..], |chain| &chain.processors);
@@ -107,7 +107,7 @@ impl HostProgram {
         self.reached(chains.flat_map(|chain| chain.processors.iter().map(|processor| processor.func)))
     }
 
-    /// These functions, and those that they call.
+    /// Returns these functions and all functions that they call.
     fn reached(&self, from: impl Iterator<Item = FuncId>) -> BTreeSet<FuncId> {
         let mut found = BTreeSet::new();
         let mut left: Vec<FuncId> = from.collect();
@@ -121,7 +121,7 @@ impl HostProgram {
         found
     }
 
-    /// The name of a function.
+    /// Returns the name of a function.
     pub(crate) fn function(&self, func: FuncId) -> &str {
         self.module
             .funcs

@@ -1,4 +1,4 @@
-//! Expressions that were checked, ready to be evaluated.
+//! Checked expressions that are ready to be evaluated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,19 +11,19 @@ use hawser_ir::{FuncId, Ty};
 
 use crate::program::HostProgram;
 
-/// The maximum number of expressions that are kept ready.
+/// The maximum number of cached expressions.
 const MAX_KEPT: usize = 64;
 
-/// Why an expression has no value.
+/// An expression could not be evaluated.
 #[derive(Clone, Debug)]
 pub enum PrintError {
-    /// The checker refuses it.
+    /// The checker rejects it.
     Wrong(Box<Compilation>),
-    /// A function that it calls did not come to its end.
+    /// A function that it calls did not return.
     NoValue,
-    /// The run is over, and no host has been chosen.
+    /// The run is over, and no host is selected.
     Over,
-    /// A condition is not true or false.
+    /// The condition is not a truth value.
     Condition,
 }
 
@@ -44,18 +44,18 @@ impl fmt::Display for PrintError {
 
 impl std::error::Error for PrintError {}
 
-/// Expressions that were checked already, by host, text, and what they could see.
+/// A cache of checked expressions, by host, text and visible variables.
 #[derive(Default)]
 pub(crate) struct Cache(BTreeMap<String, Arc<Ready>>);
 
-/// An expression that was checked.
+/// A checked expression.
 pub(crate) struct Ready {
     pub(crate) interpreter: Interpreter,
     pub(crate) func: FuncId,
     pub(crate) ty: Ty,
 }
 
-/// What an expression sees.
+/// The variables that an expression sees.
 pub(crate) struct Sight {
     pub(crate) host: usize,
     pub(crate) halted: Halted,
@@ -65,7 +65,7 @@ pub(crate) struct Sight {
 }
 
 impl Cache {
-    /// An expression, checked over what it sees.
+    /// Returns an expression that is checked against its visible variables.
     pub(crate) fn ready(
         &mut self,
         program: &HostProgram,
@@ -88,7 +88,7 @@ impl Cache {
         let params = program.interpreter.params().to_vec();
         let interpreter = Interpreter::new(Arc::new(inspected.module), params);
         let ready = Arc::new(Ready {
-            // What the program has, the interpreter runs already.
+            // The interpreter already runs every construct of the program itself.
             interpreter: interpreter.map_err(|_| PrintError::NoValue)?,
             func: inspected.func,
             ty: inspected.ty,

@@ -8,7 +8,7 @@ use hawser_trace::Value;
 use crate::stop::{Changed, End, Place, Reason, Stop};
 use crate::view::{Flying, HostView, Scope, SourceLine, Variables};
 
-/// A point in time, as traces show it.
+/// Formats a point in time like a trace.
 fn seconds(at_ns: u64) -> String {
     Value::Time(at_ns).to_string()
 }
@@ -110,7 +110,7 @@ impl fmt::Display for Changed {
     }
 }
 
-/// Fields as text, without those that are zero, false or empty.
+/// Writes fields as text, without those that are zero, false or empty.
 fn fields(f: &mut fmt::Formatter<'_>, variables: &Variables) -> fmt::Result {
     let mut set = variables.iter().filter(|(_, value)| !value.is_zero());
     set.try_for_each(|(name, value)| write!(f, "\n    {name} {value}"))

@@ -1,111 +1,111 @@
-//! What is said when the debugger stands still.
+//! The description of a stop.
 
 use hawser_trace::{Context, Line, Value};
 use serde::Serialize;
 
-/// Why it stands still.
+/// The reason for a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The run is about to begin.
     Entry,
-    /// It was asked to go there.
+    /// A move has reached its destination.
     Step,
-    /// A breakpoint is here.
+    /// A breakpoint is at this place.
     Breakpoint,
     /// An assertion is false here.
     Assert,
-    /// Going backwards, nothing was before.
+    /// A move backwards has reached the beginning.
     Beginning,
     /// The run is over.
     End,
-    /// Whoever uses it wanted a pause.
+    /// The user asked for a pause.
     Pause,
 }
 
-/// Where it stands.
+/// The debugger's position.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Place {
-    /// The number of the event in the run: the first is 1.
+    /// The number of the event in the run, from 1.
     pub event: u64,
-    /// The statement that is about to run, by its place among those that the event runs; after the last: their
+    /// The index of the statement that is about to run, among those of the event; after the last, their
     /// number.
     pub statement: usize,
-    /// How many statements the event runs.
+    /// The number of statements that the event runs.
     pub statements: usize,
-    /// When, in nanoseconds since the start of the run.
+    /// The time in nanoseconds since the start of the run.
     pub at_ns: u64,
-    /// The host.
+    /// The name of the host.
     pub host: String,
     /// The event's name in the program.
     pub name: String,
-    /// What caused it: `packet`, `request`, `timer`, `start` or `raise`.
+    /// The cause of the event: `packet`, `request`, `timer`, `start` or `raise`.
     pub source: &'static str,
-    /// Its fields.
+    /// The event's fields.
     pub fields: Vec<(String, Value)>,
-    /// The context that it is for.
+    /// The context of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// The function that runs. Absent after the last statement.
+    /// The active function; absent after the last statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// The line that is about to run; after the last statement, that one's.
+    /// The line that is about to run; after the last statement, that statement's line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<Line>,
 }
 
-/// Something that is different from the last stop.
+/// A change since the last stop.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changed {
     /// The host that has the context.
     pub host: String,
-    /// The context.
+    /// The context with the change.
     #[serde(flatten)]
     pub context: Context,
-    /// What changed: `field`, `created` or `ended`.
+    /// The kind of change: `field`, `created` or `ended`.
     pub change: &'static str,
-    /// The field.
+    /// The name of a changed field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// Its value at the last stop.
+    /// The field's value at the last stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<Value>,
-    /// Its value now.
+    /// The field's value now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct End {
-    /// Whether it kept its promise.
+    /// True if the run met its expectations.
     pub ok: bool,
-    /// What is wrong.
+    /// The failures.
     pub failures: Vec<String>,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
-    /// When it ended, in nanoseconds since its start.
+    /// The time of the end, in nanoseconds since the start.
     pub at_ns: u64,
 }
 
-/// A stop.
+/// A stop, as it is reported.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stop {
-    /// Why.
+    /// The reason for the stop.
     pub reason: Reason,
-    /// The breakpoints that are here, by their numbers.
+    /// The numbers of the breakpoints at this place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub breakpoints: Vec<u32>,
-    /// What is wrong with their conditions.
+    /// The faults in their conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// Where; absent when the run is over.
+    /// The position; absent when the run is over.
     #[serde(flatten)]
     pub place: Option<Place>,
-    /// How the run ended, when it is over.
+    /// The outcome of the run, when it is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
-    /// What is different from the last stop.
+    /// The changes since the last stop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Changed>,
 }

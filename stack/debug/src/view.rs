@@ -1,4 +1,4 @@
-//! What can be seen where the debugger stands.
+//! The visible state at the debugger's position.
 
 use hawser_interp::{Memory, Variable};
 use hawser_ir::{ContextId, Ty};
@@ -9,12 +9,12 @@ use serde::Serialize;
 use crate::debugger::Debugger;
 use crate::stop::Place;
 
-/// A function that runs.
+/// An active function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Frame {
-    /// Its name.
+    /// The function's name.
     pub function: String,
-    /// The line that runs in it.
+    /// The current line in it.
     #[serde(flatten)]
     pub line: Line,
 }
@@ -22,7 +22,7 @@ pub struct Frame {
 /// Variables by name.
 pub type Variables = Vec<(String, Value)>;
 
-/// An event's fields.
+/// Converts an event's fields.
 fn variables(fields: &[(Name, Value)]) -> Variables {
     let fields = fields.iter();
     fields
@@ -30,12 +30,12 @@ fn variables(fields: &[(Name, Value)]) -> Variables {
         .collect()
 }
 
-/// Variables that belong together.
+/// A group of variables.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scope {
-    /// What they are: `locals`, `event sw_send`, `scratchpad`, or a context with its ends.
+    /// The group's name: `locals`, `event sw_send`, `scratchpad`, or a context with its ends.
     pub name: String,
-    /// The type of the context.
+    /// The type of the context, if the group is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// The variables.
@@ -45,52 +45,52 @@ pub struct Scope {
 /// A context of a host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ContextView {
-    /// Its type, and the ends of its connection.
+    /// The context's type, and the ends of its connection.
     #[serde(flatten)]
     pub context: Context,
-    /// Whether the event is for it.
+    /// True if the event is for this context.
     pub is_current: bool,
-    /// Its fields.
+    /// The context's fields.
     pub fields: Variables,
 }
 
-/// A host.
+/// A host and its contexts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostView {
-    /// Its name.
+    /// The host's name.
     pub host: String,
-    /// Its contexts.
+    /// The host's contexts.
     pub contexts: Vec<ContextView>,
 }
 
 /// A line of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceLine {
-    /// Its number.
+    /// The line's number.
     pub line: u32,
-    /// Its text.
+    /// The line's text.
     pub text: String,
-    /// Whether it is the one that is about to run.
+    /// True if this line is about to run.
     pub is_current: bool,
 }
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Flying {
-    /// Its number in a capture of the run.
+    /// The packet's number in a capture of the run.
     pub number: u64,
     /// The host that sent it.
     pub from: String,
-    /// When, in nanoseconds since the start of the run.
+    /// The time of sending, in nanoseconds since the start of the run.
     pub sent_at_ns: u64,
-    /// Its bytes.
+    /// The packet's length in bytes.
     pub bytes: usize,
-    /// Whose packet it is, and how it begins.
+    /// The packet's protocol and first fields.
     pub summary: String,
 }
 
 impl Debugger {
-    /// Where it stands; nothing when the run is over.
+    /// Returns the debugger's position, or `None` when the run is over.
     #[must_use]
     pub fn place(&self) -> Option<Place> {
         let (current, program) = (self.current.as_ref()?, self.program()?);
@@ -114,14 +114,14 @@ impl Debugger {
         })
     }
 
-    /// All that the event does, as a trace shows it; nothing when the run is over.
+    /// Returns all effects of the event as a trace shows them, or `None` when the run is over.
     #[must_use]
     pub fn event(&self) -> Option<&Event> {
         let (current, program) = (self.current.as_ref()?, self.program()?);
         Some(current.event(program))
     }
 
-    /// The functions that run, the innermost first; none after the last statement.
+    /// Returns the active functions, the innermost first; none after the last statement.
     #[must_use]
     pub fn frames(&self) -> Vec<Frame> {
         let Some(program) = self.program() else {
@@ -137,7 +137,7 @@ impl Debugger {
             .collect()
     }
 
-    /// The processors of the event's chain that run, in order.
+    /// Returns the processors of the event's chain that run, in order.
     #[must_use]
     pub fn processors(&self) -> Vec<&str> {
         let processors = self.event().map_or(&[][..], |event| &event.processors);
@@ -147,7 +147,7 @@ impl Debugger {
             .collect()
     }
 
-    /// What a function that runs can see; 0 is the innermost.
+    /// Returns the variables that an active function sees, where 0 is the innermost.
     #[must_use]
     pub fn scopes(&self, frame: usize) -> Vec<Scope> {
         let (Some(current), Some(program)) = (&self.current, self.program()) else {
@@ -159,7 +159,7 @@ impl Debugger {
         let depth = halted.calls.len().checked_sub(frame + 1);
         if let Some(call) = depth.and_then(|depth| halted.calls.get(depth)) {
             let variables = halted.variables(&program.module, call);
-            // Others are among the event's and the contexts' fields.
+            // The other variables are among the fields of the event and the contexts.
             let own = variables.into_iter().filter(Variable::is_local);
             let locals = own.map(|variable| {
                 let bytes = halted.bytes_of(&program.interpreter, &variable);
@@ -208,7 +208,7 @@ impl Debugger {
         scopes
     }
 
-    /// The contexts of all hosts.
+    /// Returns the contexts of all hosts.
     #[must_use]
     pub fn contexts(&self) -> Vec<HostView> {
         let current = self.current.as_ref();
@@ -233,7 +233,7 @@ impl Debugger {
         self.known().into_iter().enumerate().map(of_host).collect()
     }
 
-    /// Packets under way when the event's host received what the event comes from.
+    /// Returns the packets in flight when the event's host received the input of the event.
     #[must_use]
     pub fn flight(&self) -> Vec<Flying> {
         let flying = self.player.iter().flat_map(|player| player.flying.values());
@@ -248,8 +248,8 @@ impl Debugger {
             .collect()
     }
 
-    /// The source around the line of a function that runs, so many lines on each side. Nothing where no line is
-    /// known.
+    /// Returns the source around the line of an active function, with this many lines on each side. The
+    /// result is empty if no line is known.
     #[must_use]
     pub fn source(&self, frame: usize, around: u32) -> (String, Vec<SourceLine>) {
         let at = self.frames().get(frame).map(|frame| frame.line.clone());

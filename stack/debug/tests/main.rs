@@ -1,5 +1,5 @@
-//! Runs of the examples under a debugger. What is expected comes from the programs' texts and from the order of
-//! their statements.
+//! Runs of the examples under a debugger. The expected values come from the programs' texts and from the
+//! order of their statements.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -31,7 +31,7 @@ fn debugger_of(text: &str) -> Debugger {
     Debugger::begin(begin).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Stop-and-wait moves so many bytes from a to b, and loses some of its packets.
+/// Sets up stop-and-wait with this many bytes from a to b, on a link that loses some packets.
 fn stop_and_wait(bytes: u32) -> Debugger {
     stop_and_wait_over("delay = '2ms', loss = 0.2", bytes)
 }
@@ -84,7 +84,7 @@ fn print(debugger: &mut Debugger, text: &str) -> Value {
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// All that is to be seen where the debugger stands.
+/// Shows all visible state at the debugger's position.
 fn sight(debugger: &Debugger) -> String {
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
@@ -144,7 +144,7 @@ fn a_line_stops_each_time_before_it_runs_and_backwards_at_the_same_places() {
         }
         assert_eq!((stop.reason, place(&stop).statement), (Reason::Breakpoint, 0));
         assert!(text_of(place(&stop)).contains("c.retransmissions += 1"));
-        // It is about to run: as many repetitions as there were stops before.
+        // The statement is about to run, so that there are as many repetitions as earlier stops.
         assert_eq!(
             print(&mut debugger, "ctx.retransmissions"),
             Value::Number(places.len() as u64)
@@ -207,7 +207,7 @@ fn a_condition_about_a_packet_sees_its_header() {
         .add(What::Packet(None), Some("a"), condition)
         .expect("a breakpoint");
     let stop = go(&mut debugger, Move::Continue);
-    // 3000 bytes are packets 0, 1 and 2 of at largest 1400; the end of the stream is the next.
+    // 3000 bytes are packets 0, 1 and 2 of at most 1400; the end of the stream comes next.
     assert_eq!(print(&mut debugger, "h.seq"), Value::Number(3));
     assert_eq!(print(&mut debugger, "kind"), Value::Text("FIN".to_owned()));
     assert_eq!(place(&stop).host, "a");
@@ -272,7 +272,7 @@ fn the_other_host_is_asked_by_name() {
     obey(&mut debugger, "break field next_out if next_out == 2").expect("a breakpoint");
     let stop = go(&mut debugger, Move::Continue);
     assert_eq!(place(&stop).host, "a");
-    // a received the acknowledgement of packet 1, so b expects packet 2.
+    // Host a received the acknowledgement of packet 1, so b expects packet 2.
     obey(&mut debugger, "host b").expect("there is one");
     assert_eq!(print(&mut debugger, "next_in"), Value::Number(2));
     assert_eq!(print(&mut debugger, "sw_conn.rcvd"), Value::Number(2800));
@@ -284,7 +284,7 @@ fn time_and_events_are_places() {
     let Ok(Answer::Stop(stop)) = obey(&mut debugger, "goto 104ms") else {
         panic!("a stop");
     };
-    // The packet that made the connection comes again after 100 ms; the answer takes 2 ms each step.
+    // The packet that opened the connection is repeated after 100 ms. The answer takes 2 ms each way.
     assert_eq!(
         (place(&stop).at_ns, place(&stop).host.as_str()),
         (104_000_000, "a")
@@ -312,7 +312,7 @@ fn packets_are_in_flight_from_their_sending_to_their_arrival() {
         }
         largest = largest.max(flight.len());
     }
-    // One packet is in flight, or its acknowledgement; nothing is on its way while either is reacted to.
+    // At most one packet or its acknowledgement is in flight, and none is while either is processed.
     assert_eq!(largest, 1);
     let arrival = flights
         .iter()
@@ -336,13 +336,13 @@ fn a_pause_stops_on_the_way_and_changes_nothing() {
     };
     assert!(pauses > 1, "{} events", end.events);
     assert_eq!(stop.end, Some(end));
-    // Backwards, too: it stands somewhere before.
+    // Also backwards, to some earlier place.
     stop_at(&mut paused, What::Event("sw_listen".to_owned()));
     let stop = paused.go(&Move::Reverse, &mut || true).expect("a stop");
     assert_eq!(stop.reason, Reason::Pause);
 }
 
-/// Of a packet with a wrong checksum no event comes: it can be stood at, all the same.
+/// A packet with a wrong checksum gives no event, but the debugger can still stop at it.
 #[test]
 fn a_packet_that_the_parser_refuses_is_an_event_without_statements() {
     let mut debugger = stop_and_wait_over("delay = '2ms', corrupt = 0.4", 6000);
@@ -384,7 +384,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
         let error = obey(&mut debugger, command).expect_err(command);
         assert!(error.contains(hint), "{command}: {error}");
     }
-    // A condition is checked where it is needed.
+    // A condition is checked when it is needed.
     obey(&mut debugger, "break event sw_send if len").expect("a breakpoint");
     let stop = go(&mut debugger, Move::Continue);
     assert!(!stop.problems.is_empty(), "{stop:?}");
@@ -441,7 +441,7 @@ fn a_host_that_comes_up_again_begins_with_nothing_and_is_observed() {
 
 #[test]
 fn a_packet_is_found_by_the_life_of_the_host_that_sent_it() {
-    // What the simulator shows of packets, without an observer of events.
+    // The packets that the simulator reports without an observer of events.
     let sent = Rc::new(RefCell::new(Vec::new()));
     let into = Rc::clone(&sent);
     let options = Options {

@@ -1,5 +1,5 @@
-//! What the engine costs by itself: two stacks in one thread, a wire of memory, a program whose
-//! chains are a few lines of Rust (`support/bulk.rs`).
+//! The cost of the engine itself: two stacks in one thread, a wire in memory, and a program whose chains are
+//! a few lines of Rust (`support/bulk.rs`).
 //!
 //! ```text
 //! cargo bench -p hawser-engine --bench stack                   # all
@@ -10,7 +10,7 @@
 //! cargo bench -p hawser-engine --bench stack -- idle 10000     # bytes of memory per connection
 //! ```
 //!
-//! Under callgrind, give one of them and few packets.
+//! Under callgrind, select one of them with a small number of packets.
 
 #![allow(clippy::disallowed_methods)] // A bench reads its arguments and the clock; the crate does not.
 
@@ -30,7 +30,7 @@ use hawser_engine::{Handle, Stack, StackConfig};
 use hawser_testing::lane::{End, Lane, Shared};
 use hawser_time::Instant;
 
-/// The system's allocator, counting what is held.
+/// The system's allocator, with a count of the bytes held.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -53,12 +53,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes of one write and one read.
+/// The number of bytes of one write and one read.
 const CHUNK: usize = 64 << 10;
-/// Time from turn to turn.
+/// The virtual time between two turns.
 const STEP: Duration = Duration::from_micros(10);
 const RUNS: usize = 5;
-/// The bench with checksums in software.
+/// The name of the bench with checksums in software.
 const SUMS: &str = "sums";
 
 struct Pair {
@@ -74,7 +74,8 @@ fn address(host: u8, port: u16) -> SocketAddr {
 }
 
 impl Pair {
-    /// With `sums` each stack makes and verifies checksums, as it merges what it receives.
+    /// Creates two stacks. With `sums` each stack computes and verifies checksums and merges received
+    /// packets.
     fn new(lane: fn() -> Lane, sums: bool) -> Pair {
         let lanes = [lane, lane].map(|lane| Shared::new(lane().into()));
         let ends = [
@@ -114,7 +115,7 @@ impl Pair {
         self.settle();
     }
 
-    /// Lets both stacks do all that is to be done now.
+    /// Lets both stacks do all work that is due.
     fn settle(&mut self) {
         loop {
             let mut any = false;
@@ -131,7 +132,7 @@ impl Pair {
         }
     }
 
-    /// Moves so many packets' worth of bytes over the first connection.
+    /// Moves the bytes of `packets` packets over the first connection.
     fn bulk(&mut self, packets: u64) {
         let [from, to] = self.flows[0];
         let (chunk, mut out) = (vec![7; CHUNK], vec![0; CHUNK]);
@@ -152,8 +153,9 @@ impl Pair {
         }
     }
 
-    /// Sends packets, two on a connection at a time, neighbours in time being none in memory. Two are
-    /// acknowledged at once: a turn leaves nothing behind, however many connections there are.
+    /// Sends packets, two on a connection at a time, over connections that are consecutive in time but not
+    /// adjacent in memory. Each pair is acknowledged at once, so that a turn leaves no work behind, however
+    /// many connections there are.
     fn spread(&mut self, packets: usize) {
         let count = self.flows.len();
         let stride = (count * 2 / 3..)
@@ -188,7 +190,8 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Nanoseconds that this process has run for: what others do on the same machine counts less.
+/// Returns the processor time of this process in nanoseconds, which other load on the machine affects less
+/// than real time.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split_whitespace()
@@ -197,7 +200,7 @@ fn processor_time() -> u64 {
         .unwrap_or(0)
 }
 
-/// Packets' worth of bytes per second of the processor: the median of several runs.
+/// Returns the number of packets, by their bytes, per second of processor time: the median of several runs.
 fn rate(packets: usize, mut run: impl FnMut()) -> f64 {
     run();
     let mut rates: Vec<f64> = (0..RUNS)
@@ -244,7 +247,7 @@ fn idle(count: usize) {
     let before = HELD.load(Ordering::Relaxed);
     pair.connect(count);
     let held = HELD.load(Ordering::Relaxed) - before;
-    // A pair of handles here, and a context of so many bytes: the rest is the engine's.
+    // A pair of handles here, and a context of a known size: the rest is the engine's.
     println!("{count:<12} idle connections: {} bytes each", held / (2 * count));
 }
 

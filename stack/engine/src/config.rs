@@ -1,31 +1,34 @@
-//! How a stack is set up: limits, each with its default, and what may be wrong with them.
+//! The configuration of a stack: its limits with their defaults, and the errors that a configuration can
+//! have.
 
 use std::ops::RangeInclusive;
 
 use crate::net;
 use crate::rand::Seed;
 
-/// What a [`crate::Stack`] needs to know beside its program.
+/// The configuration of a [`crate::Stack`], apart from its program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackConfig {
     /// Addresses and routes.
     pub interface: net::InterfaceConfig,
-    /// Determines all randomness: `ev.rand`, hash keys, port numbers. In production it comes from
+    /// The source of all randomness: `ev.rand`, hash keys, port numbers. In production the seed comes from
     /// the operating system's generator.
     pub seed: Seed,
-    /// The limits.
+    /// The limits on memory, tables and queues.
     pub limits: Limits,
-    /// Ports that connections get when they do not choose (RFC 6335, 6, by default).
+    /// The local ports of connections that do not choose one; by default the dynamic ports of RFC 6335,
+    /// section 6.
     pub ephemeral: RangeInclusive<u16>,
-    /// Which packets come to this stack, where several share the addresses; by default all do.
+    /// The packets that this stack receives when several stacks share its addresses; by default all of them.
     pub steering: net::Steering,
-    /// Packets of a batch that go on where the one before ends are taken in as one, as devices merge them that can: the
-    /// program then runs once for many. For devices; by default each packet is an event of its own.
+    /// True if consecutive packets of a batch are merged into one when each continues the one before, as some
+    /// devices do. The program then runs once for many packets. Meant for devices; by default each packet is
+    /// an event of its own.
     pub merge: bool,
 }
 
 impl StackConfig {
-    /// A configuration with default limits and the dynamic ports 49152–65535.
+    /// Returns a configuration with default limits and the dynamic ports 49152–65535.
     #[must_use]
     pub fn new(interface: net::InterfaceConfig, seed: impl Into<Seed>) -> StackConfig {
         let seed = seed.into();
@@ -40,43 +43,43 @@ impl StackConfig {
     }
 }
 
-/// Limits. At a limit, new work is rejected and counted, and what was accepted
-/// is kept. Memory is taken as it is used, never in advance.
+/// The limits of a stack. At a limit, new work is rejected and counted, and accepted work is kept. Memory is
+/// allocated as it is used, never in advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Contexts with an id; 1,048,576.
+    /// The maximum number of contexts with an id; 1,048,576.
     pub contexts: usize,
-    /// Handles; 1,048,576.
+    /// The maximum number of handles; 1,048,576.
     pub handles: usize,
-    /// Ids of one context, aliases included; 16.
+    /// The maximum number of ids of one context, aliases included; 16.
     pub ids_per_context: usize,
-    /// Ordered data units of one context that live at a time; 1,024.
+    /// The maximum number of ordered data units of one context that are alive at the same time; 1,024.
     pub units_per_context: usize,
-    /// Bytes accepted for sending and not retired, per context; 4 MiB.
+    /// The maximum number of bytes accepted for sending and not yet retired, per context; 4 MiB.
     pub tx_bytes: u64,
-    /// Bytes of memory for received data, per context; 8 MiB.
+    /// The maximum number of bytes of memory for received data, per context; 8 MiB.
     pub rx_bytes: u64,
-    /// Bytes accepted for sending and not retired, in the whole stack; 512 MiB.
+    /// The maximum number of bytes accepted for sending and not yet retired, in the whole stack; 512 MiB.
     pub tx_total: u64,
-    /// Bytes of memory for received data, in the whole stack; 512 MiB.
+    /// The maximum number of bytes of memory for received data, in the whole stack; 512 MiB.
     pub rx_total: u64,
-    /// Bytes that a context holds in each direction before any have left again: what it may hold
-    /// grows with them, at once for sending, and for receiving while memory is scarce; 128 KiB.
+    /// The number of bytes that a new context may hold in each direction; 128 KiB. The allowance grows as its
+    /// bytes leave: at once for sending, and for receiving while memory is scarce.
     pub first_bytes: u64,
-    /// Bytes that each context may hold in each direction, however little is free in the whole
-    /// stack, and beside the totals; 16 KiB.
+    /// The number of bytes that each context may hold in each direction even if the totals are exceeded by
+    /// them; 16 KiB.
     pub min_bytes: u64,
-    /// Packet instructions that wait to be carried out; 65,536.
+    /// The maximum number of packet instructions that wait to be carried out; 65,536.
     pub pending_packets: usize,
-    /// Frames built and not yet taken by the wire, at which building stops; 256.
+    /// The number of frames built and not yet taken by the wire at which building stops; 256.
     pub pending_frames: usize,
-    /// Raised events that wait to be run; 4,096.
+    /// The maximum number of raised events that wait to be run; 4,096.
     pub raised: usize,
-    /// Regions of memory that are registered; 65,536.
+    /// The maximum number of registered memory regions; 65,536.
     pub regions: usize,
-    /// Notices that the application has not taken; 65,536.
+    /// The maximum number of notices that the application has not yet taken; 65,536.
     pub notices: usize,
-    /// Frames taken in at a time, and raised events run at a time; 256.
+    /// The maximum number of frames received, and of raised events run, in one batch; 256.
     pub batch: usize,
 }
 
@@ -103,41 +106,42 @@ impl Default for Limits {
     }
 }
 
-/// Why a stack cannot be set up.
+/// A stack could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The interface's configuration.
+    /// The interface's configuration is invalid.
     #[error(transparent)]
     Interface(#[from] net::ConfigError),
-    /// A limit of zero, or one so small that a chain of the program can never run.
+    /// A limit is zero, or so small that one of the program's chains could never run.
     #[error("the limit `{name}` is {value}, but the program needs at least {min}")]
     Limit {
-        /// The field of [`Limits`].
+        /// The name of the field in [`Limits`].
         name: &'static str,
-        /// What it was.
+        /// The configured value.
         value: u64,
-        /// What it has to be.
+        /// The smallest permitted value.
         min: u64,
     },
-    /// A range without a port.
+    /// The range of ephemeral ports is empty.
     #[error("the range of ephemeral ports is empty")]
     Ports,
-    /// A shard's number is that of none.
+    /// The shard's index is not less than the number of shards.
     #[error("a shard's index is less than the number of shards")]
     Steering,
-    /// The program's connections cannot be shared out among stacks (`hawser check --target` says where that stands).
+    /// The program's connections cannot be distributed over several stacks (`hawser check --target` names the
+    /// place in the program that prevents it).
     #[error("the program runs in one shard alone: {0}")]
     Shards(String),
     /// A table of the program contradicts another one.
     #[error("the program's tables are broken: {0}")]
     Program(&'static str),
-    /// The program's packets cover headers that the wire does not show.
+    /// The program's packets have a CRC that covers headers which the wire does not expose.
     #[error(
         "the program's packets have an invariant CRC over the network's headers, which a UDP socket does not show: \
          use a device of packets, `packet:NAME` or `tun:NAME`"
     )]
     Invariant,
-    /// The program's `start` could not be run.
+    /// The program's `start` failed.
     #[error("the program's `start` failed: {0}")]
     Start(&'static str),
 }

@@ -1,24 +1,24 @@
-//! Counts of everything that did not go as wished, by cause, and of the work done.
+//! Counters of the work done, and of every deviation from normal operation by its cause.
 //!
-//! Nothing is dropped or rejected without a count.
+//! Every dropped or rejected item is counted.
 
 use hawser_ir::abi::ParseError;
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// What a stack has counted since its start; see also the interface's own counters.
+        /// The counters of a stack since its start; the interface has counters of its own.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $doc])* pub $name: u64,)*
         }
 
         impl Counters {
-            /// All counts with their names, in a fixed order.
+            /// Returns all counters with their names, in a fixed order.
             pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
 
-            /// What a counter counts, by its name.
+            /// Returns the description of a counter, by its name.
             #[must_use]
             pub fn meaning(counter: &str) -> Option<&'static str> {
                 match counter {
@@ -33,9 +33,9 @@ macro_rules! counters {
 counters! {
     /// Frames received.
     frames_received,
-    /// Of those, packets that were taken in with the one before.
+    /// Received packets that were merged with the packet before.
     packets_merged,
-    /// Frames that the wire took.
+    /// Frames taken by the wire.
     frames_sent,
     /// Packets, requests and ICMP errors that reached a parser.
     inputs,
@@ -43,7 +43,7 @@ counters! {
     chains,
     /// Timers fired.
     timers,
-    /// Packets of a protocol that the program has no parser for.
+    /// Packets of a protocol for which the program has no parser.
     no_parser,
     /// Packets shorter than their headers.
     parse_truncated,
@@ -55,13 +55,13 @@ counters! {
     parse_frame,
     /// Packets with more events than the program declares.
     parse_events,
-    /// Events for which no context was found, and which nothing handles without one.
+    /// Events without a context, of a type that no event processor handles without one.
     no_context,
     /// Events from packets that were dropped because the chain's worst case was not free.
     no_room_packet,
     /// Requests that had to wait because the chain's worst case was not free.
     no_room_request,
-    /// Times that timers had to wait because a chain's worst case was not free.
+    /// Number of times that a timer had to wait because a chain's worst case was not free.
     no_room_timer,
     /// Raised events that had to wait because the chain's worst case was not free.
     no_room_raised,
@@ -69,44 +69,44 @@ counters! {
     refused,
     /// Chains that ended in a false assert or a broken invariant: bugs of the program.
     asserts,
-    /// Contexts made.
+    /// Contexts created.
     contexts_made,
     /// Contexts ended.
     contexts_ended,
-    /// Contexts, units and ids whose name was taken already.
+    /// Contexts, units and ids whose name was already taken.
     duplicate_ids,
     /// Records that name a context, unit, timer, queue or event that does not exist.
     dangling,
-    /// Payload bytes asked for outside a sending unit; the packets left without them.
+    /// Payload bytes requested from outside a sending unit; the packets left without them.
     clipped_sending,
-    /// Received bytes beyond a unit's window, flushes beyond what was received, and addresses
-    /// outside their buffer.
+    /// Received bytes beyond a unit's window, flushes beyond the received bytes, and addresses outside their
+    /// buffer.
     clipped_receiving,
     /// Contexts ended because the program wanted to keep more of a unit than a context may hold.
     receive_limit,
-    /// Requests refused, and contexts ended, because a context had as many units as it may have.
+    /// Requests refused and contexts ended because a context had the maximum number of units.
     unit_limit,
     /// Packets that a later one replaced by the program's coalescing rule.
     coalesced,
     /// Packets longer than their path's MTU, and headers that could not be built.
     oversize,
-    /// Super-segments that a device would have cut into other packets than the program's: a bug of
-    /// the compiler. They are looked for on request only, and leave packet by packet.
+    /// Super-segments that a device would have cut into other packets than the program builds: a bug of the
+    /// compiler. They are checked on request only, and leave packet by packet.
     wrong_super_segments,
-    /// Packets for which there was no route to their destination.
+    /// Packets without a route to their destination.
     unreachable,
-    /// Times that the wire took fewer frames than there were.
+    /// Number of times that the wire took fewer frames than were waiting.
     wire_full,
-    /// Connections that ended because no handle was free to accept them with.
+    /// Connections that ended because no handle was free for accepting them.
     accept_overflow,
     /// Notices dropped because the application had not taken earlier ones.
     notices_dropped,
-    /// Signals that were issued: of those that somebody asked for.
+    /// Signals issued to at least one subscriber.
     signals,
 }
 
 impl Counters {
-    /// The counts of work done: of these, nothing went otherwise than wished.
+    /// The names of the counters of work done, which do not indicate a deviation.
     pub const WORK: [&str; 9] = [
         "frames_received",
         "packets_merged",
@@ -119,17 +119,17 @@ impl Counters {
         "signals",
     ];
 
-    /// Counts payload bytes that a packet left without, or that were not taken for sending.
+    /// Counts payload bytes that were missing from a packet or were not accepted for sending.
     pub(crate) fn clip_sending(&mut self, bytes: u64) {
         self.clipped_sending = self.clipped_sending.saturating_add(bytes);
     }
 
-    /// Counts received bytes that could not be kept or handed over.
+    /// Counts received bytes that could not be stored or delivered.
     pub(crate) fn clip_receiving(&mut self, bytes: u64) {
         self.clipped_receiving = self.clipped_receiving.saturating_add(bytes);
     }
 
-    /// Counts an input that a parser rejected, and names the counter.
+    /// Counts an input that a parser rejected, and returns the counter's name.
     pub(crate) fn parse_error(&mut self, error: ParseError) -> &'static str {
         let (count, name) = match error {
             ParseError::Truncated => (&mut self.parse_truncated, "parse_truncated"),

@@ -1,9 +1,9 @@
-//! The packet instructions of a program that a device may cut, as the compiler has proven.
+//! The packet instructions of a program that a device may segment, as the compiler has proven.
 
 use hawser_ir::abi::{MAX_RULES, PacketRec};
 use hawser_ir::{Cut, Module};
 
-/// An instruction that a device may cut.
+/// An instruction that a device may segment.
 #[derive(Clone, Debug)]
 struct Plan {
     blueprint: u16,
@@ -11,12 +11,11 @@ struct Plan {
     cut: Cut,
 }
 
-/// The instructions of a program that devices may cut.
+/// The instructions of a program that devices may segment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cuts(Vec<Plan>);
 
 impl Cuts {
-    /// Those of a program.
     pub(crate) fn new(module: &Module) -> Cuts {
         let proven = module.offloads.iter().filter_map(|offload| {
             let cut = offload.proof.as_ref().ok()?.clone();
@@ -26,7 +25,7 @@ impl Cuts {
         Cuts(proven.collect())
     }
 
-    /// What is proven of an instruction; its network header is complete.
+    /// Returns the proven segmentation of an instruction whose network header is complete.
     pub(crate) fn find(&self, record: &PacketRec) -> Option<&Cut> {
         let rules = &record.rule[..usize::from(record.rules).min(MAX_RULES)];
         let plan = self

@@ -2,7 +2,7 @@
 
 use hawser_ir::{EventId, Module, Struct, Ty};
 
-/// What an instruction does with memory.
+/// The operation of an instruction on registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Check,
@@ -15,7 +15,7 @@ pub(crate) enum Operation {
     Forget,
 }
 
-/// By name: what it does, and with how many arguments.
+/// Each extern's name, operation and number of arguments.
 const OPERATIONS: [(&str, Operation, usize); 8] = [
     ("memory_check", Operation::Check, 5),
     ("memory_read", Operation::Read, 5),
@@ -27,26 +27,25 @@ const OPERATIONS: [(&str, Operation, usize); 8] = [
     ("memory_forget", Operation::Forget, 2),
 ];
 
-/// The maximum number of arguments.
 pub(crate) const MAX_ARGS: usize = 6;
 
-/// The fields of an answer, with their types.
+/// The fields of an answer and their widths in bits.
 const FIELDS: [(&str, u8); 4] = [("result", 8), ("value", 64), ("addr", 64), ("len", 32)];
 
-/// An instruction on memory, and how its answer lies in memory.
+/// An instruction on memory, and the layout of its answer in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryPlan {
     pub(crate) operation: Operation,
     pub(crate) args: usize,
     pub(crate) answer: EventId,
-    /// Bytes of the answer.
+    /// The size of the answer, in bytes.
     pub(crate) size: usize,
-    /// Where the answer has its [`FIELDS`].
+    /// The offsets of the answer's [`FIELDS`].
     pub(crate) fields: [usize; 4],
 }
 
 impl MemoryPlan {
-    /// Of the extern with this number; nothing when no target provides it.
+    /// Returns the plan of the extern with this number; `None` if no target provides it.
     pub(crate) fn of(module: &Module, number: usize) -> Option<MemoryPlan> {
         let known = module.externs.get(number)?;
         let (_, operation, args) = OPERATIONS.iter().find(|(name, ..)| *name == known.name)?;
@@ -77,10 +76,10 @@ fn fields(body: &Struct) -> Option<[usize; 4]> {
     Some(found)
 }
 
-/// Whether a program's instructions on memory are all known.
+/// Checks that the engine provides every memory instruction that a program uses.
 ///
 /// # Errors
-/// The name of one that no target provides.
+/// Returns the name of the first one that no target provides.
 pub fn known_externs(module: &Module) -> Result<(), &str> {
     let unknown = (0..module.externs.len()).find(|number| MemoryPlan::of(module, *number).is_none());
     unknown.map_or(Ok(()), |number| Err(&module.externs[number].name))

@@ -1,100 +1,107 @@
-//! What the engine knows of a place in front of it where chains run while its driver sleeps.
+//! The interface to a front: a place ahead of the engine where chains run while the stack's driver sleeps.
 //!
-//! The stack lends its contexts ([`crate::Stack::lend`]) and takes them back ([`crate::Stack::take_back`]). In between they
-//! are the front's alone: it may run the chain of an event that arrives, on what its ids lead to, as the stack would, and
-//! keeps the frame with what the chain gave, unless nothing is left to do. When the stack has its contexts again, it
-//! receives those frames like all others; where a chain ran, it carries out its records and does not run it again.
+//! The stack lends its contexts to the front ([`crate::Stack::lend`]) and takes them back
+//! ([`crate::Stack::take_back`]). In between, the front has exclusive use of them. It may run the chain of an
+//! arriving event on the contexts that the event's ids resolve to, as the stack would. It keeps the frame
+//! together with the chain's results, unless no work is left. When the stack has its contexts again, it
+//! receives those frames like all others. If a chain has already run, the stack carries out its records and
+//! does not run it again.
 
 use hawser_ir::ContextId;
 use hawser_ir::abi::{Id, Outcome};
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_time::Instant;
 
-/// The number of the buffer that addresses of packets refer to in front of the stack ([`hawser_ir::abi::addr`]).
+/// The buffer number in addresses of packets that a front sees ([`hawser_ir::abi::addr`]).
 pub const FRONT_BUFFER: u32 = u32::MAX - 1;
 
-/// A context that is lent.
+/// A context lent to the front.
 #[derive(Debug)]
 pub struct Lent<'a> {
-    /// Its number, by which it comes back: below the number of contexts that there ever were at a time.
+    /// The context's number, by which it is returned. It is below the highest number of contexts that ever
+    /// existed at once.
     pub number: u32,
-    /// Its type.
+    /// The context's type.
     pub kind: ContextId,
-    /// Its ids: each leads to it alone.
+    /// The context's ids; each resolves to this context alone.
     pub ids: &'a [Id],
-    /// Itself.
+    /// The context's memory.
     pub bytes: &'a [u8],
-    /// How many bytes of packets it may receive.
+    /// The number of bytes of packets that the context may receive.
     pub room: u64,
 }
 
-/// Within what limits chains may run.
+/// The limits within which chains may run in the front.
 #[derive(Debug)]
 pub struct Terms<'a> {
-    /// When the stack wants its contexts back, whatever comes; `None`: when something comes.
+    /// The time at which the stack takes its contexts back unconditionally; `None` if it does so only when a
+    /// packet arrives.
     pub until: Option<Instant>,
-    /// How many chains may run: so many have room for what they may instruct at worst.
+    /// The maximum number of chains to run: the worst case of this many chains has room.
     pub chains: u64,
-    /// How many bytes of packets may be received by all contexts.
+    /// The number of bytes of packets that all contexts together may receive.
     pub room: u64,
-    /// Whether an id that leads to no context that was put leads to none at all.
+    /// True if the front knows every context, so that an id it cannot resolve has no context at all.
     pub is_complete: bool,
-    /// Whether a context can be made. Whoever makes one runs no other chain until it has been taken back.
+    /// True if the front may create a context. After creating one it runs no other chain until the stack has
+    /// taken its contexts back.
     pub may_create: bool,
-    /// The key under which SipHash-1-3 (Aumasson and Bernstein, 2012) of the bytes of an event's first id gives `ev.hash`,
-    /// its lower half.
+    /// The key of `ev.hash`: the lower half of SipHash-1-3 (Aumasson and Bernstein, 2012) over the bytes of
+    /// the event's first id.
     pub key: (u64, u64),
-    /// The program's params.
+    /// The values of the program's params.
     pub params: &'a [u64],
-    /// By type, the contexts that there are once for all.
+    /// The `GLOBAL` contexts, by type.
     pub globals: &'a [Vec<u8>],
-    /// The largest packet on a path, in bytes.
+    /// The largest packet on any path, in bytes.
     pub mtu: u32,
-    /// Of a program in UDP, the ports that applications hold, whose datagrams the first of its parsers takes where none is
-    /// registered for the port itself: bit k of word n for port 64 n + k. Otherwise empty.
+    /// For a program over UDP, a bitmap of the ports that applications hold: bit k of word n stands for port
+    /// 64 n + k. The program's first parser takes datagrams for such a port unless another parser is
+    /// registered for that port. Empty for other programs.
     pub ports: &'a [u64],
 }
 
 /// A place where chains run while the stack's driver sleeps.
 pub trait Front {
-    /// A context is new or has changed since it was lent last.
+    /// Adds a new context, or updates one that has changed since it was last lent.
     fn put(&mut self, context: &Lent<'_>);
 
-    /// A context has ended.
+    /// Removes a context that has ended.
     fn remove(&mut self, number: u32);
 
-    /// All that was put may be used from now on, until [`Front::close`].
+    /// Allows the use of all contexts that were put, until [`Front::close`].
     fn open(&mut self, terms: &Terms<'_>);
 
-    /// Nothing is used from now on: shows the contexts that have changed, by their numbers, and gives the number of frames
-    /// that the wire has for the stack with what chains did.
+    /// Ends the use of the contexts. Calls `changed` with the number and memory of each context that has
+    /// changed. Returns the number of frames with chain results that the wire holds for the stack.
     fn close(&mut self, globals: &mut [Vec<u8>], changed: &mut dyn FnMut(u32, &[u8])) -> usize;
 }
 
-/// What chains did with the events of a frame, the first of them.
+/// The results of the chains that ran on the first events of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Ran<'a> {
-    /// When they ran: `ev.now`.
+    /// The time at which the chains ran: `ev.now`.
     pub at: Instant,
-    /// What each gave, in order. Those of later events have not run.
+    /// The result of each chain, in order. The chains of later events have not run.
     pub chains: &'a [RanChain],
-    /// The scratchpad as they left it, for those of later events.
+    /// The scratchpad as these chains left it, for the chains of later events.
     pub scratch: &'a [u8],
 }
 
-/// What a chain gave. Of an event that finds no context where its chain runs only on one: nothing, and it is done.
+/// The result of one chain. For an event without a context, whose chain runs only on one, the result is empty
+/// and the event is done.
 #[derive(Clone, Debug)]
 pub struct RanChain {
-    /// How it ended.
+    /// The outcome of the chain.
     pub outcome: Outcome,
-    /// What is still to be carried out.
+    /// The records that are still to be carried out.
     pub records: RecordBuf,
-    /// The context that it made; empty where it could make none.
+    /// The memory of the context that the chain created; empty if it could not create one.
     pub fresh: Vec<u8>,
 }
 
 impl RanChain {
-    /// Puts the context that it made where one that the stack runs makes it.
+    /// Copies the created context to the place where a chain that the stack runs would create it.
     pub(crate) fn give(&self, regions: &mut Regions<'_>) {
         let fresh = regions.fresh.as_mut();
         if let Some(fresh) = fresh.filter(|fresh| fresh.len() == self.fresh.len()) {

@@ -1,20 +1,20 @@
-//! Tables by handle.
+//! Hash tables keyed by handles and other numbers that the engine assigns.
 //!
-//! The engine chooses handles and keys of memory, and no peer influences them: nobody can make them collide, and a
-//! multiplication serves where a table needs a secret hash otherwise.
+//! The engine chooses handles and memory keys without any influence of peers, so that an attacker cannot make
+//! them collide. A multiplication therefore replaces the secret hash that a table would otherwise need.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::state::Handle;
 
-/// What is known of handles.
+/// A map keyed by handles.
 pub type ByHandle<T> = HashMap<Handle, T, BuildHasherDefault<Numbers>>;
 
-/// The properties of numbers that the engine gives out.
+/// A map keyed by numbers that the engine assigns.
 pub type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Numbers>>;
 
-/// Hashes numbers that count up.
+/// A hasher for numbers that count up.
 #[derive(Debug, Default)]
 pub struct Numbers(u64);
 
@@ -24,8 +24,8 @@ impl Hasher for Numbers {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // Knuth's multiplicative hash: 2^64 over the golden ratio; the upper bits are the good ones,
-        // and a table looks at both ends.
+        // Knuth's multiplicative hash: 2^64 divided by the golden ratio. The upper bits are well mixed, and a
+        // table uses both ends.
         let product = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = product ^ (product >> 32);
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// A table takes its place from the low bits and a tag of seven from the high ones.
+    /// A hash table takes the bucket from the low bits and a tag of seven bits from the high ones.
     #[test]
     fn neighbours_are_spread_at_both_ends() {
         let hash = |number: u64| {
@@ -53,7 +53,7 @@ mod tests {
             let hashes: Vec<u64> = (0..4096).map(|i| hash(i * step)).collect();
             let low: HashSet<u64> = hashes.iter().map(|hash| hash & 4095).collect();
             let high: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
-            // Thrown at random, 4,096 balls leave about 63 % of as many boxes occupied.
+            // Throwing 4,096 balls at random into 4,096 boxes leaves about 63 % of the boxes occupied.
             assert!(low.len() > 2300, "{} of 4,096", low.len());
             assert_eq!(high.len(), 128);
         }

@@ -1,13 +1,13 @@
-//! Identities: compared word by word, and hashed under a key that nobody else knows.
+//! Ids: compared word by word, and hashed under a secret key.
 
 use bytemuck::cast_ref;
 use hawser_ir::abi::Id;
 use siphasher::sip::SipHasher13;
 
-/// Words of an id.
+/// The number of 64-bit words in an id.
 const WORDS: usize = size_of::<Id>() / 8;
 
-/// Whether two ids are the same: as `==`, without a call.
+/// Returns true if two ids are equal: `==` without a function call.
 #[inline]
 pub(crate) fn same(one: &Id, other: &Id) -> bool {
     let (one, other): (&[u64; WORDS], &[u64; WORDS]) = (cast_ref(one), cast_ref(other));
@@ -17,7 +17,7 @@ pub(crate) fn same(one: &Id, other: &Id) -> bool {
         == 0
 }
 
-/// A keyed hash of ids: whoever does not know the key cannot make them collide.
+/// A keyed hash of ids. A peer that does not know the key cannot make ids collide.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hasher {
     sip: SipHasher13,
@@ -25,12 +25,11 @@ pub(crate) struct Hasher {
 }
 
 impl Hasher {
-    /// One with this key.
     pub(crate) fn new(key: (u64, u64)) -> Hasher {
         Hasher { sip: SipHasher13::new_with_keys(key.0, key.1), key }
     }
 
-    /// SipHash-1-3 of the id's used bytes.
+    /// Returns SipHash-1-3 of the id's used bytes.
     #[inline]
     pub(crate) fn hash(&self, id: &Id) -> u64 {
         self.sip.hash(id.bytes())

@@ -1,6 +1,6 @@
 //! Runs a transport program: events in, instructions out.
 //!
-//! [`Stack`] is the whole of it, for one shard. It runs any [`Program`](program::Program) over any
+//! [`Stack`] is the entire engine of one shard. It runs any [`Program`](program::Program) over any
 //! [`Wire`](wire::Wire):
 //!
 //! ```text
@@ -11,22 +11,24 @@
 //!                                                     └─ packets ─ flush ─ net ─ frames
 //! ```
 //!
-//! From the bottom to the top, each knowing those before it alone:
+//! From the bottom to the top, each module depends only on those before it:
 //!
-//! * [`program`], [`wire`], [`front`], [`net`]: what the engine knows of a program, of devices; below the transport
-//! * `config`, `tables`, `cuts`, `externs`, `counters`, `rand`, `ids`, `scalar`: limits, a program's tables, small things
+//! * [`program`], [`wire`], [`front`], [`net`]: the interfaces to programs and devices, and the layers below
+//!   the transport
+//! * `config`, `tables`, `cuts`, `externs`, `counters`, `rand`, `ids`, `scalar`: limits, a program's tables,
+//!   small helpers
 //! * `data`: ordered data, sent and received
-//! * `state`: all that outlives a call, each with its bound
+//! * `state`: everything that outlives a call, each part with its bound
 //! * `interact`: the state as a provider of the interactive layer
-//! * `chain`: one event's course, from its ids to the effects of its records
-//! * `stack`: what the driver and the applications call
-//! * [`messages`]: whole messages and calls over a stack, whether its program carries them or they are framed on its
+//! * `chain`: the processing of one event, from its ids to the effects of its records
+//! * `stack`: the calls of the driver and of applications
+//! * [`messages`]: whole messages and calls over a stack, either carried by its program or framed on its
 //!   streams
 //!
-//! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
-//! with each call. It names no transport program. Every table and queue has a stated limit
-//! ([`Limits`]). The same calls with the same frames have the same effects. State and working memory
-//! are apart: what is kept from call to call is in `state`, what means nothing between two is not.
+//! Invariants: the engine owns no thread, no clock and no socket; time and random bits are arguments of each
+//! call. It names no transport program. Every table and queue has a stated limit ([`Limits`]). The same calls
+//! with the same frames have the same effects. State and working memory are separate: data that is kept from
+//! call to call is in `state`, and all other memory has no meaning between two calls.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

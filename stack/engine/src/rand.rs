@@ -1,15 +1,15 @@
-//! Random bits from one seed of 256 bits, in streams that are independent of each other: for programs (`ev.rand`), for
-//! the keys of our own tables, for port numbers and the numbers of messages.
+//! Random bits from one seed of 256 bits, in independent streams: for programs (`ev.rand`), for the keys of
+//! the engine's own tables, for port numbers and for message numbers.
 //!
-//! ChaCha with 8 rounds (Bernstein, 2008; Aumasson, "Too Much Crypto", 2019, on how many it takes): whoever sees some
-//! bits of a stream, as in port numbers or in what a program sends, learns nothing of the others, neither of those
-//! that keys came from. The same seed gives the same run.
+//! The generator is ChaCha with 8 rounds (Bernstein, 2008; Aumasson, "Too Much Crypto", 2019, on the number
+//! of rounds). An attacker may observe bits of a stream, as in port numbers or in a program's packets. These
+//! bits do not reveal other bits or the keys. The same seed gives the same run.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// What a stack's randomness comes from: 256 bits of the operating system's generator, or a number, for a run that can
-/// be repeated.
+/// The source of a stack's randomness: 256 bits from the operating system's generator, or a number for a
+/// repeatable run.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed([u8; 32]);
 
@@ -27,19 +27,19 @@ impl From<u64> for Seed {
     }
 }
 
-/// Secrets come from it: it is not shown.
+/// Secrets are derived from the seed, so its value is not shown.
 impl std::fmt::Debug for Seed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Seed(…)")
     }
 }
 
-/// What the bits of a stream are for.
+/// The purpose of a stream of random bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// `ev.rand`.
+    /// The program's `ev.rand`.
     Programs,
-    /// Keys of tables.
+    /// The keys of tables.
     Tables,
     /// Port numbers.
     Ports,
@@ -49,30 +49,30 @@ pub(crate) enum Purpose {
     Regions,
 }
 
-/// One stream of a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Rand(ChaCha8Rng);
 
 impl Rand {
-    /// The stream of `seed` for a purpose.
+    /// Returns the stream of `seed` for a purpose.
     pub(crate) fn new(seed: &Seed, purpose: Purpose) -> Rand {
         Rand::of_shard(seed, purpose, 0)
     }
 
-    /// The same for one of several stacks that have a seed in common: the first has the stream of [`Rand::new`].
+    /// Returns the stream of one of several stacks that share a seed. The first stack has the stream of
+    /// [`Rand::new`].
     pub(crate) fn of_shard(seed: &Seed, purpose: Purpose, shard: u16) -> Rand {
         let mut stream = ChaCha8Rng::from_seed(seed.0);
         stream.set_stream(u64::from(shard) << 8 | purpose as u64);
         Rand(stream)
     }
 
-    /// 64 fresh bits.
+    /// Returns 64 fresh bits.
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A key of 128 bits.
+    /// Returns a key of 128 bits.
     pub(crate) fn key(&mut self) -> (u64, u64) {
         (self.bits(), self.bits())
     }
@@ -80,12 +80,12 @@ impl Rand {
 
 #[cfg(test)]
 impl Rand {
-    /// For tests' own choices.
+    /// Creates a generator for the random choices of tests.
     pub(crate) fn of(seed: u64) -> Rand {
         Rand::new(&Seed::from(seed), Purpose::Programs)
     }
 
-    /// A number below `bound` (0 for 0).
+    /// Returns a number below `bound` (0 if `bound` is 0).
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }

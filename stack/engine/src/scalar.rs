@@ -2,13 +2,13 @@
 
 use hawser_ir::Ty;
 
-/// Bytes of a scalar in memory; nothing for an aggregate.
+/// Returns the size of a scalar in memory, in bytes; `None` for an aggregate.
 pub(crate) fn size(ty: &Ty) -> Option<usize> {
     let (bits, _) = ty.width()?;
     Some(usize::from(bits).div_ceil(8).next_power_of_two())
 }
 
-/// The value of a scalar that fills `bytes`, zero-extended.
+/// Returns the zero-extended value of a scalar that fills `bytes`.
 pub(crate) fn load(bytes: &[u8]) -> u64 {
     match *bytes {
         [a] => u64::from(a),
@@ -19,7 +19,7 @@ pub(crate) fn load(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Stores a value's low bytes, as many as `bytes` has.
+/// Stores the low bytes of a value, as many as fit into `bytes`.
 pub(crate) fn store(bytes: &mut [u8], value: u64) {
     match bytes.len() {
         1 => bytes.copy_from_slice(&(value as u8).to_ne_bytes()),

@@ -1,4 +1,4 @@
-//! What the engine looks up in a program's tables, gathered once and checked.
+//! A program's tables in the form that the engine looks up, gathered once and checked.
 
 use std::collections::BTreeSet;
 
@@ -13,23 +13,23 @@ use crate::net::crc::Crc;
 use crate::net::{merge, udp};
 use crate::scalar;
 
-/// An event type and its chain.
+/// The plan of an event type and its chain.
 #[derive(Clone, Debug)]
 pub(crate) struct EventPlan {
-    /// The worst case.
+    /// The worst case of the chain.
     pub(crate) bounds: Bounds,
-    /// Bytes of the event.
+    /// The size of the event, in bytes.
     pub(crate) size: usize,
-    /// What it may create, and the size of that in bytes.
+    /// The context type that the chain may create, and its size in bytes.
     pub(crate) creates: Option<(ContextId, usize)>,
-    /// On which keyed contexts it can do so; nothing: on any.
+    /// The keyed contexts on which the chain can create one; `None` if it can on any.
     creators: Option<Vec<When>>,
-    /// Something runs even when no context was found.
+    /// True if the chain has a processor that runs even without a context.
     pub(crate) runs_without: bool,
 }
 
 impl EventPlan {
-    /// Whether the chain can create a context where it runs on one of this type.
+    /// Returns true if the chain can create a context when it runs on one of this type.
     pub(crate) fn creates_on(&self, kind: ContextId) -> bool {
         let fits = |when: &When| match when {
             When::Always => true,
@@ -44,63 +44,63 @@ impl EventPlan {
     }
 }
 
-/// A context type.
+/// The plan of a context type.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextPlan {
-    /// Bytes.
+    /// The size of the context, in bytes.
     pub(crate) size: usize,
-    /// Each timer's place in the context, and its event.
+    /// The offset of each timer in the context, and the number of its event.
     pub(crate) timers: Vec<(usize, u16)>,
-    /// Several may share an id.
+    /// True if several contexts may share an id.
     pub(crate) replicated: bool,
-    /// Where the two ends of its connection are.
+    /// The location of the connection's two ends in the context.
     pub(crate) ends: Option<Ends>,
 }
 
-/// A program's tables, as the engine needs them.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     pub(crate) events: Vec<EventPlan>,
     pub(crate) contexts: Vec<ContextPlan>,
-    /// By IP protocol.
+    /// The parsers by IP protocol.
     pub(crate) ip: Box<[Option<usize>; 256]>,
-    /// By IP protocol, of packets whose data a switch has cut off.
+    /// The parsers by IP protocol for packets whose data a switch has trimmed.
     pub(crate) trimmed: Box<[Option<usize>; 256]>,
     pub(crate) icmp: Option<usize>,
     pub(crate) start: Option<usize>,
-    /// By [`op_index`].
+    /// The parsers of requests by [`op_index`].
     pub(crate) app: [Option<usize>; APP_OPS],
-    /// By UDP port, in the order in which they are registered.
+    /// The parsers by UDP port, in the order of their registration.
     pub(crate) udp: Vec<(u16, usize)>,
-    /// What packets are sent as unless they state otherwise.
+    /// The IP protocol of packets that do not state one.
     pub(crate) protocol: u8,
-    /// By blueprint: the maximum number of bytes of its header and trailer, and whether it has a coalescing rule.
+    /// By blueprint: the maximum size of its header and trailer in bytes, and whether it has a coalescing
+    /// rule.
     pub(crate) blueprints: Vec<(usize, bool)>,
     /// By blueprint: its CRC-32, if it has one.
     pub(crate) crcs: Vec<Option<Crc>>,
-    /// One of them covers what stands in front of the program's packets.
+    /// True if one of the CRCs covers the headers in front of the program's packets.
     pub(crate) invariant: bool,
-    /// Packets that go on where the one before ends can be taken in as one.
+    /// True if packets that continue the one before can be merged with it.
     pub(crate) merges: bool,
-    /// By extern: what it does with registered memory.
+    /// By extern: its operation on registered memory.
     pub(crate) memory: Vec<Option<MemoryPlan>>,
-    /// The instructions that a device may cut.
+    /// The instructions that a device may segment.
     pub(crate) cuts: Cuts,
-    /// How packets are shared out among stacks.
+    /// The distribution of packets over several stacks.
     pub(crate) steering: Steering,
-    /// Of several stacks: the events whose chains run in the first alone.
+    /// The events whose chains run only in the first of several stacks.
     pub(crate) first: BTreeSet<u32>,
     pub(crate) scratch_size: usize,
-    /// The maximum number of timers of a context type.
+    /// The maximum number of timers of any context type.
     pub(crate) timers_per_context: usize,
-    /// The largest context that a chain may create.
+    /// The size of the largest context that a chain may create, in bytes.
     pub(crate) fresh_size: usize,
 }
 
-/// How many requests there are.
+/// The number of request types.
 const APP_OPS: usize = 14;
 
-/// A request's place in a table.
+/// Returns the index of a request type in `Tables::app`.
 pub(crate) fn op_index(op: AppOp) -> usize {
     match op {
         AppOp::Listen => 0,
@@ -121,7 +121,7 @@ pub(crate) fn op_index(op: AppOp) -> usize {
 }
 
 impl Tables {
-    /// Reads a program's tables, for one of the stacks that share its connections out.
+    /// Reads a program's tables, for one of the stacks that share its connections.
     pub(crate) fn new(module: &Module, steering: Steering) -> Result<Tables, ConfigError> {
         let mut tables = Tables {
             events: Vec::new(),
@@ -180,7 +180,7 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Whether the program wants to know what its applications have taken.
+    /// Returns true if the program wants to know how much its applications have read.
     pub(crate) fn reports_taken(&self) -> bool {
         self.app[op_index(AppOp::Recv)].is_some()
     }
@@ -209,7 +209,7 @@ impl Tables {
     }
 }
 
-/// The events whose chains run in the first of several stacks alone.
+/// Returns the events whose chains run only in the first of several stacks.
 fn first(module: &Module, steering: &Steering) -> Result<BTreeSet<u32>, ConfigError> {
     if steering.shards == 1 {
         return Ok(BTreeSet::new());
@@ -274,7 +274,7 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
     })
 }
 
-/// Whether no limit is zero, and each chain's worst case fits into them.
+/// Checks that no limit is zero, and that the worst case of each chain fits within the limits.
 pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
     let max = |bound: fn(&EventPlan) -> u32| u64::from(tables.events.iter().map(bound).max().unwrap_or(0));
     let needs = [
@@ -308,7 +308,7 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
     }
 }
 
-/// The `GLOBAL` contexts with their defaults, by type; empty for the others.
+/// Returns the `GLOBAL` contexts with their defaults, by type; empty for the other types.
 pub(crate) fn globals(module: &Module) -> Vec<Vec<u8>> {
     let global = |context: &hawser_ir::Context| match context.granularity {
         Granularity::Global => {
@@ -321,7 +321,7 @@ pub(crate) fn globals(module: &Module) -> Vec<Vec<u8>> {
     module.contexts.iter().map(global).collect()
 }
 
-/// Writes the declared defaults of a structure at `base`, those of its parts included.
+/// Writes the declared defaults of a structure and of its nested structures at `base`.
 fn set_defaults(module: &Module, id: StructId, base: usize, bytes: &mut [u8]) {
     for field in &module.structure(id).fields {
         let at = base + field.offset as usize;

@@ -1,4 +1,4 @@
-//! What the engine knows of how packets come in and go out.
+//! The engine's interface to devices, through which packets come in and go out.
 
 use std::io;
 
@@ -7,82 +7,84 @@ use hawser_time::Instant;
 
 use crate::front::{Front, Ran};
 
-/// What a wire can do. Ask for capabilities, never for a name.
+/// The capabilities of a wire. Ask for capabilities, never for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Frames start with an Ethernet header; otherwise with IP.
+    /// The format of frames: they start with an Ethernet header or with an IP header.
     pub medium: Medium,
     /// The largest IP packet in bytes, apart from super-segments.
     pub mtu: u32,
-    /// The wire completes transport checksums ([`TxFrame::csum`]).
+    /// True if the wire completes transport checksums ([`TxFrame::csum`]).
     pub tx_csum: bool,
-    /// The largest super-segment that it cuts, in bytes; 0: none.
+    /// The largest super-segment that the wire can segment, in bytes; 0 if it cannot.
     pub gso_max: u32,
-    /// Bytes that its receive queue holds. What arrives beyond them is dropped, and repaired as any
-    /// other loss: windows are not made smaller for it.
+    /// The capacity of the receive queue, in bytes. Frames beyond it are dropped and repaired like any other
+    /// loss; windows are not reduced because of it.
     pub rx_queue_bytes: u64,
 }
 
-/// What frames are made of.
+/// The format of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// IP packets.
     Ip,
-    /// Ethernet frames, and the stack's own address.
+    /// Ethernet frames, with the stack's own address.
     Ethernet([u8; 6]),
-    /// IP packets whose headers stand for what a socket of the host says of a datagram. The host's kernel receives,
-    /// answers and routes for its own addresses, of which the wire has one port: what it delivers is for this stack,
-    /// and the stack sends no packets of its own network layer.
+    /// IP packets whose headers represent the metadata that a socket of the host gives for a datagram. The
+    /// host's kernel receives, answers and routes for its own addresses, and the wire has one port of them.
+    /// Every datagram that it delivers is for this stack, and the stack sends no packets of its own network
+    /// layer.
     Socket,
 }
 
-/// How a received frame's transport checksum stands.
+/// The state of a received frame's transport checksum.
 pub use hawser_ir::abi::Csum;
 
-/// A received frame. It stays as it is until [`Wire::release`].
+/// A received frame, valid until [`Wire::release`].
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {
-    /// The first bytes; all headers are here.
+    /// The first bytes of the frame, with all headers.
     pub head: &'a [u8],
-    /// What follows, where the payload lies elsewhere; often empty.
+    /// The rest of the frame if the payload is stored elsewhere; often empty.
     pub tail: &'a [u8],
-    /// The transport checksum's standing.
+    /// The state of the transport checksum.
     pub csum: Csum,
-    /// For a super-segment: payload bytes of each packet but the last; 0 for one packet.
+    /// For a super-segment, the number of payload bytes of each packet except the last; 0 for a single
+    /// packet.
     pub seg_size: u16,
-    /// When it arrived.
+    /// The time of arrival.
     pub at: Instant,
 }
 
-/// A piece of payload: shared, immutable, counted. Cloning takes no copy.
+/// A shared, immutable, reference-counted piece of payload. Cloning does not copy the bytes.
 ///
-/// It refers to a chunk of a stream's bytes, which is freed when the last reference is gone.
+/// It refers to a chunk of a stream's bytes, which is freed with the last reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PayRef(Bytes);
 
 impl PayRef {
-    /// The bytes.
+    /// Returns the bytes of this piece.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// How many there are.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// True when there are none.
+    /// Returns true if the piece is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Bytes [from, to) of this piece, as a piece: for wires that cut super-segments.
+    /// Returns the bytes [from, to) of this piece as a piece, for wires that cut super-segments.
     ///
     /// # Panics
-    /// When the range is not inside the piece.
+    /// Panics if the range is not inside the piece.
     #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> PayRef {
         PayRef(self.0.slice(from..to))
@@ -104,24 +106,25 @@ impl From<Vec<u8>> for PayRef {
 /// A frame to send.
 #[derive(Clone, Debug, Default)]
 pub struct TxFrame {
-    /// Link, network and transport headers.
+    /// The link, network and transport headers.
     pub head: Vec<u8>,
     /// The payload, in pieces.
     pub payload: Vec<PayRef>,
-    /// An Internet checksum left to complete: where summing starts in the frame, and where the
-    /// field is, both from the start of `head`. `None`: nothing is left to do.
+    /// An Internet checksum to complete: the start of the summed bytes and the position of the field, both
+    /// counted from the start of `head`. `None` if the checksum is complete.
     pub csum: Option<(u16, u16)>,
-    /// Cut the payload into packets of this many bytes; 0: as it is.
+    /// The number of payload bytes of each packet into which the frame is to be cut; 0 if it is not to be
+    /// cut.
     pub gso_size: u16,
-    /// Link-layer priority.
+    /// The link-layer priority.
     pub prio: u8,
-    /// The instruction that it comes from, as the observer of the stack's events counts them: the first is 1. 0: nobody
-    /// observes, or no program sent it.
+    /// The number of the instruction that caused the frame, as the observer of the stack's events counts
+    /// them, starting at 1. It is 0 without an observer, and for frames that no program sent.
     pub cause: u32,
 }
 
 impl TxFrame {
-    /// Empties the frame and keeps its memory, for use again.
+    /// Empties the frame and keeps its memory for reuse.
     pub fn clear(&mut self) {
         self.head.clear();
         self.payload.clear();
@@ -131,68 +134,71 @@ impl TxFrame {
         self.cause = 0;
     }
 
-    /// Bytes of the whole frame.
+    /// Returns the number of bytes of the whole frame.
     #[must_use]
     pub fn len(&self) -> usize {
         self.head.len() + self.payload.iter().map(PayRef::len).sum::<usize>()
     }
 
-    /// True for a frame without a byte.
+    /// Returns true if the frame has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Where frames come in and go out: a simulated link, a device.
+/// A source and sink of frames: a simulated link or a device.
 ///
-/// Call order per batch: [`Wire::receive`], any number of [`Wire::frame`], [`Wire::release`];
-/// [`Wire::transmit`] at any time.
+/// The call order for each batch is [`Wire::receive`], any number of [`Wire::frame`], [`Wire::release`].
+/// [`Wire::transmit`] may be called at any time.
 pub trait Wire {
-    /// What it can do; constant.
+    /// Returns the capabilities of the wire, which never change.
     fn caps(&self) -> &Caps;
 
-    /// Takes up to `max` frames in and returns how many there are; 0 when none waits.
+    /// Receives up to `max` frames and returns their number; 0 if no frame is waiting.
     ///
     /// # Errors
-    /// When the device failed for good.
+    /// Returns an error if the device has failed for good.
     fn receive(&mut self, max: usize) -> io::Result<usize>;
 
-    /// The i-th frame of the batch.
+    /// Returns the i-th frame of the batch.
     fn frame(&self, i: usize) -> RxFrame<'_>;
 
-    /// Gives the batch back.
+    /// Returns the batch to the wire.
     fn release(&mut self);
 
-    /// About how many bytes it takes now: what it is handed beyond them would wait in it, where no priority and
-    /// no rank of the program can move it any more (Linux's byte queue limits have the same aim). The last frame may
-    /// exceed them. A wire with no queue of its own, and by default every wire, takes all.
+    /// Returns the approximate number of bytes that the wire accepts now. Further bytes would wait in the
+    /// wire's queue, where the program's priorities and ranks can no longer reorder them (Linux's byte queue
+    /// limits have the same aim). The last frame may exceed the number. A wire without a queue accepts
+    /// everything, which is the default.
     ///
-    /// Asked only when something waits to be sent, so that a wire which answers 0 knows that there is more.
+    /// The engine asks only when frames are waiting to be sent, so a wire that answers 0 knows that there are
+    /// more.
     fn room(&mut self) -> usize {
         usize::MAX
     }
 
-    /// Sends frames from the front of `frames` and returns how many were taken; fewer than all
-    /// when the device is full for now. Frames that the device cannot take at all are dropped
-    /// and counted, as a network may.
+    /// Sends frames from the front of `frames` and returns how many were taken. The number is lower if the
+    /// device is full for now. Frames that the device cannot send at all are dropped and counted, as a
+    /// network may do.
     ///
     /// # Errors
-    /// When the device failed for good.
+    /// Returns an error if the device has failed for good.
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize>;
 
-    /// When the wire has to be asked again though the device is idle: it holds frames that are
-    /// due then. A driver sleeps no longer than that. `None`: never.
+    /// Returns the time at which the wire must be polled even if the device is idle, because it holds frames
+    /// that are due then. A driver sleeps no longer than that. `None` means never.
     fn next_deadline(&self) -> Option<Instant> {
         None
     }
 
-    /// What became of the i-th frame of the batch before the stack got it, where [`Wire::front`] ran chains on it.
+    /// Returns the results of the chains that [`Wire::front`] ran on the i-th frame of the batch before the
+    /// stack received it.
     fn ran(&self, _i: usize) -> Option<Ran<'_>> {
         None
     }
 
-    /// What runs chains in front of the stack while that sleeps, if there is something.
+    /// Returns the front that runs chains while the stack sleeps, if the wire has one.
     fn front(&mut self) -> Option<&mut dyn Front> {
         None
     }

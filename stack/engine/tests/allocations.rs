@@ -1,4 +1,5 @@
-//! In a steady state, a packet costs no allocation: not to take in, not to answer, not to build.
+//! In a steady state a packet costs no allocation: neither for receiving, nor for answering, nor for building
+//! it.
 
 mod common;
 
@@ -14,7 +15,7 @@ use hawser_ir::abi::*;
 use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 
-/// The system's allocator, counting.
+/// The system's allocator, with a count of allocations.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -36,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A wire that always has the same frames and swallows what is sent.
+/// A wire that always has the same frames and discards sent ones.
 struct Mirror {
     caps: Caps,
     frame: Vec<u8>,
@@ -70,7 +71,7 @@ impl Wire for Mirror {
     }
 }
 
-/// A packet of stack 1 from port 80, with 1,000 bytes, to the port of stack 0.
+/// Returns a packet of stack 1 from port 80, with 1,000 bytes, to the port of stack 0.
 fn frame(port: u16) -> Vec<u8> {
     let mut frame = vec![
         0x45, 0, 0x04, 0x08, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1,

@@ -1,5 +1,5 @@
-//! Frames that come together have the effects that they would have one by one: parsing ahead and
-//! looking contexts up ahead change nothing. And those that a late driver finds come before its timers.
+//! Frames in a batch have the same effects as one by one: parsing and looking up contexts ahead changes no
+//! result. Frames that a late driver finds are processed before its timers.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
-/// A wire with frames ready to be taken, which keeps what is sent.
+/// A wire with prepared frames, which keeps sent ones.
 struct Tape {
     caps: Caps,
     waiting: VecDeque<Vec<u8>>,
@@ -62,12 +62,12 @@ impl Wire for Tape {
     }
 }
 
-/// What a packet asks for.
+/// A bit of the flag by which a packet asks for an operation.
 const END: u8 = 2;
 const ADD_ID: u8 = 4;
 const DROP_ID: u8 = 6;
 
-/// Contexts come and go, and get and lose ids, as packets demand; each packet is answered.
+/// A program whose contexts come and go, and gain and lose ids, as packets demand. Each packet is answered.
 fn script() -> Script {
     let obey = |step: &mut Step<'_>| {
         step.words()[0] += 1;
@@ -116,13 +116,13 @@ fn ip(protocol: u8, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The program's packet from a peer's port to one of ours.
+/// Returns the program's packet from a peer's port to one of ours.
 fn body(port: u16, peer: u16, event: u8, flag: u8, seq: u16) -> Vec<u8> {
     let [port, peer, seq] = [port, peer, seq].map(u16::to_be_bytes);
     [&peer[..], &port, &[event, flag, 0, 0, 0, 0], &seq, &[9; 20]].concat()
 }
 
-/// Frames as a seed will have them: of few connections, now and then damaged or of another protocol.
+/// Returns frames drawn from a seed: of few connections, some of them damaged or of another protocol.
 fn frames(seed: u64) -> VecDeque<Vec<u8>> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut below = |limit: u64| rng.u64(..limit);
@@ -133,17 +133,17 @@ fn frames(seed: u64) -> VecDeque<Vec<u8>> {
         let body = body(port, peer, event, flag, below(65_536) as u16);
         match below(20) {
             0 => ip(253, &body[..7]), // too short for its parser
-            1 => ip(252, &body),      // nobody's
+            1 => ip(252, &body),      // of a protocol without a parser
             2 => ip(1, &[8; 12]),     // an ICMP message with a wrong checksum
-            3 => body,                // no IP
+            3 => body,                // not IP
             _ => ip(253, &body),
         }
     };
     (0..400).map(|_| frame()).collect()
 }
 
-/// All that happens when frames come `batch` at a time: what the tap sees, what is sent, what is
-/// counted.
+/// Processes frames `batch` at a time, and returns all observable results: the tap's events, the sent frames
+/// and the counters.
 fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
     let mut config = config(0);
     config.limits.batch = batch;
@@ -168,7 +168,7 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
         stack.contexts()
     );
     let trace = trace.lock().clone();
-    // The network layer's own answers leave before what a batch's chains send.
+    // The network layer's own answers leave before the packets of a batch's chains.
     wire.sent.sort_by_key(|frame| frame[9]);
     (trace, wire.sent, counts)
 }
@@ -194,8 +194,8 @@ fn frames_together_do_what_they_do_one_by_one() {
     }
 }
 
-/// A stack that takes one frame at a time, with a context whose timer is due at 10 ms, and the milliseconds at which
-/// it fires.
+/// Returns a stack that receives one frame at a time, with a context whose timer is due at 10 ms. The last
+/// element has the milliseconds at which the timer fires.
 fn waiting_for_an_answer() -> (Stack, Tape, Arc<Mutex<Vec<u64>>>) {
     let fired = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&fired);
@@ -226,8 +226,8 @@ fn waiting_for_an_answer() -> (Stack, Tape, Arc<Mutex<Vec<u64>>>) {
     (stack, wire, fired)
 }
 
-/// A process that got no processor for a while finds the answer behind other frames, and the timer that waited for it
-/// run out.
+/// A process that got no processor time for a while finds the answer behind other frames, while the timer
+/// that waited for it has expired.
 #[test]
 fn a_late_driver_takes_in_what_has_arrived_before_it_fires_timers() {
     let (mut stack, mut wire, fired) = waiting_for_an_answer();
@@ -242,7 +242,7 @@ fn a_late_driver_takes_in_what_has_arrived_before_it_fires_timers() {
     assert_eq!(stack.next_deadline(), None);
 }
 
-/// Timers give way for as long as they were late when the first frame came.
+/// Timers give way only for as long as they were late when the first frame came.
 #[test]
 fn a_flood_does_not_stop_timers() {
     let (mut stack, mut wire, fired) = waiting_for_an_answer();
@@ -257,7 +257,7 @@ fn a_flood_does_not_stop_timers() {
     assert_eq!(late, [14], "2 ms late at 12 ms");
 }
 
-/// Nothing is put off by a driver that comes in time.
+/// A driver that is on time delays no timer.
 #[test]
 fn a_timer_fires_in_time_beside_a_frame() {
     let (mut stack, mut wire, fired) = waiting_for_an_answer();

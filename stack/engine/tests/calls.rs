@@ -1,4 +1,4 @@
-//! Calls from endpoint to endpoint: each has a handle of its own, at both ends.
+//! Calls from endpoint to endpoint: each has its own handle at both ends.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use hawser_time::Instant;
 
 const NOW: Instant = Instant::from_nanos(1);
 
-/// Carries calls of one packet each way, without repeating any. The reply has flag 2.
+/// A program that carries calls of one packet each way, without retransmission. The reply has flag 2.
 fn calls(own: u8, peer: u8) -> Script {
     let script = Script::new().on(LISTEN, |step| {
         step.new_context(LISTENER);
@@ -45,7 +45,7 @@ fn calls(own: u8, peer: u8) -> Script {
     script.on(PACKET, move |step| {
         let (ev, is_reply) = (step.ev, step.ev.flag == 2);
         if is_reply && step.kind() != Some(FLOW) {
-            return Outcome::Done; // of a call that was given up
+            return Outcome::Done; // for a call that was given up
         }
         let uid = flow_id(3000, 0);
         if !is_reply {
@@ -66,7 +66,7 @@ fn calls(own: u8, peer: u8) -> Script {
     })
 }
 
-/// Two stacks with an endpoint each, at port 80.
+/// Returns two stacks with an endpoint each, at port 80.
 fn endpoints() -> (Pair, [Handle; 2]) {
     let mut pair = Pair::new([calls(0, 1), calls(1, 0)], 0, 1);
     let [a, b] = &mut pair.stacks;
@@ -196,7 +196,8 @@ fn a_call_without_room_is_offered_again_when_packets_have_left() {
 
 #[test]
 fn a_call_that_memory_has_no_room_for_is_refused_without_a_notice() {
-    // A notice at once, with the memory still held, would have the application and the stack ask each other for ever.
+    // If a notice came at once, with the memory still held, application and stack would ask each other
+    // forever.
     let (mut pair, [here, _]) = endpoints();
     let mut config = common::config(0);
     config.limits.tx_total = 100;

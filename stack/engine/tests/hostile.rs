@@ -1,5 +1,5 @@
-//! A program that does anything at all: every instruction with any arguments, under applications
-//! that make any request. Nothing panics, limits hold, and in the end nothing is left.
+//! A program that issues every instruction with arbitrary arguments, under applications that make arbitrary
+//! requests. The engine does not panic, limits hold, and no state is left in the end.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use fastrand::Rng;
 use hawser_engine::{Handle, Notice, StackConfig};
 use hawser_ir::abi::*;
 
-/// Numbers by a seed.
+/// Random numbers drawn from a seed.
 struct Random(Rng);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
         self.0.u64(..bound)
     }
 
-    /// Small, large, and at the edges.
+    /// Returns a small number, a large one, or one near an edge of the range.
     fn number(&mut self) -> u64 {
         match self.below(6) {
             0 => u64::MAX - self.below(3),
@@ -34,7 +34,7 @@ impl Random {
 
 fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
     let mut rng = Random(Rng::with_seed(step.ev.header.rand));
-    // It does end what it has to: what is aborted, closed listeners, and everything at last.
+    // The program does end the contexts that it must: aborted ones, closed listeners, and finally all.
     let over = match step.ev.header.event {
         ABORT => true,
         CLOSE => step.kind() == Some(LISTENER),
@@ -159,7 +159,7 @@ fn small(own: usize) -> StackConfig {
     config
 }
 
-/// One random request to a stack.
+/// Makes one random request to a stack.
 fn request(pair: &mut Pair, own: usize, handles: &mut Vec<Handle>, rng: &mut Random) {
     let (now, stack) = (pair.now, &mut pair.stacks[own]);
     let pick = handles

@@ -9,7 +9,7 @@ use hawser_engine::Notice;
 use hawser_ir::abi::*;
 use hawser_time::Instant;
 
-/// Connects; the flow has both units.
+/// A program that connects; the flow has both units.
 fn connecting() -> Script {
     Script::new().on(CONNECT, |step| {
         let id = step.new_context(FLOW);
@@ -18,7 +18,8 @@ fn connecting() -> Script {
     })
 }
 
-/// `refuse(EAGAIN)`: the reason may be anything that an event changes, such as what a peer grants.
+/// The program may refuse with `EAGAIN` for any reason that an event can change, such as a limit that the
+/// peer sets.
 #[test]
 fn a_send_refused_with_eagain_is_offered_again_once_something_else_happened() {
     let script = connecting()
@@ -48,13 +49,14 @@ fn a_send_refused_with_eagain_is_offered_again_once_something_else_happened() {
     stack.poll(now, &mut wire[0]).expect("a cable does not fail");
     assert_eq!(stack.next_notice(), Some((handle, Notice::Writable)));
     assert_eq!(stack.send(now, handle, b"one"), Ok(3));
-    // Refused again, the application asks once for each thing that happens, and does not spin.
+    // Refused again, the application asks once for each event, and does not spin.
     assert_eq!(stack.send(now, handle, b"two"), Ok(0));
     stack.poll(now, &mut wire[0]).expect("a cable does not fail");
     assert!(stack.next_notice().is_none());
 }
 
-/// `refuse(EAGAIN)` of what nobody waits for: the request waits for its time.
+/// If the program refuses a `close` with `EAGAIN`, no application waits for it; the request itself is
+/// repeated.
 #[test]
 fn a_close_refused_with_eagain_is_raised_again() {
     let script = connecting()

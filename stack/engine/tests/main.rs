@@ -1,4 +1,5 @@
-//! The tests of this crate as its users see it, in one program: each links everything.
+//! The tests of this crate from its users' point of view. They are one program, because each program links
+//! the whole crate.
 
 mod batch;
 mod calls;

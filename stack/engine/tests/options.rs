@@ -1,4 +1,4 @@
-//! Options of handles: when a program learns of them, and what is the engine's own.
+//! Options of handles: the time at which a program receives them, and the options of the engine itself.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 type Reported = Arc<Mutex<Vec<(u16, u64, u64)>>>;
 
-/// Makes contexts, knows `OPT_NODELAY` alone, and writes down what it receives, in order.
+/// A program that creates contexts, knows only `OPT_NODELAY`, and records its events, in order.
 fn listening(reported: &Reported) -> Script {
     let note = |reported: &Reported, event: u16| {
         let reported = reported.clone();
@@ -84,7 +84,7 @@ fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
     pair.settle();
     assert_eq!(pair.stacks[0].contexts(), 0);
     assert!(pair.notices(0).is_empty());
-    // Address and port are free again.
+    // The address and port are free again.
     let handle = pair.stacks[0]
         .connect_with(
             Instant::from_nanos(6),
@@ -141,7 +141,7 @@ fn a_send_buffer_bounds_what_is_taken() {
         pair.stacks[0].send(Instant::from_nanos(5), handle, &[1; 9000]),
         Ok(1000)
     );
-    // Smaller than what it holds: nothing is lost, nothing more is taken.
+    // The buffer is smaller than the bytes it holds: they are kept, and no more are accepted.
     assert_eq!(
         pair.stacks[0].set_option(Instant::from_nanos(5), handle, OPT_SEND_BUFFER, 1),
         Ok(())

@@ -1,4 +1,4 @@
-//! What waits in a program's queues leaves by rank and at a rate, and waits there rather than in the device.
+//! Packets in a program's queues leave by rank and at a rate, and wait there rather than in the device.
 
 use std::sync::Arc;
 
@@ -13,16 +13,17 @@ use hawser_ir::QueuePolicy;
 use hawser_ir::abi::{Outcome, RecordKind};
 use hawser_time::Instant;
 
-/// Bytes of each packet: the network header and that of the program.
+/// The size of each packet in bytes: the network header and the program's.
 const BYTES: u64 = 32;
 
-/// Connections of a program whose second queue has this policy. Sending n bytes is a packet in it without data, of
-/// rank 1000 - n, or of that cost; `close` sets the queue's rate to 8 Mbit/s, so that a byte takes 1 µs.
+/// Connections of a program whose second queue has this policy. Sending n bytes issues a packet without data
+/// in it, of rank 1000 - n or of that cost. `close` sets the queue's rate to 8 Mbit/s, so that a byte takes 1
+/// µs.
 fn connected(policy: QueuePolicy) -> (Stack, Cable, [Handle; 2]) {
     connected_as(script(policy, 8_000_000), config(0))
 }
 
-/// See [`connected`]: `close` sets this rate.
+/// The program of [`connected`]; `close` sets this rate.
 fn script(policy: QueuePolicy, rate: u64) -> Script {
     let script = Script::new().with(|module| module.queues[1].policy = policy);
     let script = script.on(CONNECT, |step| {
@@ -57,13 +58,13 @@ fn now(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Has a packet of this rank sent, at most 999.
+/// Sends a packet of this rank, at most 999.
 fn send(stack: &mut Stack, handle: Handle, rank: usize) {
     let bytes = vec![0; 1000 - rank];
     assert_eq!(stack.send(now(1), handle, &bytes), Ok(bytes.len()));
 }
 
-/// The ranks of what has left since the last time.
+/// Returns the ranks of the packets that have left since the last call.
 fn left(end: &Cable) -> Vec<u16> {
     let frames = end.outbound.lock().drain(..).collect::<Vec<_>>();
     frames
@@ -113,7 +114,7 @@ fn frames_that_a_full_wire_refused_are_all_that_cannot_be_overtaken() {
     assert_eq!(left(&end), [900, 600, 700, 800]);
 }
 
-/// Without room there is more to send: a wire that adapts what it takes relies on it.
+/// A wire that adapts its room relies on the question: it means that there is more to send.
 #[test]
 fn a_wire_is_asked_for_room_only_when_something_waits() {
     let (mut stack, mut end, [one, _]) = connected(QueuePolicy::Fifo);
@@ -163,7 +164,7 @@ fn a_super_segment_is_no_longer_than_there_is_room_for() {
     assert_eq!((end.joined, packets, stack.wants_wire()), (2, 20, false));
 }
 
-/// When which packets leave, driven by the stack's own deadlines.
+/// Returns the times at which packets leave, driven by the stack's own deadlines.
 fn schedule(stack: &mut Stack, end: &mut Cable) -> Vec<(u64, Vec<u16>)> {
     let mut at = now(1);
     let mut out = Vec::new();
@@ -199,8 +200,8 @@ fn a_paced_queue_is_served_at_its_deadlines() {
     assert_eq!(schedule(&mut stack, &mut end), expected);
 }
 
-/// A device cuts a super-segment of what 8 Mbit/s send in 1 ms: 1,000 bytes, which are five packets of 200 and two packets
-/// that cost 500.
+/// A device receives a super-segment of the bytes that 8 Mbit/s sends in 1 ms. These 1,000 bytes are five
+/// packets of 200, or two packets that cost 500.
 #[test]
 fn a_paced_super_segment_has_as_many_packets_as_their_cost_allows() {
     for (cost, first) in [(0, 5), (500, 2), (5_000, 1)] {
@@ -227,8 +228,8 @@ fn a_paced_super_segment_has_as_many_packets_as_their_cost_allows() {
     }
 }
 
-/// A flow that its rate holds back may fill half of what is there, and the next one half of the rest, less what the
-/// worst case of a request is.
+/// A flow that is held back by its rate may fill half of the room. The next flow may fill half of the rest,
+/// less the worst case of a request.
 #[test]
 fn a_flow_without_a_rate_leaves_room_for_others() {
     let limit = 100;

@@ -1,4 +1,4 @@
-//! What the language's decisions promise of an engine, one by one.
+//! The language's promises about an engine, one by one.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 
-/// Connects; the flow has both units.
+/// A program that connects; the flow has both units.
 fn connecting() -> Script {
     Script::new().on(CONNECT, |step| {
         let id = step.new_context(FLOW);
@@ -31,7 +31,7 @@ fn connected(script: Script) -> (Pair, Handle) {
     (pair, handle)
 }
 
-/// The frames that stack 0 sends now: flag, sequence number, payload.
+/// Returns the frames that stack 0 sends now: flag, sequence number, payload.
 fn sent(pair: &mut Pair) -> Vec<(u8, u32, Vec<u8>)> {
     let end = &mut pair.ends[0];
     while pair.stacks[0].poll(pair.now, end).expect("a cable does not fail") {}
@@ -107,9 +107,9 @@ fn one_blueprint_becomes_as_many_packets_as_its_segments() {
     assert_eq!(pair.stacks[0].counters().clipped_sending, 1000);
 }
 
-/// Sends 20 packets and one through a wire that cuts super-segments of up to `gso_max` bytes; the
-/// packets on the link from the transport header on, how many super-segments there were, and how
-/// many were found to be wrong where that is `checked`.
+/// Sends 20 packets and one through a wire that cuts super-segments of up to `gso_max` bytes. Returns the
+/// packets on the link from the transport header on, the number of super-segments, and the number of wrong
+/// ones if they are `checked`.
 fn sent_through(script: Script, flag: u64, gso_max: u32, checked: bool) -> (Vec<Vec<u8>>, usize, u64) {
     let script = script.tcp().on(SEND, move |step| {
         step.add_tx();
@@ -139,7 +139,8 @@ fn sent_through(script: Script, flag: u64, gso_max: u32, checked: bool) -> (Vec<
 fn super_segments_put_the_same_packets_on_the_link() {
     let (plain, none, _) = sent_through(connecting(), 0, 0, false);
     assert_eq!((plain.len(), none), (21, 0));
-    // 6,000 bytes are room for five packets: four times. 2,100 for two: ten times. A wire that cuts none leaves it to the stack.
+    // 6,000 bytes have room for five packets: four super-segments. 2,100 have room for two: ten
+    // super-segments. If the wire does not cut them, the stack does.
     for (gso_max, joined) in [(65_535, 1), (6000, 4), (2100, 10), (1500, 0), (0, 0)] {
         for checked in [false, true] {
             let (packets, count, wrong) = sent_through(connecting().proven(), 0, gso_max, checked);
@@ -190,7 +191,7 @@ fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_allows_it(
         step.packet(1, PACKET, 0, 1, (0, 0, 0));
         step.packet(1, PACKET, 0, 2, (0, 0, 0)); // replaces 1
         step.packet(1, PACKET, 2, 3, (0, 0, 0)); // another flag: the rule forbids it
-        step.packet(1, PACKET, 0, 4, (0, 0, 0)); // not adjacent to 2 any more
+        step.packet(1, PACKET, 0, 4, (0, 0, 0)); // no longer adjacent to 2
         Outcome::Done
     });
     let (mut pair, handle) = connected(script);
@@ -284,7 +285,7 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
         .on(CLOSE, |step| {
             step.timer_start(0, 1000);
             step.timer_start(1, 1000);
-            step.timer_start(0, 1000); // anew: now behind timer 1
+            step.timer_start(0, 1000); // rearmed: now behind timer 1
             Outcome::Done
         })
         .on(ABORT, |step| {
@@ -397,7 +398,7 @@ fn a_full_unit_notifies_when_there_is_room() {
     assert_eq!(stack.writable(handle), 300);
 }
 
-/// `refuse(EAGAIN)`: the program takes one piece at a time.
+/// The program refuses with `EAGAIN` because it accepts one piece at a time.
 #[test]
 fn a_send_refused_with_eagain_waits_until_bytes_have_left() {
     let script = connecting()
@@ -441,7 +442,7 @@ fn a_full_table_of_contexts_refuses_new_ones_and_keeps_the_old() {
         stack.connect(Instant::from_nanos(1), address(1, 80), None),
         Err(RequestError::Limit("contexts"))
     );
-    stack.abort(Instant::from_nanos(1), first); // No chain for it, but there is an `abort`: nothing happens.
+    stack.abort(Instant::from_nanos(1), first); // No chain, but an `abort` is registered: no effect.
     assert_eq!(stack.contexts(), 2);
 }
 
@@ -459,7 +460,7 @@ fn a_program_without_abort_loses_its_context() {
     stack.abort(Instant::from_nanos(1), handle);
     assert_eq!(stack.contexts(), 0);
     assert_eq!(stack.next_notice(), Some((handle, Notice::Closed)));
-    // Its port is free again.
+    // The port is free again.
     for _ in 0..3 {
         let handle = stack
             .connect(Instant::from_nanos(1), address(1, 80), Some(address(0, 999)))
@@ -763,7 +764,7 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     );
 }
 
-/// An IPv4 packet without options that must not be fragmented.
+/// Returns an IPv4 packet without options that must not be fragmented.
 fn ipv4(from: u8, to: u8, protocol: u8, len: u16, payload: &[u8]) -> Vec<u8> {
     let mut header = [
         0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to,
@@ -774,8 +775,8 @@ fn ipv4(from: u8, to: u8, protocol: u8, len: u16, payload: &[u8]) -> Vec<u8> {
     [&header[..], payload].concat()
 }
 
-/// RFC 5927, 7.2: who is not on the path does not know what is under way, and a program that does not look at errors
-/// cannot distinguish.
+/// RFC 5927, 7.2: an off-path attacker does not know the bytes in flight. A program that does not look at
+/// errors cannot tell the difference.
 #[test]
 fn a_program_without_a_parser_for_errors_vouches_for_none() {
     let (mut pair, _) = connected(connecting());

@@ -1,5 +1,5 @@
-//! A stop-and-wait stream between two stacks: connections, ordered data, timers, notices, and
-//! their end, over a wire that loses frames.
+//! A stop-and-wait stream between two stacks: connections, ordered data, timers, notices, and their end, over
+//! a wire that loses frames.
 
 use crate::common;
 
@@ -21,7 +21,7 @@ const DATA: u64 = 0;
 const ACK: u64 = 1;
 const FIN: u64 = 2;
 
-// Words of a flow.
+// The indices of a flow's words.
 const UNA: usize = 0;
 const END: usize = 1;
 const RECEIVED: usize = 2;
@@ -31,7 +31,7 @@ const FIN_SENT: usize = 5;
 const PEER: usize = 6;
 const READ: usize = 7;
 
-/// Sends what is next, or again what is in flight; a FIN takes one number after the data.
+/// Sends the next packet, or again the one in flight; a FIN takes one number after the data.
 fn transmit(step: &mut Step<'_>, again: bool) {
     let w = *step.words();
     let waiting = w[FLIGHT] > 0 || w[FIN_SENT] == 1;
@@ -93,8 +93,8 @@ fn on_packet(step: &mut Step<'_>, own: u8) -> Outcome {
     Outcome::Done
 }
 
-/// A first packet makes a connection; the packet itself comes again. A FIN of a connection that is
-/// over is acknowledged once more.
+/// Handles a packet without a context. A first packet creates a connection; the packet itself comes again. A
+/// FIN of a connection that is over is acknowledged once more.
 fn without_context(step: &mut Step<'_>, own: u8) -> Outcome {
     let ev = step.ev;
     let peer = 1 - own;
@@ -167,7 +167,7 @@ fn byte_at(i: usize) -> u8 {
     (i.wrapping_mul(2_654_435_761) >> 11) as u8
 }
 
-/// Sends `total` bytes from stack 0 to 1 and closes; returns what arrived.
+/// Sends `total` bytes from stack 0 to 1 and closes; returns the bytes that arrived.
 fn transfer(pair: &mut Pair, total: usize) -> Vec<u8> {
     pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
     let client = pair.stacks[0]
@@ -189,7 +189,7 @@ fn transfer(pair: &mut Pair, total: usize) -> Vec<u8> {
                 break;
             }
         }
-        // One packet is in flight, however many have arrived: more than twice that would wait in vain.
+        // One packet is in flight, however many have arrived; more than twice that would only wait.
         let (held, _) = pair.stacks[0].held_bytes();
         assert!(held <= Limits::default().first_bytes + 2 * MSS, "{held} bytes");
         for (_, notice) in pair.notices(1) {
@@ -276,7 +276,7 @@ fn many_connections_share_a_stack() {
             .expect("open");
     }
     pair.settle();
-    // The first packet made the connection; it comes again when its timer fires.
+    // The first packet creates the connection; it comes again when its timer fires.
     assert!(pair.advance());
     pair.settle();
     let mut sums = 0;
@@ -303,7 +303,7 @@ fn many_connections_share_a_stack() {
     );
 }
 
-/// The ends of a connection to this server, as an observer on the bus sees them.
+/// Returns the ends of a connection to this server, as an observer on the bus sees them.
 fn observed_ends(server: Script) -> [Option<SocketAddr>; 2] {
     let mut pair = Pair::new([program(0), server], 0, 1);
     let bus = Bus::new();
@@ -376,7 +376,7 @@ fn addresses_are_known_at_both_ends() {
     let again = pair.stacks[0].connect(pair.now, address(1, 80), Some(address(0, 5555)));
     assert_eq!(again, Err(RequestError::AddressInUse));
     let elsewhere = pair.stacks[0].connect(pair.now, "10.9.0.1:80".parse().expect("an address"), None);
-    // On a wire without link layer everything is reachable, so only another family is not.
+    // On a wire without link layer every address is reachable, except those of another family.
     assert!(elsewhere.is_ok());
     let other_family = pair.stacks[0].connect(pair.now, "[fd00::1]:80".parse().expect("an address"), None);
     assert!(

@@ -1,4 +1,4 @@
-//! What who observes is shown of events that have to wait.
+//! The tap's view of events that have to wait.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn a_timer_that_has_to_wait_is_shown_and_then_runs() {
     let handle = stack
         .connect(Instant::from_nanos(1), address(1, 80), None)
         .expect("free");
-    // The wire takes nothing, and the packets that wait for it leave no room for the worst case of a chain.
+    // The wire takes no frames, and the packets that wait for it leave no room for the worst case of a chain.
     end.slots = 0;
     for _ in 0..2 {
         while stack.send(Instant::from_nanos(1), handle, b"x").expect("open") > 0 {}

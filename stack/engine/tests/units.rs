@@ -1,4 +1,4 @@
-//! Units of ordered data end and make room for others; beyond the limit nothing vanishes.
+//! Units of ordered data end and make room for others; beyond the limit no data is lost silently.
 
 use crate::common;
 
@@ -10,10 +10,10 @@ use hawser_time::Instant;
 
 const LIMIT: usize = 4;
 
-/// How a program ends a unit.
+/// The way in which a program ends a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// By the size that it stated.
+    /// By reaching its stated size.
     Size,
     /// By an instruction.
     Instruction,
@@ -21,12 +21,13 @@ enum End {
     Never,
 }
 
-/// The uid of the n-th message.
+/// Returns the uid of the n-th message.
 fn message(n: u64) -> Id {
     flow_id(1000 + n, 1)
 }
 
-/// Connects without a unit of its own; each `send` is a unit, sent in one packet and retired at once.
+/// A program that connects without a unit of its own. Each `send` is a unit, sent in one packet and retired
+/// at once.
 fn sender(end: End) -> Script {
     let connect = Script::new().on(CONNECT, |step| {
         step.new_context(FLOW);
@@ -53,7 +54,7 @@ fn sender(end: End) -> Script {
     })
 }
 
-/// Makes a unit of each packet and hands its bytes over.
+/// A program that makes a unit of each packet and delivers its bytes.
 fn receiver(end: End) -> Script {
     let connect = Script::new().on(CONNECT, |step| {
         step.new_context(FLOW);
@@ -124,7 +125,7 @@ fn units_that_end_make_room_for_any_number_of_later_ones() {
             pair.settle();
             all += &text(n);
         }
-        // Twenty times the limit of finished units wait to be read: they count against memory alone.
+        // Finished units, twenty times the limit, wait to be read: they count only against memory.
         assert_eq!(read(&mut pair.stacks[1], theirs), all, "{end:?}");
         assert_eq!(
             pair.stacks.each_ref().map(Stack::held_bytes),
@@ -154,7 +155,7 @@ fn a_request_beyond_the_limit_of_units_is_refused_by_its_name() {
     let results: Vec<_> = (0..10)
         .map(|n| stack.send(Instant::from_nanos(1), ours, text(n).as_bytes()))
         .collect();
-    // A chain of this program may make two units: with three there is no room for its worst case.
+    // A chain of this program may create two units: with three in use there is no room for its worst case.
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), LIMIT - 1);
     assert_eq!(
         results.last(),
@@ -249,7 +250,7 @@ fn an_ended_receiving_unit_gives_up_what_was_not_handed_over_and_its_id() {
 
 #[test]
 fn bytes_of_several_units_are_read_in_the_order_of_their_flushes() {
-    // As a program does whose messages overtake one another: units are made as packets come.
+    // A program whose messages overtake one another creates units as packets arrive.
     let script = receiver(End::Never).on(PACKET, |step| {
         let (uid, ev) = (message(step.ev.seq), step.ev);
         step.unit(RecordKind::NewRx, uid, 0, INF, 65_536);
@@ -337,7 +338,7 @@ fn a_message_goes_out_whole_or_not_at_all() {
         send(longest + 1),
         Err(RequestError::MessageTooLong(limits.tx_bytes))
     );
-    // The first may be longer than what a connection holds before any bytes have left it.
+    // The first message may be longer than a connection may hold before any bytes have left it.
     assert_eq!(send(4 * first), Ok(true));
     assert_eq!(send(1), Ok(false), "this program never lets bytes go");
     assert_eq!(stack.held_bytes().0, 4 * limits.first_bytes, "all of it");

@@ -1,10 +1,8 @@
-//! A program as machine code, some of whose chains are interpreted: those that an attachment
-//! changed.
+//! A program as machine code in which the chains that an attachment changed are interpreted.
 //!
-//! Both run on the same memory: the attachment was compiled together with the program's own text,
-//! and shares its contexts, events and packets byte for byte, which is verified here. Everything
-//! but the changed chains runs as before; headers that the program itself never sends are built by
-//! interpretation.
+//! Both engines run on the same memory. The attachment was compiled together with the program's own text and
+//! shares its contexts, events and packets byte for byte; this file verifies that. All other chains run as
+//! before. Headers that the program itself never sends are built by the interpreter.
 
 use std::sync::Arc;
 
@@ -17,23 +15,23 @@ use crate::{Interpreted, RunError};
 
 /// A program with attachments.
 pub struct Attached {
-    /// The program without them.
+    /// The program without attachments.
     own: Arc<dyn Program>,
-    /// The program with them.
+    /// The program with its attachments.
     changed: Interpreted,
-    /// By event: whether its chain is another one.
+    /// For each event, whether the attachments changed its chain.
     differs: Vec<bool>,
-    /// By blueprint: whether the program without them sends it, and so knows how to build it.
+    /// For each blueprint, whether the program without attachments sends it and can therefore build it.
     builds: Vec<bool>,
-    /// By assert of the program: its index in the program with attachments.
+    /// For each assertion of the program, its index in the program with attachments.
     asserts: Vec<u32>,
 }
 
 impl Attached {
-    /// Puts a program beside the same one with attachments, whose params have the same values.
+    /// Combines a program with the same program after attachment. Both have the same param values.
     ///
     /// # Errors
-    /// [`RunError::Memory`]: the two cannot share their memory.
+    /// [`RunError::Memory`] if the two cannot share their memory.
     pub fn new(own: Arc<dyn Program>, changed: Interpreted) -> Result<Attached, RunError> {
         let (before, after) = (own.module(), changed.module());
         let other = |what| RunError::Memory { program: before.name.clone(), what };
@@ -62,7 +60,7 @@ impl Attached {
         Ok(Attached { own, changed, differs, builds, asserts })
     }
 
-    /// The events whose chains are interpreted, by name.
+    /// Returns the names of the events whose chains are interpreted.
     pub fn changed_events(&self) -> impl Iterator<Item = &str> {
         let events = self.module().events.iter().zip(&self.differs);
         events

@@ -1,13 +1,13 @@
-//! What is attached to a program that runs, and each change of it.
+//! The attachments of a running program, and changes to them.
 //!
-//! A change is made in two halves, so that who checks a text never stops what runs:
+//! A change is made in two halves, so that checking a text never stops the running program:
 //!
-//! 1. [`Attachments::attach`] or [`Attachments::detach`], in any thread: checks the whole program with
-//!    all that is to be attached, some 15 ms for a text that is new;
-//! 2. [`Attachments::go`], in the thread of the stack: puts the one in the other's place, and nothing
-//!    else. If something else was attached or detached in between, it is refused.
+//! 1. [`Attachments::attach`] or [`Attachments::detach`], in any thread, checks the whole program with all
+//!    its attachments. A new text takes some 15 ms.
+//! 2. [`Attachments::go`], in the thread of the stack, only swaps the programs. It refuses the change if
+//!    another one was made in between.
 //!
-//! With the last attachment gone the program is the very one of before: machine code, where it was.
+//! After the last detachment, the original program runs again: the same machine code, at the same address.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,10 +24,10 @@ use crate::limits::MAX_ATTACHMENTS;
 use crate::params::parse_params;
 use crate::{AttachError, Attached, Interpreted, RunError};
 
-/// Sets of attachments that are kept though they are not attached now: to go back costs nothing.
+/// The number of detached sets that are kept, so that returning to one needs no new check.
 const KEPT: usize = 4;
 
-/// What is attached to one running program.
+/// The attachments of one running program.
 pub struct Attachments {
     own: Arc<dyn Program>,
     now: Mutex<Now>,
@@ -35,13 +35,13 @@ pub struct Attachments {
 
 struct Now {
     set: Arc<Set>,
-    /// Counts the changes.
+    /// The number of changes so far.
     changes: u64,
-    /// Sets of before, the latest last.
+    /// Earlier sets, the latest last.
     kept: VecDeque<Arc<Set>>,
 }
 
-/// Attachments in the order in which they were made, and the program with them.
+/// Attachments in the order in which they were made, and the program that includes them.
 struct Set {
     parts: Vec<Part>,
     program: Arc<dyn Program>,
@@ -53,13 +53,13 @@ struct Part {
     text: Arc<Text>,
 }
 
-/// A text that passed the checker, with all those before it.
+/// A text that passed the checker together with all texts before it.
 struct Text {
     name: String,
     text: String,
-    /// Its params as they were set: `CAP=20000`.
+    /// The settings of its params, as given: `CAP=20000`.
     settings: Vec<String>,
-    /// The values of all of its params.
+    /// The values of all its params.
     params: Vec<u64>,
     places: Vec<String>,
     /// The program with all attachments up to this one.
@@ -67,7 +67,7 @@ struct Text {
     warnings: String,
 }
 
-/// An attachment as somebody wants it.
+/// A requested attachment that has not been checked.
 struct Wanted {
     who: String,
     name: String,
@@ -75,29 +75,29 @@ struct Wanted {
     settings: Vec<String>,
 }
 
-/// An attachment that is there.
+/// An attachment in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// Its name.
+    /// The attachment's name.
     pub name: String,
-    /// Who attached it.
+    /// The party that attached it.
     pub who: String,
-    /// Where its processors run: `cap after cc`.
+    /// The places of its processors in the chains: `cap after cc`.
     pub places: Vec<String>,
-    /// Its text.
+    /// The attachment's text.
     pub text: String,
 }
 
-/// A change that was checked, for [`Attachments::go`].
+/// A checked change, for [`Attachments::go`].
 pub struct Next {
-    /// The number of changes before it.
+    /// The number of changes before this one.
     changes: u64,
     set: Arc<Set>,
     warnings: String,
 }
 
 impl Next {
-    /// What the checker warns of in texts that are new, as `hawser check` shows it; empty where there is nothing.
+    /// Returns the checker's warnings about new texts in the format of `hawser check`, or an empty string.
     #[must_use]
     pub fn warnings(&self) -> &str {
         &self.warnings
@@ -128,20 +128,20 @@ impl fmt::Debug for Attachments {
 }
 
 impl Attachments {
-    /// Nothing is attached to a program that begins to run.
+    /// Starts a program without attachments.
     #[must_use]
     pub fn new(own: Arc<dyn Program>) -> Attachments {
         let set = Arc::new(Set { parts: Vec::new(), program: own.clone() });
         Attachments { own, now: Mutex::new(Now { set, changes: 0, kept: VecDeque::new() }) }
     }
 
-    /// The program without attachments.
+    /// Returns the program without attachments.
     #[must_use]
     pub fn own(&self) -> &Arc<dyn Program> {
         &self.own
     }
 
-    /// What is attached now, in the order in which it was.
+    /// Returns the current attachments in the order in which they were made.
     #[must_use]
     pub fn list(&self) -> Vec<Installed> {
         let set = self.lock().set.clone();
@@ -154,13 +154,13 @@ impl Attachments {
         set.parts.iter().map(one).collect()
     }
 
-    /// Checks a text as an attachment to the program and all that is attached to it now; it takes the
-    /// place of what has its name. `settings` are for params of its own, as `CAP=20000`; `who` is for
-    /// [`Attachments::list`].
+    /// Checks a text as an attachment to the program and its current attachments. It replaces an attachment
+    /// of the same name. `settings` are for the attachment's own params, as in `CAP=20000`.
+    /// [`Attachments::list`] shows `who`.
     ///
     /// # Errors
-    /// The diagnostics as `hawser check` shows them, the attachment being the file `NAME.mtp`; a setting that is
-    /// none of its params'; or why the program takes no attachment.
+    /// The diagnostics in the format of `hawser check`, with the attachment as the file `NAME.mtp`. Also
+    /// fails if a setting fits none of the attachment's params, or if the program accepts no attachment.
     pub fn attach(
         &self,
         name: &str,
@@ -186,10 +186,10 @@ impl Attachments {
         })
     }
 
-    /// Checks the program and all that is attached to it but one.
+    /// Checks the program with all current attachments except one.
     ///
     /// # Errors
-    /// When there is no such attachment.
+    /// Fails if there is no such attachment.
     pub fn detach(&self, name: &str) -> Result<Next, AttachError> {
         self.change(|wanted| {
             let Some(at) = wanted.iter().position(|known| known.name == name) else {
@@ -203,19 +203,19 @@ impl Attachments {
         })
     }
 
-    /// Puts a change into effect, by what gives the stack another program.
+    /// Puts a change into effect with `swap`, which gives the stack another program.
     ///
     /// # Errors
-    /// When the stack cannot go on with it, or something else has changed since it was checked. The
-    /// program stays as it is.
+    /// Fails if the stack cannot continue with the new program, or if another change was made since the
+    /// check. The current program then stays.
     pub fn go(&self, next: Next, swap: Swap<'_>) -> Result<(), StepError> {
         let mut now = self.lock();
         let result = match now.changes == next.changes {
             true => swap(next.set.program.clone()).map(drop).map_err(StepError::Swap),
             false => Err(StepError::OutOfDate),
         };
-        // What is no longer attached is kept, and freed with the next change that is checked: not in the stack's
-        // thread.
+        // A detached set is kept until a later change is checked, so that the stack's thread does not free
+        // it.
         let rest = match &result {
             Ok(()) => {
                 now.changes += 1;
@@ -227,8 +227,8 @@ impl Attachments {
         result
     }
 
-    /// The attachments in whose code an assertion of the present program stands; where it is one of the program's
-    /// own, those that take part in the chain of the event in which it was false.
+    /// Returns the attachment whose code contains an assertion of the current program. For an assertion of
+    /// the program's own text, returns the attachments that take part in the event's chain.
     #[must_use]
     pub fn suspects(&self, event: u32, assertion: u32) -> Vec<String> {
         let set = self.lock().set.clone();
@@ -265,7 +265,7 @@ impl Attachments {
         names
     }
 
-    /// An assertion of the present program, as it is written.
+    /// Returns the source text of an assertion of the current program.
     #[must_use]
     pub fn assertion(&self, assertion: u32) -> String {
         let set = self.lock().set.clone();
@@ -278,7 +278,7 @@ impl Attachments {
         text.unwrap_or_default()
     }
 
-    /// Makes the wanted list of the present one, and checks what comes of it.
+    /// Applies a change to the current list and checks the result.
     fn change(
         &self,
         change: impl FnOnce(&mut Vec<Wanted>) -> Result<(), AttachError>,
@@ -329,10 +329,10 @@ impl Attachments {
         Ok(Next { changes, set, warnings })
     }
 
-    /// Checks a list, as far as it is another one than the present.
+    /// Checks those texts of a list that differ from the current ones.
     fn make(&self, present: &Set, wanted: Vec<Wanted>) -> Result<Set, AttachError> {
         let mut parts: Vec<Part> = Vec::new();
-        // What a text is numbered as depends on those before it.
+        // The numbering within a text depends on the texts before it.
         let mut is_like_present = true;
         for (at, wanted) in wanted.into_iter().enumerate() {
             let known = present
@@ -355,7 +355,7 @@ impl Attachments {
         Ok(Set { parts, program })
     }
 
-    /// Checks a text with all those before it.
+    /// Checks a text together with all texts before it.
     fn check(&self, before: &[Part], wanted: &Wanted) -> Result<Text, AttachError> {
         let own = self.own.module();
         let Wanted { name, text, settings, .. } = wanted;
@@ -369,7 +369,7 @@ impl Attachments {
         let files: Vec<(&Path, &str)> = files.iter().map(|(path, text)| (path.as_path(), *text)).collect();
         let mut compilation = hawser_driver::attach(own, &files);
         if compilation.module.is_some() {
-            // Of those before it there were warnings when they came.
+            // The warnings about earlier texts were reported when those were attached.
             let last = (own.files.len() + before.len()) as u32;
             compilation
                 .diagnostics
@@ -384,7 +384,7 @@ impl Attachments {
         if places.is_empty() {
             return Err(AttachError::NoPlace { name: name.clone() });
         }
-        // What is behind the program's own, and behind that of those before it.
+        // The text's own entries follow those of the program and of earlier attachments.
         let (mut params, mut signals) = (own.params.len(), own.signals.len());
         for part in before {
             params += part.text.params.len();
@@ -407,7 +407,7 @@ impl Attachments {
         Ok(Text { name, text, settings, params, places, module, warnings })
     }
 
-    /// The program with its chains as in a module, and the values of the attachments' params.
+    /// Returns the program with the chains of `module` and the values of the attachments' params.
     fn with(&self, module: &Arc<Module>, parts: &[Part]) -> Result<Arc<dyn Program>, AttachError> {
         let own = self.own.params();
         if own.len() != self.own.module().params.len() {
@@ -425,7 +425,7 @@ impl Attachments {
 }
 
 impl Set {
-    /// Whether it is of these names, texts and settings, in this order.
+    /// Returns whether the set has exactly these names, texts and settings, in this order.
     fn is_of(&self, wanted: &[Wanted]) -> bool {
         let same = |(part, wanted): (&Part, &Wanted)| part.text.is_of(wanted);
         self.parts.len() == wanted.len() && self.parts.iter().zip(wanted).all(same)
@@ -438,7 +438,7 @@ impl Text {
     }
 }
 
-/// Signals of an attachment have its name before them, so that no two are alike: `cap.reached`.
+/// Prefixes an attachment's signals with its name, so that signal names are unique: `cap.reached`.
 fn name_signals(signals: &mut [(String, hawser_ir::StructId)], attachment: &str) {
     signals
         .iter_mut()

@@ -1,13 +1,13 @@
-//! The worst case that the checker states for a chain, compared with what the chain did.
+//! Compares a chain's work with the worst case that the checker states for it.
 //!
-//! The engine makes room for the worst case before a chain runs, and asks no more. So both adapters
-//! compare afterwards, where debug assertions are on.
+//! The engine reserves room for the worst case before a chain runs and does not check again. Both adapters
+//! therefore compare afterwards, when debug assertions are on.
 
 use hawser_ir::Module;
 use hawser_ir::abi::RecordKind;
 use hawser_ir::buf::RecordBuf;
 
-/// What a buffer held before a chain ran.
+/// The contents of a buffer before a chain ran.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     records: usize,
@@ -19,7 +19,7 @@ impl Before {
         Before { records: out.iter().count(), bytes: out.bytes().len() }
     }
 
-    /// Whether what the chain of an event added keeps to the bounds of that chain.
+    /// Returns whether the records that an event's chain added are within that chain's bounds.
     pub(crate) fn is_within(self, module: &Module, event: u16, out: &RecordBuf) -> bool {
         let Some(chain) = module.chains.get(usize::from(event)) else {
             return false;

@@ -6,17 +6,17 @@ use std::path::Path;
 use hawser_driver::{Compilation, Instead, Memory, compile, compile_with};
 use hawser_ir::Module;
 
-/// Name; the file that is exchanged and the one in its place, if any; all files: path and text.
+/// A program's name; the replaced file and its replacement, if any; the path and text of each file.
 type Row = (
     &'static str,
     Option<[&'static str; 2]>,
     &'static [(&'static str, &'static str)],
 );
 
-/// The main file of each comes first. Written by the build script.
+/// The rows, each with its main file first. The build script writes them.
 const BUILTIN: &[Row] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
-/// A program that cannot run: the checker's diagnostics, to be rendered.
+/// A program that does not pass the checker. It holds the diagnostics, ready to be rendered.
 #[derive(Debug)]
 pub struct Rejected(pub Box<Compilation>);
 
@@ -28,14 +28,14 @@ impl fmt::Display for Rejected {
 
 impl std::error::Error for Rejected {}
 
-/// The names of the programs that come with Hawser, in order.
+/// Returns the names of the programs that come with Hawser, sorted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, ..)| *name)
 }
 
-/// A program that comes with Hawser; `None` where there is none of this name.
+/// Returns a program that comes with Hawser, or `None` if the name is unknown.
 ///
-/// The build has checked it, so that an error here is a fault of Hawser's own.
+/// The build has checked the program, so that an error here is a bug in Hawser.
 #[must_use]
 pub fn builtin(name: &str) -> Option<Result<Module, Rejected>> {
     let (_, exchanged, texts) = BUILTIN.iter().find(|(known, ..)| *known == name)?;
@@ -47,10 +47,10 @@ pub fn builtin(name: &str) -> Option<Result<Module, Rejected>> {
     }))
 }
 
-/// A program of the user's own.
+/// Loads a user's program from a file.
 ///
 /// # Errors
-/// The diagnostics, when the file or what it imports cannot be read or does not pass the checker.
+/// The diagnostics, if the file or one of its imports cannot be read or does not pass the checker.
 pub fn load(path: &Path) -> Result<Module, Rejected> {
     checked(compile(path))
 }

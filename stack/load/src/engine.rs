@@ -3,21 +3,21 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What runs a program.
+/// An engine for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
-    /// The interpreter: the one meaning of a program.
+    /// The interpreter, which defines the meaning of a program.
     Interp,
-    /// Machine code, by way of C.
+    /// Machine code, compiled from C.
     Native,
 }
 
 impl Engine {
-    /// Both, in order of their names.
+    /// Both engines, sorted by name.
     pub const ALL: [Engine; 2] = [Engine::Interp, Engine::Native];
 
-    /// What runs a program of this name unless stated otherwise: `.mtp` files are interpreted, as they
-    /// are changed often; what is built in or was built runs as machine code.
+    /// Returns the default engine for a program of this name. `.mtp` files are interpreted, because they
+    /// change often. Built-in programs and libraries run as machine code.
     #[must_use]
     pub fn of(program: &str) -> Engine {
         if program.ends_with(".mtp") {
@@ -27,7 +27,7 @@ impl Engine {
         }
     }
 
-    /// Its name: `interp`, `native`.
+    /// Returns the engine's name: `interp` or `native`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl fmt::Display for Engine {
     }
 }
 
-/// No engine has this name.
+/// A name that belongs to no engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no engine `{0}`; there are: interp, native")]
 pub struct UnknownEngine(pub String);

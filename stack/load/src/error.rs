@@ -1,4 +1,4 @@
-//! Why a checked program cannot run, or cannot be changed while it runs.
+//! Errors of running a checked program, and of changing it while it runs.
 
 use hawser_interp::Unsupported;
 use hawser_ir::UnknownParam;
@@ -6,40 +6,40 @@ use hawser_ir::UnknownParam;
 use crate::limits::{MAX_ATTACHMENTS, MAX_CONTEXTS};
 use crate::{ParamError, Rejected};
 
-/// Why a checked program cannot run.
+/// A checked program cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// A value was given for a param that the program does not have.
     #[error(transparent)]
     Param(#[from] UnknownParam),
-    /// It holds a construct that does not run yet.
+    /// The program uses a construct that does not run yet.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// It has more context types than machine code can have.
+    /// The program has more context types than machine code supports.
     #[error("{program}: {count} context types; a program as machine code has at most {MAX_CONTEXTS}")]
     Contexts {
         /// The program's name.
         program: String,
-        /// How many it has.
+        /// The number of context types.
         count: usize,
     },
-    /// The program and the same one with an attachment cannot share their memory.
+    /// The program and its version with an attachment cannot share memory.
     #[error("with the attachment, {program} would have other {what}")]
     Memory {
         /// The program's name.
         program: String,
-        /// The tables that differ: `contexts`.
+        /// The tables that differ, such as `contexts`.
         what: &'static str,
     },
 }
 
-/// Why nothing is attached or detached.
+/// A text could not be attached or detached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The text does not pass the checker together with the program.
     #[error(transparent)]
     Rejected(Rejected),
-    /// The text places none of its processors.
+    /// The text states no place for any of its processors.
     #[error(
         "{name}.mtp attaches nothing: state where a processor of it belongs, as in `attach cap after cc;`"
     )]
@@ -52,21 +52,21 @@ pub enum AttachError {
     Setting {
         /// The attachment's name.
         name: String,
-        /// What is wrong with it.
+        /// The fault in the setting.
         error: ParamError,
     },
-    /// As many files are attached as can be.
+    /// The maximum number of files is attached already.
     #[error("{MAX_ATTACHMENTS} files are attached already, as many as can be: detach one")]
     Full,
-    /// What is to be detached is not attached.
+    /// The attachment to remove does not exist.
     #[error("`{name}` is not attached; {}", attached_names(.attached))]
     NotAttached {
-        /// The name given.
+        /// The unknown name.
         name: String,
-        /// The names that are attached.
+        /// The names of the current attachments.
         attached: Vec<String>,
     },
-    /// The program is no text in the language.
+    /// The program was not written in the language.
     #[error("{program} was written by hand: nothing can be attached")]
     HandWritten {
         /// The program's name.

@@ -19,16 +19,17 @@ pub struct Interpreted {
 }
 
 impl Interpreted {
-    /// Prepares a module. Params that `params` does not name keep their defaults.
+    /// Prepares a module. Params that are absent from `params` keep their defaults.
     ///
     /// # Errors
-    /// A param that the program does not have, or a construct that does not run yet.
+    /// Fails on a param that the program does not have, or on a construct that does not run yet.
     pub fn new(module: Module, params: &[(String, u64)]) -> Result<Interpreted, RunError> {
         let values = module.params_with(params)?;
         Ok(Interpreted::of(Arc::new(module), values)?)
     }
 
-    /// Whether a program can run: the language has more than the engine runs yet.
+    /// Checks that the engine supports every construct of a program, since the language has more than the
+    /// engine runs yet.
     ///
     /// # Errors
     /// The construct that does not run yet.
@@ -37,10 +38,10 @@ impl Interpreted {
         Interpreted::of(Arc::new(module.clone()), values).map(drop)
     }
 
-    /// The same with the values of all params, in the module's order.
+    /// Like `Interpreted::new`, with the values of all params in the module's order.
     ///
     /// # Errors
-    /// A construct that does not run yet.
+    /// The construct that does not run yet.
     pub(crate) fn of(module: Arc<Module>, values: Vec<u64>) -> Result<Interpreted, Unsupported> {
         if let Some(unsupported) = unsupported(&module) {
             return Err(unsupported);

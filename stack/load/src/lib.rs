@@ -1,18 +1,18 @@
-//! The transport programs that come with Hawser, and what puts a program behind the engine.
+//! The transport programs that come with Hawser, and the adapters that run a program in the engine.
 //!
-//! Each program is a folder here; the build script runs the compiler over all of them, and makes
-//! machine code of them by way of C.
+//! Each program is a folder in `transports/`. The build script checks all of them and compiles them to
+//! machine code by way of C.
 //!
-//! * [`Loaded`]: a program by name, on the engine of choice; [`Engine`]: which there are
-//! * [`builtin()`], [`names`]: programs that come with Hawser; [`load`]: one of the user's own
-//! * [`Interpreted`], [`Native`]: a program behind the engine's interface, by interpretation and as
-//!   machine code
-//! * [`Attached`]: machine code with interpreted chains in place of some of its own
-//! * [`Attachments`]: what is attached to one running program now, and each change of it
+//! * [`Loaded`]: a program by name, on a chosen engine; [`Engine`]: the engines
+//! * [`builtin()`], [`names`]: the programs that come with Hawser; [`load`]: a user's own program
+//! * [`Interpreted`], [`Native`]: a program behind the engine's interface, by interpretation and as machine
+//!   code
+//! * [`Attached`]: machine code with some of its chains replaced by interpreted ones
+//! * [`Attachments`]: the attachments of one running program, and changes to them
 //! * [`build`], [`emit`], [`Library`]: programs as shared libraries
-//! * [`programs`]: programs by name or by file, with params as a user writes them
+//! * [`programs`]: programs by name or by file, with params as users write them
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
-//! * [`script_table`], [`departures`]: what a program declares to behaviour scripts
+//! * [`script_table`], [`departures`]: a program's declarations for behaviour scripts
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -27,7 +27,7 @@ mod interpreted;
 mod library;
 mod limits;
 mod loaded;
-#[allow(unsafe_code)] // It calls generated C.
+#[allow(unsafe_code)] // Calls generated C.
 mod native;
 mod params;
 pub mod programs;

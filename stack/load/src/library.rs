@@ -1,16 +1,17 @@
-//! Programs as shared libraries: `hawser build` makes them, every command runs them.
+//! Programs as shared libraries: `hawser build` makes them, and every command runs them.
 //!
-//! A library holds the machine code of one program, the program's own texts, and a digest of the C
-//! that the code was made from. Whoever opens it reads the texts without loading anything, compiles them
-//! again, emits the C again, and compares: so tables and code belong together, and were made by this very Hawser. The digest
-//! guards against mix-ups, not against forgers: whoever could forge it could change the code, too.
+//! A library holds the machine code of one program, the program's own texts, and a digest of the C from which
+//! the code was made. Opening a library first reads the texts without loading code. It then compiles them
+//! again, emits the C again and compares the digests. A match proves that tables and code belong together and
+//! were made by this build of Hawser. The digest guards against mix-ups, not against forgery: an attacker who
+//! can forge it can also change the code.
 //!
 //! * [`make`]: from a checked program to a file; [`toolchain`]: the C compiler
 //! * [`open`]: from a file to a module and its code
-//! * [`texts`]: what of it is data, as C and as read from the file
+//! * [`texts`]: the data of a library, as C and as read from the file
 
 mod make;
-#[allow(unsafe_code)] // It loads machine code.
+#[allow(unsafe_code)] // Loads machine code.
 mod open;
 mod texts;
 mod toolchain;

@@ -1,4 +1,4 @@
-//! A program by name, made ready for an engine; params come last.
+//! A program by name, prepared for an engine. Params are set last.
 
 use std::fmt;
 use std::path::Path;
@@ -12,23 +12,23 @@ use crate::library::{BuildError, Library, LibraryError, compile_in};
 use crate::native::Code;
 use crate::{Attached, Engine, Interpreted, Native, Rejected, RunError, builtin, load, names};
 
-/// Why a program cannot be run.
+/// A program could not be loaded.
 #[derive(Debug)]
 pub enum LoadError {
-    /// There is no built-in program of this name.
+    /// No built-in program has this name.
     Unknown(String),
-    /// Its text does not pass the checker.
+    /// The program's text does not pass the checker.
     Rejected(Rejected),
     /// The library cannot be run.
     Library(LibraryError),
-    /// No machine code can be made of it.
+    /// The program could not be compiled to machine code.
     Build(BuildError),
-    /// A file asks for the machine code of another file, and nobody allowed that.
+    /// A file names the machine code of another file, which the user has not allowed.
     NativeNotAllowed(String),
 }
 
 impl LoadError {
-    /// Whether this machine lacks something, and the program may be right.
+    /// Returns whether this machine lacks something, so that the program itself may be correct.
     #[must_use]
     pub fn is_environment(&self) -> bool {
         match self {
@@ -67,27 +67,27 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// A program that any number of stacks can run, each with params of its own.
+/// A program that any number of stacks can run, each with its own params.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// With its attachments.
+    /// The module, including attachments.
     module: Arc<Module>,
-    /// Machine code; without it the program is interpreted.
+    /// The machine code; `None` if the program is interpreted.
     code: Option<Code>,
-    /// What the machine code was made of, where attachments make the module another one.
+    /// The module from which the machine code was made, if attachments have changed the program since.
     own: Option<Arc<Module>>,
 }
 
 impl Loaded {
-    /// The program that a name means: a built-in one; a file when it ends in `.mtp`; one that
-    /// `hawser build` made when it ends in `.so`.
+    /// Loads the program of this name. The name is a file if it ends in `.mtp`, a library made by `hawser
+    /// build` if it ends in `.so`, and otherwise a built-in program.
     ///
-    /// Without an engine, `.mtp` files are interpreted and everything else runs as machine code.
-    /// Machine code of an `.mtp` file is made on the spot, with the machine's C compiler; a library
-    /// that is to be interpreted is read, and none of its code runs.
+    /// Without an engine, `.mtp` files are interpreted and all other programs run as machine code. Machine
+    /// code of an `.mtp` file is compiled on the spot with the machine's C compiler. To interpret a library,
+    /// Hawser only reads its texts and does not run its code.
     ///
     /// # Errors
-    /// Why it cannot be run.
+    /// The reason why the program cannot be run.
     pub fn open(name: &str, engine: Option<Engine>) -> Result<Loaded, LoadError> {
         let engine = engine.unwrap_or(Engine::of(name));
         if name.ends_with(".so") {
@@ -123,20 +123,20 @@ impl Loaded {
         }
     }
 
-    /// Compiles a module and opens what came of it; the file goes at once.
+    /// Compiles a module, opens the resulting library and removes its file at once.
     fn compiled(module: &Module) -> Result<Library, LoadError> {
-        // The system keeps what is loaded; the folder goes.
+        // A loaded library stays mapped after its folder is removed.
         let (_folder, file) = compile_in(module).map_err(LoadError::Build)?;
         Library::open(&file).map_err(LoadError::Library)
     }
 
-    /// The program's tables.
+    /// Returns the program's tables.
     #[must_use]
     pub fn module(&self) -> &Arc<Module> {
         &self.module
     }
 
-    /// What will run it.
+    /// Returns the engine that will run the program.
     #[must_use]
     pub fn engine(&self) -> Engine {
         if self.code.is_some() {
@@ -146,12 +146,12 @@ impl Loaded {
         }
     }
 
-    /// The program with an attachment: the file `path` with this text, whose processors run before or
-    /// after named ones. The chains that it changes are interpreted, on whichever engine the others
-    /// run. Several attachments are made one upon the other.
+    /// Returns the program with an attachment: the file `path` with this text, whose processors run before or
+    /// after named ones. The changed chains are interpreted, on whichever engine the others run. Several
+    /// attachments build on each other.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The fault in the text.
     pub fn attach(&self, path: &Path, text: &str) -> Result<Loaded, LoadError> {
         let compilation = hawser_driver::attach(&self.module, &[(path, text)]);
         let module = checked(compilation).map_err(LoadError::Rejected)?;
@@ -159,11 +159,10 @@ impl Loaded {
         Ok(Loaded { module: Arc::new(module), code: self.code.clone(), own: Some(own) })
     }
 
-    /// The program with the values of its params; those that `params` does not name keep their
-    /// defaults.
+    /// Sets the program's params. Params that are absent from `params` keep their defaults.
     ///
     /// # Errors
-    /// A param that the program does not have, or a construct that does not run yet.
+    /// Fails on a param that the program does not have, or on a construct that does not run yet.
     pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, RunError> {
         let values = self.module.params_with(params)?;
         let interpreted = |values| Interpreted::of(self.module.clone(), values);
@@ -173,7 +172,7 @@ impl Loaded {
         let Some(own) = &self.own else {
             return Ok(Arc::new(Native::new(self.module.clone(), values, code.clone())?));
         };
-        // Those of attachments stand behind the program's own.
+        // The params of attachments follow the program's own.
         let own_values = values.iter().take(own.params.len()).copied().collect();
         let native = Native::new(own.clone(), own_values, code.clone())?;
         Ok(Arc::new(Attached::new(Arc::new(native), interpreted(values)?)?))
@@ -184,7 +183,8 @@ impl Loaded {
 mod tests {
     use super::*;
 
-    /// The second is not the first once more, though its file may get the descriptor that the first had.
+    /// The second program must not be mistaken for the first, even if its file gets the descriptor that the
+    /// first had.
     #[test]
     fn two_programs_as_machine_code_are_two() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

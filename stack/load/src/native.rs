@@ -1,8 +1,8 @@
-//! A module behind the engine's interface, by machine code: generated C, linked in or loaded.
+//! Runs a module behind the engine's interface as machine code: generated C, linked in or loaded.
 //!
-//! The code is handed addresses and believes their sizes; so everything that it is handed is
-//! measured before, by [`sizes`]. It writes events and records straight into the engine's buffers,
-//! which make room for the worst case. Nothing is allocated per event once the buffers have grown.
+//! The code receives addresses and trusts their sizes. [`sizes`] therefore checks all memory before it is
+//! passed. The code writes events and records straight into the engine's buffers, which have room for the
+//! worst case. Once the buffers have grown, no event allocates memory.
 
 mod sizes;
 
@@ -29,20 +29,21 @@ use crate::error::RunError;
 use crate::limits::MAX_CONTEXTS;
 use crate::unsupported::unsupported;
 
-// `BUILTIN_CODE`: the entries of the built-in programs' code, by name; written by the build script.
+// `BUILTIN_CODE` maps the names of built-in programs to the entries of their code. The build script writes
+// it.
 include!(concat!(env!("OUT_DIR"), "/native.rs"));
 
-/// Machine code of one program, made from its C by the emitter of this very Hawser.
+/// Machine code of one program, made from its C by the emitter of this build of Hawser.
 #[derive(Clone)]
 pub(crate) struct Code {
     table: Table,
-    /// Keeps loaded code where it is; `None` for code that is linked in.
+    /// Keeps loaded code mapped; `None` for code that is linked in.
     library: Option<Arc<Mapped>>,
 }
 
-/// A library in memory, and its file. The system's loader knows it by the name of the descriptor and
-/// would give it again to whoever asks for that name; so the number stays taken until the library is
-/// gone. (Fields are dropped in their order.)
+/// A library in memory, and its file. The system's loader identifies the library by the name of the
+/// descriptor. It would return this library for any later open of that name, so the descriptor stays open
+/// until the library is unloaded. (Fields are dropped in their order.)
 pub(crate) struct Mapped {
     pub(crate) library: libloading::Library,
     pub(crate) _file: File,
@@ -52,16 +53,17 @@ pub(crate) struct Mapped {
 #[derive(Clone, Copy)]
 struct Table(&'static RawProgram);
 
-// SAFETY: a table is a constant of its library: nobody writes it, nor what its addresses lead to.
+// SAFETY: a table is a constant of its library. Neither the table nor the memory that it points to is ever
+// written.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
 
 impl Code {
-    /// The code of a program that comes with Hawser.
+    /// Returns the code of a program that comes with Hawser.
     pub(crate) fn builtin(name: &str) -> Option<Code> {
         let (_, entry) = BUILTIN_CODE.iter().find(|(known, _)| *known == name)?;
-        // SAFETY: the build script has linked the entry, which gives the address of a constant.
+        // SAFETY: the build script has linked the entry, which returns the address of a constant.
         let program: &'static RawProgram = unsafe { entry().as_ref() }?;
         debug_assert_eq!(
             (program.abi, program.size as usize),
@@ -70,11 +72,11 @@ impl Code {
         Some(Code { table: Table(program), library: None })
     }
 
-    /// Code that lies in a library.
+    /// Wraps code that lies in a library.
     ///
     /// # Safety
-    /// `program` must be what the emitter of this very Hawser made of the module that the code is
-    /// used with, and must lie in `library`.
+    /// `program` must lie in `library`. The emitter of this build of Hawser must have made it of the module
+    /// with which the code is used.
     pub(crate) unsafe fn loaded(program: &'static RawProgram, library: Arc<Mapped>) -> Code {
         Code { table: Table(program), library: Some(library) }
     }
@@ -98,15 +100,15 @@ pub struct Native {
 }
 
 impl Native {
-    /// Puts code and its module together, with the values of all params.
+    /// Combines code with its module and the values of all params.
     ///
     /// # Errors
-    /// A construct that does not run yet, or more context types than machine code can have.
+    /// Fails on a construct that does not run yet, or on more context types than machine code supports.
     pub(crate) fn new(module: Arc<Module>, values: Vec<u64>, code: Code) -> Result<Native, RunError> {
         if let Some(unsupported) = unsupported(&module) {
             return Err(unsupported.into());
         }
-        // The interpreter knows what means something at all, and reduces params to their types.
+        // The interpreter checks that every construct runs, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
         Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
     }
@@ -136,9 +138,9 @@ impl Program for Native {
             count: 0,
             capacity: gives.events,
         };
-        // SAFETY: the params are as many as the module has; the parser's index is below their number;
-        // packet and views are borrowed for the call and hold what they say; `events` spans `room`,
-        // and the code compares with its end before it writes.
+        // SAFETY: there is one value for each param of the module. The parser's index is below the number of
+        // parsers. Packet and views are borrowed for the call and have the stated lengths. `events` spans
+        // `room`, and the code checks its end before it writes.
         let error = unsafe {
             (self.code.table.0.parse)(
                 self.params.as_ptr(),
@@ -183,12 +185,12 @@ impl Program for Native {
         let wanted = out.wanted();
         let span = out.room(chain.records).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
-        // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
-        // structures, as `Sizes::chain` and `Event::globals` have found; they do not overlap, being
-        // borrowed exclusively; `globals` has an entry for each `GLOBAL` type that a processor which
-        // runs on this keyed context is handed, or whose invariants are looked at, which is all that
-        // is read; `records` spans the room for the chain's worst case, and the code compares with its
-        // end before it begins.
+        // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own structures,
+        // which `Sizes::chain` and `Event::globals` have checked. They do not overlap, since they are
+        // borrowed exclusively. The code reads entries of `globals` only for `GLOBAL` types whose invariants
+        // it checks, or that it passes to a processor. `globals` has an entry for each of these types with
+        // this keyed context. `records` spans the room for the chain's worst case. The code checks its end
+        // before it begins.
         let ended = unsafe {
             (self.code.table.0.react)(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
         };
@@ -210,8 +212,8 @@ impl Program for Native {
             return Built { len: 0, trailer: 0, csum: None };
         }
         let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
-        // SAFETY: the image is aligned and as large as the blueprint's structure; the header has the
-        // room that is stated, and the code compares with it before it writes.
+        // SAFETY: the image is aligned and as large as the blueprint's structure. The header has the stated
+        // room, and the code checks it before it writes.
         let built = unsafe {
             (self.code.table.0.build)(
                 self.params.as_ptr(),
@@ -231,8 +233,8 @@ impl Program for Native {
         if !self.sizes.image(blueprint, earlier) || !self.sizes.image(blueprint, later) {
             return false;
         }
-        // SAFETY: both images are aligned and as large as the blueprint's structure; a coalescing
-        // rule does not write.
+        // SAFETY: both images are aligned and as large as the blueprint's structure. A coalescing rule does
+        // not write.
         let replaces = unsafe {
             (self.code.table.0.coalesce)(
                 self.params.as_ptr(),
@@ -248,7 +250,7 @@ impl Program for Native {
 /// `HW_NO_ROOM`.
 const NO_ROOM: u32 = 5;
 
-/// What a parser may read. What its source does not give is empty, never absent.
+/// The data that a parser may read. Views that the input does not provide are empty, never absent.
 struct Views<'a> {
     packet: RawPacket,
     icmp: &'a Icmp,

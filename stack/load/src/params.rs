@@ -4,7 +4,7 @@ use std::fmt;
 
 use hawser_ir::{EnumNames, Param, Ty};
 
-/// Nanoseconds of each unit of time that the language knows.
+/// The units of time of the language, each with its length in nanoseconds.
 const UNITS: [(&str, u64); 5] = [
     ("ns", 1),
     ("us", 1_000),
@@ -13,39 +13,39 @@ const UNITS: [(&str, u64); 5] = [
     ("s", 1_000_000_000),
 ];
 
-/// What is wrong with a setting.
+/// A setting is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamError {
-    /// There is no `=`, or no name before it.
+    /// The setting has no `=`, or no name before it.
     Form(String),
-    /// What follows the `=` is no value.
+    /// The text after the `=` is not a value.
     Value {
-        /// The param.
+        /// The name of the param.
         name: String,
-        /// What stands there.
+        /// The text after the `=`.
         text: String,
     },
-    /// The value is of another kind than the param: a duration for a number, say.
+    /// The value is of another kind than the param, such as a duration for a number.
     Kind {
-        /// The param.
+        /// The name of the param.
         name: String,
-        /// What stands there.
+        /// The text after the `=`.
         text: String,
-        /// What the param takes.
+        /// The kind of value that the param takes.
         expected: &'static str,
     },
     /// The program has no such param.
     Unknown {
-        /// The name given.
+        /// The unknown name.
         name: String,
-        /// The names that there are.
+        /// The program's params.
         known: Vec<String>,
     },
-    /// The value is beyond the param's width, or 64 bits; durations are counted in nanoseconds.
+    /// The value does not fit the param's width, or 64 bits. Durations count in nanoseconds.
     Range {
-        /// The param.
+        /// The name of the param.
         name: String,
-        /// What stands there.
+        /// The text after the `=`.
         text: String,
     },
 }
@@ -71,7 +71,7 @@ impl fmt::Display for ParamError {
 
 impl std::error::Error for ParamError {}
 
-/// The kind of value that a literal has.
+/// The kind of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Number,
@@ -79,11 +79,11 @@ enum Kind {
     Bool,
 }
 
-/// The settings of a program's params: known names, values of the right kind and width. A param of an enum takes
-/// the name of a variant, too.
+/// Parses the settings of a program's params and checks names, kinds and widths. A param of an enum type also
+/// takes the name of a variant.
 ///
 /// # Errors
-/// What is wrong with the first that is wrong.
+/// The first invalid setting.
 pub fn parse_params<S: AsRef<str>>(
     params: &[Param],
     enums: &[EnumNames],
@@ -126,19 +126,19 @@ fn checked(params: &[Param], enums: &[EnumNames], setting: &str) -> Result<(Stri
     Ok((name.into(), value))
 }
 
-/// Takes `NAME=VALUE` apart, whatever program it is for. Durations become nanoseconds.
+/// Splits `NAME=VALUE`, without reference to a program. Durations are converted to nanoseconds.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the setting.
 pub fn parse_param(setting: &str) -> Result<(String, u64), ParamError> {
     let (name, text) = split(setting)?;
     Ok((name.into(), literal(name, text)?.1))
 }
 
-/// The value of a param as the language writes it: `10`, `0xff`, `1_000`, `true`, `200ms`.
+/// Parses the value of a param in the notation of the language: `10`, `0xff`, `1_000`, `true`, `200ms`.
 ///
 /// # Errors
-/// What is wrong with it; `name` is for the message.
+/// The fault in the value; `name` is for the message.
 pub fn parse_value(name: &str, text: &str) -> Result<u64, ParamError> {
     literal(name, text).map(|(_, value)| value)
 }

@@ -1,8 +1,7 @@
-//! Transport programs by name or by file, on the engine of choice.
+//! Transport programs by name or by file, on a chosen engine.
 //!
-//! A name is that of a built-in program, a file that ends in `.mtp`, or one that ends in `.so`,
-//! which [`build`] made of such a file. An [`Engine`] runs it: where none is chosen, `.mtp` files are
-//! interpreted, and everything else runs as machine code.
+//! A name is that of a built-in program, an `.mtp` file, or a `.so` file that [`build`] made from one. An
+//! [`Engine`] runs it. By default, `.mtp` files are interpreted, and all other programs run as machine code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,29 +16,30 @@ pub use crate::{
 use crate::{ParamError, RunError, Unsupported};
 pub use hawser_ir::Module;
 
-/// Why there is no program to run.
+/// A program could not be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot be loaded.
+    /// The program cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A setting does not fit its params.
+    /// A setting does not fit the program's params.
     #[error(transparent)]
     Setting(#[from] ParamError),
-    /// It cannot run, or not with these params.
+    /// The program cannot run at all, or not with these params.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
 impl Error {
-    /// Whether this machine lacks something (a C compiler), and what was asked for may be right.
+    /// Returns whether this machine lacks something, such as a C compiler, so that the request may be
+    /// correct.
     #[must_use]
     pub fn is_environment(&self) -> bool {
         matches!(self, Error::Load(error) if error.is_environment())
     }
 
-    /// Whether what was asked for does not exist: no such built-in program, no such param, or a value
-    /// that it does not take.
+    /// Returns whether the request itself is wrong: an unknown built-in program, an unknown param, or a value
+    /// that the param does not take.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(
@@ -49,26 +49,27 @@ impl Error {
     }
 }
 
-/// The program that `name` means, with params set to raw values, durations in nanoseconds.
+/// Returns the program of this name, with params set to raw values. Durations are in nanoseconds.
 ///
 /// # Errors
-/// What is wrong with the program, or which names there are.
+/// The fault in the program, or the names that exist.
 pub fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>, Error> {
     resolve_on(None, name, params)
 }
 
-/// The same, with params as a user writes them: `MIN_RTO=200ms`.
+/// Like [`resolve`], with params as users write them: `MIN_RTO=200ms`.
 ///
 /// # Errors
-/// Also which setting is wrong: an unknown name, another kind of value, one that does not fit.
+/// As [`resolve`], and the invalid setting: an unknown name, another kind of value, or a value that does not
+/// fit.
 pub fn resolve_with(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
     resolve_with_on(None, name, settings)
 }
 
-/// As [`resolve`], on an engine; `None`: the one that runs such a program by default.
+/// Like [`resolve`], on a chosen engine. `None` selects the program's default engine.
 ///
 /// # Errors
-/// As [`resolve`], and why it does not run on that engine.
+/// As [`resolve`], and the reason why the program does not run on that engine.
 pub fn resolve_on(
     engine: Option<Engine>,
     name: &str,
@@ -77,10 +78,10 @@ pub fn resolve_on(
     Ok(Loaded::open(name, engine)?.with(params)?)
 }
 
-/// As [`resolve_with`], on an engine.
+/// Like [`resolve_with`], on a chosen engine.
 ///
 /// # Errors
-/// As [`resolve_with`], and why it does not run on that engine.
+/// As [`resolve_with`], and the reason why the program does not run on that engine.
 pub fn resolve_with_on(
     engine: Option<Engine>,
     name: &str,
@@ -89,11 +90,11 @@ pub fn resolve_with_on(
     set(&Loaded::open(name, engine)?, settings)
 }
 
-/// The param by which a program is told the rate of its line, in bits per second.
+/// The param that takes the rate of a program's link, in bits per second.
 const LINK_RATE: &str = "LINK_RATE";
 
-/// As [`resolve_with_on`], on a line whose rate in bits per second is known perhaps: a program that has the param
-/// `LINK_RATE` gets it there, unless the settings say another one.
+/// Like [`resolve_with_on`], on a link whose rate may be known, in bits per second. A program with the param
+/// `LINK_RATE` gets the rate as its value, unless a setting states another one.
 ///
 /// # Errors
 /// As [`resolve_with_on`].
@@ -117,7 +118,7 @@ pub fn resolve_on_line(
     }
 }
 
-/// Whether a checked program can run: the language has more than the engine runs yet.
+/// Checks that a program can run, since the language has more than the engine runs yet.
 ///
 /// # Errors
 /// The construct that does not run yet.
@@ -125,22 +126,22 @@ pub fn runs(module: &Module) -> Result<(), Unsupported> {
     crate::Interpreted::runs(module)
 }
 
-/// A program with params as a user writes them.
+/// Sets a loaded program's params as users write them.
 ///
 /// # Errors
-/// Which setting is wrong, or that the program holds what does not run yet.
+/// The invalid setting, or a construct that does not run yet.
 pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
     let module = loaded.module();
     let params = crate::parse_params(&module.params, &module.enums, settings)?;
     Ok(loaded.with(&params)?)
 }
 
-/// Programs by name, each read, compiled and loaded once: for those who run one many times, and for
-/// names that come from files.
+/// A cache of programs by name. Each program is read, compiled and loaded once. It serves callers that run a
+/// program many times, and names that come from files.
 ///
-/// Machine code in a file (`.so`) can do all that this process can. A name that a scenario gives is
-/// therefore interpreted, from the text in the library, unless [`Programs::with_native_files`] says
-/// that the names are the user's own.
+/// Machine code in a file (`.so`) has all rights of this process. Therefore, a library named by a scenario is
+/// interpreted from its text. [`Programs::with_native_files`] states that the names are the user's own and
+/// lifts this restriction.
 #[derive(Debug, Default)]
 pub struct Programs {
     known: Mutex<BTreeMap<(String, Option<Engine>), Loaded>>,
@@ -148,16 +149,16 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Also runs the machine code of libraries.
+    /// Sets whether the machine code of libraries may run.
     #[must_use]
     pub fn with_native_files(self, native_files: bool) -> Programs {
         Programs { native_files, ..self }
     }
 
-    /// The program that `name` means, on an engine.
+    /// Returns the program of this name, on a chosen engine.
     ///
     /// # Errors
-    /// Why it cannot be run.
+    /// The reason why the program cannot be run.
     pub fn open(&self, engine: Option<Engine>, name: &str) -> Result<Loaded, LoadError> {
         let engine = match engine {
             Some(Engine::Native) if self.holds_back(name) => {
@@ -167,7 +168,7 @@ impl Programs {
             engine => engine,
         };
         let key = (name.to_owned(), engine);
-        // Held while one is compiled: whoever wants the same waits for it.
+        // The lock is held while a program is compiled, so that other callers wait for the result.
         let mut known = self.known.lock();
         if let Some(loaded) = known.get(&key) {
             return Ok(loaded.clone());
@@ -177,7 +178,7 @@ impl Programs {
         Ok(loaded)
     }
 
-    /// Whether the machine code that a name means is not run.
+    /// Returns whether the program of this name has machine code that may not run.
     fn holds_back(&self, name: &str) -> bool {
         name.ends_with(".so") && !self.native_files
     }

@@ -1,6 +1,6 @@
 //! Reads what programs declare for behaviour scripts (docs/scripts.md).
 
-/// The `script.toml` of a program that comes with Hawser; nothing where it has none.
+/// Returns the `script.toml` of a program that comes with Hawser, if it has one.
 #[must_use]
 pub fn script_table(name: &str) -> Option<&'static str> {
     match name {
@@ -9,7 +9,8 @@ pub fn script_table(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Where a program that comes with Hawser departs from what scripts written elsewhere expect.
+/// Returns the file that lists a built-in program's departures from the expectations of scripts written
+/// elsewhere.
 #[must_use]
 pub fn departures(name: &str) -> Option<&'static str> {
     match name {

@@ -1,12 +1,12 @@
-//! Refuses programs with constructs that the engine does not run yet, when they are loaded: no program
-//! runs and does something else than it states.
+//! Refuses, at load time, programs with constructs that the engine does not run yet. A program never runs
+//! with a meaning other than its text states.
 
 use hawser_interp::Unsupported;
 use hawser_ir::{AppOp, Module, Source};
 
-/// The first construct of a program that does not run on this engine.
+/// Returns the first construct of a program that does not run on this engine.
 ///
-/// What the interpreter cannot run it reports itself: pure externs.
+/// The interpreter itself reports pure externs, which it cannot run.
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let externs = hawser_engine::known_externs(module).err();
     let what = externs.map(|name| format!("it declares the extern {name}, which no target provides"));
@@ -17,14 +17,14 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     Some(Unsupported { program: module.name.clone(), what })
 }
 
-/// Whether its connections, streams or messages are numbered by `op.sub`.
+/// Returns whether the program numbers connections, streams or messages by `op.sub`.
 fn has_numbers(module: &Module) -> bool {
     let numbers = |op| matches!(op, AppOp::Connect | AppOp::Open | AppOp::Message | AppOp::Call);
     let is_numbered = |source| matches!(source, Source::App(op) if numbers(op));
     module.parsers.iter().any(|parser| is_numbered(parser.source))
 }
 
-/// Payload inside an option or a frame.
+/// Finds payload inside an option or a frame.
 fn options(module: &Module) -> Option<String> {
     module
         .opt_lists
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::Interpreted;
 
-    /// A program whose `deploy` and other declarations hold these texts.
+    /// Builds a program from the texts of its `deploy` and other declarations.
     fn module(declarations: &str, body: &str, deploy: &str) -> Module {
         let text = format!(
             "event go : SYS_EVENT {{ }}\nevent asked : APP_EVENT {{ uint64 sub; }}\nevent came : NET_EVENT {{ }}\n\

@@ -1,5 +1,5 @@
-//! What an engine does with packets that switches have cut, and with those that a program refuses: by a program of
-//! the test's own, on both engines.
+//! Tests the engine with packets that switches have trimmed, and with packets that a program rejects. They
+//! use a small program, on both engines.
 
 #![allow(unreachable_pub)]
 
@@ -17,7 +17,8 @@ use hawser_load::{Engine, Loaded};
 use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 
-/// It answers each packet by its number, the bytes that came, and those that were cut off; none to port 9 is taken.
+/// The program answers each packet with its number, its received bytes and its trimmed bytes. It rejects
+/// packets to port 9.
 const PROGRAM: &str = "
 pkt_bp piece { uint16 port; checksum16_t sum over (pseudo, this); uint32 number; data_t data; }
 pkt_bp answer { uint32 number, came, missing; }
@@ -76,7 +77,8 @@ impl Bench {
         Bench { stack, end }
     }
 
-    /// Gives it a packet to a port, whose last bytes are cut off, and takes what it sends.
+    /// Delivers a packet to a port, with its last bytes trimmed, and returns the packets that the stack
+    /// sends.
     fn answer(&mut self, port: u16, data: usize, cut: usize, is_v4: bool) -> Vec<Vec<u8>> {
         let mut bytes = [&port.to_be_bytes()[..], &[0, 0, 0, 0, 0, 5], &vec![7; data]].concat();
         let len = bytes.len() as u16;
@@ -110,7 +112,7 @@ impl Bench {
         self.end.outbound.lock().drain(..).collect()
     }
 
-    /// The numbers of the program's answer.
+    /// Returns the numbers in the program's answer.
     fn numbers(&mut self, data: usize, cut: usize, is_v4: bool) -> Vec<u32> {
         let sent = self.answer(1, data, cut, is_v4);
         let numbers = |packet: &Vec<u8>| {

@@ -1,5 +1,5 @@
-//! FAST, twice written: `tcp/fast.mtp` and `hawser_twares::Fast` observe the same and give the same
-//! windows, to the byte; on the interpreter and on machine code.
+//! Compares two implementations of FAST, `tcp/fast.mtp` and `hawser_twares::Fast`. Given the same
+//! observations they must compute the same windows, to the byte, on the interpreter and as machine code.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use hawser_twares::{Acked, Controller, Fast, FastParams};
 
 const MS: u64 = 1_000_000;
 
-/// `congestion.mtp`: `cc_news`.
+/// `cc_news` of `congestion.mtp`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum News {
     Opened = 1,
@@ -23,7 +23,7 @@ enum News {
     TimedOut = 5,
 }
 
-/// What the controller observes.
+/// The controller's observations.
 #[derive(Clone, Copy)]
 struct Observed {
     news: News,
@@ -33,19 +33,19 @@ struct Observed {
     flight: u64,
     timed: u64,
     now: u64,
-    /// A recovery ended before.
+    /// True if a recovery ended before.
     ended: bool,
 }
 
-/// The controller as a program: its only context.
+/// The controller as a program with a single context.
 struct Harness {
     program: Arc<dyn Program>,
     globals: Vec<Vec<u8>>,
     scratch: Vec<u8>,
 }
 
-/// The controller's main file. `HAWSER_TCP` names the main file of another TCP, a mutant for instance (`cargo xtask mutants`):
-/// then its `fast.mtp` counts, in a copy.
+/// Returns the controller's main file. `HAWSER_TCP` names the main file of another TCP, such as a mutant
+/// (`cargo xtask mutants`). In that case, the function returns a copy with the `fast.mtp` of that TCP.
 fn controller() -> (Option<hawser_temporary::Folder>, String) {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/controller.mtp");
     let Some(other) = std::env::var_os("HAWSER_TCP").map(std::path::PathBuf::from) else {
@@ -69,7 +69,7 @@ fn controller() -> (Option<hawser_temporary::Folder>, String) {
     (Some(copy), main)
 }
 
-/// Where a field lies, and how many bytes it takes.
+/// Returns a field's offset and size in bytes.
 fn place(module: &Module, structure: hawser_ir::StructId, name: &str) -> (usize, usize) {
     let field = module
         .structure(structure)
@@ -114,7 +114,7 @@ impl Harness {
         Harness { program, globals: vec![context], scratch }
     }
 
-    /// Where a field of `cc_t` lies in the context.
+    /// Returns the place of a field of `cc_t` in the context.
     fn cc(&self, name: &str) -> (usize, usize) {
         let module = self.program.module();
         let context = module.structure(module.contexts[0].body);
@@ -130,12 +130,12 @@ impl Harness {
         (part.offset as usize + at, size)
     }
 
-    /// A field of `cc_t`.
+    /// Reads a field of `cc_t`.
     fn field(&self, name: &str) -> u64 {
         read(&self.globals[0], self.cc(name))
     }
 
-    /// Notifies it, and returns the window.
+    /// Notifies the program and returns the window.
     fn notify(&mut self, observed: Observed) -> u64 {
         let module = self.program.module();
         let mut event = vec![0; module.event_size(EventId(0))];
@@ -162,8 +162,9 @@ impl Harness {
     }
 }
 
-/// A connection as both see it: acknowledgements whose round trips grow with the window, now and then
-/// a loss or a timeout. Some are neither timed nor of a window in use.
+/// Simulates a connection for both implementations: acknowledgements whose round trips grow with the window,
+/// and an occasional loss or timeout. Some acknowledgements are untimed, or belong to a window that is not in
+/// use.
 fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
     let mut rng = Rng::with_seed(seed);
     let mut program = Harness::new(engine, params);
@@ -229,7 +230,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
             recovering = false;
         }
         if rng.u64(..4_000) == 0 {
-            window = window / 2 + smss; // somebody else sets it
+            window = window / 2 + smss; // set from outside
             let place = program.cc("cwnd");
             write(&mut program.globals[0], place, window);
         }

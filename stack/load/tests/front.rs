@@ -1,5 +1,5 @@
-//! Chains that run in front of a stack while it sleeps: what applications see is the same, and no record is lost, carried
-//! out twice or out of turn.
+//! Tests of chains that run in front of a sleeping stack. Applications see no difference, and no record is
+//! lost, executed twice or reordered.
 
 #![allow(unreachable_pub)]
 
@@ -26,29 +26,29 @@ use hawser_load::{Interpreted, builtin, load};
 use hawser_time::Instant;
 use siphasher::sip::SipHasher13;
 
-/// A wire in front of whose stack chains run, of the same program as the stack's.
+/// A wire with chains in front of its stack. They belong to the same program as the stack.
 struct Fronted {
     end: Cable,
     program: Arc<dyn Program>,
-    /// To read network headers with.
+    /// The interface that reads network headers.
     interface: Interface,
     rng: fastrand::Rng,
     contexts: HashMap<u32, Context>,
     ids: HashMap<Id, u32>,
     globals: Vec<Vec<u8>>,
-    /// While the stack sleeps: how many chains may run, and under which terms.
+    /// While the stack sleeps, the number of chains that may run, and their terms.
     open: Option<u64>,
     is_complete: bool,
     may_create: bool,
     key: (u64, u64),
-    /// The stack has to wake up before anything else happens.
+    /// True if the stack has to wake up before anything else happens.
     is_wanted: bool,
     changed: Vec<u32>,
-    /// What the stack has to receive: frames with what chains did, then frames as they came.
+    /// The frames for the stack: first those that chains have processed, with the results, then raw ones.
     log: Vec<Logged>,
     passed: Vec<Vec<u8>>,
     batch: Vec<Logged>,
-    /// Chains that ran; those that made a context, and those that had none.
+    /// Counts of the chains that ran: all of them, those that created a context, and those without one.
     ran: u64,
     made: u64,
     lonely: u64,
@@ -68,11 +68,11 @@ struct Logged {
 }
 
 impl Fronted {
-    /// Takes in what has arrived while the stack sleeps.
+    /// Accepts arrivals while the stack sleeps.
     fn arrive(&mut self, now: Instant) {
         let frames: Vec<Vec<u8>> = self.end.inbound.lock().drain(..).collect();
         for frame in frames {
-            // Behind one that went to the stack, and now and then, a frame goes to the stack.
+            // A frame goes to the stack if an earlier one did, and occasionally at random.
             let chains = if self.passed.is_empty() && !self.is_wanted && self.rng.u8(..40) > 0 {
                 self.run(now, &frame)
             } else {
@@ -88,7 +88,8 @@ impl Fronted {
         }
     }
 
-    /// Runs the chains of a frame's first events; none where its first one cannot run here.
+    /// Runs the chains of a frame's first events. Returns `None` if the chain of the first event cannot run
+    /// here.
     fn run(&mut self, now: Instant, frame: &[u8]) -> Option<(Vec<RanChain>, Vec<u64>)> {
         let received = RxFrame { head: frame, ..no_frame() };
         let Ingress::Packet { mut net, head, .. } = self.interface.ingress(now, &received) else {
@@ -127,7 +128,7 @@ impl Fronted {
                 .any(|record| record.kind == RecordKind::NewContext);
             self.made += u64::from(makes);
             self.lonely += u64::from(number.is_none());
-            // What it raised comes before the next event, which may find what it made.
+            // The raised events run before the next event, which may find a context that they created.
             let is_over = ran.outcome != Outcome::Done || is_urgent(&ran);
             chains.push(ran);
             if is_over {
@@ -135,12 +136,12 @@ impl Fronted {
             }
         }
         self.ran += chains.len() as u64;
-        // Nothing may happen before the stack has gone on.
+        // The stack has to continue before anything else happens.
         self.is_wanted = chains.len() < events.len() || chains.iter().any(is_urgent);
         (!chains.is_empty()).then_some((chains, scratch))
     }
 
-    /// Runs the chain of an event, on the context with the number that it returns.
+    /// Runs the chain of an event and returns the number of its context.
     fn event(
         &mut self,
         now: Instant,
@@ -222,7 +223,7 @@ impl Fronted {
     }
 }
 
-/// Whether a chain instructs what others depend on.
+/// Returns whether a chain emits instructions on which others depend.
 fn is_urgent(ran: &RanChain) -> bool {
     use RecordKind::{AddId, DelContext, DropId, Extern, NewContext, Raise};
     let mut kinds = ran.records.iter().map(|record| record.kind);
@@ -329,7 +330,7 @@ impl Front for Fronted {
     }
 }
 
-/// A stack with what its application has done.
+/// A stack, and the actions of its application.
 struct Host {
     stack: Stack,
     wire: Fronted,
@@ -390,7 +391,7 @@ impl Host {
         }
     }
 
-    /// Wakes up, does all that is to be done, and sleeps again; true when that was anything.
+    /// Wakes up, does all due work, and sleeps again. Returns whether there was any work.
     fn work(&mut self, now: Instant) -> bool {
         let mut any = false;
         if self.is_lent {
@@ -407,7 +408,7 @@ impl Host {
         any
     }
 
-    /// Does what is to be done now; true when that was anything.
+    /// Does the work that is due now. Returns whether there was any.
     fn turn(&mut self, now: Instant) -> bool {
         let mut any = false;
         while self
@@ -448,8 +449,8 @@ impl Host {
     }
 }
 
-/// Streams both ways between two hosts that sleep whenever they can. Gives how many chains in front of the server made a
-/// context, and how many ran without one.
+/// Runs streams in both directions between two hosts that sleep whenever possible. Returns how many chains in
+/// front of the server created a context, and how many ran without one.
 fn exchange(module: &Module, name: &str, losses: u64, seed: u64) -> [u64; 2] {
     let [a, b] = cable(losses, seed);
     let bytes = |len: u32, salt: u32| -> Vec<u8> {
@@ -463,7 +464,7 @@ fn exchange(module: &Module, name: &str, losses: u64, seed: u64) -> [u64; 2] {
     ];
     let mut now = Instant::from_nanos(1_000_000);
     hosts[1].stack.listen(now, address(1, 80), 16).expect("free");
-    // It sleeps when the client knocks.
+    // The server sleeps when the client's first packet arrives.
     hosts[1].work(now);
     let client = hosts[0].stack.connect(now, address(1, 80), None).expect("free");
     hosts[0].handle = Some(client);
@@ -474,7 +475,7 @@ fn exchange(module: &Module, name: &str, losses: u64, seed: u64) -> [u64; 2] {
             .fold(false, |any, did| any | did)
         {}
         if hosts[0].sent == 60_000 && hosts[0].received.len() == 20_000 && !hosts[0].closed {
-            // Awake, for the request.
+            // The client is awake for the request.
             hosts[0].wire.arrive(now);
             let Host { stack, wire, is_lent, .. } = &mut hosts[0];
             if std::mem::take(is_lent) {

@@ -1,5 +1,5 @@
-//! Bytes that nobody would send, events and contexts that nobody would make: nothing panics, and
-//! everything stays within its bounds. The stable-toolchain twin of the fuzz target `packets`.
+//! Bytes that no real peer would send, and events and contexts that no engine would make. Nothing panics, and
+//! everything stays within its bounds. It is the stable-toolchain counterpart of the fuzz target `packets`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header
 use hawser_ir::{ContextId, EventId, Granularity, Module, Source};
 use hawser_load::{Engine, Loaded, names};
 
-/// Noise by a seed, so that a failure repeats.
+/// Noise from a seed, so that a failure can be repeated.
 struct Noise(Rng);
 
 impl Noise {
@@ -23,7 +23,7 @@ impl Noise {
         self.0.usize(..bound.max(1))
     }
 
-    /// Noise; often zeros and ones, where borders are.
+    /// Fills the bytes with noise, often zeros and ones, where boundary cases are.
     fn fill(&mut self, bytes: &mut [u8]) {
         let style = self.below(4);
         bytes.fill_with(|| match style {
@@ -34,7 +34,7 @@ impl Noise {
     }
 }
 
-/// All programs at hand: those that come with Hawser, and the example; on both engines.
+/// Returns the programs that come with Hawser and the example, on both engines.
 fn programs() -> Vec<Arc<dyn Program>> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
     let all: Vec<String> = names()
@@ -61,7 +61,7 @@ fn net(noise: &mut Noise, protocol: u8) -> Net {
     }
 }
 
-/// Headers that were built by the program, as a base to mutate.
+/// Returns headers that the program built, as a base for mutation.
 fn seeds(program: &dyn Program, noise: &mut Noise) -> Vec<Vec<u8>> {
     let module = program.module();
     let build = |(i, blueprint): (usize, &hawser_ir::Blueprint)| {
@@ -81,7 +81,7 @@ fn seeds(program: &dyn Program, noise: &mut Noise) -> Vec<Vec<u8>> {
     module.blueprints.iter().enumerate().map(build).collect()
 }
 
-/// The input of a parser, mostly nearly right.
+/// Builds the input of a parser, mostly almost valid.
 fn parse_noise(program: &dyn Program, parser: usize, noise: &mut Noise, events: &mut EventBuf) -> bool {
     let module = program.module();
     let mut bytes = match noise.below(3) {

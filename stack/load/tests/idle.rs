@@ -1,5 +1,5 @@
-//! What an idle connection of TCP takes of memory, at either end: the context, its ids, its handle,
-//! its units, its timers and its share of the tables.
+//! Measures the memory of an idle TCP connection at either end: the context, its ids, its handle, its
+//! buffers, its timers and its share of the tables.
 
 #![allow(unreachable_pub)]
 
@@ -19,12 +19,13 @@ use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_load::Interpreted;
 use hawser_time::Instant;
 
-/// The system's allocator, counting what is held, with what it takes for itself.
+/// The system's allocator, with a count of the memory in use, including its own overhead.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// What glibc takes for an allocation: a word before it, all in units of 16 bytes, 32 at least.
+/// Returns the memory that glibc uses for an allocation: one more word, rounded up to 16 bytes, and at least
+/// 32 bytes.
 fn taken(size: usize) -> usize {
     (size + 8).next_multiple_of(16).max(32)
 }
@@ -33,13 +34,13 @@ fn taken(size: usize) -> usize {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(taken(layout.size()), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.fetch_sub(taken(layout.size()), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -47,12 +48,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Connections opened, and how many at a time.
+/// The number of connections opened, in total and at a time.
 const CONNECTIONS: usize = 10_000;
 const AT_A_TIME: usize = 50;
-/// What the issue allows for each, at each end.
+/// The memory in bytes allowed for each connection at each end.
 const ALLOWED: usize = 2048;
-/// What of that may be the engine's own.
+/// The engine's part of that memory, in bytes.
 const ENGINE: usize = 500;
 
 fn address(host: u8, port: u16) -> SocketAddr {
@@ -74,7 +75,7 @@ fn stack(host: u8, end: &Cable) -> Stack {
     .expect("good")
 }
 
-/// Both stacks do all that is to be done; the notices of the server's application go to `accepted`.
+/// Lets both stacks do all due work. The notices of the server's application go to `accepted`.
 fn settle(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], now: u64, accepted: &mut Vec<Handle>) {
     loop {
         let mut any = false;
@@ -106,7 +107,7 @@ fn settle(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], now: u64, accepted: &m
     }
 }
 
-/// Opens connections and sends some bytes over each; returns the time when all is quiet again.
+/// Opens connections and sends some bytes over each. Returns the time when all activity has ended.
 fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: u64) -> u64 {
     let mut now = now;
     let mut accepted = Vec::with_capacity(count);
@@ -129,7 +130,7 @@ fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: u64) 
         now += 1_000_000;
     }
     assert_eq!(accepted.len(), count);
-    // Delayed acknowledgements, and timers that were stopped.
+    // Delayed acknowledgements and stopped timers are over by then.
     let quiet = now + 5_000_000_000;
     while let Some(next) = stacks
         .iter()

@@ -1,7 +1,7 @@
-//! Records and the contexts that they name: all instructions by contexts of all kinds, on both engines.
+//! Records and the contexts that they name: all instructions with contexts of all kinds, on both engines.
 //!
-//! Expected is what docs/language.md says under Instructions: what an instruction names, or the context that it
-//! is about by default.
+//! The expected values come from docs/language.md, section Instructions: the context that an instruction
+//! names, or its default context.
 
 #![allow(unreachable_pub)]
 
@@ -67,9 +67,9 @@ deploy {
     register_ev_parser(parse, ip(253));
 }";
 
-/// The instructions; `X` stands for the context that is named. For each kind of chain the context that its record
-/// names: `k` the keyed one, `f` the fresh one, `g` the GLOBAL one, `t` the one of an id, `-` no record, `!` the
-/// checker refuses it. The kinds are those of [`CHAINS`].
+/// The instructions, where `X` stands for the named context. For each kind of chain in [`CHAINS`], a letter
+/// gives the context that the record names. `k` is the keyed one, `f` the fresh one, `g` the GLOBAL one, and
+/// `t` the one of an id. `-` means no record, and `!` means that the checker refuses the program.
 const TABLE: [(&str, &str); 21] = [
     ("new_tx_ordered_data(INF, X.self)", "kffk!"),
     ("add_tx_data(ev.addr, ev.len, X.self)", "kffk!"),
@@ -94,7 +94,7 @@ const TABLE: [(&str, &str); 21] = [
     ("del_ctx()", "kfkk!"),
 ];
 
-/// The kinds of chain: the processor up to its instructions, and the packets before its own.
+/// The kinds of chain: the start of the processor, up to its instructions, and the packets before its own.
 const CHAINS: [(&str, &[u8], char); 5] = [
     ("packet ev, conn x) {", &[1], 'k'),
     (
@@ -107,7 +107,7 @@ const CHAINS: [(&str, &[u8], char); 5] = [
     ("packet ev, all_t x) {", &[], 'g'),
 ];
 
-/// A program with these instructions in a chain of a kind.
+/// Returns a program with these instructions in a chain of this kind.
 fn program(kind: usize, instructions: &[&str]) -> String {
     let (head, before, _) = CHAINS[kind];
     let mut body = format!("void run({head}\n IPheader ip; piece h; flow_id alias(uint64(7), uint8(7));\n");
@@ -115,7 +115,7 @@ fn program(kind: usize, instructions: &[&str]) -> String {
         let named = instruction.replace("X.", "x.");
         body += &format!(" emit {named};\n");
     }
-    // Of a chain on GLOBAL contexts alone no processor may ask for others.
+    // In a chain on GLOBAL contexts alone, no processor may ask for other contexts.
     let makers = match before {
         [] => "open",
         [1] => "open",
@@ -133,7 +133,7 @@ fn open(engine: Engine, name: &str, text: &str) -> Result<Loaded, String> {
     Loaded::open(&path.display().to_string(), Some(engine)).map_err(|error| error.to_string())
 }
 
-/// The events that were seen: number of each, and the contexts that its records name.
+/// The events seen: the number of each, and the contexts that its records name.
 type Seen = Arc<Mutex<Vec<(u16, String)>>>;
 
 struct Bench {
@@ -194,7 +194,7 @@ impl Bench {
         {}
     }
 
-    /// The records of the last event of this name.
+    /// Returns the records of the last event of this name.
     fn of_last(&self, event: &str) -> Option<String> {
         let number = self.number(event);
         let seen = self.seen.lock();
@@ -223,7 +223,7 @@ impl Bench {
             .expect("known") as u16
     }
 
-    /// A number of the GLOBAL context after the last chain.
+    /// Returns a number of the GLOBAL context after the last chain.
     fn global(&self, field: &str) -> u32 {
         let module = self.loaded.module();
         let body = module.structure(module.contexts[3].body);
@@ -252,7 +252,7 @@ fn every_record_names_its_context_or_the_checker_refuses_it() {
         }
         let instructions: Vec<&str> = issued.iter().map(|row| row.0).collect();
         let names: String = issued.iter().map(expected).collect();
-        // A context that the chain makes has a record of its own.
+        // A context that the chain creates has its own record.
         let names = match column {
             'f' | 'n' => format!("f{names}"),
             _ => names,
@@ -276,7 +276,7 @@ fn a_global_timer_fires_once_in_a_chain_of_its_own() {
     for engine in [Engine::Interp, Engine::Native] {
         for (kind, before) in [(0, 1), (4, 0)] {
             let text = program(kind, &["timer_start(X.beat, 5ms)"]);
-            // From the chain of a connection as well as from its own.
+            // Both from the chain of a connection and from its own chain.
             let text = text.replace("conn x) {", "conn c, all_t x) {");
             let mut bench = Bench::new(engine, &format!("timer{kind}"), &text);
             if before > 0 {

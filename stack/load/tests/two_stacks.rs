@@ -1,6 +1,6 @@
 //! Whole programs over two stacks and a wire that loses frames.
 //!
-//! What is checked is what applications see: all bytes arrive, in order, once, and then the end.
+//! The tests check the view of the applications: all bytes arrive, in order, once, followed by the end.
 
 #![allow(unreachable_pub)]
 
@@ -24,7 +24,7 @@ use hawser_ir::Module;
 use hawser_load::{Interpreted, load};
 use hawser_time::Instant;
 
-/// One stack, its end of the cable, and what its application has done.
+/// One stack, its end of the cable, and the actions of its application.
 struct Host {
     stack: Stack,
     end: Cable,
@@ -34,7 +34,7 @@ struct Host {
     received: Vec<u8>,
     end_of_stream: bool,
     closed: bool,
-    /// Closes when the peer does.
+    /// True if the host closes when its peer does.
     polite: bool,
 }
 
@@ -65,7 +65,7 @@ impl Host {
         }
     }
 
-    /// Does all that is to be done at this time; true when that was anything.
+    /// Does all work that is due at this time. Returns whether there was any.
     fn work(&mut self, now: u64) -> bool {
         let mut any = false;
         while self
@@ -114,15 +114,15 @@ impl Host {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ from place to place.
 fn bytes(len: usize, salt: u32) -> Vec<u8> {
     (0..len as u32)
         .map(|i| ((i ^ salt).wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect()
 }
 
-/// Host 0 connects, both send, host 0 closes when it has everything, and host 1 then if it is
-/// `polite`. Returns when host 0 has the notice that all is over.
+/// Connects from host 0 and sends in both directions. Host 0 closes when it has all data, and host 1 follows
+/// if it is `polite`. Returns the time when host 0 receives the notice of the end.
 fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -> (u64, [Host; 2]) {
     let [a, b] = ends;
     let mut hosts = [
@@ -158,7 +158,7 @@ fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -
     panic!("no end: {}", state(&hosts));
 }
 
-/// Both hosts do all that is to be done at this time.
+/// Lets both hosts do all work that is due at this time.
 fn settle(hosts: &mut [Host; 2], now: u64) {
     let [a, b] = hosts;
     loop {
@@ -185,7 +185,7 @@ fn delivered(hosts: &[Host; 2]) -> bool {
     hosts[1].received == hosts[0].to_send && hosts[0].received == hosts[1].to_send
 }
 
-/// What only a fault of the program or of the engine can cause.
+/// Counts events that only a bug in the program or the engine can cause.
 fn faults(host: &Host) -> u64 {
     let c = host.stack.counters();
     c.asserts + c.dangling + c.duplicate_ids + c.clipped_sending + c.clipped_receiving + c.oversize
@@ -245,7 +245,7 @@ fn tcp_delivers_through_losses() {
     }
 }
 
-/// A device that cuts super-segments changes nothing that a program or an application can see.
+/// A device that cuts super-segments changes nothing that a program or an application can observe.
 #[test]
 fn super_segments_change_nothing() {
     let module = tcp();

@@ -1,5 +1,4 @@
-//! Bulk transfer between TCP in MTP, on both engines, and Linux's own TCP over TUN, in both
-//! directions.
+//! Bulk transfer between TCP in MTP, on both engines, and Linux's own TCP over TUN, in both directions.
 //!
 //! `cargo bench -p hawser-net --bench bulk` prints Mbit/s: minimum, median and maximum of five runs.
 
@@ -41,7 +40,7 @@ fn main() -> Result {
     Ok(())
 }
 
-/// A stack on a fresh TUN device, connected to a listener of Linux's.
+/// Returns a stack on a fresh TUN device, connected to a listener of Linux.
 fn connect(engine: Engine, listener: &TcpListener) -> Result<(Endpoint, Handle)> {
     let linux: IpAddr = [10, 9, 0, 1].into();
     let mut setup = Setup::new(DeviceSpec::Tun("hawser0".into()), ([10, 9, 0, 2].into(), 24));

@@ -1,4 +1,4 @@
-//! The attachments of a running program, as clients of the bus reach them.
+//! The attachments of a running program, as clients of the bus access them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use hawser_engine::Step;
 use hawser_load::{Attachments, Installed};
 use parking_lot::Mutex;
 
-/// Whose an attachment is that the process makes itself.
+/// The owner of attachments that the process itself makes.
 pub(crate) const APPLICATION: &str = "application";
 
-/// Whose it is that what broke an assertion is detached.
+/// The owner of the detaching of an attachment that broke an assertion.
 const HAWSER: &str = "hawser";
-/// How often that is tried, where something else was attached meanwhile.
+/// The number of attempts to detach if other attachments change meanwhile.
 const TRIES: usize = 8;
-/// How long a stack may take for it.
+/// The maximum time that a stack may take for it.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A stack's attachments on the bus: checked in the thread of who asks, and taken by the stack.
+/// A stack's attachments on the bus: checked in the thread of the client, and carried out by the stack.
 pub struct OnBus {
     attachments: Arc<Attachments>,
-    /// Those that are being detached because they broke an assertion.
+    /// The names of attachments that are being detached because they broke an assertion.
     leaving: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl OnBus {
-    /// What is attached, and will be, to the program that these attachments belong to.
+    /// Offers the present and future attachments of a program to the bus.
     #[must_use]
     pub fn new(attachments: Arc<Attachments>) -> OnBus {
         OnBus { attachments, leaving: Arc::default() }
@@ -52,7 +52,7 @@ impl Attachable for OnBus {
         self.attachments.list().into_iter().map(shown).collect()
     }
 
-    /// To check what is left takes a while, so a thread of its own does it.
+    /// Checking the program without the attachment takes a while, so a separate thread does it.
     fn failed_assertion(&self, bus: &Bus, source: SourceId, event: u32, assertion: u32) {
         let mut leaving = self.leaving.lock();
         for name in self.attachments.suspects(event, assertion) {
@@ -77,14 +77,14 @@ impl Attachable for OnBus {
                 .spawn(detach)
                 .is_err()
             {
-                // The next time that the assertion is false it is tried again.
+                // It is tried again when the assertion is false the next time.
                 leaving.clear();
             }
         }
     }
 }
 
-/// Detaches one; false where something else came in between.
+/// Detaches an attachment; returns false if another change came in between.
 fn detach(bus: &Bus, source: SourceId, name: &str, why: &str) -> Result<bool, BusError> {
     let subscriber = bus.join(HAWSER, Rights { attach: true, ..Rights::observer() }, 0)?;
     Ok(subscriber.detach(source, name, why)?.wait(TIMEOUT)?.is_ok())

@@ -1,8 +1,8 @@
-//! One ordered stream of bytes over any program.
+//! An ordered byte stream over any program.
 //!
-//! Where a program's connections have streams within them (`open`), a byte stream is the first of them, and it has its
-//! connection to itself: both end together, and the peer's other streams are refused. Of every other program it is the
-//! connection.
+//! If a program's connections have streams (`open`), a byte stream is the first of them, and it has its
+//! connection to itself. Both end together, and the peer's other streams are refused. For any other program
+//! the byte stream is the connection.
 
 use std::io;
 
@@ -11,11 +11,12 @@ use hawser_engine::{Direction, Handle, Notice};
 use crate::endpoint::{Endpoint, State};
 
 impl Endpoint {
-    /// The byte stream of a connection that this end opened, once the connection is open. Where that is a stream within
-    /// the connection it has a handle of its own, by which the connection ends as well.
+    /// Returns the byte stream of a connection that this end opened, once the connection is open. If it is a
+    /// stream within the connection, it has its own handle, and closing it ends the connection as well.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while the connection is not open, or the peer allows no stream; why it failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] while the connection is not open or the peer allows no stream,
+    /// or the reason for which the connection failed.
     pub fn byte_stream(&mut self, connection: Handle) -> io::Result<Handle> {
         if !self.connected(connection)? {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -28,8 +29,9 @@ impl Endpoint {
         Ok(stream)
     }
 
-    /// Takes the next byte stream that came to a listener. Connections without a stream hold up no other: where more
-    /// than its backlog wait, the one that has waited longest without a stream is aborted.
+    /// Takes the next byte stream of a listener. Connections without a stream hold up no other. If more
+    /// connections wait than the backlog allows, the one that has waited longest without a stream is aborted,
+    /// or the newest if all of them have one.
     ///
     /// # Errors
     /// As [`Endpoint::accept`].
@@ -54,7 +56,7 @@ impl Endpoint {
         state.is_some_and(|state| !state.waiting.is_empty())
     }
 
-    /// From now on the connection is this stream's alone.
+    /// Dedicates the connection to this stream.
     fn join(&mut self, connection: Handle, stream: Handle) {
         if let Some(state) = self.connections.get_mut(&stream) {
             state.connection = Some(connection);
@@ -68,13 +70,14 @@ impl Endpoint {
         others.into_iter().for_each(|other| self.abort(other));
     }
 
-    /// Whose a byte stream's options, variables and addresses are, where they are not the stream's own.
+    /// Returns the handle that has a byte stream's options, variables and addresses: the stream's connection
+    /// or its own.
     pub(crate) fn connection_of(&self, handle: Handle) -> Handle {
         let state = self.connections.get(&handle);
         state.and_then(|state| state.connection).unwrap_or(handle)
     }
 
-    /// A connection came to a listener, or a stream to a connection.
+    /// Records a new connection of a listener, or a new stream of a connection.
     pub(crate) fn note_accepted(&mut self, parent: Handle, child: Handle) {
         let state = State { connected: true, parent: Some(parent), ..State::default() };
         self.connections.insert(child, state);
@@ -86,16 +89,16 @@ impl Endpoint {
         }
         state.waiting.push_back(child);
         if let Some(listener) = state.parent {
-            // Whoever waits for a byte stream may have one.
+            // A task that waits for a byte stream may have one now.
             self.note_change(listener);
         } else if state.backlog.is_some() && self.stack.has_streams() {
             self.limit_waiting(parent);
         }
     }
 
-    /// Connections with streams wait here to be accepted, so their number is bounded here.
+    /// Limits the number of waiting connections, because connections with streams wait here to be accepted.
     fn limit_waiting(&mut self, listener: Handle) {
-        // No longer counted by the program.
+        // The program no longer counts the connection.
         self.stack.accept(listener);
         let state = &self.connections[&listener];
         if state.waiting.len() as u64 <= u64::from(state.backlog.unwrap_or(u32::MAX)) {
@@ -108,7 +111,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection that is over before it was accepted waits no more, where only its streams would be of use.
+    /// Drops a connection that ended before it was accepted, if only its streams would be of use.
     pub(crate) fn forget_ended(&mut self, handle: Handle, notice: Notice) {
         if !matches!(notice, Notice::Closed | Notice::Failed(_)) || !self.stack.has_streams() {
             return;

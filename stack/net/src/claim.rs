@@ -1,5 +1,5 @@
-//! Addresses are checked to be free before a stack uses them: no other process has them on this device, the kernel does
-//! not, and no other host of the link does.
+//! Checks that addresses are free before a stack uses them. No other process on this device, no kernel and no
+//! other host of the link may have them.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,22 +12,24 @@ use hawser_host::claim::{Claim, ClaimError, kernel_has};
 use crate::device::Device;
 use crate::error::OpenError;
 
-/// Questions to the link, and how long each waits for an answer. RFC 5227 has 3 of them 1 to 2 s apart, for links that need
-/// seconds to forward; on those of a datacentre a server would start 5 s late (decision 108).
+/// The number of questions to the link; `ANSWER_TIME` is the wait for each answer. RFC 5227 has 3 of them 1
+/// to 2 s apart, for links that need seconds to forward. On the links of a datacentre this would delay the
+/// start of a server by 5 s (decision 108).
 const QUESTIONS: u32 = 3;
 const ANSWER_TIME: Duration = Duration::from_millis(100);
-/// The longest time that an ending process may keep an address, and the pause before the address is claimed again.
+/// The longest time for which an ending process may keep an address. `CLAIM_PAUSE` is the pause before the
+/// address is claimed again.
 const ENDING: Duration = Duration::from_secs(1);
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
-/// The longest sleep between two looks at the queues, of which one alone can wake the thread.
+/// The longest sleep between two checks of the queues, only one of which can wake the thread.
 const STEP: Duration = Duration::from_millis(5);
-/// Frames taken in at a time.
+/// The maximum number of frames received at a time.
 const BATCH: usize = 64;
 
 /// Claims addresses on a device for this process. They are free again when the claims are dropped.
 ///
 /// # Errors
-/// When another process of this network namespace or its kernel has one of them.
+/// Returns an error if another process of this network namespace, or the namespace's kernel, has one of them.
 pub(crate) fn claim(device: &str, addresses: &[(IpAddr, u8)]) -> Result<Vec<Claim>, OpenError> {
     let claims = addresses.iter().map(|(address, _)| {
         if kernel_has(*address).map_err(|error| unknown(*address, &error))? {
@@ -41,7 +43,7 @@ pub(crate) fn claim(device: &str, addresses: &[(IpAddr, u8)]) -> Result<Vec<Clai
     claims.collect()
 }
 
-/// Claims an address, and waits for its last owner to end: a server that is started again finds its address free.
+/// Claims an address, and waits for its last owner to end, so that a restarted server finds its address free.
 fn claim_one(device: &str, address: IpAddr) -> Result<Claim, ClaimError> {
     let began = Instant::now();
     loop {
@@ -55,7 +57,7 @@ fn claim_one(device: &str, address: IpAddr) -> Result<Claim, ClaimError> {
 /// Asks the link whether another host has the addresses, and announces them.
 ///
 /// # Errors
-/// When another host has one of them, or the device failed.
+/// Returns an error if another host has one of them, or if the device failed.
 pub(crate) fn probe(queues: &mut [Box<dyn Device>], addresses: &[(IpAddr, u8)]) -> Result<(), OpenError> {
     let addresses: Vec<IpAddr> = addresses.iter().map(|(address, _)| *address).collect();
     let Some(probe) = queues
@@ -86,7 +88,7 @@ fn send(queues: &mut [Box<dyn Device>], frames: &[TxFrame]) -> io::Result<()> {
     Ok(())
 }
 
-/// The address that a host claims whose frame has come. Other frames are for no stack yet.
+/// Returns an address that the sender of a received frame claims. No stack exists yet for other frames.
 fn conflict(queues: &mut [Box<dyn Device>], probe: &Probe) -> io::Result<Option<IpAddr>> {
     for queue in queues {
         let count = queue.receive(BATCH)?;

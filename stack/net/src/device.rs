@@ -1,4 +1,4 @@
-//! What an endpoint needs of a device besides packets: a clock, and a function that sleeps.
+//! The requirements of an endpoint on a device besides packets: a clock, and a function that sleeps.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,23 +14,25 @@ use hawser_xdp::XdpWire;
 
 /// A wire on a real device.
 pub trait Device: Wire + Send {
-    /// The clock that all of the endpoint's times are on.
+    /// Returns the time of the clock that all times of the endpoint refer to.
     fn now(&self) -> Instant {
         Clock.now()
     }
 
-    /// What becomes readable when packets arrive, and writable when a device that had no room for more takes frames again.
+    /// Returns a descriptor that becomes readable when packets arrive, and writable when a full device takes
+    /// frames again.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// What becomes readable, too, when there is something to do that came another way.
+    /// Returns a second descriptor that becomes readable when there is work from another source than the
+    /// device.
     fn bell(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Sleeps until packets arrive, a device that had no room takes frames again, or `limit` has passed.
+    /// Sleeps until packets arrive, a full device takes frames again, or `limit` has passed.
     ///
     /// # Errors
-    /// When the device failed for good.
+    /// Returns an error if the device has failed for good.
     fn wait(&self, limit: Option<Duration>) -> io::Result<()>;
 }
 

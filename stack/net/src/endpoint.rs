@@ -1,12 +1,12 @@
 //! The poll-mode API: connections of a transport program over a device, without an async runtime.
 //!
-//! An [`Endpoint`] owns a stack and its device and does something only when it is called:
+//! An [`Endpoint`] owns a stack and its device, and works only when it is called:
 //!
-//! 1. [`Endpoint::poll`] takes packets in, lets timers fire and sends what is due; call it until
-//!    it returns `false`, then [`Endpoint::wait`].
+//! 1. [`Endpoint::poll`] receives packets, fires timers and sends the resulting packets. Call it until it
+//!    returns `false`, then call [`Endpoint::wait`].
 //! 2. [`Endpoint::connect`], [`Endpoint::listen`], [`Endpoint::read`], … never block: they return
-//!    [`io::ErrorKind::WouldBlock`] when there is nothing to do for now.
-//! 3. What they put into motion leaves with the next `poll`.
+//!    [`io::ErrorKind::WouldBlock`] if they cannot proceed now.
+//! 3. The packets that result from them leave with the next `poll`.
 //!
 //! [`Endpoint::bind`], [`Endpoint::call`], [`Endpoint::serve`], … are the same for whole messages: see
 //! [`crate::messages`].
@@ -44,28 +44,28 @@ pub struct Endpoint {
     attachments: Arc<Attachments>,
     pub(crate) device: Box<dyn Device>,
     pub(crate) connections: ByHandle<State>,
-    /// Handles about which something changed, where somebody asks for them.
+    /// The handles that have changed, once `take_changed` has been called.
     changed: Option<Vec<Handle>>,
-    /// When bytes were written since the last poll: they leave before the device is asked for
-    /// packets, so that an answer does not wait for that, nor for another reading of the clock.
+    /// The time at which bytes were written since the last poll. They leave before the device is asked for
+    /// packets, so that an answer waits neither for that nor for another reading of the clock.
     pub(crate) wrote: Option<Instant>,
     messages: Messages,
     #[cfg(feature = "verbs")]
     pub(crate) verbs: Option<hawser_verbs::Device>,
-    /// A notice about a queue pair has come since somebody asked.
+    /// True if a notice about a queue pair has come since the last check.
     #[cfg(feature = "verbs")]
     pub(crate) has_pair_news: bool,
     log: Log,
-    /// To the other shards, where there are some.
+    /// The channels to the other shards, if there are any.
     pub(crate) exchange: Option<(Arc<Exchange>, Receiver<ForwardedEvent>)>,
-    /// The right to the stack's addresses on its device.
+    /// The claims to the stack's addresses on its device.
     #[allow(dead_code, reason = "it is held until the endpoint is dropped")]
     pub(crate) claims: Arc<Vec<Claim>>,
-    /// The stack's contexts are on loan ([`Stack::lend`]).
+    /// True while the stack's contexts are on loan ([`Stack::lend`]).
     pub(crate) is_lent: bool,
 }
 
-/// What is known of a handle.
+/// The state of a handle.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) connected: bool,
@@ -73,27 +73,27 @@ pub(crate) struct State {
     pub(crate) closed: bool,
     pub(crate) write_closed: bool,
     pub(crate) failed: Option<Errno>,
-    /// The peer gave up what it sends, for this reason.
+    /// The reason for which the peer gave up sending.
     pub(crate) reset: Option<u64>,
-    /// The peer will not read what is sent, for this reason.
+    /// The reason for which the peer gave up reading.
     pub(crate) stopped: Option<u64>,
-    /// What waits to be accepted: connections of a listener, streams of a connection.
+    /// The handles that wait to be accepted: connections of a listener, streams of a connection.
     pub(crate) waiting: VecDeque<Handle>,
-    /// Of a listener: how many connections may wait.
+    /// For a listener, the maximum number of waiting connections.
     pub(crate) backlog: Option<u32>,
-    /// Where it waits to be accepted.
+    /// The listener or connection in whose queue it waits to be accepted.
     pub(crate) parent: Option<Handle>,
-    /// Of a byte stream within a connection: the connection, which ends with it.
+    /// For a byte stream within a connection, the connection, which ends with it.
     pub(crate) connection: Option<Handle>,
-    /// Of a connection: it is a byte stream's.
+    /// For a connection, true if it is dedicated to a byte stream.
     pub(crate) is_joined: bool,
 }
 
 impl Endpoint {
-    /// Puts `program` on `device`.
+    /// Creates an endpoint that runs `program` on `device`.
     ///
     /// # Errors
-    /// When the configuration contradicts itself or the device.
+    /// Returns an error if the configuration contradicts itself or the device.
     pub fn new(
         program: Arc<dyn Program>,
         config: StackConfig,
@@ -122,10 +122,11 @@ impl Endpoint {
         })
     }
 
-    /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
+    /// Receives packets, fires timers, and sends the resulting packets. Returns `true` if there may be more
+    /// work.
     ///
     /// # Errors
-    /// When the device failed for good.
+    /// Returns an error if the device has failed for good.
     pub fn poll(&mut self) -> io::Result<bool> {
         let mut busy = false;
         if let Some(then) = self.wrote.take() {
@@ -154,7 +155,7 @@ impl Endpoint {
     /// Sleeps until the device has packets, a timer is due, or `limit` has passed.
     ///
     /// # Errors
-    /// When the device failed for good.
+    /// Returns an error if the device has failed for good.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let timer = self.next_deadline().map(|at| at - self.device.now());
         let limit = match (limit, timer) {
@@ -166,12 +167,13 @@ impl Endpoint {
         self.take_back()
     }
 
-    /// The stack sleeps: what can run chains in front of it may do so until [`Endpoint::take_back`].
+    /// Lends the stack's contexts to a front, which may run chains until [`Endpoint::take_back`], while the
+    /// stack sleeps.
     pub(crate) fn lend(&mut self) {
         self.is_lent = self.wrote.is_none() && self.stack.lend(&mut *self.device);
     }
 
-    /// The stack is awake.
+    /// Takes the contexts back when the stack is awake.
     pub(crate) fn take_back(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.is_lent) {
             return Ok(());
@@ -180,19 +182,19 @@ impl Endpoint {
         self.stack.take_back(now, &mut *self.device)
     }
 
-    /// Gives the stack and the time to who wants to observe it.
+    /// Calls `act` with the time and the stack, for observing it.
     pub fn with_stack<T>(&mut self, act: impl FnOnce(Instant, &mut Stack) -> T) -> T {
         let now = self.device.now();
         act(now, &mut self.stack)
     }
 
     /// Puts the program on a bus from now on: its signals can be received, its variables read and set, and
-    /// it can be attached to. A signal that an attachment declares is an event, too: `tcp.cap.reached` is `reached`
-    /// of `cap`.
-    /// `waker` is called when there are orders for it, and has to see to it that it is polled.
+    /// processors can be attached to it. A signal that an attachment declares is an event, too:
+    /// `tcp.cap.reached` is `reached` of `cap`. `waker` is called when there are orders for the endpoint, and
+    /// must cause it to be polled.
     ///
     /// # Errors
-    /// When the program declares more than a provider can have.
+    /// Returns an error if the program declares more than a provider can have.
     pub fn interact(&mut self, bus: &Bus, waker: Option<Waker>) -> Result<SourceId, SchemaError> {
         let schema = hawser_engine::schema(self.stack.module())?;
         let attachable = Arc::new(OnBus::new(self.attachments.clone()));
@@ -202,43 +204,44 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Attaches a text in the language to the program: its processors run in the program's chains from
-    /// the next event on, before or after the ones that it names (`attach cap after cc;`), until it is
-    /// detached. It takes the place of what has its name. Chains that it changes are interpreted.
+    /// Attaches a text in the language to the program. Its processors run in the program's chains from the
+    /// next event on, until it is detached. They run before or after the processors that the text names
+    /// (`attach cap after cc;`). It replaces an attachment of the same name. Chains that it changes are
+    /// interpreted.
     ///
-    /// To check it takes some 15 ms, in which nothing is polled; clients of a bus and
-    /// [`Network::attach`](crate::Network::attach) have that done elsewhere.
+    /// Checking the text takes some 15 ms, in which the endpoint is not polled. Clients of a bus and
+    /// [`Network::attach`](crate::Network::attach) have it checked in another thread.
     ///
     /// # Errors
-    /// What is wrong with it, as `hawser check` reports it; the program goes on as it was.
+    /// Returns the errors in the text as `hawser check` reports them; the program continues unchanged.
     pub fn attach(&mut self, name: &str, text: &str) -> Result<(), ChangeError> {
         let next = self.attachments.attach(name, text, &[], APPLICATION)?;
         self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })?;
         Ok(())
     }
 
-    /// Takes an attachment off again; with the last of them gone all chains run as before.
+    /// Detaches an attachment. Once the last one is detached, all chains run as before.
     ///
     /// # Errors
-    /// When there is no such attachment.
+    /// Returns an error if there is no such attachment.
     pub fn detach(&mut self, name: &str) -> Result<(), ChangeError> {
         let next = self.attachments.detach(name)?;
         self.go_on(next, Change::Detach { name, why: "" })?;
         Ok(())
     }
 
-    /// What is attached to the program now, by whomever.
+    /// Returns all current attachments of the program, from all owners.
     #[must_use]
     pub fn attached(&self) -> Vec<Installed> {
         self.attachments.list()
     }
 
-    /// Where changes are checked.
+    /// Returns the attachments, which check changes.
     pub(crate) fn attachments(&self) -> &Arc<Attachments> {
         &self.attachments
     }
 
-    /// Takes a change that was checked.
+    /// Carries out a checked change.
     pub(crate) fn go_on(&mut self, next: Next, change: Change<'_>) -> Result<(), StepError> {
         self.attachments
             .go(next, &mut |program| self.stack.swap_program(program))?;
@@ -247,13 +250,14 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Packets and events that shards had for each other, and that found no room between them.
+    /// Returns the number of packets and events for other shards that were lost for lack of room between
+    /// them.
     #[must_use]
     pub fn lost_between_shards(&self) -> u64 {
         self.exchange.as_ref().map_or(0, |(exchange, _)| exchange.lost())
     }
 
-    /// When the next timer is due, on the device's clock.
+    /// Returns the time at which the next timer is due, on the device's clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let messages = self.messages.next_deadline();
@@ -263,13 +267,13 @@ impl Endpoint {
             .min()
     }
 
-    /// Whether frames wait for room in the device; [`Endpoint::wait`] sees to it.
+    /// Returns true if frames wait for room in the device; [`Endpoint::wait`] waits for that, too.
     #[must_use]
     pub fn wants_device(&self) -> bool {
         self.stack.wants_wire()
     }
 
-    /// The time by the device's clock.
+    /// Returns the time of the device's clock.
     pub fn now(&mut self) -> Instant {
         self.device.now()
     }
@@ -277,15 +281,15 @@ impl Endpoint {
     /// Opens a listener. At most `backlog` connections wait to be accepted.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`] and the like: what the program refused, or a full table.
+    /// Returns the program's refusal, [`io::ErrorKind::AddrInUse`], or an error for a full table.
     pub fn listen(&mut self, local: SocketAddr, backlog: u32) -> io::Result<Handle> {
         self.listen_with(local, backlog, &Options::new())
     }
 
-    /// [`Endpoint::listen`] with options; connections begin with them.
+    /// [`Endpoint::listen`] with options, which its connections inherit.
     ///
     /// # Errors
-    /// As [`Endpoint::listen`], and those of [`Endpoint::set_option`].
+    /// As [`Endpoint::listen`] and [`Endpoint::set_option`].
     pub fn listen_with(&mut self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Handle> {
         let now = self.request_time();
         let opened = self.stack.listen_with(now, local, backlog, options.pairs());
@@ -296,17 +300,18 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Takes the next connection of a listener, or the next stream of a connection. See [`Endpoint::accept_stream`] for
-    /// streams of bytes over any program.
+    /// Takes the next connection of a listener, or the next stream of a connection. See
+    /// [`Endpoint::accept_stream`] for byte streams over any program.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while there is none; why the listener failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] if there is nothing to accept, or the reason for which the
+    /// listener failed.
     pub fn accept(&mut self, listener: Handle) -> io::Result<Handle> {
         let state = self.state(listener)?;
         let Some(handle) = state.waiting.pop_front() else {
             return Err(state.nothing_waits());
         };
-        // Connections with streams are counted where they wait.
+        // Connections with streams have been counted as accepted already.
         if state.backlog.is_none() || !self.stack.has_streams() {
             self.stack.accept(listener);
         }
@@ -314,11 +319,11 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Opens a connection; it is usable once [`Endpoint::connected`] says so. See [`Endpoint::byte_stream`] for streams
-    /// of bytes over any program.
+    /// Opens a connection, which is usable once [`Endpoint::connected`] returns true. See
+    /// [`Endpoint::byte_stream`] for byte streams over any program.
     ///
     /// # Errors
-    /// What the program refused, no route, a full table.
+    /// Returns the program's refusal, or an error for a missing route or a full table.
     pub fn connect(&mut self, remote: SocketAddr) -> io::Result<Handle> {
         self.connect_with(remote, &Options::new())
     }
@@ -326,7 +331,7 @@ impl Endpoint {
     /// [`Endpoint::connect`] with options, in force before the first packet leaves.
     ///
     /// # Errors
-    /// As [`Endpoint::connect`], and those of [`Endpoint::set_option`].
+    /// As [`Endpoint::connect`] and [`Endpoint::set_option`].
     pub fn connect_with(&mut self, remote: SocketAddr, options: &Options) -> io::Result<Handle> {
         let now = self.request_time();
         let opened = self.stack.connect_with(now, remote, None, options.pairs());
@@ -339,9 +344,9 @@ impl Endpoint {
     /// Sets an option of a connection or a listener: an `OPT_…` constant of [`crate::options`].
     ///
     /// # Errors
-    /// Errno `ENOPROTOOPT` for an option that the program does not know,
-    /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
-    /// [`io::ErrorKind::NotConnected`] once the connection is over.
+    /// Returns errno `ENOPROTOOPT` for an option that the program does not know,
+    /// [`io::ErrorKind::InvalidInput`] for a value that it does not accept, or
+    /// [`io::ErrorKind::NotConnected`] once the connection has ended.
     pub fn set_option(&mut self, handle: Handle, option: u32, value: u64) -> io::Result<()> {
         let now = self.request_time();
         let connection = self.connection_of(handle);
@@ -354,10 +359,10 @@ impl Endpoint {
         outcome.map_err(error_of_request)
     }
 
-    /// Whether a connection is open.
+    /// Returns true if a connection is open.
     ///
     /// # Errors
-    /// Why it could not be opened.
+    /// Returns the reason for which it could not be opened.
     pub fn connected(&mut self, handle: Handle) -> io::Result<bool> {
         let state = self.state(handle)?;
         match state.failure() {
@@ -366,15 +371,16 @@ impl Endpoint {
         }
     }
 
-    /// Reads what has arrived; 0 means that the peer will send no more.
+    /// Reads received bytes; 0 means that the peer will send no more.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while nothing is there; why the connection failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] while no bytes are available, or the reason for which the
+    /// connection failed.
     pub fn read(&mut self, handle: Handle, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
         }
-        // Who spins asks again and again: what is absent costs no reading of the clock.
+        // A spinning caller asks again and again: an empty answer must not cost a reading of the clock.
         if self.stack.readable(handle) > 0 {
             return self.stack.take(handle, out).map_err(error_of_request);
         }
@@ -391,23 +397,24 @@ impl Endpoint {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Gives bytes to be sent; returns how many were taken.
+    /// Accepts bytes for sending; returns their number.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while there is no room; [`io::ErrorKind::BrokenPipe`] after
-    /// [`Endpoint::shutdown`]; why the connection failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] while there is no room, [`io::ErrorKind::BrokenPipe`] after
+    /// [`Endpoint::shutdown`], or the reason for which the connection failed.
     pub fn write(&mut self, handle: Handle, bytes: &[u8]) -> io::Result<usize> {
         self.write_by(handle, bytes.is_empty(), |stack, now| {
             stack.send(now, handle, bytes)
         })
     }
 
-    /// Gives bytes to be sent without copying them; returns how many were taken. Packets refer to them, so the whole
-    /// allocation behind `bytes` stays in memory until the peer has acknowledged what was taken. Fewer than 1,024 bytes
-    /// are copied nevertheless, and so is what a device cannot read where it lies (an adapter of DPDK, AF_XDP).
+    /// Accepts bytes for sending without copying them; returns their number. Packets refer to the bytes, so
+    /// the whole allocation behind `bytes` stays in memory until the peer has acknowledged the accepted ones.
+    /// Fewer than 1,024 bytes are copied nevertheless, and so are bytes that a device cannot read in place
+    /// (an adapter of DPDK, AF_XDP).
     ///
     /// # Errors
-    /// As for [`Endpoint::write`].
+    /// As [`Endpoint::write`].
     pub fn write_shared(&mut self, handle: Handle, bytes: &Bytes) -> io::Result<usize> {
         self.write_by(handle, bytes.is_empty(), |stack, now| {
             stack.send_shared(now, handle, bytes)
@@ -440,7 +447,7 @@ impl Endpoint {
         }
     }
 
-    /// Announces that no more will be written; what was written still leaves.
+    /// Announces that no more will be written; bytes already written still leave.
     pub fn shutdown(&mut self, handle: Handle) {
         let now = self.request_time();
         if let Some(state) = self.connections.get_mut(&handle)
@@ -452,8 +459,8 @@ impl Endpoint {
         }
     }
 
-    /// Gives a handle back and shuts it down: what was written still leaves, what still comes is
-    /// thrown away. The connection of a byte stream ends with it.
+    /// Shuts a handle down and releases it: bytes already written still leave, and later input is discarded.
+    /// The connection of a byte stream ends with it.
     pub fn close(&mut self, handle: Handle) {
         let is_read_open = self.is_read_open(handle);
         let Some(state) = self.connections.remove(&handle) else {
@@ -463,7 +470,7 @@ impl Endpoint {
         log::ended("close", &self.stack, handle);
         let now = self.request_time();
         if state.connection.is_some() && is_read_open {
-            // A stream that is over needs no stopping.
+            // Stopping a stream that is over has no effect.
             let _ = self.stack.stop(now, handle, 0);
         }
         self.stack.finish(now, handle);
@@ -473,7 +480,7 @@ impl Endpoint {
             .for_each(|connection| self.close(connection));
     }
 
-    /// Gives a handle back and drops what is under way. The connection of a byte stream ends with it.
+    /// Releases a handle and drops its data in flight. The connection of a byte stream ends with it.
     pub fn abort(&mut self, handle: Handle) {
         log::ended("abort", &self.stack, handle);
         let now = self.request_time();
@@ -481,11 +488,12 @@ impl Endpoint {
         self.give_back(handle);
     }
 
-    /// Opens a stream within a connection, of a program that offers them.
+    /// Opens a stream within a connection, for a program that offers streams.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while the peer allows no more of them, or there is no room;
-    /// [`io::ErrorKind::Unsupported`] when the program's connections have no streams; why the connection failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] while the peer allows no more of them or there is no room,
+    /// [`io::ErrorKind::Unsupported`] if the program's connections have no streams, or the reason for which
+    /// the connection failed.
     pub fn open_stream(&mut self, connection: Handle, direction: Direction) -> io::Result<Handle> {
         if let Some(error) = self.state(connection)?.failure() {
             return Err(error);
@@ -501,18 +509,19 @@ impl Endpoint {
         Ok(handle)
     }
 
-    /// Gives up what was sent on a stream and has not arrived, for a reason that the peer's application gets.
+    /// Gives up the sent bytes of a stream that have not arrived; the peer's application receives the reason.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] when the program knows no reasons, [`io::ErrorKind::NotConnected`] once the stream
-    /// is over.
+    /// Returns [`io::ErrorKind::Unsupported`] if the program does not support reasons, or
+    /// [`io::ErrorKind::NotConnected`] once the stream is over.
     pub fn reset(&mut self, stream: Handle, reason: u64) -> io::Result<()> {
         self.state(stream)?.write_closed = true;
         let now = self.request_time();
         self.stack.reset(now, stream, reason).map_err(error_of_request)
     }
 
-    /// Reads no more of a stream, and asks the peer not to send any, for a reason that its application gets.
+    /// Stops reading a stream, and asks the peer not to send more; the peer's application receives the
+    /// reason.
     ///
     /// # Errors
     /// As [`Endpoint::reset`].
@@ -522,11 +531,11 @@ impl Endpoint {
         self.stack.stop(now, stream, reason).map_err(error_of_request)
     }
 
-    /// Sends a datagram on a connection, beside its streams: it arrives whole, or not at all (RFC 9221).
+    /// Sends a datagram on a connection, beside its streams: it arrives whole or not at all (RFC 9221).
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while there is no room; errno `EMSGSIZE` when it will never fit; what the program
-    /// refused; why the connection failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] while there is no room, errno `EMSGSIZE` if it can never fit,
+    /// the program's refusal, or the reason for which the connection failed.
     pub fn send_datagram(&mut self, connection: Handle, datagram: &[u8]) -> io::Result<()> {
         if let Some(error) = self.state(connection)?.failure() {
             return Err(error);
@@ -540,10 +549,11 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the next datagram that came on a connection.
+    /// Takes the next datagram received on a connection.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while there is none; why the connection failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] if no datagram is waiting, or the reason for which the
+    /// connection failed.
     pub fn recv_datagram(&mut self, connection: Handle) -> io::Result<Vec<u8>> {
         let mut datagram = Vec::new();
         if self.stack.readable(connection) > 0 {
@@ -560,16 +570,17 @@ impl Endpoint {
         }))
     }
 
-    /// Why the peer gave up what it sent on a stream, if it did.
+    /// Returns the reason for which the peer gave up sending on a stream, if it did.
     #[must_use]
     pub fn reset_reason(&self, stream: Handle) -> Option<u64> {
         self.connections.get(&stream)?.reset
     }
 
-    /// Why the peer will not read any more of a stream; `None` once it has all of it.
+    /// Returns the reason for which the peer stopped reading a stream; `None` once it has all bytes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] while neither is so; why the stream failed.
+    /// Returns [`io::ErrorKind::WouldBlock`] while neither has happened, or the reason for which the stream
+    /// failed.
     pub fn stopped(&mut self, stream: Handle) -> io::Result<Option<u64>> {
         let state = self.state(stream)?;
         match (state.stopped, state.failure()) {
@@ -580,13 +591,13 @@ impl Endpoint {
         }
     }
 
-    /// Whether this end sends on a stream.
+    /// Returns true if this end sends on a stream.
     #[must_use]
     pub fn sends_on(&self, stream: Handle) -> bool {
         self.stack.sends_on(stream)
     }
 
-    /// Whether bytes of a stream may still come.
+    /// Returns true if bytes of a stream may still arrive.
     pub(crate) fn is_read_open(&self, stream: Handle) -> bool {
         let state = self.connections.get(&stream);
         state.is_some_and(|state| {
@@ -594,20 +605,20 @@ impl Endpoint {
         })
     }
 
-    /// The far end of a connection.
+    /// Returns the remote end of a connection.
     #[must_use]
     pub fn peer(&self, handle: Handle) -> Option<SocketAddr> {
         self.stack.peer(self.connection_of(handle))
     }
 
-    /// The near end of a connection or listener.
+    /// Returns the local end of a connection or listener.
     #[must_use]
     pub fn local(&self, handle: Handle) -> Option<SocketAddr> {
         self.stack.local(self.connection_of(handle))
     }
 
-    /// A state variable that the program declares `observable`: `cwnd`, `srtt`, `cc.ssthresh`; of a byte stream within a
-    /// connection also the connection's.
+    /// Returns a state variable that the program declares `observable`: `cwnd`, `srtt`, `cc.ssthresh`. For a
+    /// byte stream within a connection, the connection's variables are included.
     #[must_use]
     pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
         self.read_observable(handle, self.observable(handle, field)?)
@@ -620,44 +631,44 @@ impl Endpoint {
         own.or_else(|| self.stack.observable(self.connection_of(handle), field))
     }
 
-    /// The value of such a variable.
+    /// Returns the value of such a variable.
     #[must_use]
     pub fn read_observable(&self, handle: Handle, observable: Observable) -> Option<u64> {
         let own = self.stack.read_observable(handle, observable);
         own.or_else(|| self.stack.read_observable(self.connection_of(handle), observable))
     }
 
-    /// Everything that was dropped or refused, by cause.
+    /// Returns the counters of the stack, which include every dropped or refused item, by cause.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         self.stack.counters()
     }
 
-    /// How many contexts are alive, listeners included.
+    /// Returns the number of living contexts, including listeners.
     #[must_use]
     pub fn contexts(&self) -> usize {
         self.stack.contexts()
     }
 
-    /// Bytes held for applications, all connections together: accepted for sending and not yet
-    /// acknowledged, and memory of received data.
+    /// Returns the bytes held for applications over all connections: those accepted for sending and not yet
+    /// acknowledged, and the memory of received data.
     #[must_use]
     pub fn held_bytes(&self) -> (u64, u64) {
         self.stack.held_bytes()
     }
 
-    /// Appends the handles about which something changed since the last call: for who has too many to ask each. They
-    /// are noted from the first call on, and one may be named several times.
+    /// Appends the handles that have changed since the last call, for callers with too many to ask each.
+    /// Changes are recorded from the first call on, and a handle may appear several times.
     pub fn take_changed(&mut self, into: &mut Vec<Handle>) {
         into.append(self.changed.get_or_insert_default());
     }
 
-    /// Messages about which something changed since the last call.
+    /// Appends the message sockets and calls that have changed since the last call.
     pub(crate) fn take_changed_messages(&mut self, into: &mut Vec<Key>) {
         self.messages.take_changed(into);
     }
 
-    /// Does something with messages, the stack and the time; what they have to send leaves with the next poll.
+    /// Calls `act` with messages, the stack and the time; the resulting packets leave with the next poll.
     pub(crate) fn with_messages<T>(
         &mut self,
         act: impl FnOnce(&mut Messages, &mut Stack, Instant) -> T,
@@ -682,8 +693,8 @@ impl Endpoint {
         &*self.device
     }
 
-    /// The time of a request. What was written before leaves at the latest one's: time does not go
-    /// backwards for the stack.
+    /// Returns the time of a request. Bytes written before leave at the latest request's time, because time
+    /// does not go backwards for the stack.
     pub(crate) fn request_time(&mut self) -> Instant {
         let now = self.device.now();
         self.wrote = self.wrote.map(|_| now);
@@ -720,7 +731,7 @@ impl Endpoint {
         self.changed.iter_mut().for_each(|changed| changed.push(handle));
     }
 
-    /// Releases a handle, and what waits to be accepted under it. The program goes on by itself.
+    /// Releases a handle and the handles that wait to be accepted under it. The program continues by itself.
     fn give_back(&mut self, handle: Handle) {
         let Some(state) = self.connections.remove(&handle) else {
             return;
@@ -743,7 +754,7 @@ impl State {
         self.failed.map(Errno::to_io)
     }
 
-    /// Why nothing can be accepted now.
+    /// Returns the reason why no connection or stream can be accepted now.
     pub(crate) fn nothing_waits(&self) -> io::Error {
         self.failure().unwrap_or_else(|| match self.closed {
             true => io::ErrorKind::ConnectionAborted.into(),

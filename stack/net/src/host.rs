@@ -1,4 +1,4 @@
-//! Devices of this machine, and a program on one of them.
+//! Devices of this machine, and starting a program on one of them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -24,37 +24,38 @@ use crate::error::OpenError;
 pub use crate::faults::Faults;
 use crate::shards::{Exchange, ShardDevice};
 
-/// Which device.
+/// A device of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceSpec {
-    /// A TUN device of this name; made if there is none.
+    /// A TUN device of this name; it is created if it does not exist.
     Tun(String),
     /// An Ethernet interface of this name, through a packet socket.
     Packet(String),
     /// An Ethernet interface of this name, through an AF_XDP socket (feature `xdp`).
     Xdp(String),
-    /// The same, where chains of the program run in the kernel while the stack sleeps.
+    /// An Ethernet interface of this name through an AF_XDP socket; chains of the program run in the kernel
+    /// while the stack sleeps.
     XdpChains(String),
-    /// A port of DPDK (feature `dpdk`): the name of a virtual device with its arguments, as `net_af_packet0,iface=eth0`, or a
-    /// PCI address.
+    /// A port of DPDK (feature `dpdk`): the name of a virtual device with its arguments, such as
+    /// `net_af_packet0,iface=eth0`, or a PCI address.
     Dpdk(String),
-    /// A UDP socket of the host at this address and port, for programs in UDP: 0.0.0.0 stands for all IPv4 addresses of
-    /// the host, `::` for all that it has, and port 0 for any that is free.
+    /// A UDP socket of the host at this address and port, for programs over UDP. 0.0.0.0 stands for all IPv4
+    /// addresses of the host, and `::` for all of its addresses. Port 0 stands for any free port.
     Udp(SocketAddr),
 }
 
-/// Why a text names no device.
+/// A text does not name a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceSpecError {
-    /// It has no kind that is known, or no name.
+    /// The text has no known kind of device, or no name.
     #[error(
         "`{0}` is no device; write tun:NAME, packet:NAME, xdp:NAME, xdp-chains:NAME, dpdk:DEVICE or udp:ADDRESS:PORT"
     )]
     Form(String),
-    /// There is no socket at such an address.
+    /// The text is not an address with a port.
     #[error("`{0}` is no address with a port, such as 0.0.0.0:4433 or [::]:4433")]
     Socket(String),
-    /// Linux has no such names of devices.
+    /// The name is not valid for a device in Linux.
     #[error("`{0}` cannot name a device: 1 to 15 bytes, no blank and no `/`")]
     Name(String),
 }
@@ -62,7 +63,7 @@ pub enum DeviceSpecError {
 impl FromStr for DeviceSpec {
     type Err = DeviceSpecError;
 
-    /// `tun:NAME`, `packet:NAME`, `xdp:NAME`, `xdp-chains:NAME`, `dpdk:DEVICE` or `udp:ADDRESS:PORT`.
+    /// Parses `tun:NAME`, `packet:NAME`, `xdp:NAME`, `xdp-chains:NAME`, `dpdk:DEVICE` or `udp:ADDRESS:PORT`.
     fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         match text.split_once(':') {
             Some((kind @ ("tun" | "packet" | "xdp" | "xdp-chains"), name)) if !name.is_empty() => {
@@ -86,36 +87,37 @@ impl FromStr for DeviceSpec {
     }
 }
 
-/// Where a stack stands.
+/// The device, the addresses and the options of a stack.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Which device.
+    /// The device to use.
     pub device: DeviceSpec,
-    /// The stack's own addresses with their prefix lengths; the kernel must not have them. On a UDP socket there are
-    /// none: the stack has the host's.
+    /// The stack's own addresses with their prefix lengths; the kernel must not have them. Empty on a UDP
+    /// socket, because the stack uses the host's.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Routers for everything else.
+    /// The routers for destinations outside the stack's subnets.
     pub gateways: Vec<IpAddr>,
-    /// Addresses to set on the kernel's side of a TUN device, or of a port of DPDK that has one, which is then brought up.
+    /// Addresses for the kernel's side of a TUN device, or of a port of DPDK that has one; that side is then
+    /// brought up.
     pub kernel_addresses: Vec<(IpAddr, u8)>,
-    /// Super-segments and unfinished checksums cross a TUN device. Without, as with faults, each
-    /// packet on it is as it would be on a cable.
+    /// True if super-segments and unfinished checksums may cross a TUN device. Otherwise, and with faults,
+    /// each packet on it is as it would be on a cable.
     pub offload: bool,
-    /// Faults in front of the device.
+    /// The faults in front of the device.
     pub faults: Option<Faults>,
-    /// Bytes that a connection holds for sending, and as many for receiving; what stacks have by
-    /// default (4 and 8 MiB) is less than long paths of much bandwidth need.
+    /// The maximum number of bytes that a connection holds for sending, and as many for receiving. The
+    /// default of stacks (4 and 8 MiB) is too little for long paths with high bandwidth.
     pub buffer: Option<u64>,
 }
 
 impl Setup {
-    /// A stack at a UDP socket of the host, and no faults.
+    /// Returns the setup of a stack on a UDP socket of the host, without faults.
     #[must_use]
     pub fn at_socket(at: SocketAddr) -> Setup {
         Setup { addresses: Vec::new(), ..Setup::new(DeviceSpec::Udp(at), (at.ip(), 0)) }
     }
 
-    /// A stack with one address on a device, and no faults.
+    /// Returns the setup of a stack with one address on a device, without faults.
     #[must_use]
     pub fn new(device: DeviceSpec, address: (IpAddr, u8)) -> Setup {
         Setup {
@@ -130,15 +132,15 @@ impl Setup {
     }
 }
 
-/// A text is no address with a prefix length.
+/// A text is not an address with a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address with a prefix length, such as 10.9.0.2/24 or fd09::2/64")]
 pub struct AddressError(pub String);
 
-/// An address with its prefix length, as in `10.9.0.2/24`.
+/// Parses an address with its prefix length, such as `10.9.0.2/24`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// Returns the invalid text.
 pub fn parse_address(text: &str) -> Result<(IpAddr, u8), AddressError> {
     let wrong = || AddressError(text.to_owned());
     let (ip, bits) = text.split_once('/').ok_or_else(wrong)?;
@@ -150,10 +152,10 @@ pub fn parse_address(text: &str) -> Result<(IpAddr, u8), AddressError> {
     Ok((ip, bits))
 }
 
-/// Puts a program on a device of this machine.
+/// Runs a program on a device of this machine.
 ///
 /// # Errors
-/// Why the device cannot be opened, and what would help.
+/// Returns the reason for which the device could not be opened, and a remedy.
 pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenError> {
     let (mut queues, place) = open_device(&*program, setup, &[Steering::ALONE])?;
     let device = queues.remove(0);
@@ -163,13 +165,14 @@ pub fn open(program: Arc<dyn Program>, setup: &Setup) -> Result<Endpoint, OpenEr
     Ok(endpoint)
 }
 
-/// The same in several shards: stacks with the same addresses, each on a queue of the device, which share out its
-/// connections. Each is to be driven by a thread of its own ([`Network::start`](crate::Network::start)): listeners are
-/// opened in all of them, and connections to peers in any. Each is
-/// to be driven or dropped: what comes by the queue of one that is there and not driven is lost, whichever shard it is for.
+/// Runs a program in several shards: stacks with the same addresses, each on a queue of the device, which
+/// share its connections. Listeners are opened in all of them, and connections to peers in any. Each shard is
+/// to be driven by its own thread ([`Network::start`](crate::Network::start)) or dropped. Packets in the
+/// queue of a shard that exists but is not driven are lost, whichever shard they are for.
 ///
 /// # Errors
-/// Also where the program runs in one shard alone (`hawser check --target` says why), and where the device has too few queues.
+/// Also returns an error if the program can run only in a single shard (`hawser check --target` states the
+/// reason), or if the device has too few queues.
 pub fn open_shards(
     program: &Arc<dyn Program>,
     setup: &Setup,
@@ -191,7 +194,7 @@ pub fn open_shards(
     let endpoints = shards.map(|((steering, queue), arrived)| {
         let mut config = place.config(setup, queue.caps().mtu, seed);
         config.steering = steering;
-        // All shards together hold what one stack would.
+        // All shards together hold as much as a single stack would.
         config.limits.tx_total /= u64::from(count);
         config.limits.rx_total /= u64::from(count);
         let device =
@@ -204,7 +207,7 @@ pub fn open_shards(
     endpoints.collect()
 }
 
-/// A seed that nobody can guess: sequence numbers and hash keys come from it.
+/// Returns an unpredictable seed, from which sequence numbers and hash keys are derived.
 fn random_seed() -> Result<[u8; 32], OpenError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
@@ -212,17 +215,17 @@ fn random_seed() -> Result<[u8; 32], OpenError> {
     Ok(seed)
 }
 
-/// Where stacks are on a device.
+/// The location of stacks on a device.
 struct Place {
     addresses: Vec<(IpAddr, u8)>,
-    /// The only port that they have, where that is so.
+    /// The only port of the stacks, if they have just one.
     port: Option<u16>,
-    /// The right to the addresses.
+    /// The claims to the addresses.
     claims: Arc<Vec<Claim>>,
 }
 
 impl Place {
-    /// How a stack is set up on a device with this MTU.
+    /// Returns the configuration of a stack on a device with this MTU.
     fn config(&self, setup: &Setup, mtu: u32, seed: [u8; 32]) -> StackConfig {
         let interface = InterfaceConfig {
             addresses: self.addresses.clone(),
@@ -230,7 +233,7 @@ impl Place {
             mtu,
         };
         let mut config = StackConfig::new(interface, seed);
-        // No device merges all that it receives.
+        // Devices do not merge all packets that they receive.
         config.merge = true;
         if let Some(buffer) = setup.buffer {
             (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer, buffer);
@@ -286,7 +289,7 @@ fn open_device(
     Ok((queues, place))
 }
 
-/// `chains` is the program whose chains run in the kernel.
+/// Opens an AF_XDP device; `chains` is the program whose chains run in the kernel.
 #[cfg(feature = "xdp")]
 fn open_xdp(
     name: &str,
@@ -342,7 +345,7 @@ fn open_dpdk(_: &str, _: &Setup, _: u16) -> Result<Queues, OpenError> {
     ))
 }
 
-/// Whether a program takes datagrams.
+/// Returns true if a program accepts UDP datagrams.
 fn is_in_udp(program: &dyn Program) -> bool {
     let parsers = &program.module().parsers;
     parsers
@@ -350,16 +353,17 @@ fn is_in_udp(program: &dyn Program) -> bool {
         .any(|parser| matches!(parser.source, Source::Udp(_)))
 }
 
-/// The host's addresses that a UDP socket at `at` has: itself, or for 0.0.0.0 and `::` all of its family.
+/// Returns the host's addresses that a UDP socket at `at` has: `at` itself, or for 0.0.0.0 and `::` all of
+/// its family.
 ///
 /// # Errors
-/// When the kernel does not list them.
+/// Returns an error if the kernel does not list them.
 pub fn socket_addresses(at: IpAddr) -> Result<Vec<IpAddr>, OpenError> {
     hawser_host::udp::addresses_at(at)
         .map_err(|error| OpenError::Device(format!("cannot list the host's addresses: {error}")))
 }
 
-/// Claims the addresses of a stack. Those at a UDP socket are the kernel's.
+/// Claims the addresses of a stack. The addresses of a UDP socket belong to the kernel.
 fn claims(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
     match &setup.device {
         DeviceSpec::Udp(_) => Ok(Vec::new()),
@@ -371,14 +375,14 @@ fn claims(setup: &Setup) -> Result<Vec<Claim>, OpenError> {
     }
 }
 
-/// The interface of this machine that a virtual device of DPDK stands on.
+/// Returns the interface of this machine that a virtual device of DPDK uses.
 fn interface_of(device: &str) -> Option<&str> {
     device
         .split(',')
         .find_map(|argument| argument.strip_prefix("iface="))
 }
 
-/// The rate of a device's line in bits per second, where it is an interface whose driver knows.
+/// Returns the line rate of a device in bits per second, if it is an interface whose driver reports it.
 #[must_use]
 pub fn line_rate(device: &DeviceSpec) -> Option<u64> {
     match device {
@@ -398,7 +402,7 @@ fn boxed(wires: Vec<impl Device + 'static>, setup: &Setup) -> Queues {
     wires.collect()
 }
 
-/// Gives the kernel its addresses on a device, if it has one there, and brings it up.
+/// Sets the kernel's addresses on a device, if the kernel has a side of it, and brings that side up.
 fn configure(name: Option<&str>, setup: &Setup) -> Result<(), OpenError> {
     let Some(name) = name.filter(|_| !setup.kernel_addresses.is_empty()) else {
         return Ok(());

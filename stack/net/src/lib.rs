@@ -1,14 +1,14 @@
 //! Sockets of a transport program: connections and listeners over a device.
 //!
 //! * [`Endpoint`]: connections of a transport program over a device, polled by the caller
-//! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as
-//!   `AsyncRead + AsyncWrite`; [`Probe`] reads state variables of a stream that something else owns
-//! * [`MessageSocket`] and, polled, [`Endpoint::bind`]: whole messages and calls, over a program that carries them or
-//!   framed on its streams
-//! * `verbs` (a feature): registered memory and queue pairs, over a program that has them
-//! * [`Options`], [`Keepalive`]: what an application may choose for a connection
+//! * [`Network`], [`Stream`], [`Listener`]: the same on a tokio runtime, as `AsyncRead + AsyncWrite`;
+//!   [`Probe`] reads state variables of a stream that has another owner
+//! * [`MessageSocket`] and, polled, [`Endpoint::bind`]: whole messages and calls, over a program that carries
+//!   them or framed on its streams
+//! * `verbs` (a feature): registered memory and queue pairs, over a program that supports them
+//! * [`Options`], [`Keepalive`]: an application's options for a connection
 //! * [`host`]: devices of this machine: TUN, Ethernet interfaces, faults in front of them
-//! * [`OnBus`]: what is attached to a running program, as clients of the bus reach it
+//! * [`OnBus`]: the attachments of a running program, as clients of the bus access them
 
 #![warn(missing_docs)]
 #![deny(unsafe_code)]
@@ -45,5 +45,5 @@ pub use network::{Listener, Network, Probe, Stream, watch};
 pub use options::{Keepalive, Options};
 pub use streams::{Accepted, Connection, RecvStream, SendStream};
 
-/// How many tasks may wait for the same thing.
+/// The maximum number of tasks that may wait for the same event.
 const MAX_WAITING: usize = 1024;

@@ -1,9 +1,8 @@
 //! Connections as `AsyncRead + AsyncWrite` on a tokio runtime.
 //!
-//! A [`Network`] drives an [`Endpoint`] from one task; streams and listeners share it through a
-//! mutex that is held for the length of one call and never across an await. Application calls
-//! only put work into the stack: the task sends it, so that what several streams did in one turn
-//! leaves in one batch.
+//! A [`Network`] drives an [`Endpoint`] from one task. Streams and listeners share it through a mutex that is
+//! held for the length of one call and never across an await. Application calls only put work into the stack.
+//! The task sends the packets, so that the output of several streams in one turn leaves in one batch.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
@@ -32,7 +31,7 @@ use crate::messages::{Key, MessageError, NetworkEnd};
 use crate::options::{self, Keepalive, Options};
 use crate::verbs::CompletionWakers;
 
-/// How many polls a batch of work may take before other tasks get their turn.
+/// The maximum number of polls in a row before other tasks get their turn.
 const POLLS_PER_TURN: usize = 16;
 
 /// An endpoint driven by a task of the current runtime. Clones share it.
@@ -43,24 +42,24 @@ pub struct Network {
 
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
-    /// Rung when an application call left something to send.
+    /// Notified when an application call has left data to send.
     kick: Notify,
 }
 
 pub(crate) struct Inner {
     pub(crate) endpoint: Endpoint,
     wakers: ByHandle<Wakers>,
-    /// Who waits for messages.
+    /// The tasks that wait for messages.
     message_wakers: HashMap<Key, Vec<Waker>>,
-    /// Who waits for completions.
+    /// The tasks that wait for completions.
     pub(crate) completion_wakers: CompletionWakers,
-    /// Why nothing happens any more, once that is so.
+    /// The reason for which the network has stopped, once it has.
     dead: Option<NetworkEnd>,
 }
 
 #[derive(Default)]
 struct Wakers {
-    /// Several tasks may wait for a listener's connections.
+    /// The waiting readers; several tasks may wait for a listener's connections.
     read: Vec<Waker>,
     write: Vec<Waker>,
 }
@@ -69,9 +68,9 @@ impl Network {
     /// Starts to drive `endpoint`. Call it inside a tokio runtime with I/O and time enabled.
     ///
     /// # Errors
-    /// When the device cannot be watched for readiness.
+    /// Returns an error if the device cannot be watched for readiness.
     pub fn start(mut endpoint: Endpoint) -> io::Result<Network> {
-        // From here on it keeps a list of what changes. Nobody waits for what was before.
+        // The endpoint records changes from here on. No task waits for earlier ones.
         endpoint.take_changed(&mut Vec::new());
         endpoint.take_changed_messages(&mut Vec::new());
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
@@ -95,7 +94,7 @@ impl Network {
     /// Opens a connection and waits until it is usable.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
+    /// Returns [`io::ErrorKind::ConnectionRefused`], [`io::ErrorKind::TimedOut`], …
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<Stream> {
         self.connect_with(remote, &Options::new()).await
     }
@@ -103,8 +102,8 @@ impl Network {
     /// [`Network::connect`] with options, in force before the first packet leaves.
     ///
     /// # Errors
-    /// As [`Network::connect`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
-    /// program does not take.
+    /// As [`Network::connect`]; also [`io::ErrorKind::InvalidInput`] for an option's value that the program
+    /// does not accept.
     pub async fn connect_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Stream> {
         let mut stream = Stream { shared: self.shared.clone(), handle: self.begin(remote, options)? };
         let connection = stream.handle;
@@ -117,7 +116,7 @@ impl Network {
         Ok(stream)
     }
 
-    /// Begins to open a connection.
+    /// Starts opening a connection.
     pub(crate) fn begin(&self, remote: SocketAddr, options: &Options) -> io::Result<Handle> {
         let handle = self
             .shared
@@ -132,16 +131,16 @@ impl Network {
     /// Opens a listener. At most `backlog` connections wait to be accepted.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AddrInUse`], a full table, …
+    /// Returns [`io::ErrorKind::AddrInUse`], an error for a full table, …
     pub fn listen(&self, local: SocketAddr, backlog: u32) -> io::Result<Listener> {
         self.listen_with(local, backlog, &Options::new())
     }
 
-    /// [`Network::listen`] with options; connections begin with them.
+    /// [`Network::listen`] with options, which its connections inherit.
     ///
     /// # Errors
-    /// As [`Network::listen`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
-    /// program does not take.
+    /// As [`Network::listen`]; also [`io::ErrorKind::InvalidInput`] for an option's value that the program
+    /// does not accept.
     pub fn listen_with(&self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Listener> {
         let handle = self
             .shared
@@ -152,7 +151,7 @@ impl Network {
         Ok(Listener { shared: self.shared.clone(), handle })
     }
 
-    /// Gives the stack and the time to who wants to observe it.
+    /// Calls `act` with the time and the stack, for observing it.
     pub fn with_stack<T>(&self, act: impl FnOnce(Instant, &mut Stack) -> T) -> T {
         self.shared.lock().endpoint.with_stack(act)
     }
@@ -160,7 +159,7 @@ impl Network {
     /// Puts the program on a bus: see [`Endpoint::interact`].
     ///
     /// # Errors
-    /// When the program declares more than a provider can have.
+    /// Returns an error if the program declares more than a provider can have.
     pub fn interact(&self, bus: &Bus) -> Result<SourceId, SchemaError> {
         let shared = Arc::downgrade(&self.shared);
         let waker: hawser_bus::ring::Waker = Arc::new(move || {
@@ -173,8 +172,8 @@ impl Network {
         Ok(id)
     }
 
-    /// Attaches a text to the program, as [`Endpoint::attach`]. It is checked in the calling thread, and
-    /// packets pass meanwhile.
+    /// Attaches a text to the program, as [`Endpoint::attach`] does. It is checked in the calling thread,
+    /// while packets continue to flow.
     ///
     /// # Errors
     /// As [`Endpoint::attach`].
@@ -184,7 +183,7 @@ impl Network {
         self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
     }
 
-    /// Takes an attachment off again, as [`Endpoint::detach`].
+    /// Detaches an attachment, as [`Endpoint::detach`] does.
     ///
     /// # Errors
     /// As [`Endpoint::detach`].
@@ -204,13 +203,13 @@ impl Network {
         Ok(())
     }
 
-    /// Looks at the endpoint: counters, contexts, state variables.
+    /// Calls `read` with the endpoint, to read counters, contexts or state variables.
     pub fn inspect<T>(&self, read: impl FnOnce(&Endpoint) -> T) -> T {
         read(&self.shared.lock().endpoint)
     }
 
-    /// Waits until at most `contexts` contexts are left, or `limit` has passed: closed
-    /// connections finish to send and to say goodbye.
+    /// Waits until at most `contexts` contexts are left, or `limit` has passed, so that closed connections
+    /// can finish sending and closing.
     pub async fn drained(&self, contexts: usize, limit: Duration) {
         let all_gone = async {
             while self.inspect(Endpoint::contexts) > contexts {
@@ -223,17 +222,17 @@ impl Network {
 
 impl Shared {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A task that panics while it holds the lock ends alone: the stack stays consistent between calls.
+        // A task that panics while it holds the lock ends alone: the stack is consistent between calls.
         let mut inner = self.inner.lock();
         if inner.endpoint.is_lent {
-            // What the device fails with, it fails with again when it is polled.
+            // An error of the device occurs again when it is polled.
             let _ = inner.endpoint.take_back();
             self.kick();
         }
         inner
     }
 
-    /// There is something to send.
+    /// Wakes the driving task, because there is data to send.
     pub(crate) fn kick(&self) {
         self.kick.notify_one();
     }
@@ -247,7 +246,7 @@ impl Inner {
         }
     }
 
-    /// Nothing will happen any more: whoever waits learns of it.
+    /// Stops the network: all waiting tasks receive the error.
     fn end(&mut self, end: NetworkEnd) {
         self.dead.get_or_insert(end);
         let all: Vec<Handle> = self.wakers.keys().copied().collect();
@@ -257,7 +256,7 @@ impl Inner {
         self.completion_wakers.wake_all();
     }
 
-    /// The same, with the error of messages.
+    /// Returns the inner state, or the error in the form for messages if the network has stopped.
     pub(crate) fn living(&mut self) -> Result<&mut Inner, MessageError> {
         match &self.dead {
             Some(end) => Err(MessageError::Network(end.clone())),
@@ -265,14 +264,14 @@ impl Inner {
         }
     }
 
-    /// The same, with the error of verbs.
+    /// Returns the error in the form for verbs, if the network has stopped.
     #[cfg(feature = "verbs")]
     pub(crate) fn ended(&self) -> Option<crate::verbs::VerbsError> {
         let end = self.dead.as_ref()?;
         Some(crate::verbs::VerbsError::Ended(end.to_string()))
     }
 
-    /// Remembers whom to wake when something changes about messages.
+    /// Registers a waker for changes of a message socket or a call.
     pub(crate) fn wake_later(&mut self, key: Key, waker: &Waker) {
         let waiting = self.message_wakers.entry(key).or_default();
         if !waiting.iter().any(|other| other.will_wake(waker)) {
@@ -301,25 +300,25 @@ impl Inner {
 /// Registers a file descriptor with the runtime.
 ///
 /// # Errors
-/// It cannot be watched for readiness.
-#[allow(unsafe_code)] // The runtime asks who owns a descriptor.
+/// Returns an error if it cannot be watched for readiness.
+#[allow(unsafe_code)] // The runtime requires proof of the descriptor's ownership.
 pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the descriptor is owned by what is returned, which takes it from the runtime's
-    // poll set before it closes it; nobody else can close it.
+    // SAFETY: the returned value owns the descriptor, and takes it from the runtime's poll set before it
+    // closes it; no other code can close it.
     Ok(unsafe { AsyncFd::register(fd) }?)
 }
 
-/// What the driving task does next.
+/// The next action of the driving task.
 enum Next {
     Again,
     Sleep {
         limit: Option<Duration>,
-        /// Frames wait until the device takes them.
+        /// True if frames wait until the device takes them.
         or_writable: bool,
     },
 }
 
-/// Notifies whoever waits when the driving task ends, however it does: a panic, the runtime's end.
+/// Notifies all waiting tasks when the driving task ends in any way, including a panic or the runtime's end.
 struct LastWord(std::sync::Weak<Shared>);
 
 impl Drop for LastWord {
@@ -330,7 +329,7 @@ impl Drop for LastWord {
     }
 }
 
-/// Polls the endpoint until nobody holds it any more.
+/// Polls the endpoint until its last holder is gone.
 async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, bell: Option<AsyncFd<OwnedFd>>) {
     let _last_word = LastWord(shared.clone());
     let mut changed = Changed::default();
@@ -354,12 +353,12 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, bell: Opti
                 tokio::select! {
                     biased;
                     () = shared.kick.notified() => {}
-                    // Errors of a socket make it neither readable nor writable.
+                    // An error of a socket makes it neither readable nor writable.
                     ready = fd.ready(Interest::READABLE | Interest::ERROR) => if let Ok(mut guard) = ready { guard.clear_ready() },
                     ready = fd.writable(), if or_writable => if let Ok(mut guard) = ready { guard.clear_ready() },
                     ready = rung => if let Ok(mut guard) = ready { guard.clear_ready() },
                     () = sleep => {}
-                    // Looks now and then whether the last holder is gone.
+                    // Checks once a second whether the last holder is gone.
                     () = tokio::time::sleep(Duration::from_secs(1)) => {}
                 }
             }
@@ -371,14 +370,14 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>, bell: Opti
     }
 }
 
-/// About what something changed in a turn; empty between two.
+/// The objects that changed in a turn; empty between two turns.
 #[derive(Default)]
 struct Changed {
     handles: Vec<Handle>,
     messages: Vec<Key>,
 }
 
-/// One turn of the driving task.
+/// Runs one turn of the driving task.
 fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
     let mut inner = shared.inner.lock();
     inner.endpoint.take_back()?;
@@ -412,27 +411,27 @@ fn turn(shared: &Shared, changed: &mut Changed) -> io::Result<Next> {
     Ok(next)
 }
 
-/// An ordered stream of bytes in both directions: a connection, or the one stream of a connection that has streams within
-/// it. Dropping it shuts it down, and the connection with it; what was written still leaves.
+/// An ordered stream of bytes in both directions: a connection, or the only stream of a connection that has
+/// streams. Dropping it shuts it down together with the connection; bytes already written still leave.
 pub struct Stream {
     shared: Arc<Shared>,
     handle: Handle,
 }
 
 impl Stream {
-    /// The far end.
+    /// Returns the remote end.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.shared.lock().endpoint.peer(self.handle)
     }
 
-    /// The near end.
+    /// Returns the local end.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
         self.shared.lock().endpoint.local(self.handle)
     }
 
-    /// A state variable that the program declares `observable`.
+    /// Returns a state variable that the program declares `observable`.
     #[must_use]
     pub fn observe(&self, field: &str) -> Option<u64> {
         self.shared.lock().endpoint.observe(self.handle, field)
@@ -445,20 +444,20 @@ impl Stream {
         fields.map(|field| inner.endpoint.observable(self.handle, field))
     }
 
-    /// Several state variables at one moment.
+    /// Returns several state variables at one moment.
     #[must_use]
     pub fn observe_all<const N: usize>(&self, variables: [Option<Observable>; N]) -> [Option<u64>; N] {
         let inner = self.shared.lock();
         variables.map(|variable| inner.endpoint.read_observable(self.handle, variable?))
     }
 
-    /// Watches the connection's state variables while something else owns the stream.
+    /// Returns a probe that reads the connection's state variables while the stream has another owner.
     #[must_use]
     pub fn probe(&self) -> Probe {
         Probe { shared: Arc::downgrade(&self.shared), handle: self.handle }
     }
 
-    /// Small pieces leave at once (TCP: no Nagle).
+    /// Sends small pieces at once (TCP: no Nagle).
     ///
     /// # Errors
     /// As [`Stream::set_option`].
@@ -466,7 +465,7 @@ impl Stream {
         self.set_option(options::OPT_NODELAY, on.into())
     }
 
-    /// Asks an idle peer whether it is still there; `None`: not, the default.
+    /// Sets the probing of an idle peer; `None`, the default, disables it.
     ///
     /// # Errors
     /// As [`Stream::set_option`].
@@ -477,8 +476,8 @@ impl Stream {
             .try_for_each(set)
     }
 
-    /// How long the connection may go without progress until it fails (RFC 5482); `None`: as long
-    /// as the program's default says.
+    /// Sets the time that the connection may go without progress until it fails (RFC 5482); `None` stands for
+    /// the program's default.
     ///
     /// # Errors
     /// As [`Stream::set_option`].
@@ -486,12 +485,12 @@ impl Stream {
         self.set_option(options::OPT_USER_TIMEOUT, limit.map_or(0, nanos))
     }
 
-    /// Sets an option: an `OPT_…` constant of [`crate::options`], or a number of the program's own.
+    /// Sets an option: an `OPT_…` constant of [`crate::options`], or a number that the program defines.
     ///
     /// # Errors
-    /// Errno `ENOPROTOOPT` for an option that the program does not know,
-    /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
-    /// [`io::ErrorKind::NotConnected`] once the connection is over.
+    /// Returns errno `ENOPROTOOPT` for an option that the program does not know,
+    /// [`io::ErrorKind::InvalidInput`] for a value that it does not accept, or
+    /// [`io::ErrorKind::NotConnected`] once the connection has ended.
     pub fn set_option(&self, option: u32, value: u64) -> io::Result<()> {
         self.shared
             .lock()
@@ -502,22 +501,23 @@ impl Stream {
         Ok(())
     }
 
-    /// Drops the connection and everything under way; the peer sees a reset.
+    /// Drops the connection and all data in flight; the peer sees a reset.
     pub fn abort(&self) {
         self.shared.lock().endpoint.abort(self.handle);
         self.shared.kick.notify_one();
     }
 
-    /// Sends all of `bytes` without copying them ([`Endpoint::write_shared`]), and waits while there is no room. It is
-    /// cancel safe: what was taken is no longer in `bytes`, and a further call goes on with the rest.
+    /// Sends all of `bytes` without copying them ([`Endpoint::write_shared`]), and waits while there is no
+    /// room. It is cancel safe: accepted bytes are removed from `bytes`, and a further call continues with
+    /// the rest.
     ///
     /// # Errors
-    /// As for [`Endpoint::write`], but [`io::ErrorKind::WouldBlock`].
+    /// As [`Endpoint::write`], except for [`io::ErrorKind::WouldBlock`].
     pub async fn write_shared(&self, bytes: &mut Bytes) -> io::Result<()> {
         write_shared(&self.shared, self.handle, bytes).await
     }
 
-    /// Does something that never blocks; where it would, remembers whom to wake.
+    /// Calls a function that never blocks; if it would, registers the waker.
     fn attempt<T>(
         &self,
         cx: &mut Context<'_>,
@@ -551,7 +551,7 @@ pub(crate) async fn connected(shared: &Shared, handle: Handle) -> io::Result<()>
     std::future::poll_fn(open).await
 }
 
-/// Does something that never blocks with a handle; where it would, remembers whom to wake.
+/// Calls a function that never blocks with a handle; if it would, registers the waker.
 pub(crate) fn attempt<T>(
     shared: &Shared,
     handle: Handle,
@@ -572,7 +572,7 @@ pub(crate) fn attempt<T>(
                 Side::Write => &mut wakers.write,
             };
             if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-                // Woken for nothing, it asks again; most likely it is a wait that was given up.
+                // A task that is woken without cause asks again; most likely its wait was given up.
                 if waiting.len() >= MAX_WAITING {
                     waiting.remove(0).wake();
                 }
@@ -581,14 +581,14 @@ pub(crate) fn attempt<T>(
             Poll::Pending
         }
         result => {
-            // Taking data opens a window, giving data sends it: either way there is work.
+            // Reading opens a window and writing adds data to send, so there is work in either case.
             shared.kick.notify_one();
             Poll::Ready(result)
         }
     }
 }
 
-/// Writes all of `bytes` without a copy, and takes what was written out of them.
+/// Writes all of `bytes` without a copy, and removes the written bytes from it.
 pub(crate) async fn write_shared(shared: &Shared, handle: Handle, bytes: &mut Bytes) -> io::Result<()> {
     std::future::poll_fn(|cx| {
         while !bytes.is_empty() {
@@ -602,7 +602,7 @@ pub(crate) async fn write_shared(shared: &Shared, handle: Handle, bytes: &mut By
     .await
 }
 
-/// Reads into a buffer of tokio's.
+/// Reads into a buffer of tokio.
 pub(crate) fn poll_read(
     shared: &Shared,
     handle: Handle,
@@ -638,7 +638,7 @@ impl AsyncWrite for Stream {
                         break;
                     }
                     Ok(count) => taken += count,
-                    // What comes behind what was taken is for the next time.
+                    // An error behind bytes already read is reported the next time.
                     Err(_) if taken > 0 => break,
                     Err(error) => return Err(error),
                 }
@@ -680,7 +680,7 @@ impl Shared {
     }
 }
 
-/// Reads a connection's state variables; keeps nothing alive.
+/// Reads a connection's state variables without keeping the connection or the network alive.
 #[derive(Clone)]
 pub struct Probe {
     shared: std::sync::Weak<Shared>,
@@ -688,8 +688,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// A state variable that the program declares `observable`; nothing once the connection or
-    /// the network is gone.
+    /// Returns a state variable that the program declares `observable`; `None` once the connection or the
+    /// network is gone.
     #[must_use]
     pub fn observe(&self, field: &str) -> Option<u64> {
         self.shared.upgrade()?.lock().endpoint.observe(self.handle, field)
@@ -703,16 +703,16 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Waits for the next connection; where connections have streams within them, for the next that has one.
+    /// Waits for the next connection; if connections have streams, for the next one with a stream.
     ///
     /// # Errors
-    /// Why the listener failed.
+    /// Returns the reason for which the listener failed.
     pub async fn accept(&self) -> io::Result<Stream> {
         let handle = self.next(Endpoint::accept_stream).await?;
         Ok(Stream { shared: self.shared.clone(), handle })
     }
 
-    /// What `accept` takes next.
+    /// Waits for the next handle that `accept` takes.
     pub(crate) async fn next(
         &self,
         accept: fn(&mut Endpoint, Handle) -> io::Result<Handle>,

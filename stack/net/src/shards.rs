@@ -1,14 +1,16 @@
-//! Shards: stacks beside each other that share their addresses, each on a queue of the device and driven by a thread of its
-//! own.
+//! Shards: stacks that share their addresses, each on a queue of the device and driven by its own thread.
 //!
-//! Whom a packet is for, [`Steering`] says. A queue that gets a packet for another shard hands it over, so that a device
-//! need not share packets out as that does: it only is faster where it does. Events that chains raise for a context in
-//! another shard go the same way.
+//! [`Steering`] determines the shard of a packet. A queue that receives a packet for another shard forwards
+//! it. The device need not distribute packets by the same rule; it is only faster if it does. Events that
+//! chains raise for a context in another shard are forwarded in the same way.
 //!
-//! Invariants: what is handed over is copied, and waits in channels of a fixed size, without locks; what finds no room is
-//! lost, as packets may be in a network, and events at a stack's limits. A shard that sleeps is woken by its bell, once for all that comes
-//! until it has looked. The queue of a shard that is gone is read by whichever other shard looks first, until the last is gone:
-//! what comes by it may be for any.
+//! Invariants:
+//!
+//! * Forwarded packets are copied, and wait in channels of a fixed size, without locks. Packets that find no
+//!   room are lost, as they may be in a network. So are events, as at a stack's limits.
+//! * A sleeping shard is woken by its bell, once for all items until it has checked.
+//! * The queue of a shard that is gone is read by the first other shard that checks, until the last shard is
+//!   gone. Its packets may be for any of them.
 
 mod bell;
 
@@ -30,22 +32,22 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::device::Device;
 use bell::Bell;
 
-/// Packets that wait for a shard, at most, and events.
+/// The maximum number of packets that wait for a shard, and of events.
 const MAX_WAITING: usize = 1024;
 
-/// Batches in which there was nothing for a shard, after which its timers get their turn.
+/// The number of batches without a packet for a shard after which its timers get their turn.
 const MAX_ROUNDS: usize = 16;
 
-/// What shards hand each other.
+/// The channels between shards.
 pub(crate) struct Exchange {
     inboxes: Vec<Inbox>,
-    /// Queues of shards that are gone, which no other has taken yet, and how many.
+    /// The queues of shards that are gone and that no other has taken yet; `left_count` is their number.
     left: Mutex<Vec<Box<dyn Device>>>,
     left_count: AtomicUsize,
     lost: AtomicU64,
 }
 
-/// Where a shard gets what is for it.
+/// The sending ends of a shard's channels.
 #[derive(Debug)]
 struct Inbox {
     packets: SyncSender<Packet>,
@@ -53,7 +55,7 @@ struct Inbox {
     bell: Bell<OwnedFd>,
 }
 
-/// What a shard has got.
+/// The receiving ends of a shard's channels.
 pub(crate) struct Arrived {
     pub(crate) packets: Receiver<Packet>,
     pub(crate) events: Receiver<ForwardedEvent>,
@@ -69,7 +71,7 @@ pub(crate) struct Packet {
 }
 
 impl Exchange {
-    /// For so many shards, with what each gets.
+    /// Creates the channels between `shards` shards, with the receiving ends of each.
     pub(crate) fn new(shards: u16) -> io::Result<(Exchange, Vec<Arrived>)> {
         let ends = (0..shards).map(|_| {
             let (to_packets, packets) = sync_channel(MAX_WAITING);
@@ -91,7 +93,7 @@ impl Exchange {
         Ok((exchange, arrived))
     }
 
-    /// Hands a packet to a shard.
+    /// Forwards a packet to a shard.
     fn packet(&self, to: u16, frame: &RxFrame<'_>) {
         let inbox = &self.inboxes[usize::from(to)];
         let packet = Packet {
@@ -105,8 +107,8 @@ impl Exchange {
         inbox.bell.ring();
     }
 
-    /// Hands on what the chains of a shard's stack have raised for others, and gives it what others' have raised for it.
-    /// True when it got anything.
+    /// Forwards events that the chains of a shard's stack have raised for others, and passes it those that
+    /// others have raised for it. Returns true if it received any.
     pub(crate) fn events(&self, stack: &mut Stack, arrived: &Receiver<ForwardedEvent>) -> bool {
         while let Some(event) = stack.next_forwarded() {
             let others = match event.to {
@@ -134,7 +136,7 @@ impl Exchange {
         self.inboxes.iter().for_each(|inbox| inbox.bell.ring());
     }
 
-    /// What other shards have left.
+    /// Takes the queues that other shards have left.
     fn take_left(&self) -> Vec<Box<dyn Device>> {
         if self.left_count.load(Ordering::Acquire) == 0 {
             return Vec::new();
@@ -144,7 +146,7 @@ impl Exchange {
         std::mem::take(&mut *left)
     }
 
-    /// Packets and events that found no room in the queues between shards.
+    /// Returns the number of packets and events that found no room in the channels between shards.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
@@ -152,18 +154,20 @@ impl Exchange {
 
 /// A queue of the device, as its shard sees it.
 pub(crate) struct ShardDevice {
-    /// The shard's own, by which it sends, and those of shards that are gone.
+    /// The shard's own queue, through which it sends, and those of shards that are gone.
     queues: Vec<Box<dyn Device>>,
     steering: Steering,
     exchange: Arc<Exchange>,
     arrived: Receiver<Packet>,
-    /// Readable when the inbox's bell rings, and when one of the queues but the own is.
+    /// A descriptor that is readable when the inbox's bell rings, or when a queue other than the own is
+    /// readable.
     bell: OwnedFd,
-    /// The frames of the queues' batches that are for this shard: which queue's, and which.
+    /// The frames in the queues' batches that are for this shard: the queue and the index in its batch.
     own: Vec<(usize, usize)>,
-    /// The packets that others handed over.
+    /// The packets that other shards forwarded.
     handed: Vec<Packet>,
-    /// The queue did not take all frames, or had no room for more: that it takes some again is news.
+    /// True if the queue did not take all frames or had no more room, so that the shard waits until it takes
+    /// frames again.
     is_full: bool,
 }
 
@@ -193,7 +197,7 @@ impl ShardDevice {
         &self.exchange.inboxes[usize::from(self.steering.index)]
     }
 
-    /// Has queues that others have left read here.
+    /// Adds the queues that other shards have left to those read here.
     fn take_left(&mut self) -> io::Result<()> {
         for queue in self.exchange.take_left() {
             epoll::add(
@@ -207,7 +211,7 @@ impl ShardDevice {
         Ok(())
     }
 
-    /// Takes what is for this shard out of a queue's batch, and hands the rest on.
+    /// Selects the frames for this shard from a queue's batch, and forwards the others.
     fn sort(&mut self, queue: usize, count: usize) {
         let medium = self.queues[queue].caps().medium;
         for i in 0..count {
@@ -237,7 +241,7 @@ impl Wire for ShardDevice {
         while let Ok(packet) = self.arrived.try_recv() {
             self.handed.push(packet);
             if self.handed.len() >= max / 2 {
-                // More may wait, which has rung already.
+                // More packets may wait, whose ring has already been consumed.
                 self.inbox().bell.ring();
                 break;
             }
@@ -250,7 +254,7 @@ impl Wire for ShardDevice {
                 self.sort(queue, received);
                 count += received;
             }
-            // A batch that was all for others says nothing of whether more waits.
+            // A batch with packets only for other shards does not show whether more wait.
             if count == 0 || self.own.len() + self.handed.len() > 0 {
                 return Ok(self.own.len() + self.handed.len());
             }

@@ -1,8 +1,9 @@
-//! Connections with streams within them, over programs that offer those (`open`).
+//! Connections with streams, over programs that offer them (`open`).
 //!
-//! Either end opens streams, in both directions or in its own alone; each has its own bytes and its own end, and none
-//! waits for another's. [`Connection`], [`SendStream`] and [`RecvStream`] are for tokio; the same by polling:
-//! [`Endpoint::open_stream`], [`Endpoint::accept`] with a connection's handle, [`Endpoint::reset`], [`Endpoint::stop`].
+//! Either end opens streams, in both directions or only in its own. Each stream has its own bytes and its own
+//! end, and does not wait for another's. [`Connection`], [`SendStream`] and [`RecvStream`] are for tokio. The
+//! polled equivalents are [`Endpoint::open_stream`], [`Endpoint::accept`] with a connection's handle,
+//! [`Endpoint::reset`] and [`Endpoint::stop`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -40,17 +41,17 @@ impl Network {
 }
 
 impl Listener {
-    /// Waits for the next connection, of a program whose connections have streams within them.
+    /// Waits for the next connection, for a program whose connections have streams.
     ///
     /// # Errors
-    /// Why the listener failed.
+    /// Returns the reason for which the listener failed.
     pub async fn accept_connection(&self) -> io::Result<Connection> {
         let handle = self.next(Endpoint::accept).await?;
         Ok(Connection { shared: Arc::clone(&self.shared), handle })
     }
 }
 
-/// A connection with streams within it. Dropping it ends it, and its streams.
+/// A connection with streams. Dropping it ends the connection and its streams.
 pub struct Connection {
     shared: Arc<Shared>,
     handle: Handle,
@@ -60,21 +61,22 @@ pub struct Connection {
 pub enum Accepted {
     /// Both ends send.
     Both(SendStream, RecvStream),
-    /// The peer alone sends.
+    /// Only the peer sends.
     One(RecvStream),
 }
 
 impl Connection {
-    /// Opens a stream on which both ends send; waits while the peer allows no more of them.
+    /// Opens a stream on which both ends send; waits while the peer allows no more streams.
     ///
     /// # Errors
-    /// Why the connection failed; [`io::ErrorKind::Unsupported`] when the program's connections have no streams.
+    /// Returns the reason for which the connection failed, or [`io::ErrorKind::Unsupported`] if the program's
+    /// connections have no streams.
     pub async fn open_both(&self) -> io::Result<(SendStream, RecvStream)> {
         let stream = self.open(Direction::Both).await?;
         Ok((SendStream(Arc::clone(&stream)), RecvStream(stream)))
     }
 
-    /// Opens a stream on which this end alone sends.
+    /// Opens a stream on which only this end sends.
     ///
     /// # Errors
     /// As [`Connection::open_both`].
@@ -95,7 +97,8 @@ impl Connection {
     /// Waits for the next stream that the peer opens.
     ///
     /// # Errors
-    /// Why the connection failed; [`io::ErrorKind::ConnectionAborted`] once the peer has closed it.
+    /// Returns the reason for which the connection failed, or [`io::ErrorKind::ConnectionAborted`] once the
+    /// peer has closed it.
     pub async fn accept(&self) -> io::Result<Accepted> {
         let accept = |cx: &mut Context<'_>| {
             attempt(&self.shared, self.handle, cx, Side::Read, |endpoint, handle| {
@@ -111,10 +114,12 @@ impl Connection {
         })
     }
 
-    /// Sends a datagram beside the streams: it arrives whole, or not at all (RFC 9221). Waits while there is no room.
+    /// Sends a datagram beside the streams: it arrives whole or not at all (RFC 9221). Waits while there is
+    /// no room.
     ///
     /// # Errors
-    /// Errno `EMSGSIZE` when it will never fit; what the program refused; why the connection failed.
+    /// Returns errno `EMSGSIZE` if it can never fit, the program's refusal, or the reason for which the
+    /// connection failed.
     pub async fn send_datagram(&self, datagram: &[u8]) -> io::Result<()> {
         let send = |cx: &mut Context<'_>| {
             attempt(&self.shared, self.handle, cx, Side::Write, |endpoint, handle| {
@@ -127,7 +132,8 @@ impl Connection {
     /// Waits for the next datagram of the peer.
     ///
     /// # Errors
-    /// Why the connection failed; [`io::ErrorKind::ConnectionAborted`] once it is closed.
+    /// Returns the reason for which the connection failed, or [`io::ErrorKind::ConnectionAborted`] once it is
+    /// closed.
     pub async fn recv_datagram(&self) -> io::Result<Vec<u8>> {
         let receive = |cx: &mut Context<'_>| {
             attempt(&self.shared, self.handle, cx, Side::Read, Endpoint::recv_datagram)
@@ -139,22 +145,22 @@ impl Connection {
         Arc::new(Stream { shared: Arc::clone(&self.shared), handle })
     }
 
-    /// The far end.
+    /// Returns the remote end.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.shared.lock().endpoint.peer(self.handle)
     }
 
-    /// A state variable that the program declares `observable`.
+    /// Returns a state variable that the program declares `observable`.
     #[must_use]
     pub fn observe(&self, field: &str) -> Option<u64> {
         self.shared.lock().endpoint.observe(self.handle, field)
     }
 
-    /// Ends the connection, and its streams, for a reason that the peer's application gets.
+    /// Ends the connection and its streams; the peer's application receives the reason.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] when the program knows no reasons.
+    /// Returns [`io::ErrorKind::Unsupported`] if the program does not support reasons.
     pub fn close(self, reason: u64) -> io::Result<()> {
         let result = self.shared.lock().endpoint.reset(self.handle, reason);
         self.shared.kick();
@@ -169,7 +175,7 @@ impl Drop for Connection {
     }
 }
 
-/// What both halves of a stream hold. The last of them gives the handle back.
+/// The part of a stream that both halves share. The last half to be dropped releases the handle.
 struct Stream {
     shared: Arc<Shared>,
     handle: Handle,
@@ -189,15 +195,16 @@ impl Drop for Stream {
     }
 }
 
-/// The half of a stream that sends. Dropping it finishes the stream: what was written still arrives.
+/// The sending half of a stream. Dropping it finishes the stream: bytes already written still arrive.
 pub struct SendStream(Arc<Stream>);
 
 impl SendStream {
-    /// Sends all of `bytes` without copying them ([`Endpoint::write_shared`]), and waits while there is no room. It is
-    /// cancel safe: what was taken is no longer in `bytes`, and a further call goes on with the rest.
+    /// Sends all of `bytes` without copying them ([`Endpoint::write_shared`]), and waits while there is no
+    /// room. It is cancel safe: accepted bytes are removed from `bytes`, and a further call continues with
+    /// the rest.
     ///
     /// # Errors
-    /// As for [`Endpoint::write`], but [`io::ErrorKind::WouldBlock`].
+    /// As [`Endpoint::write`], except for [`io::ErrorKind::WouldBlock`].
     pub async fn write_shared(&self, bytes: &mut Bytes) -> io::Result<()> {
         write_shared(&self.0.shared, self.0.handle, bytes).await
     }
@@ -207,27 +214,29 @@ impl SendStream {
         self.0.act(Endpoint::shutdown);
     }
 
-    /// Gives up what was written and has not arrived, for a reason that the peer's application gets.
+    /// Gives up the written bytes that have not arrived; the peer's application receives the reason.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`]; [`io::ErrorKind::NotConnected`] once the stream is over.
+    /// Returns [`io::ErrorKind::Unsupported`], or [`io::ErrorKind::NotConnected`] once the stream is over.
     pub fn reset(&self, reason: u64) -> io::Result<()> {
         self.0.act(|endpoint, handle| endpoint.reset(handle, reason))
     }
 
-    /// Streams of a higher priority send before others of the connection; 0 unless set.
+    /// Sets the priority: streams of a higher priority send before others of the connection; the default is
+    /// 0.
     ///
     /// # Errors
-    /// Errno `ENOPROTOOPT` when the program knows no priorities.
+    /// Returns errno `ENOPROTOOPT` if the program does not support priorities.
     pub fn set_priority(&self, priority: u8) -> io::Result<()> {
         self.0
             .act(|endpoint, handle| endpoint.set_option(handle, OPT_PRIORITY, priority.into()))
     }
 
-    /// Waits until the peer will not read any more, for this reason of its application; `None`: it has all of it.
+    /// Waits until the peer stops reading, and returns its application's reason; `None` once it has all
+    /// bytes.
     ///
     /// # Errors
-    /// Why the connection failed.
+    /// Returns the reason for which the connection failed.
     pub async fn stopped(&self) -> io::Result<Option<u64>> {
         let Stream { shared, handle } = &*self.0;
         let stopped = |cx: &mut Context<'_>| attempt(shared, *handle, cx, Side::Write, Endpoint::stopped);
@@ -260,19 +269,21 @@ impl Drop for SendStream {
     }
 }
 
-/// The half of a stream that receives. Dropping it stops the stream, for the reason 0, unless its end has come.
+/// The receiving half of a stream. Dropping it stops the stream with the reason 0, unless its end has been
+/// received.
 pub struct RecvStream(Arc<Stream>);
 
 impl RecvStream {
-    /// Reads no more, and asks the peer not to send any, for a reason that its application gets.
+    /// Stops reading, and asks the peer not to send more; the peer's application receives the reason.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`]; [`io::ErrorKind::NotConnected`] once the stream is over.
+    /// Returns [`io::ErrorKind::Unsupported`], or [`io::ErrorKind::NotConnected`] once the stream is over.
     pub fn stop(&self, reason: u64) -> io::Result<()> {
         self.0.act(|endpoint, handle| endpoint.stop(handle, reason))
     }
 
-    /// Why the peer gave the stream up, if it did. Reading fails then with [`io::ErrorKind::ConnectionReset`].
+    /// Returns the reason for which the peer gave the stream up, if it did. Reading then fails with
+    /// [`io::ErrorKind::ConnectionReset`].
     #[must_use]
     pub fn reset_reason(&self) -> Option<u64> {
         self.0.act(|endpoint, handle| endpoint.reset_reason(handle))
@@ -289,7 +300,7 @@ impl Drop for RecvStream {
     fn drop(&mut self) {
         self.0.act(|endpoint, handle| {
             if endpoint.is_read_open(handle) {
-                let _ = endpoint.stop(handle, 0); // a stream that is over needs no stopping
+                let _ = endpoint.stop(handle, 0); // no effect on a stream that is over
             }
         });
     }

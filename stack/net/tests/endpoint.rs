@@ -1,4 +1,4 @@
-//! Both APIs between two endpoints on a cable in memory, in virtual time.
+//! Tests of both APIs between two endpoints on a cable in memory, in virtual time.
 
 #[path = "endpoint/bytes.rs"]
 mod bytes;
@@ -31,7 +31,7 @@ struct Pair {
     clock: Arc<AtomicU64>,
     ends: [Endpoint; 2],
     listener: Handle,
-    /// Breaks the client's device.
+    /// Breaks the client's device when it is set.
     broken: Arc<AtomicBool>,
 }
 
@@ -60,7 +60,7 @@ impl Pair {
         Pair { clock, ends, listener, broken }
     }
 
-    /// Lets both do what is due now.
+    /// Lets both endpoints do the work that is due now.
     fn settle(&mut self) {
         while self
             .ends
@@ -69,7 +69,7 @@ impl Pair {
         {}
     }
 
-    /// Lets time pass, timer by timer.
+    /// Advances time, timer by timer.
     fn advance(&mut self, time: u64) {
         self.settle();
         let until = self.clock.load(Ordering::Relaxed) + time;
@@ -86,7 +86,7 @@ impl Pair {
         self.ends[0].connect(address(1)).expect("a connection")
     }
 
-    /// An open connection: the client's handle and the server's.
+    /// Opens a connection and returns the client's handle and the server's.
     fn connected(&mut self) -> (Handle, Handle) {
         let client = self.connect();
         self.settle();
@@ -94,7 +94,7 @@ impl Pair {
     }
 }
 
-/// As much as `data` of it as there is room for.
+/// Writes as much of `data` as there is room for.
 fn write_some(end: &mut Endpoint, handle: Handle, data: &[u8]) -> usize {
     match end.write(handle, data) {
         Ok(n) => n,
@@ -105,7 +105,7 @@ fn write_some(end: &mut Endpoint, handle: Handle, data: &[u8]) -> usize {
     }
 }
 
-/// RFC 9293, 3.6.1 (SHLD-3): the peer learns that its data was lost.
+/// RFC 9293, 3.6.1 (SHLD-3): the peer is notified that its data was lost.
 #[test]
 fn data_after_a_close_is_reset_and_delays_nothing() {
     let mut pair = Pair::new(4);
@@ -144,7 +144,8 @@ fn options_reach_the_program_and_what_it_does_not_know_is_refused() {
     assert_eq!(refused, Err(ErrorKind::InvalidInput));
 }
 
-/// As TCP_NOTSENT_LOWAT (tcp(7)): what no packet has had yet is bounded, and what is under way is not.
+/// As with TCP_NOTSENT_LOWAT (tcp(7)), bytes that have not been in a packet are bounded, and bytes in flight
+/// are not.
 #[test]
 fn unsent_bytes_are_bounded_and_all_arrive() {
     const UNSENT: u64 = 16_384;
@@ -164,7 +165,7 @@ fn unsent_bytes_are_bounded_and_all_arrive() {
     let (mut written, mut max_held) = (UNSENT as usize, 0);
     let (mut got, mut buffer) = (Vec::new(), [0; 65_536]);
     while got.len() < sent.len() {
-        // The peer receives nothing of it meanwhile.
+        // The peer does not receive these bytes meanwhile.
         for _ in 0..3 {
             written += write_some(&mut pair.ends[0], client, &sent[written..]);
             pair.ends[0].poll().expect("a cable does not fail");
@@ -221,7 +222,7 @@ fn a_half_closed_connection_waits_for_its_answer() {
     pair.settle();
     let mut data = [0; 100];
     assert_eq!(pair.ends[0].read(client, &mut data).expect("an answer"), 7);
-    // Given back while it waits for the end.
+    // The handle is released while it waits for the end.
     pair.ends[0].close(client);
     pair.advance(61 * SECOND);
     assert_eq!(pair.ends[0].contexts(), 0);
@@ -303,7 +304,7 @@ async fn a_stream_learns_that_the_driving_task_has_panicked() {
     assert!(refused);
 }
 
-/// A buffer that is taken in part is gone on with where it was left, and not with the next one.
+/// If a buffer is accepted in part, writing continues within it and not with the next one.
 #[tokio::test]
 async fn a_vectored_write_that_is_taken_in_part_loses_no_byte() {
     let mut pair = Pair::new(4);
@@ -321,7 +322,7 @@ async fn a_vectored_write_that_is_taken_in_part_loses_no_byte() {
     let writing = tokio::spawn(async move {
         let mut at = 0;
         while at < sent.len() {
-            // Longer than what is taken at once, and what was taken leaves at once.
+            // The slices are longer than one write accepts, and accepted bytes leave at once.
             let slices: Vec<IoSlice<'_>> = sent[at..].chunks(13_000).map(IoSlice::new).collect();
             at += stream.write_vectored(&slices).await.expect("it is open");
         }

@@ -1,5 +1,5 @@
-//! Messages and calls between two endpoints on a cable in memory, over programs that carry them and over programs that
-//! offer streams alone.
+//! Messages and calls between two endpoints on a cable in memory, over programs that carry them and over
+//! programs that offer only streams.
 
 #[path = "common/end.rs"]
 mod end;
@@ -19,7 +19,7 @@ const SECOND: u64 = 1_000 * MS;
 
 const STOP_AND_WAIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stop-and-wait.mtp");
 
-/// One that carries calls, and three that offer streams.
+/// One program that carries calls, and three that offer streams.
 const PROGRAMS: [&str; 4] = ["homa", "tcp", "selective-repeat", STOP_AND_WAIT];
 const OF_STREAMS: [&str; 3] = ["tcp", "selective-repeat", STOP_AND_WAIT];
 
@@ -95,7 +95,7 @@ impl Pair {
             .expect("the socket is well")
     }
 
-    /// Requests, as they come, while time passes as the transport needs it.
+    /// Returns requests as they arrive, while time passes as the transport needs it.
     fn requests(&mut self, count: usize) -> Vec<Incoming> {
         let mut all = Vec::new();
         for _ in 0..1000 {
@@ -114,7 +114,7 @@ impl Pair {
         );
     }
 
-    /// The outcome of a call that needs some time.
+    /// Waits for the outcome of a call.
     fn wait(&mut self, call: Call) -> Result<Vec<u8>, MessageError> {
         for _ in 0..1000 {
             self.settle();
@@ -142,7 +142,7 @@ fn endpoints(program: &str, clock: &Arc<AtomicU64>) -> [Endpoint; 2] {
     })
 }
 
-/// The n-th message, of `len` bytes.
+/// Returns the n-th message, of `len` bytes.
 fn message(n: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| ((i >> 5) ^ i ^ (n * 37)) as u8).collect()
 }
@@ -165,7 +165,7 @@ fn calls_of_all_sizes_are_answered_in_any_order_over_every_program() {
             .collect();
         let mut requests = pair.requests(SIZES.len());
         assert_eq!(requests.len(), SIZES.len(), "{program}");
-        // The last first; each reply tells which request it is for, and has the size of another.
+        // The last request is answered first; each reply identifies its request and has another's size.
         requests.sort_by_key(|request| std::cmp::Reverse(request.message.len()));
         for request in &requests {
             let n = SIZES
@@ -253,7 +253,7 @@ fn what_is_too_long_or_empty_is_refused_here_with_its_size() {
     }
 }
 
-/// The program's own limit is the program's word.
+/// The program's own limit determines the error.
 #[test]
 fn what_is_too_long_for_the_program_is_refused() {
     let long = MessageOptions { size: 4_000_000, ..MessageOptions::default() };
@@ -284,7 +284,7 @@ fn a_peer_that_takes_less_refuses_ends_the_connection_and_answers_the_next_call_
         let request = pair.requests(1).remove(0);
         pair.ends[1].answer(request.id, b"good").expect("it is taken");
         assert_eq!(pair.wait(call).expect("a reply"), b"good");
-        // And the other way around: a reply that is too long for its caller.
+        // The reverse case: a reply that is too long for its caller.
         pair.sockets.reverse();
         pair.ends.reverse();
         let call = pair.ends[0].call(pair.sockets[0], request.peer, b"question");
@@ -300,7 +300,7 @@ fn a_peer_that_takes_less_refuses_ends_the_connection_and_answers_the_next_call_
 fn the_deadline_ends_a_call_and_its_late_reply_goes_nowhere() {
     for program in PROGRAMS {
         let mut pair = Pair::of(program);
-        // Stop-and-wait takes its first packet the second time that it comes, after 100 ms.
+        // Stop-and-wait accepts its first packet only the second time that it comes, after 100 ms.
         let deadline = Some(Duration::from_millis(300));
         let peer = address(1, 7000);
         let call = pair.ends[0].call_with(pair.sockets[0], peer, b"slow", deadline);
@@ -375,7 +375,7 @@ fn calls_and_requests_are_bounded_and_all_are_answered_in_the_end() {
     }
 }
 
-/// What comes beyond the limit is given back unread, and comes again.
+/// A request beyond the limit is aborted unread, and comes again.
 #[test]
 fn requests_beyond_the_limit_of_a_program_of_calls_come_again() {
     let server = MessageOptions { requests: 4, ..MessageOptions::default() };
@@ -433,7 +433,7 @@ fn a_connection_that_breaks_fails_its_calls_and_the_next_call_opens_another() {
     }
 }
 
-/// A stream to the server's socket, for bytes of one's own.
+/// Returns a stream to the server's socket, for raw bytes.
 fn stream(pair: &mut Pair) -> Handle {
     let handle = pair.ends[0].connect(address(1, 7000)).expect("a connection");
     pair.settle();
@@ -448,7 +448,7 @@ fn write(pair: &mut Pair, handle: Handle, bytes: &[u8]) {
     pair.advance(MS);
 }
 
-/// Bytes that came, and whether the connection is over.
+/// Returns the received bytes, and true if the connection has ended.
 fn read(pair: &mut Pair, handle: Handle) -> (Vec<u8>, bool) {
     let (mut all, mut buffer) = (Vec::new(), [0; 1000]);
     loop {
@@ -460,7 +460,7 @@ fn read(pair: &mut Pair, handle: Handle) -> (Vec<u8>, bool) {
     }
 }
 
-/// A frame by hand, after docs/messages.md.
+/// Returns a handwritten frame, after docs/messages.md.
 fn frame(kind: u8, number: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = (body.len() as u32).to_be_bytes().to_vec();
     bytes.extend([kind, 0, 0, 0, 0, 0, 0, number]);
@@ -473,7 +473,7 @@ fn frames_on_the_wire_are_as_they_are_described() {
     let mut pair = Pair::of("tcp");
     let raw = stream(&mut pair);
     let both = [frame(1, 7, b"hello"), frame(3, 9, b"news")].concat();
-    // In two pieces, cut within the second header.
+    // The frames are sent in two pieces, cut within the second header.
     write(&mut pair, raw, &both[..20]);
     write(&mut pair, raw, &both[20..]);
     let requests = pair.requests(2);
@@ -550,7 +550,7 @@ fn a_peer_that_does_not_read_its_replies_is_not_read_from() {
     let mut pair = Pair::of("tcp");
     let raw = stream(&mut pair);
     let (mut sent, mut served) = (0u32, 0);
-    // Each asks for 100 kB.
+    // Each call asks for 100 kB.
     for _ in 0..3_000 {
         let ask = frame(1, 0, b"more");
         let mut ask = ask.clone();
@@ -571,7 +571,7 @@ fn a_peer_that_does_not_read_its_replies_is_not_read_from() {
         sent > 1_000 && served < 140,
         "{served} of {sent} requests were taken"
     );
-    // Others are served meanwhile.
+    // Other callers are served meanwhile.
     let call = pair.call(b"well");
     let request = pair.requests(1).remove(0);
     pair.ends[1].answer(request.id, b"good").expect("it is taken");
@@ -636,7 +636,8 @@ fn a_served_socket_answers_all_that_came() {
 
 // ---- On tokio
 
-/// A socket on each of two networks, which have to be kept: a cable without its other end is not quiet.
+/// Returns a socket on each of two networks. The networks have to be kept, because a cable without its other
+/// end is not quiet.
 async fn sockets(program: &str, options: &MessageOptions) -> ([MessageSocket; 2], [Network; 2]) {
     let clock = Arc::new(AtomicU64::new(SECOND));
     let running = clock.clone();
@@ -663,7 +664,7 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 
 #[tokio::test]
 async fn tasks_call_at_once_and_each_gets_its_reply() {
-    // Fewer calls at a time than tasks: the others wait for room.
+    // Fewer calls at a time than tasks are allowed: the others wait for room.
     let options = MessageOptions { calls: 7, ..MessageOptions::default() };
     for program in PROGRAMS {
         let ([client, server], _networks) = sockets(program, &options).await;
@@ -739,7 +740,7 @@ async fn errors_reach_who_awaits_with_their_text() {
         error.to_string(),
         "the message is too long: 1000001 bytes, and at most 1000000 are allowed"
     );
-    // The server takes no request.
+    // The server accepts no request.
     let (number, text) = errno(
         client
             .call_with(peer, b"x", Some(Duration::from_millis(20)))

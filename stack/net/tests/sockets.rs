@@ -1,5 +1,5 @@
-//! Programs in UDP on sockets of the host, as any user and at the host's own addresses. Peers are sockets of the standard
-//! library, and other stacks.
+//! Programs over UDP on sockets of the host, for ordinary users and at the host's own addresses. The peers
+//! are sockets of the standard library, and other stacks.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use socket2::SockRef;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The addresses of the program's socket, and of a peer of its family.
+/// The address of the program's socket, and of a peer of its family.
 const LOOPBACKS: [(&str, &str); 5] = [
     ("127.0.0.1:0", "127.0.0.1"),
     ("0.0.0.0:0", "127.0.0.3"),
@@ -22,7 +22,7 @@ const LOOPBACKS: [(&str, &str); 5] = [
     ("[::]:0", "127.0.0.1"),
 ];
 
-/// The program of datagrams at a socket of the host, and where that is.
+/// Returns an endpoint of the datagram program at a socket of the host, and its port.
 fn datagrams(at: &str) -> TestResult<(Endpoint, u16)> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
     open(&file.display().to_string(), at)
@@ -30,7 +30,7 @@ fn datagrams(at: &str) -> TestResult<(Endpoint, u16)> {
 
 fn open(program: &str, at: &str) -> TestResult<(Endpoint, u16)> {
     let program = hawser_load::programs::resolve(program, &[])?;
-    // What is free now is ours unless another test takes it at this moment.
+    // A port that is free now is ours, unless another test takes it at this moment.
     let at: SocketAddr = at.parse()?;
     let port = match at.port() {
         0 => UdpSocket::bind(at)?.local_addr()?.port(),
@@ -81,7 +81,7 @@ fn accepted(endpoint: &mut Endpoint, listener: Handle) -> TestResult<Handle> {
     })
 }
 
-/// Reads one datagram, which the program delivers as it came.
+/// Reads one datagram, which the program delivers unchanged.
 fn read(endpoint: &mut Endpoint, connection: Handle) -> TestResult<Vec<u8>> {
     let mut bytes = vec![0; 1 << 16];
     let len = poll_until(endpoint, "bytes", |endpoint| {
@@ -197,7 +197,7 @@ fn a_closed_port_is_reported_to_the_program() -> TestResult {
         // ICMP_REFUSED of the engine's ABI.
         let refused = u64::from(hawser_ir::abi::ICMP_REFUSED);
         assert_eq!(endpoint.observe(connection, "kind"), Some(refused), "{at}");
-        // The socket works on: another peer is reached.
+        // The socket still works: another peer is reached.
         let other = peer(peer_ip)?;
         let connection = endpoint.connect(other.local_addr()?)?;
         endpoint.write(connection, b"and you?")?;
@@ -237,7 +237,7 @@ fn two_stacks_exchange_datagrams() -> TestResult {
     Ok(())
 }
 
-/// One socket is both ends: it is asked by one peer while it asks another one.
+/// One socket is both ends: it receives a request of one peer while it sends one to another.
 #[test]
 fn a_listener_and_connections_share_the_port() -> TestResult {
     let (mut endpoint, port) = datagrams("127.0.0.1:0")?;
@@ -257,7 +257,7 @@ fn a_listener_and_connections_share_the_port() -> TestResult {
     Ok(())
 }
 
-/// Lets both ends work until something is so.
+/// Lets both ends work until `done` returns a value.
 fn both_until<T>(
     ends: &mut [Endpoint; 2],
     mut done: impl FnMut(&mut [Endpoint; 2]) -> TestResult<Option<T>>,
@@ -275,7 +275,7 @@ fn both_until<T>(
     Err(format!("it did not happen within {TIMEOUT:?}").into())
 }
 
-/// A program that tells connections apart by ids of its own has several from one port to one peer.
+/// A program that distinguishes connections by its own ids has several from one port to one peer.
 #[test]
 fn two_connections_from_one_socket_to_one_server_carry_data_at_a_time() -> TestResult {
     let (client, _) = open("quic-lite", "127.0.0.1:0")?;
@@ -302,7 +302,7 @@ fn two_connections_from_one_socket_to_one_server_carry_data_at_a_time() -> TestR
     Ok(())
 }
 
-/// Datagrams that are no packets of the program, in a flood, leave no context, and what follows is served.
+/// A flood of datagrams that are no packets of the program leaves no context, and later packets are served.
 #[test]
 fn what_is_not_the_programs_is_dropped() -> TestResult {
     let folder = hawser_temporary::Folder::new()?;

@@ -19,7 +19,7 @@ use hawser_net::{Endpoint, Network};
 
 const MS: u64 = 1_000_000;
 
-/// One end of a connection, and what its works use.
+/// One end of a connection, and the objects that its work uses.
 struct Host {
     network: Network,
     queue: CompletionQueue,
@@ -27,7 +27,7 @@ struct Host {
     memory: MemoryRegion,
 }
 
-/// Two connected queue pairs; the flag breaks the first one's device.
+/// Returns two connected queue pairs; the flag breaks the first one's device.
 async fn hosts(program: &str) -> ([Host; 2], Arc<AtomicBool>) {
     let clock = Arc::new(AtomicU64::new(1_000 * MS));
     let running = clock.clone();
@@ -87,7 +87,7 @@ impl Host {
         self.network.verbs(|verbs| verbs.post_send(self.pair, &request))
     }
 
-    /// The next completion, soon.
+    /// Returns the next completion, with a timeout.
     async fn next(&self) -> Result<WorkCompletion, VerbsError> {
         soon(self.network.completion(self.queue)).await
     }
@@ -122,7 +122,7 @@ async fn a_task_waits_for_its_completion_and_a_batch_comes_in_order() {
     assert_eq!(ids, (2..34).collect::<Vec<_>>());
 }
 
-/// Both programs, whose packets of 1,024 bytes begin and end inside pieces.
+/// Runs both programs, whose packets of 1,024 bytes begin and end inside pieces.
 #[tokio::test]
 async fn works_have_several_pieces_of_memory() {
     for program in ["roce", "roce-irn"] {
@@ -160,7 +160,7 @@ async fn each_of_several_tasks_gets_one_completion() {
         let (network, queue) = (here.network.clone(), here.queue);
         tasks.spawn(async move { network.completion(queue).await.expect("done").id });
     }
-    // One that is given up takes no completion with it.
+    // A wait that is given up takes no completion with it.
     let given_up = tokio::time::timeout(Duration::from_millis(5), here.network.completion(here.queue));
     given_up.await.expect_err("nothing was posted");
     for id in 0..5 {

@@ -19,23 +19,23 @@ use crate::picture::{Field, Flow, Packet, Picture, Queue, Signal, Timer};
 use crate::series::Series;
 use crate::{signals, windows};
 
-/// How many instructions of a host are remembered until their packets leave.
+/// The maximum number of instructions of a host that are remembered until their packets leave.
 const MAX_SENDERS: usize = 1 << 16;
 
-/// How much of a run is kept.
+/// The limits of the kept part of a run.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// What happens from then on.
+    /// The start of the kept part.
     pub from: Duration,
-    /// What happens until then.
+    /// The end of the kept part.
     pub to: Duration,
-    /// The maximum number of packets; 10,000.
+    /// The maximum number of packets; 10,000 by default.
     pub packets: usize,
-    /// The maximum number of timers; 10,000.
+    /// The maximum number of timers; 10,000 by default.
     pub timers: usize,
-    /// The maximum number of fields of contexts; 400.
+    /// The maximum number of fields of contexts; 400 by default.
     pub fields: usize,
-    /// The maximum number of signals; 10,000.
+    /// The maximum number of signals; 10,000 by default.
     pub signals: usize,
 }
 
@@ -52,22 +52,22 @@ impl Default for Limits {
     }
 }
 
-/// Collects what a run is drawn from. It is shared by those who observe the run.
+/// A collector of the data for drawing a run. All observers of the run share it.
 #[derive(Clone)]
 pub struct Collector(Arc<Mutex<Collected>>);
 
 struct Collected {
     limits: Limits,
     picture: Picture,
-    /// By flow of the picture: the scenario's flow, and the two hosts.
+    /// For each flow of the picture, the scenario's flow and the two hosts.
     of_pairs: Vec<(usize, String, String)>,
-    /// Whose an address is.
+    /// The host that owns each address.
     owners: BTreeMap<IpAddr, usize>,
-    /// By host: what takes its packets apart, and who sent them.
+    /// For each host, the decoder of its packets and their senders.
     hosts: Vec<OfHost>,
     lines: BTreeMap<String, usize>,
     names: BTreeMap<String, usize>,
-    /// By number of a packet: its place.
+    /// The index of each packet by its number.
     packets: BTreeMap<u64, usize>,
     timers: BTreeMap<(usize, String, String), Running>,
     fields: BTreeMap<(usize, String, String), usize>,
@@ -92,7 +92,7 @@ struct Running {
 }
 
 impl Collector {
-    /// For runs of a scenario.
+    /// Creates a collector for runs of a scenario.
     #[must_use]
     pub fn new(scenario: &Scenario, limits: Limits) -> Collector {
         let hosts: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
@@ -127,7 +127,7 @@ impl Collector {
         })))
     }
 
-    /// A host runs this program: its packets can be taken apart.
+    /// Announces the program of a host, so that its packets can be decoded.
     ///
     /// # Errors
     /// A construct of its program that the interpreter does not run.
@@ -141,7 +141,7 @@ impl Collector {
         Ok(())
     }
 
-    /// What an event of a host did, with its flow: by its place among the [`pairs`] of the scenario.
+    /// Adds the effects of an event of a host. Its flow is an index into the [`pairs`] of the scenario.
     pub fn event(&self, event: &Event) {
         let mut collected = self.0.lock();
         if let Some(host) = collected.number(&event.host) {
@@ -149,12 +149,12 @@ impl Collector {
         }
     }
 
-    /// A moment of a packet's course.
+    /// Adds an observation of a packet on its way.
     pub fn sight(&self, sight: &Sight<'_>) {
         self.0.lock().sight(sight);
     }
 
-    /// The picture of a run that is over.
+    /// Returns the picture of a finished run.
     #[must_use]
     pub fn finish(&self, report: &Report) -> Picture {
         let mut collected = self.0.lock();
@@ -191,7 +191,7 @@ impl Collector {
     }
 }
 
-/// The queue of a link's direction over time, where it was recorded.
+/// Returns the queue of a link's direction over time, if it was recorded.
 fn queue(link: &LinkReport, end: u64) -> Option<Queue> {
     let depths = link.queue_depths.as_ref()?;
     let (mut points, mut mean) = (Series::default(), Series::default());
@@ -199,7 +199,7 @@ fn queue(link: &LinkReport, end: u64) -> Option<Queue> {
         points.push(nanos(from), max_bytes);
         mean.push(nanos(from), mean_bytes.round() as u64);
     }
-    // It was empty after the last of them.
+    // The queue was empty after the last of them.
     let after = depths.spans().last().map(|(from, ..)| from + depths.width());
     let after = after.map_or(0, nanos);
     for series in [&mut points, &mut mean] {
@@ -211,7 +211,7 @@ fn queue(link: &LinkReport, end: u64) -> Option<Queue> {
 }
 
 impl Collected {
-    /// Whether what happens at a time is kept.
+    /// Returns whether events at a time are kept.
     fn wants(&self, at: u64) -> bool {
         (nanos(self.limits.from)..=nanos(self.limits.to)).contains(&at)
     }
@@ -253,7 +253,7 @@ impl Collected {
         }
     }
 
-    /// Notes which instruction sends packets, and by which line.
+    /// Records the instructions that send packets, with their lines.
     fn senders(&mut self, host: usize, event: &Event) {
         for (index, instruction) in event.instructions.iter().enumerate() {
             let Some((blueprint, _)) = instruction.arguments.first() else {
@@ -279,7 +279,7 @@ impl Collected {
     fn timers_of(&mut self, host: usize, event: &Event, context: &str) {
         let at = event.at_ns;
         if event.source == "timer" {
-            // The event does not say which timer fired: it is the one that was due.
+            // The event does not name the timer that fired: it is the one that was due.
             let due = self
                 .timers
                 .iter()
@@ -367,12 +367,12 @@ impl Collected {
         let at = nanos(sight.at - START);
         let fate = match sight.fate {
             Fate::Sent => return self.sent(at, sight),
-            // It is under way still.
+            // The packet is still in flight.
             Fate::Arrived | Fate::Forwarded => return,
             Fate::Delivered => "delivered",
             Fate::Lost(rule) => rule,
         };
-        // Of copies the first counts.
+        // The first copy counts.
         if let Some(index) = self.packets.remove(&sight.frame.number) {
             let packet = &mut self.picture.packets[index];
             (packet.fate, packet.end_ns) = (fate, at);
@@ -422,19 +422,20 @@ impl Collected {
     }
 }
 
-/// The flows of a scenario, each as often as it has pairs of hosts: its number, the client's host and the server's.
+/// Returns the flows of a scenario, once for each pair of hosts: the flow's number, the client's host and the
+/// server's.
 pub fn pairs(scenario: &Scenario) -> impl Iterator<Item = (usize, &String, &String)> {
     let flows = scenario.flow.iter().enumerate();
     flows.flat_map(|(number, flow)| flow.pairs().map(move |(from, to)| (number, from, to)))
 }
 
-/// The number of a text, a new one if it has none.
+/// Returns the number of a text, and assigns a new one if needed.
 fn intern(known: &mut BTreeMap<String, usize>, text: String) -> usize {
     let next = known.len();
     *known.entry(text).or_insert(next)
 }
 
-/// Texts in the order of their numbers; `before` is what there was.
+/// Returns the texts in the order of their numbers, after the earlier ones in `before`.
 fn ordered(known: &BTreeMap<String, usize>, mut before: Vec<String>) -> Vec<String> {
     if before.len() < known.len() {
         before = vec![String::new(); known.len()];

@@ -1,12 +1,12 @@
-//! What a simulated run is drawn from: each packet with what became of it and the line that sent it, fields of
-//! contexts, timers and queues over time.
+//! The data for drawing a simulated run: each packet with its fate and the line that sent it, and values over
+//! time. The values are fields of contexts, timers and queues.
 //!
 //! * [`Picture`]: the result, bounded whatever the length of the run
 //! * [`Collector`]: observes the stacks and the links of a run
-//! * `windows`: right edges of windows among the numbers of packets; `signals`: what programs signal
-//! * `series`: points over time, thinned so that extremes stay
+//! * `windows`: right edges of windows among the numbers of packets; `signals`: the signals of programs
+//! * `series`: points over time, thinned so that extremes remain
 //!
-//! Invariants: what is left out is counted; nothing here does I/O.
+//! Invariants: omitted data is counted; the crate does no I/O.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,92 +1,92 @@
-//! A run as it is drawn.
+//! The picture of a run.
 
 use serde::Serialize;
 
 use crate::series::Series;
 
-/// A run, to be drawn. Times are nanoseconds since its start.
+/// A run, ready to be drawn. Times are nanoseconds since its start.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Picture {
     /// The scenario's name.
     pub name: String,
-    /// Its program.
+    /// The scenario's program.
     pub program: String,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// When the run ended.
+    /// The time when the run ended.
     pub end_ns: u64,
-    /// What broke the run's promise.
+    /// The expectations that the run did not meet.
     pub failures: Vec<String>,
-    /// The hosts; others refer to them by their places here.
+    /// The hosts. Other parts refer to them by index.
     pub hosts: Vec<String>,
-    /// The flows.
+    /// The flows, one for each pair of hosts.
     pub flows: Vec<Flow>,
     /// Lines of the program: `tcp.mtp:43`.
     pub lines: Vec<String>,
-    /// Names of the packets' numeric fields.
+    /// The names of the packets' numeric fields.
     pub names: Vec<String>,
-    /// The one that is drawn where nobody chose another, by its place.
+    /// The index of the field that is drawn by default.
     pub number: Option<usize>,
     /// The packets, in the order in which they were sent.
     pub packets: Vec<Packet>,
-    /// Timers that ran.
+    /// The timers that ran.
     pub timers: Vec<Timer>,
-    /// Fields of contexts.
+    /// The fields of contexts.
     pub fields: Vec<Field>,
     /// Right edges of windows among the packets' numbers.
     pub windows: Vec<Window>,
-    /// What the program signalled.
+    /// The signals of the programs.
     #[serde(skip)]
     pub signals: Vec<Signal>,
-    /// By host: the signals that its program has.
+    /// For each host, the signal types of its program.
     #[serde(skip)]
     pub signal_types: Vec<Vec<SignalType>>,
-    /// Queues of links that have a rate.
+    /// The queues of links that have a rate.
     pub queues: Vec<Queue>,
-    /// What was not kept.
+    /// The amount of omitted data.
     pub left_out: LeftOut,
 }
 
 /// A flow of the scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Flow {
-    /// What it is: `bulk a to b, port 7001`.
+    /// The flow's description: `bulk a to b, port 7001`.
     pub name: String,
     /// The hosts at its ends, the client first.
     pub hosts: [usize; 2],
 }
 
-/// A packet.
+/// A packet and its fate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Packet {
-    /// Its number in a capture of the run; the first is 1.
+    /// The packet's number in a capture of the run, from 1.
     pub number: u64,
-    /// When it was sent.
+    /// The time of sending.
     pub at_ns: u64,
-    /// By which host.
+    /// The index of the sending host.
     pub from: usize,
-    /// To which.
+    /// The index of the receiving host.
     pub to: usize,
-    /// The flow that it is of, if it is of one.
+    /// The packet's flow, if it belongs to one.
     pub flow: Option<usize>,
-    /// What became of it: `delivered`, the rule that lost it, or `under way` at the end.
+    /// The packet's fate: `delivered`, the rule that lost it, or `under way` at the end.
     pub fate: &'static str,
-    /// When.
+    /// The time of the fate.
     pub end_ns: u64,
-    /// The line that sent it, by its place in [`Picture::lines`].
+    /// The line that sent it, as an index into [`Picture::lines`].
     pub line: Option<usize>,
-    /// Its blueprint.
+    /// The packet's blueprint.
     pub blueprint: String,
-    /// As it is written in files of steps.
+    /// The packet as it is written in files of steps.
     pub text: String,
-    /// Its numeric fields: the place of the name in [`Picture::names`], and the value.
+    /// The packet's numeric fields: the index of the name in [`Picture::names`], and the value.
     pub numbers: Vec<(usize, u64)>,
-    /// Bytes of payload.
+    /// The number of bytes of payload.
     pub payload: usize,
 }
 
 impl Packet {
-    /// One of its numbers, by its name's place in [`Picture::names`].
+    /// Returns one of the packet's numbers, by its name's index in [`Picture::names`].
     #[must_use]
     pub fn number(&self, name: usize) -> Option<u64> {
         let found = self.numbers.iter().find(|(known, _)| *known == name);
@@ -97,101 +97,101 @@ impl Packet {
 /// A timer, from its start to its end.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timer {
-    /// The host.
+    /// The index of the host.
     pub host: usize,
-    /// The flow, if it is of one.
+    /// The flow, if the timer belongs to one.
     pub flow: Option<usize>,
-    /// Its name.
+    /// The timer's name.
     pub name: String,
-    /// When it was started.
+    /// The time of its start.
     pub from_ns: u64,
-    /// When it ended.
+    /// The time of its end.
     pub to_ns: u64,
-    /// How: `fired`, `stopped`, `restarted`, or `running` at the end.
+    /// The kind of end: `fired`, `stopped`, `restarted`, or `running` at the end of the run.
     pub end: &'static str,
 }
 
-/// A field of a context over time: it keeps each value until the next.
+/// A field of a context over time. It keeps each value until the next point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Field {
-    /// The host.
+    /// The index of the host.
     pub host: usize,
-    /// The flow, if it is of one.
+    /// The flow, if the context belongs to one.
     pub flow: Option<usize>,
     /// The context, with its ends.
     pub context: String,
-    /// The field: `cc.cwnd`.
+    /// The field's name: `cc.cwnd`.
     pub name: String,
-    /// `number`, or `span` in nanoseconds.
+    /// The unit: `number`, or `span` in nanoseconds.
     pub unit: &'static str,
-    /// Time and value.
+    /// The times and values.
     pub points: Series,
 }
 
-/// The right edge of a window over time: it keeps each value until the next.
+/// The right edge of a window over time. It keeps each value until the next point.
 #[derive(Clone, Debug, Serialize)]
 pub struct Window {
-    /// The host that may send so far.
+    /// The index of the host whose sending the window limits.
     pub host: usize,
-    /// The flow.
+    /// The index of the flow.
     pub flow: usize,
-    /// The fields that it comes from: `cc.cwnd above snd_una`.
+    /// The fields from which it is computed: `cc.cwnd above snd_una`.
     pub name: String,
-    /// Time and number, counted as [`Picture::numbers`] counts.
+    /// The times and numbers, counted like [`Picture::numbers`].
     pub points: Series,
 }
 
-/// Something that a program signalled.
+/// A signal that a program emitted.
 #[derive(Clone, Debug)]
 pub struct Signal {
-    /// When.
+    /// The time of the signal.
     pub at_ns: u64,
-    /// The host.
+    /// The index of the host.
     pub host: usize,
-    /// The flow, if it is of one.
+    /// The flow, if the context belongs to one.
     pub flow: Option<usize>,
     /// The context, with its ends.
     pub context: String,
-    /// The signal: `acked`.
+    /// The signal's name: `acked`.
     pub name: String,
-    /// What came with it; times and spans in nanoseconds, of an enum its number.
+    /// The signal's fields. Times and spans are in nanoseconds, and enums are numbers.
     pub fields: Vec<(String, u64)>,
     /// The line that emitted it.
     pub line: String,
 }
 
-/// A signal that a program has.
+/// A type of signal that a program declares.
 #[derive(Clone, Debug)]
 pub struct SignalType {
-    /// Its name.
+    /// The signal's name.
     pub name: String,
-    /// What comes with it.
+    /// The signal's fields.
     pub fields: Vec<SignalField>,
 }
 
-/// What comes with a signal.
+/// A field of a signal.
 #[derive(Clone, Debug)]
 pub struct SignalField {
-    /// Its name.
+    /// The field's name.
     pub name: String,
-    /// `number`, `bool`, `duration`, `time` or `enum`.
+    /// The field's kind: `number`, `bool`, `duration`, `time` or `enum`.
     pub kind: &'static str,
-    /// What an enum's numbers are called.
+    /// The names of an enum's numbers.
     pub labels: Vec<(u64, String)>,
 }
 
 /// The queue of one direction of a link.
 #[derive(Clone, Debug, Serialize)]
 pub struct Queue {
-    /// The link, and from which host to which.
+    /// The link, with the hosts at the start and the end of the direction.
     pub name: String,
-    /// The most bytes that waited from each time on until the next.
+    /// The maximum number of waiting bytes from each time until the next.
     pub points: Series,
-    /// The mean of the bytes that did.
+    /// The mean number of waiting bytes.
     pub mean: Series,
 }
 
-/// How much was not kept.
+/// The amount of omitted data.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct LeftOut {
     /// Packets beyond the limit.
@@ -202,6 +202,6 @@ pub struct LeftOut {
     pub signals: u64,
     /// Changes of fields beyond the limit.
     pub changes: u64,
-    /// The number of points of fields and queues that were thinned.
+    /// The number of thinned points of fields and queues.
     pub points: u64,
 }

@@ -2,20 +2,20 @@
 
 use serde::{Serialize, Serializer};
 
-/// The maximum number of points of a series: a screen has fewer.
+/// The maximum number of points of a series, which exceeds the width of a screen.
 const MAX: usize = 4_000;
 
-/// Time and value, in order of time. When there are too many, of each four neighbours the lowest and the highest
-/// stay, so that extremes are never lost.
+/// Times and values, in order of time. If there are too many, only the lowest and the highest of every four
+/// neighbours remain, so that extremes are never lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
     points: Vec<(u64, u64)>,
-    /// How many were left out.
+    /// The number of omitted points.
     thinned: u64,
 }
 
 impl Series {
-    /// Adds a point; of several at one time the last counts.
+    /// Adds a point. Of several points at one time, the last remains.
     pub(crate) fn push(&mut self, at: u64, value: u64) {
         match self.points.last_mut() {
             Some(last) if last.0 == at => last.1 = value,
@@ -26,7 +26,7 @@ impl Series {
         }
     }
 
-    /// The points.
+    /// Returns the points as times and values.
     #[must_use]
     pub fn points(&self) -> &[(u64, u64)] {
         &self.points
@@ -54,7 +54,7 @@ impl Series {
 }
 
 impl Serialize for Series {
-    /// Flat: time, value, time, value.
+    /// Serialises the points as a flat list: time, value, time, value.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.points.iter().flat_map(|(at, value)| [at, value]))
     }

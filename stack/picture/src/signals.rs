@@ -1,11 +1,11 @@
-//! What a program signals.
+//! The signals that a program emits.
 
 use hawser_ir::{Module, Ty};
 use hawser_trace::{Instruction, Name, Value};
 
 use crate::picture::{SignalField, SignalType};
 
-/// The signals of a program. What is not one number is not among a signal's fields.
+/// Returns the signal types of a program. Fields that are not a single number are omitted.
 pub(crate) fn types(module: &Module) -> Vec<SignalType> {
     let field = |field: &hawser_ir::Field| {
         let mut labels = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn types(module: &Module) -> Vec<SignalType> {
     signals.collect()
 }
 
-/// The name of what an instruction signals, and what comes with it as numbers.
+/// Returns the name and the numeric fields of the signal that an instruction emits.
 pub(crate) fn of(instruction: &Instruction, types: &[SignalType]) -> Option<(String, Vec<(String, u64)>)> {
     if instruction.instruction != "signal" {
         return None;
@@ -58,7 +58,7 @@ fn number(field: &SignalField, value: &Value) -> Option<u64> {
     match value {
         Value::Flag(flag) => Some(u64::from(*flag)),
         Value::Number(number) | Value::Span(number) | Value::Time(number) => Some(*number),
-        // As on the bus: two's complement.
+        // As on the bus, negative numbers are in two's complement.
         Value::Signed(number) => Some(*number as u64),
         Value::None => Some(0),
         Value::Text(text) => {

@@ -1,31 +1,32 @@
-//! Right edges of windows among the numbers of packets, as a time–sequence diagram has them.
+//! The right edges of windows among the numbers of packets, as in a time–sequence diagram.
 //!
-//! They are found by the names that fields of contexts have in RFC 9293 and RFC 5681, whatever the program: above
-//! `una` or `snd_una` there are `cwnd`, `window` and `snd_wnd`; `edge` and `snd_edge` are edges themselves. What
-//! does not fit the numbers of the packets is not drawn.
+//! They are found by the names of context fields in RFC 9293 and RFC 5681, whatever the program. `cwnd`,
+//! `window` and `snd_wnd` lie above `una` or `snd_una`; `edge` and `snd_edge` are edges themselves. Windows
+//! that do not fit the numbers of the packets are not drawn.
 
 use std::collections::BTreeMap;
 
 use crate::picture::{Field, Packet, Picture, Window};
 use crate::series::Series;
 
-/// What a number is called that counts payload; the first that packets have is drawn.
+/// Names of numbers that count payload. The first one that the packets have is drawn.
 const NUMBERS: [&str; 4] = ["seq", "packet_number", "number", "offset"];
 const BASES: [&str; 2] = ["una", "snd_una"];
 const WIDTHS: [&str; 3] = ["cwnd", "window", "snd_wnd"];
 const EDGES: [&str; 2] = ["edge", "snd_edge"];
-/// First numbers above this are random: drawn, they count as 0.
+/// Initial numbers above this are random. They are drawn as 0.
 const LARGE: u64 = 1 << 24;
 
-/// The number of packets that is drawn where nobody chose another, by its place among their names.
+/// Returns the packet number that is drawn by default, as an index into the names.
 pub(crate) fn number(picture: &Picture) -> Option<usize> {
     let place = |name: &&str| picture.names.iter().position(|known| known == name);
     NUMBERS.iter().find_map(place)
 }
 
 impl Picture {
-    /// A flow's packets with one of their numbers; large first numbers count from 0, for each sender apart. One
-    /// without payload beyond all that have some has a number of the other end in this place, and is left out.
+    /// Returns a flow's packets with one of their numbers. A large initial number counts as 0, separately for
+    /// each sender. A packet without payload whose number exceeds all payload carries a number of the other
+    /// end, and is omitted.
     #[must_use]
     pub fn numbers(&self, flow: usize, name: usize) -> Vec<(&Packet, u64)> {
         let mut firsts = BTreeMap::new();
@@ -49,7 +50,8 @@ fn first_of(value: u64) -> u64 {
     if value > LARGE { value } else { 0 }
 }
 
-/// How far a number is beyond a first one: on the wire numbers wrap at 32 bits, and those of a context count on.
+/// Returns the distance of a number from an initial one. Numbers on the wire wrap at 32 bits, and those of a
+/// context do not.
 fn since(first: u64, value: u64) -> u64 {
     if first > 0 {
         u64::from((value as u32).wrapping_sub(first as u32))
@@ -58,12 +60,12 @@ fn since(first: u64, value: u64) -> u64 {
     }
 }
 
-/// Whether a field has a number yet.
+/// Returns whether a field has a number yet.
 fn is_known(shift: u64, value: u64) -> bool {
     shift == 0 || value > 0
 }
 
-/// The windows of all flows.
+/// Returns the windows of all flows.
 pub(crate) fn windows(picture: &Picture) -> Vec<Window> {
     let Some(number) = picture.number else {
         return Vec::new();
@@ -123,7 +125,7 @@ fn series(points: Vec<(u64, u64)>) -> Series {
     series
 }
 
-/// The sum of both over time.
+/// Returns the sum of both fields over time.
 fn above(base: &Field, shift: u64, width: &Field, unit: u64) -> Vec<(u64, u64)> {
     let lefts = base
         .points
@@ -150,19 +152,19 @@ fn above(base: &Field, shift: u64, width: &Field, unit: u64) -> Vec<(u64, u64)> 
     edges
 }
 
-/// What a host sent of a flow.
+/// The data of a flow that a host sent.
 struct Sent {
-    /// Its first number, if that is random.
+    /// The initial number, if it is random; otherwise 0.
     first: u64,
     lowest: u64,
-    /// By time: the end of what was sent until then.
+    /// The end of the sent data, by time.
     highest: Vec<(u64, u64)>,
     /// The largest payload.
     payload: u64,
 }
 
 impl Sent {
-    /// Nothing where the host sent no payload.
+    /// Returns `None` if the host sent no payload.
     fn of(picture: &Picture, number: usize, flow: usize, host: usize) -> Option<Sent> {
         let mut sent = Sent { first: 0, lowest: u64::MAX, highest: Vec::new(), payload: 0 };
         let numbers = picture.numbers(flow, number).into_iter();
@@ -177,8 +179,8 @@ impl Sent {
         (sent.payload > 0).then_some(sent)
     }
 
-    /// What is to be taken from a field so that it is among the numbers drawn: nothing, or the first number. Nothing
-    /// comes of a field that says that something was acknowledged which had not been sent.
+    /// Returns the offset between a field and the drawn numbers, either 0 or the initial number. Returns
+    /// `None` for a field that would acknowledge unsent data.
     fn fits(&self, base: &Field) -> Option<u64> {
         let points = base.points.points();
         let fits = |shift: &u64| {
@@ -190,13 +192,14 @@ impl Sent {
         [self.first, 0].into_iter().find(fits)
     }
 
-    /// What may be acknowledged by then: all that was sent, and the end of the stream, which may have a number.
+    /// Returns the highest number that may be acknowledged by then: all sent data, and the end of the stream,
+    /// which may have its own number.
     fn before(&self, at: u64) -> u64 {
         let sent = self.highest.partition_point(|(sent_at, _)| *sent_at <= at);
         1 + sent.checked_sub(1).map_or(0, |last| self.highest[last].1)
     }
 
-    /// What a window counts: one that is never as wide as a packet's payload counts packets.
+    /// Returns the unit of a window. A window that is never as wide as a packet's payload counts packets.
     fn unit(&self, width: &Field) -> u64 {
         let widest = width.points.points().iter().map(|(_, value)| *value).max();
         if widest.unwrap_or(0) < self.payload {
@@ -223,7 +226,7 @@ mod tests {
         }
     }
 
-    /// A run in which host 0 sends packets with these numbers, 100 bytes in each, one each 10 ns.
+    /// Creates a run in which host 0 sends packets with these numbers and 100 bytes each, one every 10 ns.
     fn run(numbers: &[u64], fields: Vec<Field>) -> Picture {
         let packet = |(place, number): (usize, &u64)| Packet {
             number: place as u64 + 1,
@@ -276,7 +279,7 @@ mod tests {
         assert_eq!(edges(&run(&[0], vec![una, window]))[0].1, [(6, 200), (7, 400)]);
     }
 
-    /// Numbers on the wire wrap at 32 bits, those of a context count on.
+    /// Numbers on the wire wrap at 32 bits, and those of a context do not.
     #[test]
     fn a_random_first_number_is_taken_off() {
         let first = u64::from(u32::MAX) - 49;
@@ -289,7 +292,7 @@ mod tests {
             edges(&run(&[first, 50], vec![una, window]))[0].1,
             [(6, 1_000), (7, 1_100), (17, 1_200)]
         );
-        // A context that counts from its own 0 needs nothing taken off.
+        // No offset is needed for a context that counts from 0.
         let (una, edge) = (field("una", &[(7, 100)]), field("edge", &[(7, 700)]));
         assert_eq!(
             edges(&run(&[first, 50], vec![una, edge])),
@@ -300,7 +303,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_the_packets_is_no_window() {
         let cwnd = || field("cwnd", &[(2, 1_000)]);
-        // Acknowledged before it was sent; and a number of nothing that is drawn.
+        // Data that is acknowledged before it was sent, and a number that belongs to no drawn data.
         for una in [field("una", &[(7, 150)]), field("una", &[(7, 5_000)])] {
             assert_eq!(edges(&run(&[0, 100], vec![una, cwnd()])), []);
         }

@@ -4,10 +4,10 @@ pub use hawser_debug::*;
 
 use crate::{Programs, Scenario};
 
-/// Stands before the first event of a scenario's run. `seed` stands in for the scenario's own.
+/// Starts before the first event of a scenario's run. `seed` replaces the scenario's own.
 ///
 /// # Errors
-/// Why it cannot be debugged.
+/// The reason why it cannot be debugged.
 pub fn begin(programs: Programs, scenario: Scenario, seed: Option<u64>) -> Result<Debugger, DebugError> {
     let engine = crate::engine(&scenario);
     Debugger::begin(Begin {

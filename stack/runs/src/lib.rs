@@ -1,13 +1,13 @@
-//! Scenarios in the simulator, run by their programs.
+//! Scenarios in the simulator, run with their programs.
 //!
-//! * [`load`]: a scenario of a file; [`run`] and its kin: plainly, watched, steered, traced
-//! * [`run_pictured`]: a run, and what it is drawn from
-//! * [`why`]: why a run failed; [`shrink`]: the smallest scenario that still fails
-//! * [`mod@debug`]: a run forwards and backwards; [`mutants`]: what checks of a program should notice
+//! * [`load`]: loads a scenario from a file; [`run`] and its variants: plain, watched, steered, traced
+//! * [`run_pictured`]: a run, and the data for drawing it
+//! * [`why`]: the reasons for a failed run; [`shrink`]: the smallest scenario that still fails
+//! * [`mod@debug`]: a run forwards and backwards; [`mutants`]: changes that checks of a program should detect
 //! * [`sweep`]: a scenario with values that vary, and seeds, as tasks
 //! * [`files`]: files that users and scenarios name, read within limits
 //!
-//! The simulator knows programs by a function from their names; here that function is [`Programs`].
+//! The simulator finds programs by a function from their names; here that function is [`Programs`].
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -52,37 +52,37 @@ pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 use hawser_load::Engine;
 use hawser_load::programs::{self, Programs};
 
-/// Why a file gives no scenario.
+/// A scenario could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
-        /// The file.
+        /// The path of the scenario.
         path: PathBuf,
-        /// What the system reports.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// Its text is wrong.
+    /// The file's text is wrong.
     #[error("{}: {error}", path.display())]
     Scenario {
-        /// The file.
+        /// The path of the scenario.
         path: PathBuf,
-        /// The key, and what was expected.
+        /// The key, and the expected value.
         error: ScenarioError,
     },
 }
 
-/// What a counter of a stack counts, by its name in a report or a trace.
+/// Returns the meaning of a stack's counter, by its name in a report or a trace.
 #[must_use]
 pub fn counter_meaning(counter: &str) -> Option<&'static str> {
     hawser_engine::Counters::meaning(counter)
 }
 
-/// Reads a scenario; its programs are files relative to it.
+/// Loads a scenario. Its programs are files relative to it.
 ///
 /// # Errors
-/// The file, the key, and what was expected.
+/// The file, the key, and the expected value.
 pub fn load(path: &Path) -> Result<Scenario, LoadError> {
     let text = files::given(path, files::DOCUMENT_MAX)
         .map_err(|error| LoadError::Read { path: path.to_owned(), error })?;
@@ -94,7 +94,7 @@ pub fn load(path: &Path) -> Result<Scenario, LoadError> {
     Ok(scenario)
 }
 
-/// Takes a scenario's files as relative to its own, and reads those that it needs.
+/// Resolves a scenario's files relative to its own, and reads those that it needs.
 fn read_beside(scenario: &mut Scenario, path: &Path) -> Result<(), ScenarioError> {
     if let Some(directory) = path.parent() {
         scenario.relative_to(directory);
@@ -104,20 +104,20 @@ fn read_beside(scenario: &mut Scenario, path: &Path) -> Result<(), ScenarioError
     })
 }
 
-/// Sets a param of a scenario's program, as its `params` would: `RTO=3s`, `WINDOW=32`.
+/// Sets a param of a scenario's program, like its `params`: `RTO=3s`, `WINDOW=32`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The fault in the text.
 pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), ParamError> {
     let (name, value) = param(text)?;
     scenario.params.insert(name, value);
     Ok(())
 }
 
-/// A param and its value, as `RTO=3s` has them.
+/// Parses a param and its value from `RTO=3s`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The fault in the text.
 pub fn param(text: &str) -> Result<(String, Value), ParamError> {
     let (name, raw) = hawser_load::parse_param(text)?;
     let written = text.split_once('=').map_or("", |(_, value)| value.trim());
@@ -129,7 +129,7 @@ pub fn param(text: &str) -> Result<(String, Value), ParamError> {
     Ok((name, value))
 }
 
-/// Sets the engine that runs a scenario's programs, as its `engine` would.
+/// Sets the engine for a scenario's programs, like its `engine`.
 pub fn set_engine(scenario: &mut Scenario, engine: Engine) {
     scenario.engine = Some(match engine {
         Engine::Interp => hawser_sim::scenario::Engine::Interp,
@@ -137,7 +137,7 @@ pub fn set_engine(scenario: &mut Scenario, engine: Engine) {
     });
 }
 
-/// The engine that a scenario chooses for its programs.
+/// Returns the engine that a scenario chooses for its programs.
 #[must_use]
 pub fn engine(scenario: &Scenario) -> Option<Engine> {
     scenario.engine.map(engine_of)
@@ -150,11 +150,11 @@ fn engine_of(engine: hawser_sim::scenario::Engine) -> Engine {
     }
 }
 
-/// Runs a scenario. `seed` stands in for the scenario's own, `capture` takes every packet as
-/// pcap, `progress` receives the part done, from 0 to 1.
+/// Runs a scenario. `seed` replaces the scenario's own, `capture` receives every packet as pcap, and
+/// `progress` receives the completed part, from 0 to 1.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run(
     scenario: &Scenario,
     seed: Option<u64>,
@@ -164,10 +164,10 @@ pub fn run(
     run_with(&Programs::default(), scenario, seed, capture, progress)
 }
 
-/// Whether a run has more than so many events, as [`Report::events`] counts them.
+/// Returns whether a run has at least this many events, as [`Report::events`] counts them.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn is_longer(
     programs: &Programs,
     scenario: &Scenario,
@@ -179,10 +179,10 @@ pub fn is_longer(
     Ok(hawser_sim::run(scenario, &resolve, options)?.events >= events)
 }
 
-/// The same with built-in programs, and a callback for the state in between.
+/// Runs a scenario with built-in programs, and a callback for intermediate states.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> Result<Report, RunError> {
     let programs = Programs::default();
     let engine = engine(scenario);
@@ -194,11 +194,11 @@ pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> 
     )
 }
 
-/// The same with the programs of some hosts on a bus: T-wares in the loop steer them, in virtual time.
-/// Nobody else can ask anything of them in between.
+/// Like `run_watched`, with the programs of some hosts on a bus. T-wares in the loop steer them in virtual
+/// time. Other parties cannot send them requests in between.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_steered(
     scenario: &Scenario,
     seed: Option<u64>,
@@ -209,11 +209,11 @@ pub fn run_steered(
     run_live(scenario, seed, watch, bus, hosts, &mut |_, _, _| None)
 }
 
-/// The same with applications of the caller's in place of some of the scenario's: what they send may
-/// depend on what T-wares received in between.
+/// Like `run_steered`, with the caller's applications instead of some of the scenario's. The data that they
+/// send may depend on what T-wares have received so far.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_live(
     scenario: &Scenario,
     seed: Option<u64>,
@@ -247,10 +247,10 @@ pub fn run_live(
     hawser_sim::run(scenario, &resolve, options)
 }
 
-/// Runs a scenario, and shows what each event did that the filter wants, in order.
+/// Runs a scenario, and shows the effects of each event that the filter accepts, in order.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_traced(
     programs: &Programs,
     scenario: &Scenario,
@@ -263,11 +263,11 @@ pub fn run_traced(
     observed(programs, scenario, recorder, options)
 }
 
-/// Runs a scenario, and prints what each event did that the filter wants, in order: on all processors of the machine,
-/// as that takes longer than the run. `print` is called on this thread.
+/// Runs a scenario, and prints the effects of each event that the filter accepts, in order. It uses all
+/// processors of the machine, because printing takes longer than the run. It calls `print` on this thread.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_printed(
     programs: &Programs,
     scenario: &Scenario,
@@ -283,14 +283,15 @@ pub fn run_printed(
     report
 }
 
-/// Is given each packet of a run: when it was sent, its bytes, and which event sent it, if that was wanted.
+/// A callback that receives each packet of a run: its time of sending, its bytes, and the event that sent it,
+/// if that was wanted.
 pub type ShowPacket = Box<dyn FnMut(Duration, &[u8], Option<&hawser_trace::Sent>)>;
 
-/// The same with packets: events say what was in those that they come from, and `packet` is given those that were
-/// sent.
+/// Like `run_traced`, with packets. Events describe the packets from which they come, and `packet` receives
+/// the sent ones.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_traced_packets(
     programs: &Programs,
     scenario: &Scenario,
@@ -320,15 +321,15 @@ pub fn run_traced_packets(
     observed(programs, scenario, recorder, options)
 }
 
-/// The port at which queue pairs see their peers: RoCEv2's.
+/// The port at which queue pairs see their peers, which is RoCEv2's.
 const PAIRS: u16 = 4791;
 
-/// The flows of a scenario, as a trace tells them apart.
+/// Returns the flows of a scenario, as a trace distinguishes them.
 pub(crate) fn flows(scenario: &Scenario) -> Flows {
     Flows::new(connections(scenario).map(|(flow, hosts, ends)| connection(scenario, flow, hosts, ends)))
 }
 
-/// The connection of a flow between these two hosts, with these ports as [`Flows::between`] has them.
+/// Returns the connection of a flow between these two hosts. [`Flows::between`] defines the ports.
 pub(crate) fn between(
     scenario: &Scenario,
     flow: usize,
@@ -342,7 +343,7 @@ pub(crate) fn between(
     Flows::new(of_hosts).between(flow, hosts, ports)
 }
 
-/// The same with a number of its own for each pair of hosts, as a picture tells them apart.
+/// Returns the flows with a separate number for each pair of hosts, as a picture distinguishes them.
 pub(crate) fn pairs(scenario: &Scenario) -> Flows {
     let numbers: BTreeMap<_, usize> = hawser_picture::pairs(scenario).zip(0..).collect();
     Flows::new(connections(scenario).map(|(flow, hosts, ends)| {
@@ -367,7 +368,8 @@ fn connection(scenario: &Scenario, flow: usize, hosts: [usize; 2], ends: [Socket
     }
 }
 
-/// By connection, and by pair of hosts that call: the flow, the two hosts and their addresses.
+/// Returns, for each connection and for each pair of hosts that call, the flow, the two hosts and their
+/// addresses.
 fn connections(scenario: &Scenario) -> impl Iterator<Item = (usize, [usize; 2], [SocketAddr; 2])> {
     let ends = scenario.ends().unwrap_or_default();
     let of_flow = |(flow, ends)| -> Box<dyn Iterator<Item = _>> {
@@ -388,11 +390,11 @@ fn connections(scenario: &Scenario) -> impl Iterator<Item = (usize, [usize; 2], 
     ends.into_iter().enumerate().flat_map(of_flow)
 }
 
-/// Finds where a packet of a run comes from, by its number in a capture of the run; the first is 1. Nothing when
-/// fewer are sent.
+/// Finds the origin of a packet of a run, by its number in a capture of the run, from 1. Returns `None` if
+/// fewer packets are sent.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn find_packet(
     programs: &Programs,
     scenario: &Scenario,
@@ -415,11 +417,11 @@ pub fn find_packet(
     Ok(found.take())
 }
 
-/// The smallest scenario that fails in the same manner as this one did. `goes_on` is asked before each further run, with
-/// how many there were.
+/// Returns the smallest scenario that fails in the same manner as this one. It calls `goes_on` before each
+/// further run, with the number of runs so far.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn shrink(
     programs: &Programs,
     scenario: &Scenario,
@@ -453,7 +455,7 @@ pub fn shrink(
     }
 }
 
-/// Runs a scenario whose stacks are observed.
+/// Runs a scenario with observed stacks.
 fn observed(
     programs: &Programs,
     scenario: &Scenario,
@@ -488,7 +490,8 @@ fn observed(
     }
 }
 
-/// Whether a context of a scenario's programs has a field of this name: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
+/// Returns whether a context of a scenario's programs has a field of this name: `cc.cwnd`, or
+/// `tcp_conn.cc.cwnd`.
 ///
 /// # Errors
 /// A program could not be loaded.
@@ -507,7 +510,7 @@ pub fn has_field(
     Ok(false)
 }
 
-/// Programs by name, with params.
+/// Returns a function that finds programs by name and sets their params.
 pub(crate) fn resolver(
     programs: &Programs,
     engine: Option<Engine>,
@@ -518,10 +521,10 @@ pub(crate) fn resolver(
     }
 }
 
-/// The same with programs that are kept from run to run.
+/// Like [`run`], with programs that are kept from run to run.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_with(
     programs: &Programs,
     scenario: &Scenario,
@@ -532,10 +535,10 @@ pub fn run_with(
     run_shown(programs, scenario, seed, capture, progress, None)
 }
 
-/// The same; `show` is shown what each event did, if anybody is.
+/// Like `run_with`. If `show` is given, it receives the effects of each event.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn run_shown(
     programs: &Programs,
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! Programs with one thing changed, run in the simulator: what checks a program should notice.
+//! Programs with a single change, run in the simulator. Checks of a program should detect them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use hawser_load::programs::{Module, Programs};
 pub struct Texts(Vec<(String, String)>);
 
 impl Texts {
-    /// Those that a program was made of.
+    /// Returns the texts from which a program was made.
     #[must_use]
     pub fn of(module: &Module) -> Texts {
         Texts(module.files.clone())
     }
 
-    /// All mutants with these changes, file by file, each with its file's path. What a program imports of the
-    /// library stays.
+    /// Returns all mutants with these changes, file by file, each with its file's path. Imports from the
+    /// library are not changed.
     #[must_use]
     pub fn mutants(&self, changes: &[Change]) -> Vec<(String, Mutant)> {
         let of_file = |(path, text): &(String, String)| {
@@ -33,7 +33,7 @@ impl Texts {
         own.flat_map(of_file).collect()
     }
 
-    /// The program with one file changed; nothing where the checker does not take it.
+    /// Compiles the program with one file changed. Returns `None` if the checker rejects it.
     #[must_use]
     pub fn compile(&self, file: &str, mutant: &Mutant) -> Option<Module> {
         let changed = |(path, text): &(String, String)| {
@@ -49,11 +49,11 @@ impl Texts {
     }
 }
 
-/// Runs a scenario with this program in place of its own, interpreted; a run with more than `events_max` events has
-/// failed. The programs of single hosts, and one that watches, are as they are named.
+/// Runs a scenario with this program instead of its own, interpreted. A run with more than `events_max`
+/// events counts as failed. The programs of single hosts, and of an observer, stay as they are named.
 ///
 /// # Errors
-/// Why it cannot be run at all.
+/// The reason why it cannot be run at all.
 pub fn run(
     programs: &Programs,
     module: &Module,

@@ -1,4 +1,4 @@
-//! Runs that are drawn.
+//! Runs for drawing.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -15,18 +15,19 @@ use hawser_trace::{Event, Filter, Recorder, Show};
 
 use crate::{Programs, engine, pairs, resolver};
 
-/// In how many spans of time queues are drawn: a screen has fewer.
+/// The number of time spans in which queues are drawn, which exceeds the width of a screen.
 const SPANS: usize = 3_900;
 
-/// What a run that is drawn shows.
+/// The content of a drawn run.
 pub struct Shows {
-    /// How much of it is kept.
+    /// The limits of the kept part.
     pub limits: Limits,
-    /// Is shown each event, too.
+    /// A callback that also receives each event.
     pub show: Option<Show>,
 }
 
-/// Wants all signals, so that programs emit them; what they are is read from the events that emit them.
+/// A subscriber to all signals, so that programs emit them. Their content is read from the events that emit
+/// them.
 struct Listener;
 
 impl Tware for Listener {
@@ -39,10 +40,11 @@ impl Tware for Listener {
     fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {}
 }
 
-/// Runs a scenario, and collects what it is drawn from. `capture` and `progress` are those of [`crate::run`].
+/// Runs a scenario, and collects the data for drawing it. `capture` and `progress` are those of
+/// [`crate::run`].
 ///
 /// # Errors
-/// Why the scenario cannot be run at all, or not be traced.
+/// The reason why the scenario cannot be run at all, or not be traced.
 pub fn run_pictured(
     programs: &Programs,
     scenario: &Scenario,
@@ -60,7 +62,7 @@ pub fn run_pictured(
     let collect = move |event: &Event| {
         events.event(event);
         if let Some(show) = &mut show {
-            // It is drawn by pairs of hosts, and shown by flows.
+            // Runs are drawn by pairs of hosts, and shown by flows.
             let flow = event.flow.and_then(|pair| of_pairs.get(pair).copied());
             if flow == event.flow {
                 show(event);
@@ -102,7 +104,7 @@ pub fn run_pictured(
     }
     let mut report = report?;
     let picture = collector.finish(&report);
-    // A report has what its scenario asks for.
+    // A report contains only the parts that its scenario asks for.
     for link in &mut report.links {
         let depths = link.queue_depths.take().filter(|_| scenario.queue_depths);
         link.queue_depths = depths.map(|depths| depths.condensed(DEPTH_SPANS));

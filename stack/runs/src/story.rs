@@ -1,6 +1,7 @@
-//! Why a run failed, in as few lines as can be: what the connection was to do, who waits for what, what happened last.
+//! Explains a failed run in a few lines: the task of the connection, the pending timers, and the last events.
 //!
-//! A run is exact, so it is run once more with its last events kept: a run that goes well pays nothing for this.
+//! A run is exactly reproducible, so that it is repeated with its last events kept. A successful run has no
+//! extra cost.
 
 use hawser_syntax::{OneLine, Printable};
 use std::cell::RefCell;
@@ -19,67 +20,68 @@ use serde::Serialize;
 
 use crate::{Programs, Report, RunError, Scenario, observed};
 
-/// How many lines a story has at most, unless its ends and links alone have more.
+/// The maximum number of lines of a story, unless its ends and links alone need more.
 const MAX_LINES: usize = 30;
-/// How many lines of events it has in any case.
+/// The minimum number of lines of events.
 const MIN_EVENT_LINES: usize = 8;
-/// Events and packets that are kept while the run goes on.
+/// The number of events and packets that are kept during the run.
 const KEPT_EVENTS: usize = 16;
 const KEPT_PACKETS: usize = 4096;
-/// The column that places in the source begin in, and where an event's fields are cut.
+/// The column of places in the source, at which an event's fields are truncated.
 const PLACES: usize = 80;
 const MAX_WIDTH: usize = 120;
 
-/// Why a run failed.
+/// The explanation of a failed run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Story {
     /// The first failure.
     pub failure: String,
-    /// When the run ended, in seconds, and why.
+    /// The time when the run ended, in seconds.
     pub seconds: f64,
-    /// See [`Report::end`].
+    /// The reason for the end; see [`Report::end`].
     pub end: &'static str,
-    /// The scenario's flow that the connection belongs to; absent when no connection is to blame.
+    /// The scenario's flow to which the connection belongs; absent when no connection is to blame.
     pub flow: Option<usize>,
     /// The ends of the connection, the client's first.
     pub ends: Vec<EndStory>,
     /// The directions of the links.
     pub links: Vec<LinkStory>,
-    /// When something went wrong, in seconds; absent when only something did not happen.
+    /// The time of the fault, in seconds; absent if an expected event merely did not happen.
     pub failed: Option<f64>,
-    /// The last events of the connection, or of all hosts, until then or until the end; the oldest first.
+    /// The last events of the connection, or of all hosts, until the fault or until the end; the oldest
+    /// first.
     pub events: Vec<Happening>,
-    /// Why there are no events.
+    /// The reason why there are no events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// How an end stood, and where its timers were last set.
+/// The state of an end, and the statements that last set its timers.
 #[derive(Clone, Debug, Serialize)]
 pub struct EndStory {
-    /// How it stood.
+    /// The end's state.
     #[serde(flatten)]
     pub standing: EndStanding,
-    /// By timer: the statement that started or stopped it last.
+    /// For each timer, the statement that last started or stopped it.
     pub set: BTreeMap<String, Set>,
 }
 
-/// A statement started or stopped a timer.
+/// The start or stop of a timer by a statement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Set {
-    /// When, in seconds.
+    /// The time in seconds.
     pub seconds: f64,
-    /// When it was to fire; absent where it was stopped.
+    /// The time when it was to fire, in seconds; absent if it was stopped.
     pub fires: Option<f64>,
-    /// The statement.
+    /// The statement that set it.
     #[serde(flatten)]
     pub line: Line,
 }
 
-/// A direction of a link.
+/// One direction of a link.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkStory {
-    /// Its figures.
+    /// The direction's figures.
     #[serde(flatten)]
     pub link: LinkReport,
     /// The last packet that it lost.
@@ -89,37 +91,37 @@ pub struct LinkStory {
 /// A lost packet.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lost {
-    /// Its number in a capture.
+    /// The packet's number in a capture.
     pub packet: u64,
-    /// When, in seconds.
+    /// The time of the loss, in seconds.
     pub seconds: f64,
     /// The rule that lost it.
     pub rule: &'static str,
 }
 
-/// An event, and what became of the packets that it sent.
+/// An event, and the fate of the packets that it sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Happening {
-    /// The event.
+    /// The event with its effects.
     #[serde(flatten)]
     pub event: Event,
-    /// By the place of their instruction: packets.
+    /// The packets, each with the index of its instruction.
     pub packets: Vec<(usize, Sent)>,
 }
 
-/// What became of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sent {
-    /// Its number in a capture.
+    /// The packet's number in a capture.
     pub packet: u64,
     /// `under way`, `delivered`, or the rule that lost it.
     pub fate: &'static str,
 }
 
-/// Tells why a run failed that gave this report; nothing when it did not fail.
+/// Explains the failed run of this report. Returns `None` if it did not fail.
 ///
 /// # Errors
-/// Why the scenario cannot be run at all.
+/// The reason why the scenario cannot be run at all.
 pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<Option<Story>, RunError> {
     let Some(failure) = report.failures.first() else {
         return Ok(None);
@@ -181,15 +183,15 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
     }))
 }
 
-/// What is remembered of events: the last ones, and what wrote each field of a context last.
+/// The last events, and the last write of each field of a context.
 #[derive(Default)]
 struct Tail {
-    /// Events after this time, in nanoseconds, are none of the last.
+    /// The time limit in nanoseconds. Later events do not count as the last ones.
     until: u64,
-    /// An assert was false: what comes after it is none of the last.
+    /// True after a false assertion. Later events do not count as the last ones.
     is_over: bool,
     events: VecDeque<Event>,
-    /// By host, type of context and field: when, the value, the statement.
+    /// By host, context type and field: the time, the value and the statement.
     writes: BTreeMap<(String, String, String), (u64, Value, Line)>,
 }
 
@@ -230,10 +232,10 @@ impl Tail {
     }
 }
 
-/// The last packets, in order, and the last that each pipe lost.
+/// The last packets, in order, and the last one that each pipe lost.
 #[derive(Default)]
 struct Packets {
-    /// Number, host, cause, fate.
+    /// The number, host, cause and fate of each packet.
     last: VecDeque<(u64, usize, u32, &'static str)>,
     lost: BTreeMap<usize, Lost>,
 }
@@ -248,7 +250,7 @@ impl Packets {
                 }
                 return self.last.push_back((number, sight.from, cause, "under way"));
             }
-            // It is under way still.
+            // The packet is still in flight.
             Fate::Arrived | Fate::Forwarded => return,
             Fate::Delivered => "delivered",
             Fate::Lost(rule) => {
@@ -267,7 +269,7 @@ impl Packets {
         }
     }
 
-    /// The packets of an event.
+    /// Returns an event with its packets.
     fn of(&self, event: &Event, names: &[String]) -> Happening {
         let host = names.iter().position(|name| **name == *event.host);
         let causes = event.first_cause..event.first_cause + event.instructions.len() as u32;
@@ -319,7 +321,7 @@ impl fmt::Display for Story {
 }
 
 impl Story {
-    /// Options of `hawser trace` by which it shows the last events.
+    /// Returns the options with which `hawser trace` shows the last events.
     #[must_use]
     pub fn trace_options(&self) -> String {
         let flow = self
@@ -329,7 +331,7 @@ impl Story {
         format!("{flow} --from {:.9}s", seconds(first))
     }
 
-    /// The events that there is room for as text.
+    /// Returns the events that fit into the text.
     fn shown(&self) -> &[Happening] {
         let others: usize = self.ends.iter().map(|end| end_lines(end).len()).sum();
         let room = MAX_LINES.saturating_sub(others + self.links.len() + 3);
@@ -398,7 +400,7 @@ fn end_lines(end: &EndStory) -> Vec<String> {
     lines
 }
 
-/// Timers that ever ran, a line each; the others together.
+/// Returns one line for each timer that ever ran, and one for all others.
 fn timer_lines(end: &EndStory) -> Vec<String> {
     let standing = &end.standing;
     let mut lines = Vec::new();
@@ -512,7 +514,7 @@ impl Happening {
     }
 }
 
-/// Whether a field repeats an end of the connection that the story is about.
+/// Returns whether a field repeats an end of the story's connection.
 fn names_ends(context: Option<&Context>, value: &Value) -> bool {
     let Some(context) = context else { return false };
     let ends = [context.local, context.remote].into_iter().flatten();

@@ -1,5 +1,4 @@
-//! The list of declared departures: which scripts written elsewhere are not expected to pass, and
-//! why.
+//! The list of declared departures: the scripts written elsewhere that are expected to fail, with reasons.
 
 use serde::Deserialize;
 
@@ -13,12 +12,12 @@ pub struct Departures {
     departure: Vec<Departure>,
 }
 
-/// Something that is not compared.
+/// A property that is not compared.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Lenient {
     compare: Aspect,
-    /// The system whose scripts it is about; of all without one.
+    /// The system whose scripts it concerns; all scripts if absent.
     system: Option<System>,
     #[allow(dead_code, reason = "it is there for readers of the file, and has to be")]
     reason: String,
@@ -33,27 +32,27 @@ enum Aspect {
     Window,
 }
 
-/// Scripts, or a construct, with the reason why they do not pass.
+/// Scripts or constructs that are expected to fail, with the reason.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Departure {
-    /// Ends of paths, in which `*` stands for any text.
+    /// Ends of paths, in which `*` matches any text.
     scripts: Vec<String>,
-    /// Parts of what a report lists as unsupported.
+    /// Parts of the constructs that a report lists as unsupported.
     constructs: Vec<String>,
     reason: String,
 }
 
-/// Why a list of departures cannot be used.
+/// A list of departures could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DeparturesError(String);
 
 impl Departures {
-    /// Reads a `departures.toml`.
+    /// Parses a `departures.toml`.
     ///
     /// # Errors
-    /// Where it is no TOML, has an unknown key, or lacks a reason.
+    /// Fails if it is not TOML, has an unknown key, or lacks a reason.
     pub fn parse(text: &str) -> Result<Departures, DeparturesError> {
         let list: Departures =
             hawser_documents::toml(text).map_err(|fault| DeparturesError(fault.to_string()))?;
@@ -71,7 +70,7 @@ impl Departures {
         }
     }
 
-    /// A comparison that is left out for scripts of another system.
+    /// Returns the comparisons that are omitted for scripts of a system.
     #[must_use]
     pub fn leniency(&self, system: System) -> Leniency {
         let is_for = |of: Option<System>| of.is_none_or(|of| of == system);
@@ -85,7 +84,7 @@ impl Departures {
         }
     }
 
-    /// Why this script was not expected to pass, if it was not. `path` has `/` between its parts.
+    /// Returns the reason why this script was expected to fail, if it was. `path` has `/` between its parts.
     #[must_use]
     pub fn reason(&self, path: &str, report: &Report) -> Option<&str> {
         let failure = report.failure()?;
@@ -103,7 +102,7 @@ impl Departures {
     }
 }
 
-/// Whether a path ends with a pattern, at the beginning of one of its parts.
+/// Returns whether a path ends with a pattern that begins at the start of one of the path's parts.
 fn ends_with(path: &str, pattern: &str) -> bool {
     let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
     starts.into_iter().any(|start| matches(&path[start..], pattern))

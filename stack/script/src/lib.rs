@@ -1,18 +1,18 @@
 //! Behaviour scripts in packetdrill's syntax, run against a transport program.
 //!
-//! A script says what a TCP's peer sends, what the application calls, and what must come of it,
-//! each with its time. [`run`] takes one from its text to a [`Report`]: the scripted peer is the
-//! other end of the wire, the program under test runs on the engine's stack, and time is virtual.
+//! A script lists the packets of a TCP's peer, the calls of the application and the expected results, each
+//! with its time. [`run`] takes a script from its text to a [`Report`]. The scripted peer is the other end of
+//! the wire, the program under test runs on the engine's stack, and time is virtual.
 //!
 //! * [`syntax`]: text to tree
-//! * [`run`]: a script's run; [`Bench`] is what it runs against
-//! * [`Scripts`]: a program, by name or by file, set up to run them; [`find`]: scripts in folders
-//! * [`Table`]: what a program declares (`script.toml`): TCP_INFO, sysctls
+//! * [`run`]: a script's run; [`Bench`] is its environment
+//! * [`Scripts`]: a program, by name or by file, set up to run scripts; [`find`]: scripts in folders
+//! * [`Table`]: a program's declarations (`script.toml`): TCP_INFO, sysctls
 //!
-//! docs/scripts.md describes the language and where it departs from packetdrill.
+//! docs/scripts.md describes the language and its departures from packetdrill.
 //!
-//! Invariants: nothing that a script says is executed outside this crate: shell commands are read
-//! for what they set. A script from anywhere ends with a report, in bounded memory.
+//! Invariants: a script executes nothing outside this crate. Shell commands are only parsed for the settings
+//! that they make. A script from any source ends with a report, in bounded memory.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

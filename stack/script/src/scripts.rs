@@ -11,26 +11,26 @@ use super::{
     Target, run,
 };
 
-/// A program set up to run scripts.
+/// A program that is set up to run scripts.
 pub struct Scripts {
     loaded: Loaded,
     table: Table,
     departures: Departures,
 }
 
-/// How scripts run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The system that they were written for: its settings hold, and what the program declares to differ in
-    /// form is not compared.
+    /// The system for which the scripts were written. Its settings apply, and declared differences in form
+    /// are not compared.
     pub system: Option<System>,
-    /// Where they run. On a device, the process has to be in a network namespace of its own.
+    /// The environment. On a device, the process must be in its own network namespace.
     pub target: Target,
     /// The IP version of scripts that state none.
     pub version: IpVersion,
-    /// Words that stand for others, in packetdrill's `-D NAME=VALUE`.
+    /// Words to replace, as in packetdrill's `-D NAME=VALUE`.
     pub defines: Vec<(String, String)>,
-    /// Params of the program, raw.
+    /// Params of the program, as raw values.
     pub params: Vec<(String, u64)>,
 }
 
@@ -46,36 +46,36 @@ impl Default for Options {
     }
 }
 
-/// Why a program cannot run scripts.
+/// A program could not be set up to run scripts.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptsError {
-    /// It cannot be loaded.
+    /// The program could not be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// What it declares is not understood.
+    /// The program's `script.toml` could not be parsed.
     #[error("script.toml: {0}")]
     Table(#[from] TableError),
-    /// Its list of departures is not understood.
+    /// The program's list of departures could not be parsed.
     #[error("departures.toml: {0}")]
     Departures(#[from] DeparturesError),
 }
 
-/// A file or a folder of scripts cannot be read.
+/// A file or a folder of scripts could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {error}", path.display())]
 pub struct FindError {
     /// The file or folder.
     pub path: PathBuf,
-    /// What the system reports.
+    /// The system's error.
     pub error: std::io::Error,
 }
 
 impl Scripts {
-    /// Scripts for a program: a built-in one, or a file when it ends in `.mtp`, which has its
+    /// Sets up a program for scripts. The name is that of a built-in program, or of an `.mtp` file with its
     /// `script.toml` beside it.
     ///
     /// # Errors
-    /// Why the program cannot be run on that engine, or what is wrong with its files for scripts.
+    /// The reason why the program cannot run on that engine, or the fault in its files for scripts.
     pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, ScriptsError> {
         let loaded = Loaded::open(program, engine)?;
         let beside = |file: &str| -> Option<String> {
@@ -97,13 +97,13 @@ impl Scripts {
         Ok(Scripts { loaded, table, departures })
     }
 
-    /// What runs the program.
+    /// Returns the engine that runs the program.
     #[must_use]
     pub fn engine(&self) -> Engine {
         self.loaded.engine()
     }
 
-    /// The program's declared departures.
+    /// Returns the program's declared departures.
     #[must_use]
     pub fn departures(&self) -> &Departures {
         &self.departures
@@ -115,7 +115,7 @@ impl Scripts {
         self.run_observed(path, text, options, None)
     }
 
-    /// The same; `observe` is given the stack and the time before anything happens.
+    /// Like `Scripts::run`. `observe` receives the stack and the time before the run begins.
     #[must_use]
     pub fn run_observed(
         &self,
@@ -153,10 +153,10 @@ impl Scripts {
     }
 }
 
-/// All scripts below these files and folders, in order.
+/// Returns all scripts below these files and folders, sorted.
 ///
 /// # Errors
-/// The first that cannot be read.
+/// The first file or folder that cannot be read.
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
     let mut found = Vec::new();
     for path in paths {
@@ -169,7 +169,7 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
     Ok(found)
 }
 
-/// How deep folders are searched.
+/// The maximum depth of the search in folders.
 const MAX_DEPTH: usize = 16;
 
 fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), FindError> {

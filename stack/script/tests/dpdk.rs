@@ -1,6 +1,6 @@
 //! Scripts in real time, over a veth pair by a port of DPDK. No privilege is needed.
 //!
-//! What the system does not permit is skipped, with the reason printed.
+//! Tests that the system does not permit are skipped, with the reason printed.
 
 mod device;
 
@@ -11,7 +11,7 @@ use hawser_host::netns::enter_user_namespace;
 use hawser_script::Target;
 use hawser_testing::{TestResult, is_listing, run, skip};
 
-/// Openings and closings, data in each direction, timers, options, an ICMP error, resets.
+/// Openings and closings, data in each direction, timers, options, an ICMP error, and resets.
 const SCRIPTS: &[&str] = &[
     "RFC9293/active-open-blocking.pkt",
     "RFC9293/passive-open.pkt",

@@ -1,4 +1,4 @@
-//! What does not happen as written fails a script: each comparison is made.
+//! A deviation from the script fails it: each comparison is made.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ const OPEN: &str = "\
 
 #[test]
 fn every_comparison_is_made() {
-    // What follows an open connection, and what has to be reported of it; nothing: it passes.
+    // Text after an open connection, and the expected text of the report; an empty one means that it passes.
     let cases = [
         ("+0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 1 win 65535", ""),
         ("+0 write(4, ..., 10) = 11", "returned 10"),
@@ -145,7 +145,7 @@ fn every_comparison_is_made() {
             "+0 < . ...(0) ack 1 win 9",
             "an inbound packet has its sequence number",
         ),
-        // A port where nobody listens resets a segment without an ACK with a number of 0 (RFC 9293, 3.10.7.1).
+        // A port without a listener resets a segment without an ACK with number 0 (RFC 9293, 3.10.7.1).
         ("+0 < 5 > 99 F 7:7(0) win 9\n+0 > 99 > 5 R. 0:0(0)! ack 8", ""),
         (
             "+0 < 5 > 99 F 7:7(0) win 9\n+0 > 99 > 5 R. 1:1(0)! ack 8",
@@ -219,7 +219,7 @@ fn every_comparison_is_made() {
     }
 }
 
-/// A call's arguments that make no sense leave a script unreadable, and the report names them.
+/// Invalid arguments of a call make a script unreadable, and the report names them.
 #[test]
 fn a_call_with_wrong_arguments_is_rejected_with_place_and_reason() {
     for (call, why) in [
@@ -248,7 +248,8 @@ fn a_call_with_wrong_arguments_is_rejected_with_place_and_reason() {
     }
 }
 
-/// A packet that never comes is missed when nothing more will happen, and not at the end of all time.
+/// A packet that never comes is reported when no further event can happen, and not at the end of virtual
+/// time.
 #[test]
 fn a_packet_of_any_time_that_never_comes_is_missed_at_a_time_that_can_be_read() {
     let text = report(&format!("{OPEN}* > P. 1:11(10) ack 1\n")).explain("script");
@@ -296,14 +297,14 @@ fn lines_for_others_are_left_out_by_the_names_given() {
     );
 }
 
-/// TCP_KEEPINIT bounds the handshake, and nothing after it.
+/// TCP_KEEPINIT limits only the handshake.
 #[test]
 fn the_handshake_has_a_limit_of_its_own() {
     let connect =
         "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 setsockopt(3, SOL_TCP, TCP_KEEPINIT, [5], 4) = 0\n";
     let fails = format!("{connect}+0...5.000 connect(3, ..., ...) = -1 ETIMEDOUT\n+0 > S 0:0(0) <...>\n");
     assert!(report(&fails).passed(), "{}", report(&fails).explain("script"));
-    // Nothing is acknowledged for ten seconds, and the connection is still there.
+    // No data is acknowledged for ten seconds, and the connection remains.
     let opens = format!(
         "{connect}+0...0.1 connect(3, ..., ...) = 0\n+0 > S 0:0(0) <...>\n+.1 < S. 0:0(0) ack 1 win 65535 <mss 1000>\n\
          +0 > . 1:1(0) ack 1\n+0 write(3, ..., 10) = 10\n+0 > P. 1:11(10) ack 1\n\
@@ -312,7 +313,7 @@ fn the_handshake_has_a_limit_of_its_own() {
     assert!(report(&opens).passed(), "{}", report(&opens).explain("script"));
 }
 
-/// FreeBSD's settings, of those that the program has.
+/// FreeBSD's settings, as far as the program has them.
 #[test]
 fn sysctls_of_freebsd_set_what_those_of_linux_do() {
     let text = "`sysctl -w net.inet.tcp.rfc1323=0 net.inet.tcp.sack.enable=0 net.inet.tcp.recvspace=20000`\n\
@@ -329,8 +330,9 @@ fn sysctls_of_freebsd_set_what_those_of_linux_do() {
     );
 }
 
-/// Scripts for FreeBSD take for granted: `sendto` that connects and does not wait, a window's scale by the kernel's
-/// limit of buffers, buffers of whole segments, sockets counted by their state, and windows that fall short of a segment.
+/// Tests the assumptions of scripts for FreeBSD. `sendto` connects and does not wait, and the window scale
+/// follows the kernel's limit of buffers. Buffers hold whole segments, sockets are counted by state, and
+/// windows fall short of a segment.
 #[test]
 fn a_script_for_freebsd_connects_by_sendto_and_counts_sockets() {
     let text = "`sysctl -w kern.ipc.maxsockbuf=2097152 net.inet.tcp.recvspace=65536`\n\
@@ -360,7 +362,7 @@ fn a_script_for_freebsd_connects_by_sendto_and_counts_sockets() {
     );
 }
 
-/// Each name of an ICMP error is read in the family that has it.
+/// Each name of an ICMP error is valid in the families that have it.
 #[test]
 fn icmp_errors_have_their_names() {
     let both = [
@@ -483,7 +485,7 @@ fn an_extra_ack_is_passed_over_only_where_that_is_declared() {
         report_with(&text, lenient).explain("script")
     );
     assert!(!report(&text).passed());
-    // One that nothing follows is wanted all the same.
+    // A packet without further events after it is expected all the same.
     let alone = text.replace("+0 write(4, ..., 10) = 10\n", "");
     assert!(!report_with(&alone, lenient).passed());
 }

@@ -1,6 +1,6 @@
-//! Scripts in real time, over a TUN device: the stack, its wire and its timers as they are on a machine.
+//! Scripts in real time, over a TUN device: the stack, its wire and its timers as on a real machine.
 //!
-//! What the system does not permit is skipped, with the reason printed.
+//! Tests that the system does not permit are skipped, with the reason printed.
 
 mod device;
 
@@ -12,7 +12,7 @@ use hawser_host::{TunOptions, TunWire};
 use hawser_script::Target;
 use hawser_testing::{TestResult, is_listing, run, skip};
 
-/// Both kinds of opening and of closing, data in each direction, timers, options, an ICMP error, a reset.
+/// Both kinds of opening and of closing, data in each direction, timers, options, an ICMP error, and a reset.
 const SCRIPTS: &[&str] = &[
     "RFC9293/active-open-blocking.pkt",
     "RFC9293/passive-open.pkt",
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     )]))
 }
 
-/// Whether a TUN device may be opened: why not.
+/// Returns the reason why a TUN device may not be opened, if there is one.
 fn is_permitted() -> Result<(), String> {
     let namespace = Namespace::create().map_err(|error| error.to_string())?;
     let opened = namespace.run(|| TunWire::open("hawser-test", TunOptions { offload: false }).map(drop));

@@ -1,4 +1,4 @@
-//! What the fuzz target holds, on stable: texts that are broken in many ways end in a report.
+//! The property of the fuzz target, on the stable toolchain: texts with many kinds of damage end in a report.
 
 use std::path::Path;
 
@@ -107,7 +107,7 @@ fn broken_scripts_end_in_reports() {
         let _ = report.explain("script");
         *words.entry(report.word()).or_insert(0) += 1;
     }
-    // The breaking is neither too weak nor too strong to reach the parser and the runner.
+    // The damage is neither too weak nor too strong to reach the parser and the runner.
     assert!(words.get("unreadable").is_some_and(|n| *n > 100), "{words:?}");
     assert!(words.get("failed").is_some_and(|n| *n > 20), "{words:?}");
 }

@@ -1,4 +1,4 @@
-//! The scripts of transports/tcp/scripts pass, compared in full.
+//! The scripts of transports/tcp/scripts pass, with all comparisons.
 
 use std::path::{Path, PathBuf};
 

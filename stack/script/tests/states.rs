@@ -1,5 +1,5 @@
-//! RFC 9293's states × segments: a script for each cell of transports/tcp/scripts/RFC9293/states.txt, on both engines.
-//! `STATES_INTO=folder` saves the scripts.
+//! RFC 9293's states × segments: a script for each cell of transports/tcp/scripts/RFC9293/states.txt, on both
+//! engines. `STATES_INTO=folder` saves the scripts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,14 +9,14 @@ use hawser_script::{Bench, IpVersion, Leniency, Table, Target, run};
 
 const TABLE: &str = include_str!("../../../transports/tcp/scripts/RFC9293/states.txt");
 const POSITIONS: [&str; 5] = ["below", "at", "within", "edge", "beyond"];
-/// The first number outside of the window, which the SYN announces with 65535 from number 1 on.
+/// The first number outside the window, which the SYN announces as 65535 from number 1 on.
 const WINDOW_END: u32 = 65536;
-/// Bytes of a segment with data.
+/// The bytes of a segment with data.
 const DATA: u32 = 100;
 
 const SHUT: &str = "   +0 shutdown(3, SHUT_WR) = 0\n";
 
-/// A state: how a script gets there, and its SND.UNA, SND.NXT and RCV.NXT.
+/// A state: the script that reaches it, and its SND.UNA, SND.NXT and RCV.NXT.
 struct Start {
     script: String,
     una: u32,
@@ -104,7 +104,7 @@ fn in_tcp_info(state: &str) -> &'static str {
     }
 }
 
-/// The script of one cell.
+/// Returns the script of one cell.
 fn script(state: &str, kind: &str, position: &str, cell: &str) -> String {
     let (answer, then) = cell.split_at(1);
     let then = then.strip_prefix('>').unwrap_or(state);
@@ -170,7 +170,7 @@ fn script(state: &str, kind: &str, position: &str, cell: &str) -> String {
         let _ = writeln!(script, "   +0 %{{ assert tcpi_state == {name}, tcpi_state }}%");
     }
     if answer == "?" || (begins && no_state) {
-        return script; // what went out is not known, or there is another connection now
+        return script; // the sent packet is unknown, or the connection is another one
     }
     let known = match then {
         "CLOSED" | "LISTEN" | "SYN-SENT" => {
@@ -187,7 +187,7 @@ fn script(state: &str, kind: &str, position: &str, cell: &str) -> String {
     script + &known
 }
 
-/// All scripts, with their names.
+/// Returns all scripts with their names.
 fn scripts() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for line in TABLE

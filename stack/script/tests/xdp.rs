@@ -1,6 +1,6 @@
-//! Scripts in real time, over a veth pair by AF_XDP, TCP's chains in the kernel.
+//! Scripts in real time, over a veth pair by AF_XDP, with TCP's chains in the kernel.
 //!
-//! What the system does not permit is skipped, with the reason printed.
+//! Tests that the system does not permit are skipped, with the reason printed.
 
 mod device;
 
@@ -11,8 +11,8 @@ use hawser_host::netns::{Namespace, is_in_user_namespace};
 use hawser_script::Target;
 use hawser_testing::{TestResult, is_listing, run, skip};
 
-/// Openings and closings, data in each direction, timers, options, an ICMP error, resets, connections in the place of
-/// others, packets that find none.
+/// Openings and closings, data in each direction, timers, options, an ICMP error, resets, connections that
+/// replace others, and packets without a connection.
 const SCRIPTS: &[&str] = &[
     "RFC9293/active-open-blocking.pkt",
     "RFC9293/passive-open.pkt",
@@ -31,7 +31,8 @@ const SCRIPTS: &[&str] = &[
     "RFC7413/server-valid-cookie.pkt",
     "RFC7413/client-text-in-syn.pkt",
 ];
-/// Its MTU is 9,000: chains do not run on frames that take several buffers, and the stack has them all.
+/// A script with an MTU of 9,000. Chains do not run on frames that span several buffers, so that the stack
+/// receives them all.
 const LARGE: &str = "RFC6928/two-large-segments.pkt";
 
 fn main() -> ExitCode {
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     ]))
 }
 
-/// A script passes, and at least one of its packets met its chain in the kernel.
+/// Checks that a script passes, and that a chain in the kernel has handled at least one of its packets.
 fn handles(name: &str) -> TestResult {
     match passes(name, Target::Xdp)?.in_kernel {
         0 => Err("no packet was handled in the kernel".into()),
@@ -63,7 +64,8 @@ fn handles(name: &str) -> TestResult {
     }
 }
 
-/// Whether programs may be loaded into the kernel, and namespaces made: why not.
+/// Returns the reason why programs may not be loaded into the kernel or namespaces not created, if there is
+/// one.
 fn is_permitted() -> Result<(), String> {
     Namespace::create().map_err(|error| error.to_string())?;
     if is_in_user_namespace() {

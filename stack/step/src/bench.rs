@@ -1,4 +1,4 @@
-//! The stack under test, its clock and its wire, and the steps on them.
+//! The stack under test, its clock and its wire, and the execution of steps.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -26,40 +26,39 @@ use crate::span;
 use crate::verbs::{Registered, show_completion};
 use crate::words::{errno, errno_name, notice_word};
 
-/// The maximum number of turns of the stack in one file: more are a loop without end.
+/// The maximum number of turns of the stack in one file; more turns mean an endless loop.
 const MAX_TURNS: u64 = 5_000_000;
 /// The maximum number of rounds at one instant.
 const MAX_ROUNDS: u32 = 10_000;
 /// The maximum number of packets and of notices that wait for a step.
 const MAX_WAITING: usize = 100_000;
-/// The maximum number of lines that are kept of what happened.
+/// The maximum number of kept lines of the log.
 const MAX_HAPPENED: usize = 100_000;
-/// The seed of all randomness: a file's run is the same each time.
+/// The seed of all randomness, so that every run of a file is the same.
 const SEED: u64 = 1;
-/// The maximum memory for received data.
+/// The maximum memory for received data, in bytes.
 const RECEIVE_BYTES: u64 = 64 << 20;
-/// The time when a file begins: some programs measure from events before the first.
+/// The time when a file begins. It is not 0, because some programs measure from events before the first.
 const START: Instant = Instant::after(Duration::from_secs(1_000));
 
-/// Why a bench cannot be set up.
+/// A bench could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// A construct of the program that the interpreter does not run.
+    /// The program uses a construct that the interpreter does not run.
     #[error(transparent)]
     Unsupported(#[from] hawser_interp::Unsupported),
-    /// Addresses or limits that do not fit.
+    /// The addresses or limits are invalid.
     #[error(transparent)]
     Config(#[from] hawser_engine::ConfigError),
 }
 
-/// A packet that left.
 struct Sent {
     at: Instant,
     frame: Frame,
     sender: Option<Sender>,
 }
 
-/// One stack that runs a program, and what a file's steps do to it.
+/// One stack that runs a program, driven by a file's steps.
 pub struct Bench {
     program: Arc<dyn Program>,
     pub(crate) format: Format,
@@ -68,31 +67,31 @@ pub struct Bench {
     causes: Causes,
     pub(crate) setup: Setup,
     pub(crate) now: Instant,
-    /// What relative times count from.
+    /// The time from which relative times count.
     last: Instant,
     turns: u64,
     handles: BTreeMap<String, Handle>,
-    /// Connections that listeners have and nobody has accepted.
+    /// The connections of listeners that have not been accepted.
     incoming: VecDeque<(Handle, Handle)>,
     notices: VecDeque<(Handle, Notice)>,
     queue: VecDeque<Sent>,
-    /// How far each handle's stream was sent and read.
+    /// The sent and received length of each handle's stream.
     streams: BTreeMap<Handle, (u64, u64)>,
     pub(crate) names: Names,
-    /// What is registered, by its name.
+    /// The registered memory, by name.
     pub(crate) memory: BTreeMap<String, Registered>,
     every: BTreeMap<(bool, String), Packet>,
     conditions: Conditions,
     happened: Happened,
 }
 
-/// What happened, as steps.
+/// A log of the run, as steps.
 #[derive(Default)]
 struct Happened {
     lines: Vec<String>,
     /// The time of the last line.
     last: Duration,
-    /// How many lines were taken already.
+    /// The number of lines that were taken already.
     taken: usize,
 }
 
@@ -113,10 +112,11 @@ impl Happened {
 pub(crate) type Done = Result<(), Failure>;
 
 impl Bench {
-    /// A stack that runs a program between the ends of a file. With `events`, what each event did is noted, too.
+    /// Creates a stack that runs a program between the ends of a file. With `events`, the log also contains
+    /// the effects of each event.
     ///
     /// # Errors
-    /// Why it cannot be set up.
+    /// The reason why it cannot be set up.
     pub fn new(program: Arc<dyn Program>, steps: &Steps, events: bool) -> Result<Bench, SetupError> {
         let setup = steps.setup.clone();
         let own = std::iter::once(&setup.local).chain(&setup.others);
@@ -127,7 +127,7 @@ impl Bench {
         };
         let wire = SimWire::new(setup.mtu);
         let mut config = StackConfig::new(interface, SEED);
-        // What a file sends is taken whole.
+        // A file's data is accepted whole.
         config.limits.first_bytes = config.limits.tx_bytes;
         config.limits.rx_bytes = RECEIVE_BYTES;
         let mut stack = Stack::new(program.clone(), config, wire.caps())?;
@@ -156,10 +156,10 @@ impl Bench {
         })
     }
 
-    /// Takes a step.
+    /// Executes a step.
     ///
     /// # Errors
-    /// What did not happen as written.
+    /// The deviation from the step.
     pub(crate) fn step(&mut self, line: &Line) -> Done {
         let due = match line.when {
             When::After(span) => self.last + span,
@@ -184,7 +184,7 @@ impl Bench {
         }
         self.run_until(line, due, false)?;
         self.last = due;
-        // Notices are noted as they come.
+        // Notices are logged on arrival.
         if !matches!(
             line.step,
             Step::Notify { .. } | Step::Completion { .. } | Step::In(_)
@@ -215,17 +215,17 @@ impl Bench {
         }
     }
 
-    /// Nothing may be left that no step expected.
+    /// Checks that no unexpected packet is left.
     pub(crate) fn finish(&mut self, line: &Line) -> Done {
         self.expect_nothing(line, self.now)
     }
 
-    /// Forgets packets that nobody waits for.
+    /// Discards the packets that no step expects.
     pub(crate) fn forget_packets(&mut self) {
         self.queue.clear();
     }
 
-    /// What happened since it was asked last.
+    /// Returns the lines of the log since the last call.
     pub(crate) fn take_happened(&mut self) -> Vec<String> {
         let new = self
             .happened
@@ -264,7 +264,7 @@ impl Bench {
         }
     }
 
-    /// Does all that is due now.
+    /// Does all work that is due now.
     fn turn(&mut self, line: &Line) -> Done {
         for _ in 0..MAX_ROUNDS {
             self.turns += 1;
@@ -290,7 +290,7 @@ impl Bench {
         ))
     }
 
-    /// Takes what came out: packets and notices.
+    /// Collects the stack's packets and notices.
     fn collect(&mut self) {
         for event in self.causes.take_events() {
             event
@@ -346,7 +346,7 @@ impl Bench {
         }
     }
 
-    /// A packet as it is written, with what sent it.
+    /// Shows a packet as it is written, with its sender.
     fn show(&self, sent: &Sent) -> String {
         let Some(sender) = &sent.sender else {
             return format!("the network layer sends {}", sent.frame.summary());
@@ -367,7 +367,7 @@ impl Bench {
 
     // Packets.
 
-    /// A packet comes in.
+    /// Delivers a packet.
     fn arrive(&mut self, line: &Line, packet: &Packet) -> Done {
         let packet = self.completed(true, packet);
         let ends = (self.setup.remote, self.setup.local);
@@ -394,7 +394,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What was counted of things that went otherwise than wished.
+    /// Returns the counts of irregular events.
     fn counts(&self) -> Vec<(String, u64)> {
         let stack = self
             .stack
@@ -408,7 +408,7 @@ impl Bench {
         stack.chain(drops).collect()
     }
 
-    /// A packet with what all of its kind have.
+    /// Adds the default fields of its kind to a packet.
     fn completed(&self, inbound: bool, packet: &Packet) -> Packet {
         let mut packet = packet.clone();
         if let Some(every) = self.every.get(&(inbound, packet.blueprint.clone())) {
@@ -423,7 +423,7 @@ impl Bench {
         packet
     }
 
-    /// A packet leaves at a time, or within a span from then.
+    /// Expects that a packet leaves at a time, or within a span after it.
     fn expect(&mut self, line: &Line, packet: &Packet, due: Instant, within: Option<Duration>) -> Done {
         self.format
             .check(packet)
@@ -464,7 +464,7 @@ impl Bench {
         }
     }
 
-    /// No packet leaves until a time.
+    /// Expects that no packet leaves until a time.
     fn expect_nothing(&mut self, line: &Line, until: Instant) -> Done {
         self.run_until(line, until, true)?;
         self.last = until;
@@ -514,7 +514,7 @@ impl Bench {
         self.turn(line)
     }
 
-    /// Carries a request out; what the stack or the program refuses is the inner error.
+    /// Executes a request. A rejection by the stack or the program is the inner error.
     fn ask(
         &mut self,
         line: &Line,
@@ -618,7 +618,7 @@ impl Bench {
     fn recv(&mut self, line: &Line, name: &Option<String>, data: &crate::literal::Value) -> Done {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
         let wanted = Payload::of(data).map_err(|error| self.wrong(line, error))?;
-        // One byte more than is wanted would be too many.
+        // One byte more than expected reveals excess data.
         let mut bytes = vec![0; wanted.len() + 1];
         let mut len = 0;
         while len < bytes.len() {
@@ -663,7 +663,7 @@ impl Bench {
         })
     }
 
-    /// A condition about the contexts of what is open by the names in it.
+    /// Checks a condition about the contexts of the open handles that it names.
     fn assert(&mut self, line: &Line, text: &str, column: u32) -> Done {
         let mut contexts = Vec::new();
         for name in named(text)
@@ -713,7 +713,7 @@ impl Bench {
         Err(self.failed(line, expected, format!("notify {word}{errno}")))
     }
 
-    /// Takes the next notice of a handle; those of room are passed over unless one of them is wanted.
+    /// Takes the next notice of a handle. Notices of room are skipped unless one of them is expected.
     pub(crate) fn next_notice(&mut self, handle: Handle, wanted: &str) -> Option<Notice> {
         let is_room = |word: &str| matches!(word, "READABLE" | "WRITABLE");
         let is_it = |(of, known): &(Handle, Notice)| {
@@ -748,12 +748,12 @@ impl Bench {
     }
 }
 
-/// What a connection is called that has no other name, and a listener.
+/// The default names of a connection and a listener.
 pub(crate) const CONNECTION: &str = "conn";
 const LISTENER: &str = "listener";
 const STREAM: &str = "stream";
 
-/// A step without its time.
+/// Returns a step without its time.
 fn rest_of(line: &Line) -> &str {
     let behind = line.text.trim_start_matches('+');
     let timed = behind.len() < line.text.len() || behind.starts_with(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What the stack's events are observed for: which instruction, by which line of the program, sent each packet.
+//! Observes the stack's events to find the instruction, and its line in the program, that sent each packet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,37 +11,37 @@ use hawser_time::Instant;
 use hawser_trace::{Filter, Flows, Line, Tracer};
 use parking_lot::Mutex;
 
-/// How many instructions are remembered: a packet leaves soon after its own.
+/// The maximum number of remembered instructions. A packet leaves soon after its instruction.
 const MAX: usize = 1 << 16;
 /// The maximum number of events that wait to be shown.
 const MAX_EVENTS: usize = 10_000;
 
-/// What sent a packet.
+/// The sender of a packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
-    /// The blueprint, by its number in the module.
+    /// The number of the blueprint in the module.
     pub(crate) blueprint: usize,
     /// The line of the program.
     pub(crate) line: Line,
 }
 
-/// What was observed.
+/// The observations of a stack.
 #[derive(Default)]
 pub(crate) struct Observed {
     senders: BTreeMap<u32, Sender>,
-    /// Events as text, where they are wanted.
+    /// Events as text, if requested.
     events: Vec<String>,
-    /// The last false assert of the program.
+    /// The last false assertion of the program.
     assert: Option<String>,
     wants_events: bool,
 }
 
-/// Observes a stack.
+/// An observer of a stack.
 #[derive(Clone, Default)]
 pub(crate) struct Causes(Arc<Mutex<Observed>>);
 
 impl Causes {
-    /// Observes a stack from now on; `events`: what each did is wanted as text.
+    /// Observes a stack from now on. `events` requests the effects of each event as text.
     pub(crate) fn observe(&self, stack: &mut Stack, start: Instant, events: bool) -> Result<(), Unsupported> {
         let mut tracer = Tracer::new(stack.program(), "", start)?;
         self.0.lock().wants_events = events;

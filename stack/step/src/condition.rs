@@ -12,31 +12,31 @@ use crate::cursor::{Error, Read};
 use crate::image::load;
 use crate::packet::Format;
 
-/// Where the contexts of a condition are while it is evaluated: as many as it can be about.
+/// The memories of a condition's contexts during evaluation, which limit their number.
 const PLACES: [Memory; 2] = [Memory::Keyed, Memory::Fresh];
-/// The maximum number of conditions that are kept.
+/// The maximum number of cached conditions.
 const MAX: usize = 1000;
 
-/// A context, by the name that it has in a condition.
+/// A context, under its name in a condition.
 pub(crate) struct Context {
     pub(crate) name: String,
     pub(crate) id: ContextId,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A condition that was checked.
+/// A checked condition.
 struct Condition {
     interpreter: Interpreter,
     function: FuncId,
 }
 
-/// Conditions that were checked already, by their texts and what they are about.
+/// A cache of checked conditions, by their texts and contexts.
 #[derive(Default)]
 pub(crate) struct Conditions(BTreeMap<(String, Vec<(String, ContextId)>), Condition>);
 
 impl Conditions {
-    /// Whether a condition holds of contexts: nothing when it does, else the values in it. Places of errors count from
-    /// the condition's first character.
+    /// Evaluates a condition about contexts. Returns `None` if it holds, otherwise the values in it. Places
+    /// of errors count from the condition's first character.
     pub(crate) fn holds(
         &mut self,
         program: &dyn Program,
@@ -121,7 +121,7 @@ fn check(program: &dyn Program, text: &str, variables: &[Variable]) -> Read<Cond
     })
 }
 
-/// The value of a field of a structure, by its path.
+/// Returns the value of a field of a structure, by its path.
 fn value_of(format: &Format, structure: StructId, path: &str, bytes: &[u8]) -> Option<String> {
     let types = format.types();
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -137,7 +137,7 @@ fn value_of(format: &Format, structure: StructId, path: &str, bytes: &[u8]) -> O
     }
 }
 
-/// Names with dots in a condition: `conn.cc.cwnd`.
+/// Returns the dotted names in a condition: `conn.cc.cwnd`.
 fn paths(text: &str) -> Vec<&str> {
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
     words
@@ -145,7 +145,7 @@ fn paths(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The first names of these, each once.
+/// Returns the first parts of these names, each once.
 pub(crate) fn named(text: &str) -> Vec<&str> {
     let mut names: Vec<&str> = paths(text)
         .iter()

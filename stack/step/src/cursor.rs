@@ -1,10 +1,10 @@
-//! Reads a line token by token. What a character means depends on where it stands, so parsers ask for what they
-//! expect.
+//! Reads a line token by token. The meaning of a character depends on its position, so that parsers ask for
+//! the token that they expect.
 
-/// What is wrong in a line, and where.
+/// A fault in a line, and its column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error {
-    /// From 1, in characters.
+    /// The column in characters, from 1.
     pub(crate) column: u32,
     pub(crate) message: String,
     pub(crate) hint: String,
@@ -23,7 +23,7 @@ impl Error {
     }
 }
 
-/// Where a line is read.
+/// A position in a line.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
     line: &'a str,
@@ -31,7 +31,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the first token of a line; what follows `//` is no part of it, except in a text.
+    /// Starts at the first token of a line. Text after `//` is ignored, except in quotes.
     pub(crate) fn new(line: &'a str) -> Cursor<'a> {
         let mut in_text = false;
         let mut end = line.len();
@@ -52,12 +52,12 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
-    /// The column of the next token.
+    /// Returns the column of the next token.
     pub(crate) fn column(&self) -> u32 {
         self.line[..self.at].chars().count() as u32 + 1
     }
 
-    /// What has not been read.
+    /// Returns the text that has not been read.
     pub(crate) fn rest(&self) -> &'a str {
         &self.line[self.at..]
     }
@@ -70,7 +70,7 @@ impl<'a> Cursor<'a> {
         self.rest().starts_with(token)
     }
 
-    /// Reads a token if it comes next.
+    /// Reads a token if it is next.
     pub(crate) fn take(&mut self, token: &str) -> bool {
         let found = self.starts_with(token);
         if found {
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Reads a word if it comes next, whole.
+    /// Reads a whole word if it is next.
     pub(crate) fn keyword(&mut self, word: &str) -> bool {
         let before = self.at;
         if self.word() == word {
@@ -89,17 +89,17 @@ impl<'a> Cursor<'a> {
         false
     }
 
-    /// All that does not end a value; empty where there is none.
+    /// Reads all characters that do not end a value, which may be none.
     pub(crate) fn word(&mut self) -> &'a str {
         self.while_(|c| !c.is_whitespace() && !",{}[]\"".contains(c))
     }
 
-    /// Letters, digits and `_`; empty where there are none.
+    /// Reads letters, digits and `_`, which may be none.
     pub(crate) fn name(&mut self) -> &'a str {
         self.while_(|c| c.is_alphanumeric() || c == '_')
     }
 
-    /// A text in quotes; `\"` and `\\` stand for `"` and `\`.
+    /// Reads a text in quotes; `\"` and `\\` stand for `"` and `\`.
     pub(crate) fn text(&mut self) -> Read<String> {
         let column = self.column();
         let mut text = String::new();
@@ -117,14 +117,14 @@ impl<'a> Cursor<'a> {
         Err(Error::new(column, "the text has no end").hint("texts stand between `\"` and `\"`"))
     }
 
-    /// All that is left.
+    /// Reads the rest of the line.
     pub(crate) fn remainder(&mut self) -> &'a str {
         let rest = self.rest().trim_end();
         self.at = self.line.len();
         rest
     }
 
-    /// Nothing may be left.
+    /// Checks that the line ends here.
     pub(crate) fn end(&self) -> Read<()> {
         match self.rest() {
             "" => Ok(()),

@@ -1,4 +1,4 @@
-//! Written values and the memory of a blueprint: the one becomes the other.
+//! Converts written values to the memory of a blueprint, and back.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,18 @@ use crate::literal::{Field, Literal, Value};
 use crate::payload::{self, Payload};
 use crate::span;
 
-/// Integers of at most so many bits are not shown where they are zero: reserved bits and flags.
+/// Integers of at most this many bits are not shown if they are zero, because they are reserved bits and
+/// flags.
 const FLAG_BITS: u8 = 4;
 
-/// Values that were seen in packets, by name.
+/// Values found in packets, by name.
 pub(crate) type Names = BTreeMap<String, u64>;
 
-/// Why a packet is not as it is written.
+/// A packet does not match its written form.
 pub(crate) enum Mismatch {
-    /// What is written makes no sense.
+    /// The written form is invalid.
     Wrong(Error),
-    /// It is another one.
+    /// The packet differs.
     Differs(String),
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// Writes values of fields into a structure. Its payload, if one is written, is returned.
+    /// Writes values of fields into a structure. Returns the payload, if one is written.
     pub(crate) fn write_fields(
         &self,
         structure: StructId,
@@ -54,7 +55,7 @@ impl<'a> Types<'a> {
         Ok(payload)
     }
 
-    /// A field's type, and its place in the structure.
+    /// Returns a field's type and its offset in the structure.
     pub(crate) fn field(&self, structure: StructId, name: &str, column: u32) -> Read<(&'a Ty, usize)> {
         let structure = self.module.structure(structure);
         let field = structure.fields.iter().find(|field| field.name == name);
@@ -137,7 +138,7 @@ impl<'a> Types<'a> {
         Ok(())
     }
 
-    /// Which member of an option list is written.
+    /// Returns the member of an option list that is written.
     fn member<'v>(&self, list: OptListId, value: &'v Value) -> Read<(usize, StructId, &'v [Field])> {
         let members = &self.module.opt_list(list).members;
         let (name, fields) = match &value.literal {
@@ -157,7 +158,7 @@ impl<'a> Types<'a> {
         Ok((tag, blueprint.body, fields))
     }
 
-    /// The number that is written for a scalar.
+    /// Returns the number that is written for a scalar.
     pub(crate) fn number(&self, ty: &Ty, value: &Value, names: &Names) -> Read<u64> {
         let Literal::Word(word) = &value.literal else {
             return Err(expected(value, "a number"));
@@ -194,7 +195,7 @@ impl<'a> Types<'a> {
         number.ok_or_else(|| expected(value, &format!("a number of {bits} bits")))
     }
 
-    /// `iss`, `iss+1` or `iss-1`.
+    /// Evaluates `iss`, `iss+1` or `iss-1`.
     fn named(&self, expression: &str, value: &Value, names: &Names) -> Read<u64> {
         let at = expression.find(['+', '-']).unwrap_or(expression.len());
         let (name, rest) = expression.split_at(at);
@@ -211,7 +212,7 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// The fields of a structure as they are written: what is computed is left out, and flags that are not set.
+    /// Returns the fields of a structure in written form, without computed fields and unset flags.
     pub(crate) fn show_fields(&self, structure: StructId, bytes: &[u8], payload: &[u8]) -> Vec<Field> {
         let computed = self.computed(structure);
         let structure = self.module.structure(structure);
@@ -237,7 +238,7 @@ impl<'a> Types<'a> {
         written.collect()
     }
 
-    /// The numbers of a structure's own fields, computed ones and flags apart.
+    /// Returns the numbers of a structure's own fields, without computed fields and flags.
     pub(crate) fn numbers(&self, structure: StructId, bytes: &[u8]) -> Vec<(String, u64)> {
         let computed = self.computed(structure);
         let fields = self.module.structure(structure).fields.iter();
@@ -258,7 +259,7 @@ impl<'a> Types<'a> {
             .collect()
     }
 
-    /// Names of the fields that a header computes, where the structure is a header's.
+    /// Returns the names of the fields that a header computes, if the structure is a header's.
     fn computed(&self, structure: StructId) -> Vec<&str> {
         let blueprint = self
             .module
@@ -340,8 +341,8 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Compares fields that are written with those of a structure. A name that is written for the first time gets the
-    /// value that is there.
+    /// Compares written fields with those of a structure. A name that is written for the first time gets the
+    /// value found.
     pub(crate) fn compare_fields(
         &self,
         structure: StructId,
@@ -455,7 +456,7 @@ fn unplaced(literal: Literal) -> Value {
     Value { column: 0, literal }
 }
 
-/// Puts a number into so many bytes, as this machine stores it.
+/// Stores a number in `size` bytes in this machine's byte order.
 fn store(into: &mut [u8], number: u64, size: usize) {
     let bytes = number.to_le_bytes();
     let ordered: Vec<u8> = if cfg!(target_endian = "big") {
@@ -466,7 +467,7 @@ fn store(into: &mut [u8], number: u64, size: usize) {
     into.iter_mut().zip(ordered).for_each(|(to, from)| *to = from);
 }
 
-/// A number of so many bytes, as this machine stores it.
+/// Loads a number of `size` bytes in this machine's byte order.
 pub(crate) fn load(bytes: &[u8], size: usize) -> u64 {
     let mut ordered = [0; 8];
     let part = bytes.get(..size).unwrap_or_default();

@@ -1,17 +1,18 @@
 //! Packet tests for any transport program, and a prompt to try it by hand.
 //!
-//! A file of steps says what the application asks for, which packets come in, and what must come of it, by the
-//! program's own blueprints, each with its time (docs/steps.md). One stack runs the program in virtual time; the file
-//! is the other end of the wire.
+//! A file of steps states the application's requests, the incoming packets and the expected results, each
+//! with its time (docs/steps.md). It uses the program's own blueprints. One stack runs the program in virtual
+//! time. The file is the other end of the wire.
 //!
-//! * [`parse`]: from text to [`Steps`]; `literal`, `payload`, `span`: how values are written
+//! * [`parse`]: from text to [`Steps`]; `literal`, `payload`, `span`: the notation of values
 //! * [`run`]: a file; [`Prompt`]: line by line
 //! * `bench`: the stack, its clock and its wire; `condition`: asserts
-//! * `image`, `packet`: from what is written to bytes, and back
+//! * `image`, `packet`: from the written form to bytes, and back
 //! * `verbs`: work on registered memory
-//! * `causes`: which line of the program sent a packet
+//! * `causes`: the line of the program that sent a packet
 //!
-//! Invariants: no clock, no socket, no file; no text makes it panic; the same file does the same each time.
+//! Invariants: no clock, no socket, no file; no text causes a panic; the same file always gives the same
+//! result.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -40,11 +41,11 @@ pub use report::{Failure, Place, Report};
 
 use read::{Step, parse_line};
 
-/// Runs the steps of a file to the first that fails. `text` is the file's. With `events`, what each event of the
-/// program did is in the report, too.
+/// Runs the steps of a file up to the first failure. `text` is the file's. With `events`, the report also
+/// contains the effects of each event of the program.
 ///
 /// # Errors
-/// Why the program cannot be set up so.
+/// The reason why the program cannot be set up in this way.
 pub fn run(program: Arc<dyn Program>, text: &str, steps: &Steps, events: bool) -> Result<Report, SetupError> {
     let mut bench = Bench::new(program, steps, events)?;
     let mut failure = steps.lines.iter().find_map(|line| bench.step(line).err());
@@ -61,25 +62,26 @@ pub fn run(program: Arc<dyn Program>, text: &str, steps: &Steps, events: bool) -
     })
 }
 
-/// Takes steps one by one, as somebody types them.
+/// An interactive prompt that executes steps one by one.
 pub struct Prompt {
     bench: Bench,
     number: u32,
 }
 
 impl Prompt {
-    /// At the beginning of a run of a program.
+    /// Starts a run of a program.
     ///
     /// # Errors
-    /// Why the program cannot be set up so.
+    /// The reason why the program cannot be set up in this way.
     pub fn new(program: Arc<dyn Program>, events: bool) -> Result<Prompt, SetupError> {
         Ok(Prompt { bench: Bench::new(program, &Steps::default(), events)?, number: 0 })
     }
 
-    /// Takes the step that a line is, and returns what came of it, as steps.
+    /// Executes the step in a line, and returns the resulting log as steps.
     ///
     /// # Errors
-    /// What is wrong with the line, or what did not happen as written, for people; and what happened all the same.
+    /// A readable description of the fault in the line or of the deviation, and the log of what happened all
+    /// the same.
     pub fn line(&mut self, text: &str) -> Result<Vec<String>, (String, Vec<String>)> {
         self.number += 1;
         let line = parse_line(text, self.number).map_err(|error| (error.to_string(), Vec::new()))?;
@@ -97,39 +99,39 @@ impl Prompt {
         }
     }
 
-    /// All that happened: a file of steps.
+    /// Returns the whole log, which is a file of steps.
     #[must_use]
     pub fn all(&self) -> &[String] {
         self.bench.all_happened()
     }
 }
 
-/// Takes the header that random bytes are apart, writes it as a packet with its checksums and lengths right, shows
-/// that, and reads it again: for tests. False where the bytes are no packet of the program.
+/// For tests: parses random bytes as a header, writes it as a packet with correct checksums and lengths,
+/// shows that packet, and reads it again. Returns false if the bytes are not a packet of the program.
 ///
 /// # Panics
-/// When what was shown is read as other bytes.
+/// Panics if the shown form is read as other bytes.
 #[doc(hidden)]
 pub fn show_and_read(program: &dyn Program, bytes: &[u8]) -> bool {
     packet::show_and_read(program, bytes).unwrap_or(false)
 }
 
-/// Takes packets of a program apart, whatever sent them.
+/// A decoder for packets of a program, whatever their sender.
 pub struct Decoder(packet::Format);
 
-/// A packet taken apart.
+/// A decoded packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// As it is written in files of steps.
+    /// The packet as it is written in files of steps.
     pub text: String,
-    /// Its numbers, by the names of their fields.
+    /// The packet's numbers, by the names of their fields.
     pub numbers: Vec<(String, u64)>,
-    /// Bytes of payload.
+    /// The number of bytes of payload.
     pub payload: usize,
 }
 
 impl Decoder {
-    /// For the packets of a program.
+    /// Creates a decoder for the packets of a program.
     ///
     /// # Errors
     /// A construct of the program that the interpreter does not run.
@@ -137,7 +139,7 @@ impl Decoder {
         packet::Format::new(program).map(Decoder)
     }
 
-    /// Takes a packet apart by the blueprint of this name; nothing where it is none of that.
+    /// Decodes a packet by the blueprint of this name. Returns `None` if it does not match.
     #[must_use]
     pub fn decode(&self, blueprint: &str, frame: &hawser_sim::frame::Frame) -> Option<Decoded> {
         let blueprints = &self.0.module().blueprints;

@@ -1,15 +1,15 @@
-//! Values and packets as they are written: `SW{kind: DATA, seq: 5, data: 100}`.
+//! The written form of values and packets: `SW{kind: DATA, seq: 5, data: 100}`.
 
 use std::fmt;
 
 use crate::cursor::{Cursor, Error, Read};
 
-/// The maximum depth of values in values.
+/// The maximum nesting of values.
 const MAX_DEPTH: usize = 8;
 /// The maximum number of fields or elements of one value.
 const MAX_ITEMS: usize = 256;
 
-/// What is written for a value; what it means depends on the type of the field.
+/// The written form of a value, whose meaning depends on the type of the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Literal {
     /// `5`, `0xff`, `100ms`, `DATA`, `10.0.0.1`, `100@1400`, `$iss+1`, `wrong`.
@@ -20,11 +20,11 @@ pub(crate) enum Literal {
     Fields(Vec<Field>),
     /// `window_scale{shift: 7}`.
     Named(String, Vec<Field>),
-    /// `[1, 2]`; true: `...` at its end stands for any more.
+    /// `[1, 2]`; the flag is true if a final `...` stands for any further elements.
     List(Vec<Value>, bool),
 }
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     pub(crate) column: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Field {
     pub(crate) value: Value,
 }
 
-/// A packet: fields of its IP header, its blueprint, and fields of that.
+/// A packet: fields of its IP header, its blueprint, and the blueprint's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) column: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// `SW{seq: 5}`, or `ip{ecn: 3} SW{seq: 5}`.
+    /// Parses `SW{seq: 5}`, or `ip{ecn: 3} SW{seq: 5}`.
     pub(crate) fn read(cursor: &mut Cursor<'_>) -> Read<Packet> {
         let column = cursor.column();
         let (mut name, mut found) = named(cursor)?;
@@ -62,7 +62,7 @@ impl Packet {
     }
 }
 
-/// `SW{seq: 5}`.
+/// Parses `SW{seq: 5}`.
 fn named(cursor: &mut Cursor<'_>) -> Read<(String, Vec<Field>)> {
     let column = cursor.column();
     let name = cursor.word();
@@ -76,7 +76,7 @@ fn named(cursor: &mut Cursor<'_>) -> Read<(String, Vec<Field>)> {
     Ok((name, fields(cursor, 0)?))
 }
 
-/// Fields alone: `{id: 1, len: 100}`.
+/// Parses fields alone: `{id: 1, len: 100}`.
 pub(crate) fn record(cursor: &mut Cursor<'_>) -> Read<Vec<Field>> {
     if cursor.take("{") {
         return fields(cursor, 0);
@@ -84,7 +84,7 @@ pub(crate) fn record(cursor: &mut Cursor<'_>) -> Read<Vec<Field>> {
     Err(Error::new(cursor.column(), "expected fields").hint("as in `{id: 1, len: 100}`"))
 }
 
-/// The fields behind an opening brace.
+/// Parses the fields after an opening brace.
 fn fields(cursor: &mut Cursor<'_>, depth: usize) -> Read<Vec<Field>> {
     let mut fields: Vec<Field> = Vec::new();
     loop {
@@ -107,7 +107,7 @@ fn fields(cursor: &mut Cursor<'_>, depth: usize) -> Read<Vec<Field>> {
     }
 }
 
-/// A comma, or what ends the items.
+/// Parses a comma, or checks that the items end here.
 fn separator(cursor: &mut Cursor<'_>, end: &str, items: usize) -> Read<()> {
     if items > MAX_ITEMS {
         return Err(Error::new(
@@ -167,7 +167,7 @@ fn list(cursor: &mut Cursor<'_>, depth: usize) -> Read<Literal> {
     }
 }
 
-/// What stands behind `send` and `recv`, and for a `data_t`: `100`, `100@1400`, `"hello"`, `0x00ff`.
+/// Parses the argument of `send` and `recv`, and of a `data_t`: `100`, `100@1400`, `"hello"`, `0x00ff`.
 pub(crate) fn data(cursor: &mut Cursor<'_>) -> Read<Value> {
     value(cursor, MAX_DEPTH - 1)
 }

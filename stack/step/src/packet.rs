@@ -1,4 +1,4 @@
-//! Packets of a program: built from what is written, taken apart, shown, compared.
+//! Packets of a program: built from the written form, parsed, shown and compared.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use crate::image::{Mismatch, Names, Types};
 use crate::literal::{Field, Literal, Packet, Value};
 use crate::payload::Payload;
 
-/// The hop limit of packets in, unless a file says another.
+/// The hop limit of incoming packets, unless a file states another.
 const TTL: u8 = 64;
-/// What a computed field has as its value where it is to be wrong.
+/// The value of a computed field that is to be wrong.
 const WRONG: &str = "wrong";
 
-/// Builds packets of a program, and takes them apart.
+/// A builder and parser of a program's packets.
 pub(crate) struct Format {
     interpreter: Interpreter,
     member_size: Vec<u32>,
     /// The IP protocol of the program's packets.
     protocol: u8,
-    /// The UDP port of them; 0 where they are not in UDP.
+    /// The UDP port of the packets; 0 if they are not in UDP.
     port: u16,
 }
 
-/// A packet taken apart.
+/// A parsed packet.
 pub(crate) struct Opened {
     net: Net,
     blueprint: usize,
@@ -69,7 +69,7 @@ impl Format {
         self.interpreter.module()
     }
 
-    /// The UDP port of the program's packets; 0 where they are not in UDP.
+    /// Returns the UDP port of the program's packets; 0 if they are not in UDP.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
@@ -110,8 +110,8 @@ impl Format {
         Ok(())
     }
 
-    /// A packet from `from` to `to`. Fields that are not written are zero, those that the program computes are
-    /// computed unless they are written.
+    /// Builds a packet from `from` to `to`. Unwritten fields are zero, except those that the program
+    /// computes.
     pub(crate) fn build(&self, packet: &Packet, (from, to): (IpAddr, IpAddr), names: &Names) -> Read<Frame> {
         let (index, blueprint) = self.blueprint(&packet.blueprint, packet.column)?;
         let net = self.net(packet, (from, to), names)?;
@@ -148,7 +148,7 @@ impl Format {
         Ok(frame)
     }
 
-    /// Gives a computed field the value that it must not have.
+    /// Gives a computed field a wrong value.
     fn spoil(
         &self,
         field: &Field,
@@ -177,7 +177,8 @@ impl Format {
         Ok(())
     }
 
-    /// Puts a packet together; the fields of `written` are as in the image, though the program computes them.
+    /// Assembles a packet. The fields in `written` are taken from the image, although the program computes
+    /// them.
     fn assemble(
         &self,
         index: usize,
@@ -252,7 +253,7 @@ impl Format {
         Ok(frame)
     }
 
-    /// The IP header of a packet, with what is written of it.
+    /// Returns the IP header of a packet, with its written fields.
     fn net(&self, packet: &Packet, (from, to): (IpAddr, IpAddr), names: &Names) -> Read<Net> {
         let mut net = Net::zeroed();
         (net.src_ip, net.dst_ip) = (to_bytes(from), to_bytes(to));
@@ -292,7 +293,7 @@ impl Format {
         Ok(net)
     }
 
-    /// Takes a packet apart, and verifies what the program computes in it.
+    /// Parses a packet, and verifies the fields that the program computes.
     pub(crate) fn open(&self, blueprint: usize, frame: &Frame) -> Result<Opened, ParseError> {
         let headers = frame.headers().ok_or(ParseError::Truncated)?;
         let bytes = whole(frame);
@@ -330,13 +331,13 @@ impl Format {
         Ok(Opened { net, blueprint, image, payload })
     }
 
-    /// A packet in as it is written with all that it has; nothing where something computed is wrong in it.
+    /// Returns an incoming packet in its full written form, or `None` if a computed field is wrong.
     pub(crate) fn opened(&self, packet: &Packet, frame: &Frame) -> Option<Packet> {
         let (index, _) = self.blueprint(&packet.blueprint, packet.column).ok()?;
         Some(self.show(&self.open(index, frame).ok()?))
     }
 
-    /// A packet as it is written.
+    /// Returns the written form of a packet.
     pub(crate) fn show(&self, opened: &Opened) -> Packet {
         let blueprint = &self.module().blueprints[opened.blueprint];
         let value = |name: &str, number: u16, usual: u16| {
@@ -365,13 +366,13 @@ impl Format {
         }
     }
 
-    /// The numbers of a packet's own fields, by their names.
+    /// Returns the numbers of a packet's own fields, by name.
     pub(crate) fn numbers(&self, opened: &Opened) -> Vec<(String, u64)> {
         let body = self.module().blueprints[opened.blueprint].body;
         self.types().numbers(body, &opened.image)
     }
 
-    /// Compares what is written with a packet.
+    /// Compares the written form with a packet.
     pub(crate) fn compare(&self, packet: &Packet, frame: &Frame, names: &mut Names) -> Result<(), Mismatch> {
         let (index, blueprint) = self.blueprint(&packet.blueprint, packet.column)?;
         let opened = self.open(index, frame).map_err(|error| {
@@ -401,7 +402,7 @@ impl Format {
     }
 }
 
-/// What is wrong with a packet.
+/// Describes the fault in a packet.
 pub(crate) fn describe(error: ParseError) -> &'static str {
     match error {
         ParseError::Truncated => "it is shorter than its header",
@@ -415,7 +416,7 @@ fn is_wrong(field: &Field) -> bool {
     field.value.literal == Literal::Word(WRONG.to_owned())
 }
 
-/// How a header computes a field, if it does.
+/// Returns the method by which a header computes a field, if it does.
 fn fill<'a>(blueprint: &'a Blueprint, name: &str) -> Option<&'a Fill> {
     let mut fields = blueprint.header.iter().chain(&blueprint.trailer);
     fields.find_map(|field| match field {
@@ -436,14 +437,14 @@ fn unknown_ip_field(field: &Field) -> Error {
     .hint("there are: src_ip, dst_ip, protocol, ttl, ecn, dscp, and of packets in UDP src_port, dst_port")
 }
 
-/// All bytes of a frame.
+/// Returns all bytes of a frame.
 pub(crate) fn whole(frame: &Frame) -> Vec<u8> {
     let mut frame = frame.clone();
     frame.flatten();
     frame.head
 }
 
-/// The IP header of a packet with so many bytes behind it; nothing when that is too long.
+/// Builds the IP header of a packet with `len` further bytes. Returns `None` if that is too long.
 fn ip_header(net: &Net, len: usize) -> Option<Vec<u8>> {
     let mut header = Vec::with_capacity(40 + len);
     let class = net.dscp << 2 | net.ecn;
@@ -465,7 +466,7 @@ fn ip_header(net: &Net, len: usize) -> Option<Vec<u8>> {
     Some(header)
 }
 
-/// What the IP header of a packet says.
+/// Returns the content of a packet's IP header.
 fn net_of(bytes: &[u8], headers: &hawser_sim::frame::Headers) -> Net {
     let mut net = Net::zeroed();
     let at = |at: usize| bytes.get(headers.network + at).copied().unwrap_or(0);
@@ -491,7 +492,7 @@ fn net_of(bytes: &[u8], headers: &hawser_sim::frame::Headers) -> Net {
     net
 }
 
-/// See [`crate::show_and_read`].
+/// Implements [`crate::show_and_read`].
 pub(crate) fn show_and_read(program: &dyn Program, bytes: &[u8]) -> Option<bool> {
     let format = Format::new(program).ok()?;
     let mut ends = Net::zeroed();

@@ -1,31 +1,31 @@
-//! Bytes that packets carry and applications exchange.
+//! The bytes in packets, and those that applications exchange.
 //!
-//! Unless a file says what they are, they are a pattern in which each four bytes count on, so that a part shows
-//! where in its stream it belongs.
+//! By default, the bytes are a pattern in which each four bytes count on. A part of it therefore reveals its
+//! position in the stream.
 
 use crate::cursor::{Error, Read};
 use crate::literal::{Literal, Value};
 
-/// The maximum number of bytes of one payload: a send buffer takes no more.
+/// The maximum size of one payload in bytes, which a send buffer does not exceed.
 pub(crate) const MAX: usize = 16 << 20;
-/// The maximum number of bytes that are shown one by one.
+/// The maximum number of bytes that are shown individually.
 const SHOWN: usize = 64;
-/// So many bytes of the pattern show where it was cut.
+/// The number of bytes of the pattern that determine its offset.
 const UNIQUE: usize = 7;
 
-/// What is written for bytes.
+/// The written form of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
-    /// So many, of the pattern.
+    /// This many bytes of the pattern.
     Len(usize),
-    /// So many, of the pattern from an offset on.
+    /// This many bytes of the pattern, from an offset on.
     At(usize, u64),
-    /// These.
+    /// These bytes.
     Bytes(Vec<u8>),
 }
 
 impl Payload {
-    /// `100`, `100@1400`, `"hello"`, `0x00ff`.
+    /// Parses `100`, `100@1400`, `"hello"`, `0x00ff`.
     pub(crate) fn of(value: &Value) -> Read<Payload> {
         let wrong = |what: &str| {
             Error::new(value.column, format!("`{}` is no payload{what}", value.literal))
@@ -58,7 +58,7 @@ impl Payload {
         }
     }
 
-    /// The bytes; where no offset is written, the pattern from `default` on.
+    /// Returns the bytes. Without a written offset, they are the pattern from `default` on.
     pub(crate) fn bytes(&self, default: u64) -> Vec<u8> {
         match self {
             Payload::Len(len) => pattern(default, *len),
@@ -67,7 +67,7 @@ impl Payload {
         }
     }
 
-    /// Whether bytes are as written.
+    /// Returns whether bytes match the written form.
     pub(crate) fn matches(&self, bytes: &[u8]) -> bool {
         match self {
             Payload::Len(len) => *len == bytes.len(),
@@ -76,7 +76,8 @@ impl Payload {
     }
 }
 
-/// Bytes as they are written: what is read from that is the same, except for long ones that are no pattern.
+/// Returns the written form of bytes. It reads back as the same bytes, except for long ones that are not the
+/// pattern.
 pub(crate) fn show(bytes: &[u8]) -> Literal {
     if bytes.is_empty() {
         return Literal::Word("0".to_owned());
@@ -94,13 +95,14 @@ pub(crate) fn show(bytes: &[u8]) -> Literal {
     Literal::Word(format!("0x{digits}"))
 }
 
-/// The pattern from an offset on.
+/// Returns the pattern from an offset on.
 pub(crate) fn pattern(at: u64, len: usize) -> Vec<u8> {
     let byte = |at: u64| ((at / 4) as u32).to_be_bytes()[(at % 4) as usize];
     (0..len as u64).map(|i| byte(at.wrapping_add(i))).collect()
 }
 
-/// Where in the pattern bytes are from; nothing where they are none of it, or too few to see.
+/// Returns the offset of bytes in the pattern. Returns `None` if they do not belong to it, or are too few to
+/// decide.
 fn offset(bytes: &[u8]) -> Option<u64> {
     if bytes.len() < UNIQUE {
         return None;
@@ -113,7 +115,7 @@ fn offset(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// Bytes of an even number of digits.
+/// Parses bytes from an even number of digits.
 pub(crate) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
     if !digits.len().is_multiple_of(2) || !digits.is_ascii() {
         return None;

@@ -1,4 +1,4 @@
-//! From text to steps: a line each.
+//! Parses text into steps, one for each line.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,15 +16,15 @@ const MAX_LINES: usize = 100_000;
 /// The maximum number of bytes of a line.
 const MAX_LINE: usize = 64 << 10;
 
-/// Why a text cannot be read.
+/// A text could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}{}{hint}", if hint.is_empty() { "" } else { "\n  hint: " })]
 pub struct SyntaxError {
-    /// Where.
+    /// The place of the fault.
     pub place: Place,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What would be right; may be empty.
+    /// A hint at the correct form; may be empty.
     pub hint: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// The program that the file names, and where.
+    /// Returns the program that the file names, and the place of the name.
     #[must_use]
     pub fn program(&self) -> Option<(&str, Place)> {
         self.setup
@@ -45,32 +45,32 @@ impl Steps {
             .map(|(name, place)| (name.as_str(), *place))
     }
 
-    /// Its params as the file sets them: `RTO=100ms`.
+    /// Returns the program's params as the file sets them: `RTO=100ms`.
     #[must_use]
     pub fn params(&self) -> &[String] {
         &self.setup.params
     }
 
-    /// How many steps there are.
+    /// Returns the number of steps.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 }
 
-/// What runs, and between which ends.
+/// The program, and the ends between which it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Setup {
     pub(crate) program: Option<(String, Place)>,
     pub(crate) params: Vec<String>,
     pub(crate) local: IpAddr,
-    /// What else the stack has.
+    /// Further addresses of the stack.
     pub(crate) others: Vec<IpAddr>,
     pub(crate) remote: IpAddr,
     pub(crate) mtu: u32,
@@ -91,54 +91,54 @@ impl Default for Setup {
     }
 }
 
-/// When a step is.
+/// The time of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// After the one before.
+    /// After the previous step.
     After(Duration),
     /// After the start.
     At(Duration),
 }
 
-/// A step and where it stands.
+/// A step and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) place: Place,
     pub(crate) when: When,
     pub(crate) step: Step,
-    /// As it is written.
+    /// The step as it is written.
     pub(crate) text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Only time passes.
+    /// Only lets time pass.
     Wait,
-    /// A packet comes in.
+    /// A packet arrives.
     In(Packet),
-    /// So many packets like this leave, each within this time.
+    /// This many packets like this one leave, each within this time.
     Out { count: u32, packet: Packet, within: Option<Duration> },
-    /// Any packets that left until now.
+    /// Any packets that have left so far.
     OutAny,
-    /// No packet leaves until then.
+    /// No packet leaves until this time.
     OutNothing(When),
-    /// What packets in (or out) have where their own line names no other value.
+    /// Default fields of incoming (or outgoing) packets, for fields that their own line does not state.
     Every { inbound: bool, packet: Packet },
-    /// A condition about contexts; the column is its own.
+    /// A condition about contexts, with its own column.
     Assert { text: String, column: u32 },
-    /// A notice came.
+    /// A notice has arrived.
     Notify { handle: Option<String>, notice: String, error: Option<String> },
     /// The handle's context has ended.
     Gone { handle: Option<String> },
-    /// A completion came with these fields.
+    /// A completion with these fields has arrived.
     Completion { handle: Option<String>, fields: Vec<Field> },
     /// Registered memory holds these bytes from an offset on.
     Holds { memory: Option<String>, data: Value, at: Option<Value> },
-    /// The application asks for something.
+    /// The application makes a request.
     Request { handle: Option<String>, request: Request, fails: Option<String> },
 }
 
-/// What applications ask for.
+/// A request of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Listen {
@@ -176,17 +176,17 @@ pub(crate) enum Request {
         option: String,
         value: Value,
     },
-    /// A queue pair of this number, from a port of its own, with a peer or for datagrams.
+    /// A queue pair of this number with its own port, with a peer or for datagrams.
     Pair(Value, Option<Value>, bool),
     Register(Vec<Field>),
     Deregister,
     Post(Vec<Field>),
 }
 
-/// Reads a file.
+/// Parses a file.
 ///
 /// # Errors
-/// What is wrong first, where, and what would be right.
+/// The first fault, its place, and a hint.
 pub fn parse(text: &str) -> Result<Steps, SyntaxError> {
     let mut steps = Steps::default();
     for (index, line) in text.lines().enumerate() {
@@ -211,10 +211,10 @@ pub fn parse(text: &str) -> Result<Steps, SyntaxError> {
     Ok(steps)
 }
 
-/// Reads a line of its own; nothing where it is empty or a comment.
+/// Parses a single line. Returns `None` if it is empty or a comment.
 ///
 /// # Errors
-/// What is wrong first.
+/// The first fault.
 pub(crate) fn parse_line(line: &str, number: u32) -> Result<Option<Line>, SyntaxError> {
     let whole = line.len() <= MAX_LINE;
     let line = if whole { line } else { "" };
@@ -229,7 +229,7 @@ pub(crate) fn parse_line(line: &str, number: u32) -> Result<Option<Line>, Syntax
 }
 
 impl Setup {
-    /// Reads a line of what comes before the steps; false where it is none.
+    /// Parses a line of the part before the steps. Returns false if it does not belong to that part.
     fn read(&mut self, line: &str, number: u32) -> Read<bool> {
         let mut cursor = Cursor::new(line);
         let place = |column| Place { line: number, column };
@@ -305,7 +305,7 @@ fn step(line: &str, number: u32) -> Read<Line> {
     Ok(Line { place, when, step, text: line.trim().to_owned() })
 }
 
-/// `+100ms` or `1.5s`; without one, at once.
+/// Parses `+100ms` or `1.5s`. Without a time, the step is due at once.
 fn when(cursor: &mut Cursor<'_>) -> Read<When> {
     let column = cursor.column();
     let relative = cursor.take("+");
@@ -326,7 +326,7 @@ fn when(cursor: &mut Cursor<'_>) -> Read<When> {
     })
 }
 
-/// What is behind `>`.
+/// Parses the text after `>`.
 fn outbound(cursor: &mut Cursor<'_>) -> Read<Step> {
     if cursor.take("...") {
         return Ok(Step::OutAny);
@@ -358,7 +358,7 @@ fn outbound(cursor: &mut Cursor<'_>) -> Read<Step> {
     Ok(Step::Out { count, packet, within })
 }
 
-/// A step with an optional `NAME:` before it.
+/// Parses a step with an optional `NAME:` before it.
 fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
     let column = cursor.column();
     let mut behind = cursor.clone();
@@ -410,7 +410,7 @@ fn about_a_handle(cursor: &mut Cursor<'_>) -> Read<Step> {
     Ok(Step::Request { handle, request, fails })
 }
 
-/// A step that asks for nothing: what came, and what is there.
+/// Parses a step that makes no request but checks arrivals and state.
 fn observation(
     verb: &str,
     column: u32,
@@ -436,7 +436,7 @@ fn observation(
     }
 }
 
-/// `from NAME`, if it is there.
+/// Parses `from NAME`, if present.
 fn from(cursor: &mut Cursor<'_>) -> Option<String> {
     cursor.keyword("from").then(|| cursor.name().to_owned())
 }
@@ -454,7 +454,7 @@ pub(crate) const NOTICES: [&str; 10] = [
     "WRITABLE",
 ];
 
-/// `7001`, or `10.0.0.2:7001`, or `[fd00::2]:7001`; then perhaps `from 40000`.
+/// Parses `7001`, `10.0.0.2:7001` or `[fd00::2]:7001`, optionally with `from 40000`.
 fn connect(cursor: &mut Cursor<'_>) -> Read<Request> {
     let column = cursor.column();
     let hint = "as in `connect 7001`, `connect 10.0.0.2:7001` or `connect fd00::2 7001`, and `from 40000` for the own port";

@@ -1,4 +1,4 @@
-//! What did not happen as written.
+//! Reports of deviations from the steps.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use crate::span;
 
-/// How many lines of what happened are shown with a failure.
+/// The maximum number of log lines that are shown with a failure.
 const SHOWN: usize = 30;
-/// How much of a line is shown, characters.
+/// The maximum length of a shown line, in characters.
 const WIDEST: usize = 160;
 
 /// A line and a column, both from 1; columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The line.
+    /// The line, from 1.
     pub line: u32,
-    /// The column.
+    /// The column in characters, from 1.
     pub column: u32,
 }
 
@@ -27,40 +27,40 @@ impl fmt::Display for Place {
     }
 }
 
-/// A step that did not happen as written, or cannot be taken.
+/// A step that did not happen as written, or cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Where it is written.
+    /// The place of the step.
     pub place: Place,
-    /// When it showed, from the start.
+    /// The time of detection, from the start.
     pub at: Duration,
-    /// What was expected; empty where what is written makes no sense.
+    /// The expected behaviour; empty if the step is invalid.
     pub expected: String,
-    /// What happened instead, or what is wrong.
+    /// The actual behaviour, or the fault in the step.
     pub happened: String,
-    /// What differs, and where in the program it comes from, a line each; or a hint.
+    /// The differences and their origins in the program, one on each line; or a hint.
     pub notes: Vec<String>,
 }
 
-/// What came of a file.
+/// The result of a file.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What failed first; nothing: the file passed.
+    /// The first failure; absent if the file passed.
     pub failure: Option<Failure>,
     /// The file's line that failed.
     pub source: String,
-    /// What happened, as steps: a file itself.
+    /// The log as steps, which form a file themselves.
     pub happened: Vec<String>,
 }
 
 impl Report {
-    /// Whether the file passed.
+    /// Returns whether the file passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// What failed, for people; `name` is the file's. Empty when it passed.
+    /// Returns a readable description of the failure; `name` is the file's. It is empty if the file passed.
     #[must_use]
     pub fn explain(&self, name: &str) -> String {
         let Some(failure) = &self.failure else {
@@ -82,7 +82,8 @@ impl Report {
 }
 
 impl Failure {
-    /// The failure for people: the file, the place, the line with a mark, and what differs.
+    /// Returns a readable description of the failure: the file, the place, the line with a mark, and the
+    /// differences.
     #[must_use]
     pub fn explain(&self, name: &str, source: &str) -> String {
         let line: String = source

@@ -1,4 +1,4 @@
-//! Spans of time as they are written: `100ms`, `1.5s`.
+//! The written form of spans of time: `100ms`, `1.5s`.
 
 use std::time::Duration;
 
@@ -11,10 +11,11 @@ const UNITS: [(&str, u64); 6] = [
     ("s", 1_000_000_000),
 ];
 
-/// The maximum span, so that no sum of them overflows: 100 years.
+/// The maximum span in nanoseconds, 100 years, so that no sum of spans overflows.
 const MAX: u64 = 100 * 365 * 24 * 3_600_000_000_000;
 
-/// Reads a span; nothing where it is none, is longer than 100 years, or is no whole number of nanoseconds.
+/// Parses a span. Returns `None` if the text is not a span, exceeds 100 years, or is not a whole number of
+/// nanoseconds.
 pub(crate) fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = UNITS
         .iter()
@@ -35,7 +36,7 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
     (nanos <= MAX).then(|| Duration::from_nanos(nanos))
 }
 
-/// Writes a span exactly, in the unit that fits it.
+/// Formats a span exactly, in the unit that fits it.
 pub(crate) fn show(span: Duration) -> String {
     let nanos = hawser_time::nanos(span);
     let (unit, name) = match nanos {

@@ -1,4 +1,5 @@
-//! Work on registered memory: what an application of verbs asks for, what came of it, and what its memory holds.
+//! Work on registered memory: the requests of an application of verbs, their completions, and the content of
+//! its memory.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use crate::read::{Line, Request, Step};
 use crate::report::Failure;
 use crate::words::errno;
 
-/// The name of registered memory that has no other.
+/// The default name of registered memory.
 const MEMORY: &str = "memory";
-/// The fields of a work request, as the request `post` of the language has them.
+/// The fields of a work request, as in the language's request `post`.
 const WORK: [&str; 11] = [
     "id",
     "code",
@@ -30,7 +31,7 @@ const WORK: [&str; 11] = [
     "swap",
     "sub",
 ];
-/// What a completion says.
+/// The fields of a completion.
 const COMPLETION: [&str; 6] = ["id", "status", "code", "flags", "len", "value"];
 
 /// Memory that a file has registered.
@@ -41,7 +42,8 @@ pub(crate) struct Registered {
     region: Arc<Region>,
 }
 
-/// `pair 17 from 50000`, `pair 17 for datagrams`, `register {data: 100}`, `deregister` or `post {code: WORK_SEND}`; nothing for other words.
+/// Parses `pair 17 from 50000`, `pair 17 for datagrams`, `register {data: 100}`, `deregister` or `post {code:
+/// WORK_SEND}`. Returns `None` for other words.
 pub(crate) fn request(verb: &str, cursor: &mut Cursor<'_>) -> Read<Option<Request>> {
     Ok(Some(match verb {
         "pair" => {
@@ -60,7 +62,7 @@ pub(crate) fn request(verb: &str, cursor: &mut Cursor<'_>) -> Read<Option<Reques
     }))
 }
 
-/// `completion {id: 1}` or `holds 100@0 at 16`; nothing for other words.
+/// Parses `completion {id: 1}` or `holds 100@0 at 16`. Returns `None` for other words.
 pub(crate) fn observation(
     verb: &str,
     handle: Option<&String>,
@@ -81,14 +83,14 @@ pub(crate) fn observation(
     }))
 }
 
-/// The words of a completion's notice as they are written.
+/// Returns the written form of the words of a completion's notice.
 pub(crate) fn show_completion(words: [u64; 4]) -> String {
     let fields = COMPLETION.iter().zip(numbers_of(words));
     let fields: Vec<String> = fields.map(|(name, number)| format!("{name}: {number}")).collect();
     format!("completion {{{}}}", fields.join(", "))
 }
 
-/// By [`COMPLETION`].
+/// Splits the words into the fields of [`COMPLETION`].
 fn numbers_of([id, outcome, len, value]: [u64; 4]) -> [u64; 6] {
     [id, outcome & 0xff, outcome >> 8 & 0xff, outcome >> 16, len, value]
 }
@@ -141,7 +143,7 @@ impl Bench {
         }))
     }
 
-    /// Ends a key. The bytes stay to be looked at.
+    /// Invalidates a key. The bytes remain and can be checked.
     pub(crate) fn deregister(&mut self, line: &Line, name: &Option<String>) -> Done {
         let known = self.registered(line, name)?;
         match self.stack.deregister(known.domain, known.key) {
@@ -150,7 +152,7 @@ impl Bench {
         }
     }
 
-    /// Posts work.
+    /// Posts a work request.
     pub(crate) fn post(
         &mut self,
         line: &Line,
@@ -190,7 +192,7 @@ impl Bench {
         }))
     }
 
-    /// The next notice is a completion with these fields; others are not compared.
+    /// Expects that the next notice is a completion with these fields. Other fields are not compared.
     pub(crate) fn completion(&mut self, line: &Line, name: &Option<String>, fields: &[Field]) -> Done {
         let handle = self.handle(line, name.as_ref(), CONNECTION)?;
         let wanted = self.numbers(line, fields, COMPLETION)?;
@@ -213,7 +215,7 @@ impl Bench {
         Err(self.failed(line, expected, happened))
     }
 
-    /// Registered memory holds these bytes.
+    /// Expects that registered memory holds these bytes.
     pub(crate) fn holds(
         &mut self,
         line: &Line,
@@ -246,7 +248,7 @@ impl Bench {
         })
     }
 
-    /// The numbers of these fields, in their order; nothing for those that are not written.
+    /// Returns the numbers of these fields, in order. Unwritten fields have none.
     fn numbers<'f, const N: usize>(
         &self,
         line: &Line,
@@ -265,7 +267,7 @@ impl Bench {
         Ok(numbers)
     }
 
-    /// A number up to a limit.
+    /// Parses a number up to a limit.
     fn small(&self, line: &Line, value: &Value, limit: u32) -> Result<u32, Failure> {
         let number = self.number(line, value)?;
         let small = u32::try_from(number).ok().filter(|number| *number <= limit);
@@ -275,7 +277,8 @@ impl Bench {
         })
     }
 
-    /// A number, `$NAME`, a name of the language or of an enum of the program, or several of them joined by `|`.
+    /// Parses a number, `$NAME`, a name of the language or of an enum of the program, or several of them
+    /// joined by `|`.
     pub(crate) fn number(&self, line: &Line, value: &Value) -> Result<u64, Failure> {
         self.read_number(value).map_err(|error| self.wrong(line, error))
     }

@@ -1,8 +1,8 @@
-//! Names of notices and of numbers, as files of steps have them.
+//! The names of notices and of numbers in files of steps.
 
 use hawser_engine::Notice;
 
-/// A notice's name, and its error behind a space.
+/// Returns a notice's name, and its error after a space.
 pub(crate) fn notice_word(notice: Notice) -> (&'static str, String) {
     let word = match notice {
         Notice::Connected => "CONNECTED",
@@ -19,13 +19,13 @@ pub(crate) fn notice_word(notice: Notice) -> (&'static str, String) {
     (word, String::new())
 }
 
-/// The number of a name that the language has.
+/// Returns the number of an error name in the language.
 pub(crate) fn errno(name: &str) -> Option<u32> {
     let mut known = hawser_check::vocabulary::constants();
     known.find(|(known, _)| *known == name).map(|(_, number)| number)
 }
 
-/// The name that the language has for an error.
+/// Returns the language's name for an error.
 pub(crate) fn errno_name(number: u32) -> String {
     let errors = hawser_check::vocabulary::constants().filter(|(name, _)| name.starts_with('E'));
     let mut named = errors.filter(|(_, known)| *known == number);

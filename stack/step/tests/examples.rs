@@ -1,4 +1,4 @@
-//! The files of `examples/` pass, and what happened in one is a file that passes.
+//! The files of `examples/` pass, and the log of one is a file that passes.
 
 use super::{examples, steps};
 
@@ -30,7 +30,7 @@ fn what_happened_in_a_file_is_a_file_that_passes() {
         let head = text.lines().take_while(|line| !line.starts_with("every"));
         let head: Vec<&str> = head.collect();
         let happened = steps(&text).happened.join("\n");
-        // The steps that expect something are not among what happened: what came out is.
+        // The log contains the output of the stack instead of the steps that expect it.
         let again = format!("{}\n{happened}\n", head.join("\n"));
         let report = steps(&again);
         assert!(report.passed(), "{}\n{again}", report.explain(&name));

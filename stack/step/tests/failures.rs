@@ -1,4 +1,4 @@
-//! What is reported of a file that does not pass: where, what was expected, what happened, what differs.
+//! Reports of files that do not pass: the place, the expected and the actual behaviour, and the difference.
 
 use hawser_step::parse;
 
@@ -12,7 +12,7 @@ connect 7001 from 40000
 send 100
 ";
 
-/// The explanation of a file that fails after its beginning.
+/// Returns the explanation of a file whose failure follows a common beginning.
 fn failure(rest: &str) -> String {
     let report = steps(&format!("{BEGIN}{rest}"));
     assert!(!report.passed(), "{rest}");

@@ -1,4 +1,5 @@
-//! What the fuzz target holds, on stable: texts that are broken in many ways end in a report or an error.
+//! The property of the fuzz target, on the stable toolchain: texts with many kinds of damage end in a report
+//! or an error.
 
 use fastrand::Rng;
 use hawser_step::{parse, run};
@@ -60,7 +61,7 @@ fn broken(rng: &mut Rng) -> String {
             0 => text.insert_str(a, PIECES[rng.usize(..PIECES.len())]),
             1 if to - from < 20 => text.replace_range(from..to, PIECES[rng.usize(..PIECES.len())]),
             _ => {
-                // Lines in another order, and some of them gone, are steps that can be read.
+                // Reordered and missing lines still form steps that can be parsed.
                 let mut lines: Vec<&str> = text.lines().collect();
                 let (i, j) = (rng.usize(4..lines.len()), rng.usize(4..lines.len()));
                 lines.swap(i, j);

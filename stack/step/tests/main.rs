@@ -1,4 +1,4 @@
-//! The crate's tests, one program: each links everything.
+//! The crate's tests, in one program, since each program links everything.
 
 mod examples;
 mod failures;
@@ -19,7 +19,7 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// The program that a file in a folder names.
+/// Returns the program that a file in a folder names.
 fn program(name: &str, folder: &Path, params: &[String]) -> Arc<dyn Program> {
     let name = match name.ends_with(".mtp") {
         true => folder.join(name).display().to_string(),
@@ -28,12 +28,12 @@ fn program(name: &str, folder: &Path, params: &[String]) -> Arc<dyn Program> {
     resolve_with_on(Some(Engine::Interp), &name, params).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A file of the examples.
+/// Runs a file of the examples.
 fn steps(text: &str) -> Report {
     steps_in(text, &examples(), None)
 }
 
-/// A file in a folder, perhaps about another program than it names.
+/// Runs a file in a folder, optionally with another program than it names.
 fn steps_in(text: &str, folder: &Path, other: Option<String>) -> Report {
     let steps = parse(text).unwrap_or_else(|error| panic!("{error}"));
     let (name, _) = steps.program().expect("it names a program");

@@ -1,4 +1,4 @@
-//! A packet that is shown is read as the same bytes.
+//! The shown form of a packet reads back as the same bytes.
 
 use fastrand::Rng;
 use hawser_step::show_and_read;

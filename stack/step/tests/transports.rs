@@ -1,4 +1,4 @@
-//! The files of steps that come with the transports pass: `transports/NAME/steps`.
+//! The files of steps that come with the transports, `transports/NAME/steps`, pass.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ fn files(transport: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The files of a transport pass, with `variable` for the program that they are about.
+/// Checks that the files of a transport pass. The environment variable `variable` may name another program
+/// for them.
 fn pass(transport: &str, variable: &str, at_least: usize) {
     let files = files(transport);
     assert!(files.len() >= at_least, "{}", files.len());

@@ -1,4 +1,4 @@
-//! What is reported of work on registered memory that does not go as written.
+//! Reports of work on registered memory that deviates from the steps.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Numbers as decimal digits: a long trace has hundreds of millions of them.
+//! Numbers as decimal digits. A long trace has hundreds of millions of them, so formatting must be fast.
 
 /// "00", "01" … "99".
 const PAIRS: [u8; 200] = {
@@ -25,7 +25,7 @@ pub(crate) fn signed(value: i64, to: &mut Vec<u8>) {
     number(value.unsigned_abs(), to);
 }
 
-/// Appends a number with this fill before it where it has fewer digits than `width`, at most 20.
+/// Appends a number with `fill` before it if it has fewer digits than `width`, which is at most 20.
 pub(crate) fn padded(mut value: u64, width: usize, fill: u8, to: &mut Vec<u8>) {
     let mut digits = [fill; 20];
     let mut at = digits.len();
@@ -35,7 +35,7 @@ pub(crate) fn padded(mut value: u64, width: usize, fill: u8, to: &mut Vec<u8>) {
         at -= 2;
         digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
     }
-    // Of an odd number of digits one is left; of an even number none, and zero has one.
+    // An odd number of digits leaves one. An even number leaves none, but zero has one digit.
     if value > 0 || at == digits.len() {
         at -= 1;
         digits[at] = b'0' + value as u8;
@@ -44,7 +44,7 @@ pub(crate) fn padded(mut value: u64, width: usize, fill: u8, to: &mut Vec<u8>) {
     to.extend_from_slice(&digits[from..]);
 }
 
-/// Appends nanoseconds as seconds with nine digits behind the point.
+/// Appends nanoseconds as seconds with nine decimal places.
 pub(crate) fn seconds(nanos: u64, width: usize, to: &mut Vec<u8>) {
     padded(nanos / 1_000_000_000, width.saturating_sub(10).max(1), b' ', to);
     to.push(b'.');

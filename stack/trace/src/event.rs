@@ -1,4 +1,4 @@
-//! What is said of an event.
+//! The description of an event.
 
 use std::net::SocketAddr;
 
@@ -10,66 +10,67 @@ use crate::packet::Decoded;
 use crate::source::Line;
 use crate::value::Value;
 
-/// Is shown each event that is wanted, in order.
+/// A callback that receives each wanted event, in order.
 pub type Show = Box<dyn FnMut(&Event) + Send>;
 
-/// An event, and all that came of it.
+/// An event with all its effects.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// When, in nanoseconds since the start of the run.
+    /// The time in nanoseconds since the start of the run.
     pub at_ns: u64,
-    /// The host that it happened on.
+    /// The host of the event.
     pub host: Name,
-    /// Its number on that host: the first is 1. 0: an input gave no event.
+    /// The event's number on that host, from 1; 0 if an input gave no event.
     pub number: u64,
-    /// The flow of the scenario that it is for, by its number; the first is 0.
+    /// The number of the event's flow in the scenario, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<usize>,
-    /// Its name in the program. Where an input gave no event, the parser that refused it; empty where there is none
-    /// for it.
+    /// The event's name in the program. If an input gave no event, the name of the parser that rejected it;
+    /// empty if no parser matched.
     pub event: Name,
-    /// What caused it: `packet`, `request`, `timer`, `start` or `raise`.
+    /// The cause of the event: `packet`, `request`, `timer`, `start` or `raise`.
     pub source: &'static str,
-    /// Its fields, by name, in the program's order.
+    /// The event's fields, by name, in the program's order.
     pub fields: Vec<(Name, Value)>,
-    /// The packet that it comes from, where packets are asked for.
+    /// The packet from which the event comes, if packets are requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<Decoded>,
-    /// The context that it was for; absent when there was none.
+    /// The event's context, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// The context that it made.
+    /// The context that the event created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Context>,
     /// The processors that ran, in order. The last of them may have ended the chain.
     pub processors: Vec<Processor>,
-    /// Fields of contexts that have another value than before, in the order of their places.
+    /// The changed fields of contexts, in the order of their places.
     pub changes: Vec<Change>,
     /// The instructions, in order.
     pub instructions: Vec<Instruction>,
-    /// The number of the first of them: what it sends has this as its cause. The others count on.
+    /// The number of the first instruction, which is the cause of the packets that it sends. The others
+    /// follow.
     #[serde(skip)]
     pub first_cause: u32,
-    /// How its chain ended: `done` after the last processor, `stopped` by `done;`, `refused`, `assert`; `not run`
-    /// when no chain ran, `not parsed` when an input gave no event.
+    /// The outcome of the chain: `done` after the last processor, `stopped` by `done;`, `refused` or
+    /// `assert`. It is `not run` if no chain ran, and `not parsed` if an input gave no event.
     pub outcome: &'static str,
-    /// The error number that a request was refused with, or the text of the assert that was false.
+    /// The error number of a refused request, or the text of the false assertion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// What the engine counted of the event itself, such as `no_context`.
+    /// The engine's counts of the event itself, such as `no_context`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<Count>,
 }
 
-/// A context.
+/// A context, named by its type and its connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Context {
-    /// Its type.
+    /// The type's name.
     pub context: Name,
-    /// Its connection's local end, where the program states it.
+    /// The local end of its connection, if the program states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local: Option<SocketAddr>,
-    /// The remote end.
+    /// The remote end of its connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<SocketAddr>,
 }
@@ -77,58 +78,58 @@ pub struct Context {
 /// A processor that ran.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Processor {
-    /// Its name.
+    /// The processor's name.
     pub processor: Name,
-    /// Where it stands.
+    /// The processor's place in the source.
     #[serde(flatten)]
     pub line: Line,
 }
 
-/// A field that has another value than before.
+/// A field with a new value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// The type of the context that has it.
+    /// The type of the field's context.
     pub context: Name,
-    /// Its name: `cc.cwnd`.
+    /// The field's name: `cc.cwnd`.
     pub field: Name,
-    /// Its value before.
+    /// The value before.
     pub old: Value,
-    /// Its value after.
+    /// The value after.
     pub new: Value,
-    /// The statement that wrote it last.
+    /// The last statement that wrote it.
     #[serde(flatten)]
     pub line: Line,
 }
 
-/// An instruction.
+/// An instruction of the chain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Instruction {
-    /// Its name in the language.
+    /// The instruction's name in the language.
     pub instruction: &'static str,
-    /// Its arguments.
+    /// The instruction's arguments.
     pub arguments: Vec<(Name, Value)>,
-    /// The statement that gave it.
+    /// The statement that emitted it.
     #[serde(flatten)]
     pub line: Line,
-    /// The packet that was asked for, by its number: this instruction sent it.
+    /// The number of the requested packet, if this instruction sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<u64>,
-    /// What the engine counted while it carried the instruction out, such as `coalesced` or `dangling`.
+    /// The engine's counts while it executed the instruction, such as `coalesced` or `dangling`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<Count>,
 }
 
-/// Something that the engine counted; `hawser_engine::Counters` says what each counter means.
+/// A count of the engine; see `hawser_engine::Counters` for the meaning of each counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// The counter.
+    /// The counter's name.
     pub counter: &'static str,
-    /// By how much it grew.
+    /// The amount by which it grew.
     pub by: u64,
 }
 
 impl Event {
-    /// The counters that grew with it.
+    /// Returns the counters that grew with the event.
     pub fn counters(&self) -> impl Iterator<Item = &'static str> {
         let of_instructions = self
             .instructions
@@ -138,7 +139,7 @@ impl Event {
         counted.map(|count| count.counter)
     }
 
-    /// This packet was asked for: the instruction that sent it says so.
+    /// Marks the instruction that sent the requested packet.
     pub(crate) fn mark_packet(&mut self, packet: &Packet) {
         let index = packet.cause.wrapping_sub(self.first_cause) as usize;
         if let Some(sender) = self.instructions.get_mut(index) {

@@ -1,4 +1,4 @@
-//! A structure's fields by name, each at its place.
+//! A structure's fields by name, each with its place.
 
 use std::ops::Range;
 
@@ -10,29 +10,29 @@ use crate::value::{Reader, Value};
 /// A field: `cc.cwnd`.
 #[derive(Clone, Debug)]
 pub struct Leaf {
-    /// Its name, those of the parts that it is in before.
+    /// The field's name, with the names of its enclosing parts before it.
     pub name: Name,
-    /// Its type.
+    /// The field's type.
     pub ty: Ty,
-    /// Its bytes in the structure.
+    /// The field's bytes in the structure.
     pub bytes: Range<usize>,
 }
 
 impl Leaf {
-    /// Its value in a structure.
+    /// Returns the field's value in a structure.
     #[must_use]
     pub fn value(&self, reader: &Reader<'_>, structure: &[u8]) -> Value {
         reader.value(&self.ty, structure.get(self.bytes.clone()).unwrap_or(&[]))
     }
 
-    /// Whether it has the same bytes in both.
+    /// Returns whether the field has the same bytes in both structures.
     #[must_use]
     pub fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
         a.get(self.bytes.clone()) == b.get(self.bytes.clone())
     }
 }
 
-/// All fields of a structure that are no structures themselves, parts taken apart.
+/// Returns all fields of a structure that are not structures, including those of nested parts.
 #[must_use]
 pub fn leaves(reader: &Reader<'_>, structure: StructId) -> Vec<Leaf> {
     let mut found = Vec::new();

@@ -1,61 +1,62 @@
-//! Which events are wanted.
+//! Selects the wanted events.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Conditions that an event has to meet, all of them. The default wants all.
+/// The conditions that an event must meet, all of them. The default accepts all events.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// It happened on this host.
+    /// The event happened on this host.
     pub host: Option<String>,
-    /// Its context is of a connection of this flow, or of a listener of this flow alone.
+    /// The event's context is a connection of this flow, or a listener of only this flow.
     pub flow: Option<usize>,
-    /// It happened at this time after the start of the run, or later.
+    /// The event happened at or after this time since the start of the run.
     pub from: Option<Duration>,
-    /// It happened at this time after the start of the run, or earlier.
+    /// The event happened at or before this time since the start of the run.
     pub to: Option<Duration>,
-    /// It changed this field of a context: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
+    /// The event changed this field of a context: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
     pub field: Option<String>,
-    /// It sent this packet.
+    /// The event sent this packet.
     pub packet: Option<Packet>,
 }
 
-/// A packet of a run.
+/// A packet of a run, by number and origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Its number in a capture of the run; the first is 1.
+    /// The packet's number in a capture of the run, from 1.
     pub number: u64,
     /// The host that sent it.
     pub host: String,
-    /// The instruction that it comes from, by its number among those of the host.
+    /// The number of the instruction that sent it, among those of the host.
     pub cause: u32,
 }
 
-/// A connection of a flow, by its ends: the client's first.
+/// A connection of a flow, by its ends, the client's first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The flow, by its number.
+    /// The number of the flow.
     pub flow: usize,
     /// The hosts at its ends.
     pub hosts: [String; 2],
-    /// The client's address; its port is 0 where it is not known.
+    /// The client's address. Its port is 0 if unknown.
     pub client: SocketAddr,
-    /// The server's address. Ends with the same port are peers at that port, as queue pairs at RoCEv2's: each sees the
-    /// other there, and has itself any port. They are found by their addresses.
+    /// The server's address. Ends with the same port are peers at that port, such as queue pairs at RoCEv2's
+    /// port. Each sees its peer at that port, and may itself have any port. They are found by their
+    /// addresses.
     pub server: SocketAddr,
 }
 
 /// The connections of a run, found by their ends.
 #[derive(Clone, Debug, Default)]
 pub struct Flows {
-    /// By the server's port, and the client's.
+    /// The connections by the server's port and the client's.
     by_ports: BTreeMap<(u16, u16), Vec<Connection>>,
 }
 
 impl Flows {
-    /// Those of these connections.
+    /// Builds the index of these connections.
     #[must_use]
     pub fn new(connections: impl IntoIterator<Item = Connection>) -> Flows {
         let mut flows = Flows::default();
@@ -66,8 +67,8 @@ impl Flows {
         flows
     }
 
-    /// The connection of a flow between these hosts, with these ports as it was given: the client's, and the server's;
-    /// else one of peers at one port.
+    /// Returns the connection of a flow between these hosts with these ports, the client's and the server's,
+    /// or else one of peers at one port.
     #[must_use]
     pub fn between(&self, flow: usize, hosts: [&str; 2], [client, server]: [u16; 2]) -> Option<Connection> {
         let is_it = |of: &&Connection| of.flow == flow && of.hosts == hosts;
@@ -80,8 +81,9 @@ impl Flows {
         given.chain(peers).find(is_it).cloned()
     }
 
-    /// The flow that a context of a host with these ends belongs to: one of its connections, or its listener, if that
-    /// is no other flow's, too, which holds for peers at one port as well. Without a remote port it is a listener. Addresses that are not known do not count.
+    /// Returns the flow of a host's context with these ends. The context is one of the flow's connections, or
+    /// its listener, if no other flow shares it. The same holds for peers at one port. A context without a
+    /// remote port is a listener. Unknown addresses do not count.
     pub(crate) fn of(&self, host: &str, local: SocketAddr, remote: SocketAddr) -> Option<usize> {
         if local.port() == 0 {
             return None;
@@ -92,7 +94,7 @@ impl Flows {
         let same = |known: SocketAddr, end: SocketAddr| {
             end.ip().is_unspecified() || end.ip().to_canonical() == known.ip()
         };
-        // The host is the server, or the client.
+        // The host is the server or the client.
         let mut found =
             [(1, local, remote), (0, remote, local)]
                 .into_iter()
@@ -130,7 +132,7 @@ impl Flows {
     }
 }
 
-/// The flow of all of these connections, if it is one.
+/// Returns the flow of all these connections, if there is only one.
 fn only<'a>(connections: impl Iterator<Item = &'a Connection>) -> Option<usize> {
     let mut flows = connections.map(|of| of.flow);
     let first = flows.next()?;
@@ -138,8 +140,8 @@ fn only<'a>(connections: impl Iterator<Item = &'a Connection>) -> Option<usize> 
 }
 
 impl Filter {
-    /// Whether an event of a host with instructions of these numbers can be wanted: asked before anything is found out
-    /// about it.
+    /// Returns whether an event of a host with instructions of these numbers may be wanted. It is checked
+    /// before the event is analysed.
     pub(crate) fn admits(&self, host: &str, at: Duration, causes: &Range<u32>) -> bool {
         self.host.as_deref().is_none_or(|wanted| wanted == host)
             && self
@@ -151,7 +153,7 @@ impl Filter {
     }
 }
 
-/// Whether this names a field of a context of this type: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
+/// Returns whether `wanted` names a field of a context of this type: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
 pub(crate) fn is_field(wanted: &str, context: &str, field: &str) -> bool {
     let of_context = |rest: &str| rest.strip_prefix('.') == Some(field);
     wanted == field || wanted.strip_prefix(context).is_some_and(of_context)
@@ -165,7 +167,7 @@ mod tests {
         text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// As queue pairs: each end has a port of its own, and its peer does not see it.
+    /// Like queue pairs: each end has its own port, and its peer does not see it.
     #[test]
     fn flows_of_peers_at_one_port_are_found_by_their_hosts() {
         let connection = |flow, hosts: [&str; 2], client, server| Connection {
@@ -223,15 +225,15 @@ mod tests {
             assert_eq!(of("d", client, "10.0.0.3:80"), None, "another host");
         }
         assert_eq!(of("c", "10.0.0.3:80", "10.0.0.2:20002"), None, "nobody's");
-        // A port of one flow: whatever port its client has.
+        // A port that belongs to one flow matches whatever port its client has.
         assert_eq!(of("c", "10.0.0.3:81", "10.0.0.2:50000"), Some(3));
         assert_eq!(of("b", "[fd00::2]:50000", "[fd00::3]:81"), Some(4));
         assert_eq!(of("c", "10.0.0.3:81", "10.0.0.1:50000"), None);
-        // Listeners: one of several flows is none's.
+        // A listener of several flows belongs to none of them.
         assert_eq!(of("c", "10.0.0.3:80", "0.0.0.0:0"), None);
         assert_eq!(of("c", "10.0.0.3:81", "0.0.0.0:0"), Some(3));
         assert_eq!(of("c", "[fd00::3]:81", "[::]:0"), Some(4));
-        // A program may keep no addresses.
+        // A program may store no addresses.
         assert_eq!(of("c", "0.0.0.0:80", "0.0.0.0:20002"), Some(1));
     }
 }

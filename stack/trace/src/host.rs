@@ -1,4 +1,4 @@
-//! A host of a run that is observed: its tracer, and what it sent.
+//! An observed host of a run: its tracer, and the packets that it sent.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,11 @@ use crate::name::Name;
 use crate::source::Line;
 use crate::tracer::Tracer;
 
-/// Instructions that sent packets and are remembered, of each host: packets leave soon after, unless they are paced.
+/// The maximum number of remembered instructions that sent packets, for each host. Packets leave soon after
+/// their instruction, unless they are paced.
 const MAX_SENDERS: usize = 1 << 16;
 
-/// A host, and which instructions of the events that were shown sent packets.
+/// A host, and the instructions of the shown events that sent packets.
 pub(crate) struct Host {
     pub(crate) tracer: Tracer,
     pub(crate) senders: VecDeque<Sender>,
@@ -27,7 +28,7 @@ pub(crate) struct Sender {
 }
 
 impl Host {
-    /// Notes the instructions of an event that sent packets.
+    /// Records the instructions of an event that sent packets.
     pub(crate) fn remember(&mut self, event: &Event, first_cause: u32) {
         let instructions = event.instructions.iter().enumerate();
         for (index, sends) in instructions.filter(|(_, sends)| sends.instruction == "pkt_gen") {

@@ -1,4 +1,4 @@
-//! Records by the names of the language.
+//! Describes records by the names of the language.
 
 use hawser_ir::abi::{
     ContextRec, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
@@ -26,15 +26,15 @@ fn number(name: &'static str, value: u64) -> (Name, Value) {
     argument(name, value)
 }
 
-/// The context that a chain ran on, or the one that it made.
+/// The context of a chain, or the one that it created.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
     pub(crate) context: ContextId,
     pub(crate) id: Id,
 }
 
-/// An instruction's name and its arguments. An id is not among them where it is that of the context that the
-/// instruction is about.
+/// Returns an instruction's name and its arguments. An id is omitted if it belongs to the context of the
+/// instruction.
 pub(crate) fn describe(
     reader: &Reader<'_>,
     record: &Record<'_>,
@@ -72,7 +72,7 @@ pub(crate) fn describe(
     }
 }
 
-/// Ordered data. `names`: what the record's length is called, and its offset.
+/// Describes ordered data. `names` gives the names of the record's length and offset.
 fn unit(
     instruction: &'static str,
     record: &Record<'_>,
@@ -86,13 +86,13 @@ fn unit(
     (instruction, uid.into_iter().chain(values).collect())
 }
 
-/// An id, unless it is the context's own.
+/// Returns an id, unless it is the context's own.
 fn id_of_another(name: &'static str, id: &Id, on: Option<Subject>) -> Option<(Name, Value)> {
     let is_own = on.is_some_and(|on| on.id == *id);
     (!is_own && !id.is_none()).then(|| argument(name, Value::Text(identity(id))))
 }
 
-/// The blueprint with its fields, and where it goes.
+/// Returns the blueprint with its fields, and the destination.
 fn packet(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
     let rec: PacketRec = record.fixed();
     let Some(blueprint) = reader.module.blueprints.get(usize::from(rec.blueprint)) else {

@@ -1,4 +1,4 @@
-//! What the engine shows of an event, kept.
+//! Copies of the events that the engine shows.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use hawser_ir::abi::Outcome;
 use hawser_ir::buf::RecordBuf;
 use hawser_time::Instant;
 
-/// A copy of a [`TapEvent`], without the packet that it comes from: to say later, or on another thread, what the event
-/// did.
+/// A copy of a [`TapEvent`], without the packet from which it comes. It allows the event to be described
+/// later, or on another thread.
 #[derive(Clone)]
 pub struct Kept {
     program: Arc<dyn Program>,
@@ -19,24 +19,24 @@ pub struct Kept {
     counted: Vec<Counted>,
     /// The time of its batch.
     pub now: Instant,
-    /// What its chain ran on.
+    /// The memory of the chain.
     pub before: Before,
-    /// What the chain ended with; absent when none ran.
+    /// The outcome of the chain; absent when none ran.
     pub outcome: Option<Outcome>,
     /// The instructions.
     pub records: RecordBuf,
-    /// The number of the first of them.
+    /// The number of the first instruction.
     pub first_cause: u32,
     /// The keyed context after the chain.
     pub context: Option<(ContextId, Vec<u8>)>,
-    /// The context that the chain made.
+    /// The context that the chain created.
     pub fresh: Option<(ContextId, Vec<u8>)>,
     /// The `GLOBAL` contexts after the chain, by type.
     pub globals: Vec<Vec<u8>>,
 }
 
 impl Kept {
-    /// Of an event that is shown.
+    /// Copies a shown event.
     #[must_use]
     pub fn of(shown: &TapEvent<'_>) -> Kept {
         let mut kept = Kept {
@@ -57,7 +57,7 @@ impl Kept {
         kept
     }
 
-    /// Keeps another event in this one's room.
+    /// Copies another event into this one's buffers.
     pub fn keep(&mut self, shown: &TapEvent<'_>) {
         if !Arc::ptr_eq(&self.program, shown.program) {
             self.program = Arc::clone(shown.program);
@@ -78,7 +78,7 @@ impl Kept {
         }
     }
 
-    /// As the engine showed it.
+    /// Returns the event in the form in which the engine showed it.
     #[must_use]
     pub fn shown(&self) -> TapEvent<'_> {
         fn lent(kept: &Option<(ContextId, Vec<u8>)>) -> Option<(ContextId, &[u8])> {
@@ -117,7 +117,7 @@ fn keep_context(room: &mut Option<(ContextId, Vec<u8>)>, context: Option<(Contex
     }
 }
 
-/// Copies what a chain ran on into memory that is there already.
+/// Copies the memory of a chain into existing buffers.
 pub(crate) fn copy_before(from: &Before, to: &mut Before) {
     fill(&mut to.event, &from.event);
     let keyed = from.keyed.as_ref();

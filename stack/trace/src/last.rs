@@ -1,8 +1,8 @@
-//! The last events of a run, and the events that set its timers last: kept as the engine showed them, and said once the
-//! run is over.
+//! The last events of a run, and the events that last set its timers. They are copied as the engine shows
+//! them and described after the run.
 //!
-//! To say what an event did takes the interpreter; to keep the event takes a copy. A run whose end alone matters costs
-//! little more than one that is not observed.
+//! Describing an event takes the interpreter, and keeping it takes a copy. If only the end of a run matters,
+//! the run costs little more than an unobserved one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,19 +17,20 @@ use crate::host::Host;
 use crate::kept::Kept;
 use crate::tracer::Wanted;
 
-/// The number of events that are kept, and the time until which they are among the last.
+/// The number of last events to keep, and the time limit for them.
 #[derive(Clone, Copy, Debug)]
 pub struct LastEvents {
     /// The number of events.
     pub count: usize,
-    /// Events after this time, in nanoseconds of the run, are none of the last; nor are those after a false assertion.
+    /// The time limit, in nanoseconds of the run. Later events do not count as the last ones, nor do events
+    /// after a false assertion.
     pub until_ns: u64,
 }
 
 /// A timer of a context type on a host.
 type Timer = (String, ContextId, u32);
 
-/// The part of a run that is kept.
+/// The kept part of a run.
 pub(crate) struct Last {
     wanted: LastEvents,
     is_over: bool,
@@ -39,9 +40,9 @@ pub(crate) struct Last {
     show: Show,
 }
 
-/// An event that was shown.
+/// A copied event.
 struct Shown {
-    /// Its place among the events of the run.
+    /// The event's position among the events of the run.
     place: u64,
     host: Arc<Mutex<Host>>,
     wanted: Wanted,
@@ -60,7 +61,7 @@ impl Last {
         }
     }
 
-    /// Keeps an event of a host at a time of the run, as far as it is one of the last or sets timers.
+    /// Keeps an event of a host at a time of the run if it is one of the last or sets timers.
     pub(crate) fn keep(
         &mut self,
         (name, host): (&str, &Arc<Mutex<Host>>),
@@ -92,7 +93,7 @@ impl Last {
         }
     }
 
-    /// Says what was kept, in the order in which it happened.
+    /// Describes the kept events in the order in which they happened.
     pub(crate) fn finish(&mut self) {
         let all = self
             .timers
@@ -107,7 +108,7 @@ impl Last {
     }
 }
 
-/// The timers that an event starts or stops.
+/// Returns the timers that an event starts or stops.
 fn timers<'a>(host: &'a str, shown: &'a TapEvent<'_>) -> impl Iterator<Item = Timer> + 'a {
     let sets = |kind| matches!(kind, RecordKind::TimerStart | RecordKind::TimerStop);
     let set = shown.records.iter().filter(move |record| sets(record.kind));

@@ -1,24 +1,25 @@
-//! What each event of a run did, by the names and lines of the program: the processors that ran, the fields that
-//! changed, the instructions with the line of each, and what the engine did with them.
+//! Describes the effects of each event of a run by the names and lines of the program. They are the
+//! processors that ran, the changed fields, the instructions with their lines, and the engine's response to
+//! them.
 //!
-//! A running program notes none of this. It is pure: given the same event and the same memory it does the same
-//! again. So a [`Tracer`] lets the interpreter repeat each event on the memory as it was before, watched
-//! statement by statement. That serves every engine, and costs nothing when nobody traces.
+//! A running program does not record this. It is pure: the same event on the same memory has the same
+//! effects. A [`Tracer`] therefore lets the interpreter repeat each event on its original memory, observed
+//! statement by statement. This works for every engine and costs nothing without a trace.
 //!
-//! * [`event`]: what is said of an event
+//! * [`event`]: the description of an event
 //! * [`recorder`]: observes the stacks of a run
-//! * [`printer`]: prints what events did, on threads of its own
-//! * [`host`]: a host of a run, and what it sent
-//! * [`kept`]: what the engine shows of an event, kept
+//! * [`printer`]: prints the effects of events, on its own threads
+//! * [`host`]: a host of a run, and the packets that it sent
+//! * [`kept`]: copies of the events that the engine shows
 //! * [`last`]: the last events of a run
-//! * [`tracer`]: from what the engine shows to that
-//! * [`filter`]: which events are wanted
-//! * [`fields`]: a structure's fields by name, each at its place
+//! * [`tracer`]: turns a shown event into its description
+//! * [`filter`]: selects the wanted events
+//! * [`fields`]: a structure's fields by name, each with its place
 //! * [`value`]: bytes as values
 //! * [`digits`]: numbers as decimal digits
 //! * [`instruction`]: records by the names of the language
 //! * [`line`]: lines of JSON
-//! * [`name`]: names, each kept once
+//! * [`name`]: shared names
 //! * [`packet`]: packets by the program's own headers
 //! * [`source`]: places in the source
 //! * [`show`]: an event as text

@@ -1,5 +1,5 @@
-//! Lines of JSON, written by hand: most of a long trace is this, and a general serializer took three times as long.
-//! A test compares them with what `serde` makes of the same.
+//! Lines of JSON, written by hand. They are most of a long trace, and a general serializer took three times
+//! as long. A test compares them with `serde`'s output for the same values.
 
 use hawser_syntax::Printable;
 use serde::Serialize;
@@ -12,21 +12,21 @@ use crate::source::Line;
 use crate::value::Value;
 
 impl Event {
-    /// Appends it as a JSON object on a line.
+    /// Appends the event as a JSON object on one line.
     pub fn json(&self, to: &mut Vec<u8>) {
         event(self, to);
     }
 }
 
 impl Sent {
-    /// Appends it as a JSON object on a line.
+    /// Appends the packet as a JSON object on one line.
     pub fn json(&self, to: &mut Vec<u8>) {
         general(self, to);
         to.push(b'\n');
     }
 }
 
-/// Appends an event as JSON on a line.
+/// Appends an event as JSON on one line.
 fn event(event: &Event, to: &mut Vec<u8>) {
     to.extend_from_slice(b"{\"at_ns\":");
     number(event.at_ns, to);
@@ -76,7 +76,7 @@ fn event(event: &Event, to: &mut Vec<u8>) {
     to.extend_from_slice(b"}\n");
 }
 
-/// The key of a field that is not the first.
+/// Appends the key of a field other than the first.
 fn key(name: &str, to: &mut Vec<u8>) {
     to.extend_from_slice(b",\"");
     to.extend_from_slice(name.as_bytes());
@@ -94,7 +94,7 @@ fn list<T>(items: &[T], to: &mut Vec<u8>, print: impl Fn(&T, &mut Vec<u8>)) {
     to.push(b']');
 }
 
-/// A string in its quotes.
+/// Appends a string in quotes.
 fn string(text: &str, to: &mut Vec<u8>) {
     to.push(b'"');
     let is_plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'"' && *byte != b'\\';
@@ -106,14 +106,14 @@ fn string(text: &str, to: &mut Vec<u8>) {
     to.push(b'"');
 }
 
-/// The inside of a string that has more than plain characters. What acts on terminals is escaped, too.
+/// Appends the content of a string with special characters. Terminal control characters are escaped as well.
 #[cold]
 fn escaped(text: &str, to: &mut Vec<u8>) {
     let quoted = serde_json::to_string(text).expect("text is serializable");
     write!(to, "{}", Printable(&quoted[1..quoted.len() - 1])).expect("memory takes all");
 }
 
-/// Appends what is rare by the general serializer.
+/// Appends rare values with the general serializer.
 fn general(value: &impl Serialize, to: &mut Vec<u8>) {
     let text = serde_json::to_string(value).expect("names are text");
     write!(to, "{}", Printable(text)).expect("memory takes all");
@@ -232,7 +232,7 @@ mod tests {
         Line { file: name("a \"b\".mtp"), line: number }
     }
 
-    /// Everything that an event can say, and strings with all that has to be escaped.
+    /// Returns an event with all possible parts, and strings with all characters that need escapes.
     fn whole() -> Event {
         let odd: String = (0..0x80).map(char::from).chain(['ä', '\u{2028}', '𝄞']).collect();
         let context = Context {

@@ -1,4 +1,4 @@
-//! Names, each kept once.
+//! Shared names: each is stored once.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,20 +11,20 @@ use serde::{Serialize, Serializer};
 /// A name of the language or of a program. Copies share it.
 #[derive(Clone, Debug)]
 pub enum Name {
-    /// One that is always there.
+    /// A constant name.
     Fixed(&'static str),
-    /// One of a program, or made of its names.
+    /// A name of a program, or one composed of its names.
     Shared(Arc<str>),
 }
 
 impl Name {
-    /// As text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self
     }
 
-    /// A name of a program.
+    /// Creates a program's name.
     pub(crate) fn of(text: &str) -> Name {
         Name::Shared(Arc::from(text))
     }
@@ -85,10 +85,10 @@ impl fmt::Display for Name {
     }
 }
 
-/// All names of a program, by their places in its lists.
+/// All names of a program, by their places in its tables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// By structure: its fields.
+    /// The fields of each structure.
     pub(crate) fields: Vec<Vec<Name>>,
     pub(crate) events: Vec<Name>,
     pub(crate) contexts: Vec<Name>,

@@ -11,14 +11,15 @@ use crate::name::Name;
 use crate::source::Line;
 use crate::value::{Reader, Value};
 
-/// A packet, as the program's parser takes it apart.
+/// A packet, as the program's parser reads it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Decoded {
-    /// Bytes from its transport header on.
+    /// The number of bytes from its transport header on.
     pub bytes: usize,
-    /// Its headers, first to last: the name of each, and its fields.
+    /// The headers in order, each with its name and its fields.
     pub headers: Vec<(Name, Value)>,
-    /// Why the parser takes it no further: `truncated`, `length`, `frame`, `events`, `checksum`; `no parser`.
+    /// The reason why the parser stopped: `truncated`, `length`, `frame`, `events`, `checksum`, or `no
+    /// parser`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
 }
@@ -26,14 +27,14 @@ pub struct Decoded {
 /// A packet that an event sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sent {
-    /// When it left, in nanoseconds since the start of the run.
+    /// The time when it left, in nanoseconds since the start of the run.
     pub at_ns: u64,
     /// The host that sent it.
     pub host: Name,
-    /// Its number in a capture of the run: the first is 1.
+    /// The packet's number in a capture of the run, from 1.
     #[serde(rename = "sent")]
     pub packet: u64,
-    /// The event that sent it, by its number on the host.
+    /// The number on the host of the event that sent it.
     pub number: u64,
     /// The event's flow.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,18 +42,18 @@ pub struct Sent {
     /// The event's name.
     #[serde(skip)]
     pub event: Name,
-    /// What caused the event.
+    /// The cause of the event.
     #[serde(skip)]
     pub source: &'static str,
-    /// The statement that gave the instruction.
+    /// The statement that emitted the instruction.
     #[serde(flatten)]
     pub line: Line,
-    /// What is in it.
+    /// The packet's content.
     #[serde(flatten)]
     pub decoded: Decoded,
 }
 
-/// Lets the program's parser take a packet apart. Checksums are not looked at.
+/// Parses a packet with the program's parser. Checksums are not verified.
 pub(crate) fn decode(
     interpreter: &Interpreter,
     reader: &Reader<'_>,
@@ -96,7 +97,8 @@ pub(crate) fn decode(
     }
 }
 
-/// An IP packet's header as parsers see it, its transport header and what follows; nothing when it is none.
+/// Splits an IP packet into its header as parsers see it, and the bytes from its transport header on. Returns
+/// `None` if it is not an IP packet.
 pub(crate) fn network(packet: &[u8]) -> Option<(Net, &[u8])> {
     let mut net: Net = bytemuck::Zeroable::zeroed();
     let mapped = |bytes: &[u8]| -> Option<[u8; 16]> {
@@ -128,7 +130,7 @@ pub(crate) fn network(packet: &[u8]) -> Option<(Net, &[u8])> {
     Some((net, packet.get(header..total.min(packet.len()))?))
 }
 
-/// What the datagram holds, where the program's packets are in UDP.
+/// Returns the content of the datagram, if the program's packets are in UDP.
 pub(crate) fn behind_udp<'a>(interpreter: &Interpreter, net: &mut Net, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let in_udp = |parser: &Parser| matches!(parser.source, Source::Udp(_));
     if net.protocol != udp::PROTOCOL || !interpreter.module().parsers.iter().any(in_udp) {
@@ -138,8 +140,9 @@ pub(crate) fn behind_udp<'a>(interpreter: &Interpreter, net: &mut Net, bytes: &'
     Some(held)
 }
 
-/// The parser that takes packets with this header at the far end. That may know its port by another number than the
-/// program registers: it has answered from there, or is a socket of a host, which stands for the first one.
+/// Returns the parser for packets with this header at the far end. The far end may have another port than the
+/// one that the program registers. It may have answered from there, or be a socket of a host; then the first
+/// parser is used.
 pub(crate) fn parser_of(interpreter: &Interpreter, net: &Net) -> Option<usize> {
     let parsers = &interpreter.module().parsers;
     let of = |takes: &dyn Fn(Source) -> bool| parsers.iter().position(|parser| takes(parser.source));

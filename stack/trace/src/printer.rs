@@ -1,8 +1,9 @@
-//! Prints what events did, on threads of its own.
+//! Prints the effects of events, on its own threads.
 //!
-//! To repeat an event and to write what it did takes longer than the event itself, and each event stands alone. So
-//! events are kept in batches, which go to the threads in turn and come back as lines in the same order. What waits is
-//! bounded: whoever shows the next event waits for the oldest batch first.
+//! Repeating an event and describing its effects takes longer than the event itself, and events are
+//! independent of each other. They are therefore copied in batches, which go to the threads in turn and come
+//! back as lines in the same order. The number of waiting batches is bounded: showing another event first
+//! waits for the oldest batch.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,19 +18,19 @@ use crate::kept::Kept;
 use crate::name::Name;
 use crate::tracer::{Tracer, Wanted};
 
-/// Events of a batch.
+/// The number of events in a batch.
 const BATCH: usize = 16;
-/// Batches that a thread has at most, waiting and done.
+/// The maximum number of batches of a thread, waiting and done.
 const BATCHES_PER_THREAD: usize = 2;
-/// The maximum number of threads: more would wait for the run.
+/// The maximum number of threads. More of them would wait for the run.
 const MAX_THREADS: usize = 8;
 
-/// How events are printed.
+/// The output format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// For readers, an empty line behind each event.
+    /// Readable text, with an empty line after each event.
     Text,
-    /// A JSON object on a line.
+    /// A JSON object on each line.
     Json,
 }
 
@@ -46,28 +47,28 @@ impl Form {
     }
 }
 
-/// Events in a row, printed.
+/// The printed form of consecutive events.
 #[derive(Default)]
 pub struct Printed {
-    /// What they are printed as.
+    /// The output.
     pub bytes: Vec<u8>,
-    /// How many they are.
+    /// The number of events.
     pub events: u64,
-    /// The counters that grew with them.
+    /// The counters that grew with these events.
     pub counters: BTreeSet<&'static str>,
 }
 
-/// Is given what was printed, in order.
+/// A callback that receives the output, in order.
 pub type Print = Box<dyn FnMut(&Printed) + Send>;
 
-/// An event that is to be printed.
+/// An event to print.
 struct Job {
     host: Name,
     wanted: Wanted,
     kept: Kept,
 }
 
-/// Events, and room for what they are printed as. Both are used again.
+/// Events, and a buffer for their output. Both are reused.
 #[derive(Default)]
 struct Batch {
     jobs: Vec<Job>,
@@ -75,29 +76,29 @@ struct Batch {
     lines: Printed,
 }
 
-/// A thread.
+/// A printing thread.
 struct Worker {
     todo: SyncSender<Batch>,
     done: Receiver<Batch>,
 }
 
-/// What all threads know.
+/// The settings that all threads share.
 #[derive(Clone)]
 struct Setup {
     start: Instant,
     form: Form,
-    /// The packet that is asked for.
+    /// The requested packet.
     packet: Option<Packet>,
 }
 
-/// Prints events.
+/// A printer with its threads.
 pub(crate) struct Printer {
     setup: Setup,
     print: Print,
     filling: Batch,
     free: Vec<Batch>,
     workers: Vec<Worker>,
-    /// The threads that have batches, by the order of the batches.
+    /// The threads with batches, in the order of the batches.
     under_way: VecDeque<usize>,
     next: usize,
 }
@@ -115,7 +116,7 @@ impl Printer {
         }
     }
 
-    /// An event is to be printed.
+    /// Adds an event to print.
     pub(crate) fn event(&mut self, host: &Name, wanted: Wanted, shown: &TapEvent<'_>) {
         let batch = &mut self.filling;
         match batch.jobs.get_mut(batch.used) {
@@ -134,10 +135,10 @@ impl Printer {
         }
     }
 
-    /// Prints what is left.
+    /// Prints the remaining events.
     pub(crate) fn finish(&mut self) {
         if self.workers.is_empty() {
-            // Few events: not worth a thread.
+            // A few events are not worth a thread.
             Hosts::new(self.setup.clone()).print(&mut self.filling);
             (self.print)(&self.filling.lines);
             self.filling.used = 0;
@@ -147,7 +148,7 @@ impl Printer {
         while self.take_oldest() {}
     }
 
-    /// Gives the batch to the next thread.
+    /// Passes the batch to the next thread.
     fn send(&mut self) {
         if self.workers.is_empty() {
             let threads = thread::available_parallelism()
@@ -166,7 +167,7 @@ impl Printer {
         self.next = (self.next + 1) % self.workers.len();
     }
 
-    /// Waits for the oldest batch, and prints it; false when there is none.
+    /// Waits for the oldest batch and prints it. Returns false if no batch is under way.
     fn take_oldest(&mut self) -> bool {
         let Some(worker) = self.under_way.pop_front() else {
             return false;
@@ -216,7 +217,7 @@ impl Hosts {
         for job in &batch.jobs[..batch.used] {
             let shown = job.kept.shown();
             if !self.tracers.contains_key(&job.host) {
-                // Whoever observes the host has one of the same program.
+                // The observer of the host has already created a tracer of the same program.
                 let Ok(tracer) = Tracer::new(shown.program, &job.host, self.setup.start) else {
                     continue;
                 };

@@ -17,8 +17,8 @@ use crate::packet::Sent;
 use crate::printer::{Form, Print, Printer};
 use crate::tracer::Tracer;
 
-/// Observes stacks, and shows what their events did. All stacks of a run share one, so that their events come in
-/// the order in which they happened.
+/// An observer of stacks that reports the effects of their events. All stacks of a run share one, so that
+/// events arrive in the order in which they happened.
 #[derive(Clone)]
 pub struct Recorder {
     start: Instant,
@@ -29,7 +29,7 @@ pub struct Recorder {
     hosts: Arc<Mutex<BTreeMap<String, Arc<Mutex<Host>>>>>,
 }
 
-/// What is done with events that are wanted.
+/// The destination of wanted events.
 enum Sink {
     Show(Show),
     Last(Box<Last>),
@@ -37,22 +37,22 @@ enum Sink {
 }
 
 impl Recorder {
-    /// For a run that begins at `start` on the stacks' clock.
+    /// Creates a recorder for a run that begins at `start` on the stacks' clock.
     #[must_use]
     pub fn new(start: Instant, filter: Filter, show: Show) -> Recorder {
         Recorder::into(start, filter, Sink::Show(show))
     }
 
-    /// The same, and events are printed on threads of its own; `print` is called on the thread of the run.
-    /// [`Recorder::finish`] prints the last of them.
+    /// Creates a recorder that prints events on its own threads. It calls `print` on the thread of the run.
+    /// [`Recorder::finish`] prints the last events.
     #[must_use]
     pub fn printing(start: Instant, filter: Filter, form: Form, print: Print) -> Recorder {
         let printer = Printer::new(start, form, filter.packet.clone(), print);
         Recorder::into(start, filter, Sink::Print(Box::new(printer)))
     }
 
-    /// The same for the end of a run alone: [`Recorder::finish`] shows the last events, and before them those that
-    /// set a timer last. Until then events are kept, which costs less than to say what they did.
+    /// Creates a recorder of only the end of a run. [`Recorder::finish`] shows the events that last set a
+    /// timer, then the last events. Until then events are only copied, which costs less than describing them.
     #[must_use]
     pub fn last(start: Instant, filter: Filter, last: LastEvents, show: Show) -> Recorder {
         Recorder::into(start, filter, Sink::Last(Box::new(Last::new(last, show))))
@@ -69,21 +69,21 @@ impl Recorder {
         }
     }
 
-    /// With these flows: each event says which of them it is for.
+    /// Adds flows, by which each event names its flow.
     #[must_use]
     pub fn with_flows(self, flows: Flows) -> Recorder {
         Recorder { flows: Arc::new(flows), ..self }
     }
 
-    /// With packets: an event says what was in the packet that it comes from, and [`Recorder::sent`] what is in those
-    /// that it sent.
+    /// Adds packets. Each event describes the packet from which it comes, and [`Recorder::sent`] those that
+    /// it sent.
     #[must_use]
     pub fn with_packets(self) -> Recorder {
         Recorder { with_packets: true, ..self }
     }
 
-    /// Observes a host's stack from now on, in place of who did before. The events of a stack that takes the place of
-    /// an observed one, as when its host comes up again, count on from that one's.
+    /// Observes a host's stack from now on and replaces any earlier observer. If the stack replaces an
+    /// observed one, for example when its host restarts, its events continue the earlier numbers.
     ///
     /// # Errors
     /// A construct of its program that the interpreter does not run yet.
@@ -103,7 +103,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Prints what waits to be printed, or shows what was kept.
+    /// Prints the remaining events, or shows the kept ones.
     pub fn finish(&self) {
         match &mut *self.sink.lock() {
             Sink::Print(printer) => printer.finish(),
@@ -138,8 +138,8 @@ impl Recorder {
         show(&event);
     }
 
-    /// What is in an IP packet that a host sent, and which event sent it: `packet` is its number in the run, `cause`
-    /// the instruction that it comes from. Nothing when that event was not wanted.
+    /// Describes an IP packet that a host sent, and the event that sent it. `packet` is its number in the
+    /// run, and `cause` the instruction that sent it. Returns `None` if that event was not wanted.
     #[must_use]
     pub fn sent(&self, at: Duration, host: &str, packet: u64, cause: u32, bytes: &[u8]) -> Option<Sent> {
         let host = self.hosts.lock().get(host).cloned()?;

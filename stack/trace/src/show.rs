@@ -1,5 +1,5 @@
-//! An event as text: a line for the event, then a line for each thing that came of it, with its place in the
-//! source at the end.
+//! An event as text: a line for the event, then a line for each of its effects, with its place in the source
+//! at the end.
 
 use hawser_syntax::OneLine;
 use std::fmt;
@@ -10,11 +10,11 @@ use crate::event::{Context, Count, Event, Processor};
 use crate::packet::{Decoded, Sent};
 use crate::source::Line;
 
-/// The column that places in the source begin in.
+/// The column of places in the source.
 const PLACES: usize = 88;
 
 impl Event {
-    /// Appends it as text, without an end of line.
+    /// Appends the event as text, without a line end.
     pub fn text(&self, to: &mut Vec<u8>) {
         let begin = to.len();
         seconds(self.at_ns, 14, to);
@@ -96,7 +96,7 @@ impl fmt::Display for Event {
 }
 
 impl Sent {
-    /// Appends it as text, without an end of line.
+    /// Appends the value as text, without a line end.
     fn text(&self, to: &mut Vec<u8>) {
         let begin = to.len();
         seconds(self.at_ns, 14, to);
@@ -128,7 +128,7 @@ impl fmt::Display for Decoded {
     }
 }
 
-/// Their names, as many to a line as find room.
+/// Appends the names of processors, wrapped to the width of a line.
 fn processors(to: &mut Vec<u8>, processors: &[Processor]) {
     to.extend_from_slice(b"\n    ran");
     let mut column = 7;
@@ -153,13 +153,13 @@ fn counts(to: &mut Vec<u8>, counted: &[Count]) {
     }
 }
 
-/// A line of its own, with its place in the source at the end.
+/// Appends a separate line with its place in the source at the end.
 fn line(to: &mut Vec<u8>, place: &Line, content: impl FnOnce(&mut Vec<u8>)) {
     to.extend_from_slice(b"\n    ");
     let begin = to.len();
     content(to);
     if !place.file.is_empty() {
-        // Bytes that go on with a character of several are not counted.
+        // Continuation bytes of multi-byte characters are not counted.
         let columns = to[begin..].iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         to.resize(to.len() + (PLACES - 5).saturating_sub(columns) + 1, b' ');
         to.extend_from_slice(place.file.as_bytes());
@@ -169,7 +169,8 @@ fn line(to: &mut Vec<u8>, place: &Line, content: impl FnOnce(&mut Vec<u8>)) {
     one_line(to, begin);
 }
 
-/// Shows what acts on terminals, and ends of lines, as escapes in what was appended since a place: names are anybody's.
+/// Escapes terminal control characters and line ends in the text appended since `begin`, because any user can
+/// choose names.
 fn one_line(to: &mut Vec<u8>, begin: usize) {
     if to[begin..].iter().any(|byte| !(b' '..=b'~').contains(byte)) {
         let text = String::from_utf8_lossy(&to[begin..]).into_owned();
@@ -178,7 +179,7 @@ fn one_line(to: &mut Vec<u8>, begin: usize) {
     }
 }
 
-/// Something rare.
+/// Appends formatted text in rare cases.
 fn print(to: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     to.write_fmt(text).expect("memory takes all");
 }

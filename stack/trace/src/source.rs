@@ -8,21 +8,21 @@ use crate::name::Name;
 /// A line of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Line {
-    /// The file, as the program names it; empty where the place is not known.
+    /// The file, as the program names it; empty if the place is unknown.
     pub file: Name,
-    /// The line's number: the first is 1.
+    /// The line's number, from 1.
     pub line: u32,
 }
 
-/// Finds lines of a program's files.
+/// An index of the lines of a program's files.
 #[derive(Debug)]
 pub struct Lines {
-    /// For each file: its name, and where its lines begin.
+    /// For each file, its name and the offsets of its lines.
     files: Vec<(Name, Vec<u32>)>,
 }
 
 impl Lines {
-    /// Of all files of a program.
+    /// Indexes all files of a program.
     #[must_use]
     pub fn of(module: &Module) -> Lines {
         let begins = |text: &str| {
@@ -37,7 +37,7 @@ impl Lines {
         }
     }
 
-    /// The line that a place begins in.
+    /// Returns the line in which a place begins.
     #[must_use]
     pub fn line(&self, span: Span) -> Line {
         let Some((file, begins)) = self.files.get(span.file as usize) else {

@@ -1,4 +1,4 @@
-//! From what the engine shows of an event to what is said of it.
+//! Turns an event that the engine shows into its description.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -22,35 +22,35 @@ use crate::packet::{Decoded, behind_udp, decode, network, parser_of};
 use crate::source::{Line, Lines};
 use crate::value::{Reader, Value, number, pod};
 
-/// Says what each event of one host's program did.
+/// Describes the effects of the events of one host's program.
 pub struct Tracer {
     program: Arc<dyn Program>,
     host: Name,
-    /// When the run began on the host's clock.
+    /// The start of the run on the host's clock.
     start: Instant,
     interpreter: Interpreter,
     member_size: Vec<u32>,
     lines: Lines,
-    /// By function: the line that it begins in.
+    /// The first line of each function.
     functions: Vec<Line>,
     names: Names,
-    /// By event, and by context: its fields.
+    /// The fields of each event, and of each context type.
     events: Vec<Vec<Leaf>>,
     contexts: Vec<Vec<Leaf>>,
-    /// Events so far.
+    /// The number of events so far.
     number: u64,
     steps: Steps,
     records: RecordBuf,
-    /// Memory that an event is repeated on.
+    /// The memory on which an event is repeated.
     memory: Before,
 }
 
-/// An event that is wanted.
+/// The identification of a wanted event.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Its number on its host.
+    /// The event's number on its host.
     pub(crate) number: u64,
-    /// The flow that it is for.
+    /// The event's flow.
     pub(crate) flow: Option<usize>,
 }
 
@@ -63,7 +63,7 @@ struct Looked<'a> {
 }
 
 impl Tracer {
-    /// For the program that runs on a host; `start` is what its clock showed when the run began.
+    /// Creates a tracer for the program on a host. `start` is the time on its clock when the run began.
     ///
     /// # Errors
     /// A construct of the program that the interpreter does not run yet.
@@ -100,20 +100,20 @@ impl Tracer {
         })
     }
 
-    /// Numbers events on from another tracer's.
+    /// Continues the event numbers of another tracer.
     pub(crate) fn count_on(&mut self, before: &Tracer) {
         self.number = before.number;
     }
 
-    /// Says what an event did, if it is wanted. Each event of the host has to be shown, in order, so that numbers are
-    /// right.
+    /// Describes the effects of an event, if it is wanted. All events of the host must be shown in order, so
+    /// that their numbers are correct.
     pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<Event> {
         let wanted = self.wanted(shown, filter, flows)?;
         Some(self.say(shown, wanted))
     }
 
-    /// Whether an event is wanted, which is found out from what is shown alone. Each event of the host has to be shown,
-    /// in order.
+    /// Returns whether an event is wanted, without repeating it. All events of the host must be shown in
+    /// order.
     pub(crate) fn wanted(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &Flows) -> Option<Wanted> {
         self.number += u64::from(!shown.event.is_empty());
         self.follow(shown.program);
@@ -121,7 +121,8 @@ impl Tracer {
         if !filter.admits(&self.host, shown.now - self.start, &causes) {
             return None;
         }
-        // What a listener makes is of one flow, where the listener itself may be of several.
+        // A context that a listener creates belongs to one flow, even if the listener itself belongs to
+        // several.
         let contexts = [shown.fresh, shown.context].into_iter().flatten();
         let flow = contexts
             .filter_map(|(id, bytes)| self.ends(id, bytes))
@@ -132,8 +133,8 @@ impl Tracer {
         is_wanted.then_some(Wanted { number: self.number, flow })
     }
 
-    /// Says what an event did that is wanted. Such events are independent of each other: another tracer of the same host
-    /// may say it.
+    /// Describes the effects of a wanted event. Such events are independent of each other, so that another
+    /// tracer of the same host may describe it.
     pub(crate) fn say(&mut self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
         self.follow(shown.program);
         if shown.outcome.is_some() {
@@ -142,23 +143,24 @@ impl Tracer {
         self.describe(shown, wanted)
     }
 
-    /// Another program, or the same under other params, may have taken this one's place.
+    /// Follows a change of program or params.
     fn follow(&mut self, program: &Arc<dyn Program>) {
         if Arc::ptr_eq(&self.program, program) {
             return;
         }
-        // One that the interpreter does not run is named as far as the old one goes, and has no lines.
+        // If the interpreter does not run the new program, the names of the old one are used as far as they
+        // go, without lines.
         if let Ok(tracer) = Tracer::new(program, &self.host, self.start) {
             *self = Tracer { number: self.number, ..tracer };
         }
     }
 
-    /// The host that it is for.
+    /// Returns the tracer's host.
     pub(crate) fn host(&self) -> &Name {
         &self.host
     }
 
-    /// What is in a packet that the host received.
+    /// Describes a packet that the host received.
     pub(crate) fn received(&self, packet: &Received) -> Decoded {
         decode(
             &self.interpreter,
@@ -169,7 +171,7 @@ impl Tracer {
         )
     }
 
-    /// What is in an IP packet that the host sent.
+    /// Describes an IP packet that the host sent.
     pub(crate) fn decode(&self, packet: &[u8]) -> Decoded {
         let opened = network(packet).and_then(|(mut net, bytes)| {
             let bytes = behind_udp(&self.interpreter, &mut net, bytes)?;
@@ -191,7 +193,7 @@ impl Tracer {
         }
     }
 
-    /// The ends of a context's connection, its own first.
+    /// Returns the ends of a context's connection, its own first.
     fn ends(&self, context: ContextId, bytes: &[u8]) -> Option<[SocketAddr; 2]> {
         let contexts = &self.interpreter.module().contexts;
         let ends = contexts.get(context.0 as usize)?.ends.as_ref()?;
@@ -202,7 +204,7 @@ impl Tracer {
         Some(pairs.map(|(ip, port)| end_at(bytes, ip, port)))
     }
 
-    /// Whether this field has another value than before.
+    /// Returns whether this field has a new value.
     fn changes_field(&self, shown: &TapEvent<'_>, field: &str) -> bool {
         looked(shown).any(|looked| {
             let index = looked.id.0 as usize;
@@ -214,7 +216,7 @@ impl Tracer {
         })
     }
 
-    /// Lets the interpreter run the event again, on the memory as it was, watched.
+    /// Lets the interpreter repeat the event on its original memory, observed.
     fn repeat(&mut self, shown: &TapEvent<'_>) {
         copy_before(shown.before, &mut self.memory);
         let Before { event, keyed, fresh, globals, scratch } = &mut self.memory;
@@ -229,7 +231,7 @@ impl Tracer {
         self.interpreter
             .react_watched(event, &mut regions, &mut self.records, &mut self.steps);
         if self.records.bytes() != shown.records.bytes() {
-            // Another program has taken this one's place meanwhile: what has no line is not guessed.
+            // Another program has replaced this one in the meantime. Unknown lines are not guessed.
             self.steps = Steps::default();
         }
     }
@@ -287,7 +289,7 @@ impl Tracer {
         }
     }
 
-    /// An input that gave no event.
+    /// Describes an input that gave no event.
     fn not_parsed(&self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
         let module = self.interpreter.module();
         let parser = shown.refused_by.and_then(|parser| module.parsers.get(parser));
@@ -317,7 +319,7 @@ impl Tracer {
         }
     }
 
-    /// A context by its type, with its connection's ends where it states them.
+    /// Describes a context by its type, with its connection's ends if it states them.
     fn context(&self, id: ContextId, bytes: &[u8]) -> Context {
         let name = self.names.contexts.get(id.0 as usize).cloned();
         ends(self.interpreter.module(), id, bytes, name.unwrap_or_default())
@@ -360,10 +362,10 @@ impl Tracer {
         changes
     }
 
-    /// For each of these fields: the statement that wrote it last.
+    /// Returns, for each of these fields, the last statement that wrote it.
     fn writers(&self, memory: Memory, fields: &[&Leaf]) -> Vec<Option<Span>> {
         let mut writers = vec![None; fields.len()];
-        // By place. Fields do not overlap.
+        // The fields are sorted by place. They do not overlap.
         let mut order: Vec<usize> = (0..fields.len()).collect();
         order.sort_unstable_by_key(|field| fields[*field].bytes.start);
         let mut left = fields.len();
@@ -408,7 +410,7 @@ impl Tracer {
     }
 }
 
-/// What causes events of a kind.
+/// Returns the cause of events of a kind.
 fn source(kind: EventKind) -> &'static str {
     match kind {
         EventKind::App => "request",
@@ -419,20 +421,20 @@ fn source(kind: EventKind) -> &'static str {
     }
 }
 
-/// References to bytes that the engine holds mean nothing to a reader.
+/// Returns whether a value is a reference to bytes that the engine holds, which is of no use to a reader.
 fn is_handle(name: &str, value: &Value) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     last == "addr" && matches!(value, Value::Number(_))
 }
 
-/// The end of a connection whose address and port are in these places.
+/// Returns the end of a connection whose address and port are at these places.
 fn end_at(bytes: &[u8], ip: u32, port: u32) -> SocketAddr {
     let address: [u8; 16] = pod(bytes.get(ip as usize..).unwrap_or(&[]));
     let port = number(bytes.get(port as usize..).unwrap_or(&[]), 2) as u16;
     SocketAddr::new(IpAddr::V6(Ipv6Addr::from(address)).to_canonical(), port)
 }
 
-/// A context by its type, with its connection's ends where it states them.
+/// Describes a context by its type, with its connection's ends if it states them.
 #[must_use]
 pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
     let known = module.contexts.get(id.0 as usize);
@@ -440,7 +442,7 @@ pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
     ends(module, id, bytes, name)
 }
 
-/// Whether a context of the program has a field of this name: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
+/// Returns whether a context of the program has a field of this name: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
 #[must_use]
 pub fn has_field(module: &Module, wanted: &str) -> bool {
     let member_size = module.member_sizes();
@@ -451,7 +453,7 @@ pub fn has_field(module: &Module, wanted: &str) -> bool {
     })
 }
 
-/// A context with this name, and its connection's ends.
+/// Returns a context with this name and its connection's ends.
 fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
     let ends = module
         .contexts
@@ -469,7 +471,7 @@ fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
     }
 }
 
-/// The contexts that a chain could change.
+/// Returns the contexts that a chain could change.
 fn looked<'a>(shown: &TapEvent<'a>) -> impl Iterator<Item = Looked<'a>> {
     let keyed = shown.before.keyed.as_ref().zip(shown.context);
     let keyed =
@@ -485,7 +487,7 @@ fn looked<'a>(shown: &TapEvent<'a>) -> impl Iterator<Item = Looked<'a>> {
     keyed.into_iter().chain(globals)
 }
 
-/// What the engine counted of a record, or of the event itself.
+/// Returns the engine's counts of a record, or of the event itself.
 fn counts(shown: &TapEvent<'_>, record: Option<usize>) -> Vec<Count> {
     let of_it = shown.counted.iter().filter(|counted| counted.record == record);
     of_it

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use crate::digits;
 use crate::name::{Name, Names};
 
-/// The most elements of a list that are shown.
+/// The maximum number of shown elements of a list.
 const MAX_ELEMENTS: usize = 16;
 
 /// A value. In JSON, spans and points in time are nanoseconds.
@@ -29,18 +29,18 @@ pub enum Value {
     Span(u64),
     /// A point in time, in nanoseconds since the start of the run.
     Time(u64),
-    /// A timer that is not armed, and a point in time that was not set.
+    /// A timer that is not armed, or a point in time that is not set.
     None,
-    /// An address, an identity, the name of an enum's number, raw bytes in hexadecimal digits.
+    /// An address, an identity, the name of an enum's number, or raw bytes in hexadecimal digits.
     Text(String),
     /// Fields by name.
     Fields(Vec<(Name, Value)>),
-    /// Elements, and how many more there are.
+    /// Elements, and the number of omitted ones.
     List(Vec<Value>, usize),
 }
 
 impl Value {
-    /// Whether it is what memory has that nobody has written: as text, such fields are left out.
+    /// Returns whether the value is that of unwritten memory. Text output omits such fields.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         match self {
@@ -72,7 +72,7 @@ impl Serialize for Value {
 }
 
 impl Value {
-    /// Appends it as text.
+    /// Appends the value as text.
     pub(crate) fn text(&self, to: &mut Vec<u8>) {
         match self {
             Value::Flag(flag) => to.extend_from_slice(if *flag { b"true" } else { b"false" }),
@@ -125,7 +125,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A span in the largest unit that shows it whole, or with three digits behind the point.
+/// Appends a span in the largest unit that shows it exactly, or with three decimal places.
 fn span(nanos: u64, to: &mut Vec<u8>) {
     let (unit, name) = match nanos {
         u64::MAX => return to.extend_from_slice(b"never"),
@@ -146,17 +146,18 @@ fn span(nanos: u64, to: &mut Vec<u8>) {
     to.extend_from_slice(name.as_bytes());
 }
 
-/// Reads values of a program.
+/// A reader of a program's values.
 pub struct Reader<'a> {
     pub(crate) module: &'a Module,
     pub(crate) layout: Layout<'a>,
     pub(crate) names: Cow<'a, Names>,
-    /// When the run began on the program's clock.
+    /// The start of the run on the program's clock.
     pub(crate) start: Instant,
 }
 
 impl<'a> Reader<'a> {
-    /// For a program, with its [`Module::member_sizes`]; `start` is what its clock showed when the run began.
+    /// Creates a reader for a program with its [`Module::member_sizes`]. `start` is the time on its clock
+    /// when the run began.
     #[must_use]
     pub fn new(module: &'a Module, member_size: &'a [u32], start: Instant) -> Reader<'a> {
         let layout = Layout { structs: &module.structs, member_size };
@@ -165,7 +166,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The value of a type at the start of `bytes`; what is missing there reads as zero.
+    /// Returns the value of a type at the start of `bytes`. Missing bytes read as zero.
     #[must_use]
     pub fn value(&self, ty: &Ty, bytes: &[u8]) -> Value {
         if let Some((bits, signed)) = ty.width() {
@@ -216,7 +217,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A point in time, as the program has it.
+    /// Converts the program's representation of a point in time.
     pub(crate) fn time(&self, raw: u64) -> Value {
         Value::Time(hawser_time::nanos(Instant::from_nanos(raw) - self.start))
     }
@@ -234,7 +235,7 @@ impl Reader<'_> {
         shortened(len, element)
     }
 
-    /// An entry of an option list: its tag selects the member.
+    /// Reads an entry of an option list, whose tag selects the member.
     fn option(&self, list: hawser_ir::OptListId, bytes: &[u8]) -> Value {
         let tag = number(bytes, 8) as usize;
         let Some(member) = self.module.opt_list(list).members.get(tag) else {
@@ -245,7 +246,7 @@ impl Reader<'_> {
         Value::Fields(vec![(Name::of(&member.name), self.value(&Ty::Struct(body), at))])
     }
 
-    /// The set ranges of a sliding window, each `from..to`.
+    /// Returns the set ranges of a sliding window, each `from..to`.
     fn window(&self, bytes: &[u8], cap: usize) -> Value {
         let len = (number(bytes.get(8..).unwrap_or(&[]), 4) as usize).min(cap);
         let range = |index: usize| {
@@ -263,7 +264,7 @@ fn shortened(len: usize, element: impl Fn(usize) -> Value) -> Value {
     Value::List((0..shown).map(element).collect(), len - shown)
 }
 
-/// A number of at most 8 bytes, as this machine stores it.
+/// Reads a number of at most 8 bytes in this machine's byte order.
 pub(crate) fn number(bytes: &[u8], size: usize) -> u64 {
     match *bytes.get(..size).unwrap_or(&[]) {
         [a] => u64::from(a),
@@ -274,7 +275,7 @@ pub(crate) fn number(bytes: &[u8], size: usize) -> u64 {
     }
 }
 
-/// A plain structure; what is missing is zero.
+/// Reads a plain structure. Missing bytes are zero.
 pub(crate) fn pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
     let mut value = T::zeroed();
     let len = bytes.len().min(size_of::<T>());
@@ -282,7 +283,7 @@ pub(crate) fn pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
     value
 }
 
-/// An IP address of 16 bytes.
+/// Formats an IP address of 16 bytes.
 pub(crate) fn address(bytes: &[u8]) -> String {
     Ipv6Addr::from(pod::<[u8; 16]>(bytes)).to_canonical().to_string()
 }
@@ -295,7 +296,7 @@ pub(crate) fn identity(id: &Id) -> String {
     }
 }
 
-/// Which bytes of its unit a packet carries.
+/// Describes the bytes of its unit that a packet carries.
 pub(crate) fn data(data: &Data) -> Value {
     let mut fields = vec![
         (Name::from("off"), Value::Number(data.off)),
@@ -331,7 +332,7 @@ mod tests {
         }
     }
 
-    /// As text, on a clock that showed 1 s when the run began.
+    /// Shows a value as text, on a clock that showed 1 s when the run began.
     fn shown(ty: &Ty, bytes: &[u8]) -> String {
         let module = module();
         let names = Names::of(&module);

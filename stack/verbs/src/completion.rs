@@ -1,4 +1,4 @@
-//! What became of work.
+//! The completion of work.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,31 +7,31 @@ use hawser_ir::abi;
 
 use crate::datagram::Destination;
 
-/// Where work is reported.
+/// A queue to which completed work is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompletionQueue(pub(crate) u64);
 
-/// How work ended, with the numbers of `enum ibv_wc_status`.
+/// The status of completed work, with the numbers of `enum ibv_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// It is done.
+    /// The work was done.
     Success = 0,
     /// A message was longer than the memory that was posted for it.
     LocalLength = 1,
-    /// The queue pair could not do it.
+    /// The queue pair could not do the work.
     LocalOperation = 2,
-    /// The memory of this end is not registered, not so long, or not for this use.
+    /// The memory of this end is not registered, too short, or not for this use.
     LocalProtection = 4,
     /// The queue pair had failed before.
     Flushed = 5,
-    /// The peer's answer did not fit what was asked for.
+    /// The peer's answer did not match the request.
     BadResponse = 7,
-    /// The peer did not understand it, or had not enough memory posted.
+    /// The peer did not understand the request, or had too little memory posted.
     RemoteInvalidRequest = 9,
-    /// The peer's memory is not registered, not so long, or not for this use.
+    /// The peer's memory is not registered, too short, or not for this use.
     RemoteAccess = 10,
-    /// The peer could not do it.
+    /// The peer could not do the work.
     RemoteOperation = 11,
     /// The peer did not answer.
     RetriesExceeded = 12,
@@ -78,7 +78,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// What was done.
+/// The kind of the completed work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opcode {
     /// A message was sent.
@@ -95,46 +95,47 @@ pub enum Opcode {
     FetchAdd,
     /// A message of the peer arrived.
     Receive,
-    /// The peer has written with immediate data.
+    /// The peer wrote with immediate data.
     ReceiveWrite,
 }
 
-/// A work request is over: `ibv_wc`.
+/// A completed work request: `ibv_wc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkCompletion {
-    /// The application's number of it.
+    /// The application's number for the work.
     pub id: u64,
     /// The number of its queue pair.
     pub pair: u32,
-    /// How it ended.
+    /// The status of the work.
     pub status: Status,
-    /// What was done.
+    /// The kind of the work.
     pub opcode: Opcode,
-    /// Bytes that were sent, read or received.
+    /// The number of bytes sent, read or received.
     pub len: u64,
-    /// Four bytes that came beside a message or write.
+    /// The four bytes that accompanied a message or write.
     pub immediate: Option<u32>,
-    /// A key of this host that the peer's message has ended.
+    /// The key of this host that the peer's message has invalidated.
     pub invalidated: Option<u32>,
-    /// The peer asked for an event.
+    /// True if the peer asked for an event.
     pub solicited: bool,
-    /// Where a datagram came from. Others learn it from the 40 bytes before the message, which are none here.
+    /// The source of a datagram. Other implementations report it in the 40 bytes before the message, which do
+    /// not exist here.
     pub source: Option<Destination>,
 }
 
-/// What was done, of a notice of the program: a `WORK_…` constant.
+/// Returns the kind of work in a notice of the program: a `WORK_…` constant.
 pub(crate) fn code_of(words: &[u64; 4]) -> u32 {
     u32::from((words[1] >> 8) as u8)
 }
 
-/// Where a datagram came from, of a notice of the program.
+/// Returns the source of a datagram from a notice of the program.
 pub(crate) fn source([high, _, low, pair]: [u64; 4]) -> Destination {
     let host = std::net::Ipv6Addr::from(u128::from(high) << 64 | u128::from(low));
     Destination { host: host.to_canonical(), pair: pair as u32 }
 }
 
 impl WorkCompletion {
-    /// From a notice of the program.
+    /// Creates a completion from a notice of the program.
     pub(crate) fn of(pair: u32, words: [u64; 4]) -> WorkCompletion {
         let [id, outcome, len, value] = words;
         let flags = (outcome >> 16) as u32;
@@ -163,11 +164,11 @@ impl WorkCompletion {
     }
 }
 
-/// The completions that wait to be polled.
+/// The completions of a queue that wait to be polled.
 #[derive(Debug, Default)]
 pub(crate) struct Completions {
     waiting: VecDeque<WorkCompletion>,
-    /// An event is wanted; only for solicited and failed ones when the value is true.
+    /// The requested event, if there is one; true if it is wanted only for solicited and failed completions.
     wants: Option<bool>,
     has_event: bool,
 }

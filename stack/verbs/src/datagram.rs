@@ -1,31 +1,32 @@
-//! Unreliable datagrams: what a queue pair for them has to know, and where they go.
+//! Unreliable datagrams: the attributes of a queue pair for them, and their destinations.
 
 use std::net::IpAddr;
 
-/// What a queue pair for unreliable datagrams has to know: it has no peer, each datagram names its own.
+/// The attributes of a queue pair for unreliable datagrams. It has no peer; each datagram names its
+/// destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagrams {
-    /// What a sender has to know (Q_Key); a datagram with another key is dropped.
+    /// The key that a sender has to know (Q_Key); a datagram with another key is dropped.
     pub key: u32,
-    /// The number of the first packet that is sent (24 bits): any.
+    /// The number of the first packet sent (24 bits); any value will do.
     pub first_packet: u32,
-    /// Payload bytes of a datagram at most, a power of two from 256 to 4096.
+    /// The maximum number of payload bytes of a datagram, a power of two from 256 to 4096.
     pub mtu: u32,
 }
 
 impl Datagrams {
-    /// Of at most 1024 bytes.
+    /// Creates attributes with this key, for datagrams of at most 1024 bytes.
     #[must_use]
     pub fn new(key: u32) -> Datagrams {
         Datagrams { key, first_packet: 0, mtu: 1024 }
     }
 }
 
-/// Where a datagram goes, or came from.
+/// The destination or the source of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Destination {
     /// The host's address.
     pub host: IpAddr,
-    /// The number of its queue pair.
+    /// The number of the host's queue pair.
     pub pair: u32,
 }

@@ -1,4 +1,5 @@
-//! All of one stack: what its applications hold, and how the stack's notices find their queues.
+//! The verbs device of one stack: the objects of its applications, and the distribution of the stack's
+//! notices to their queues.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -14,25 +15,26 @@ use crate::memory::{Access, MemoryRegion, ProtectionDomain};
 use crate::pair::{Connection, MAX_INLINE, Pair, QueuePair, QueuePairConfig, QueuePairState, SendRequest};
 use crate::pieces::{Lists, Slices};
 
-/// Works that may be posted.
+/// The maximum number of posted work requests.
 const WORKS: usize = 128;
-/// Places for inline bytes: one more than works may be posted.
+/// The number of places for inline bytes: one more than the posted work requests.
 const PLACES: u64 = WORKS as u64 + 1;
-/// Completions that wait to be polled from a queue, beyond which nothing more is posted that would be reported there.
+/// The maximum number of completions that wait to be polled from a queue. Beyond it, work that would be
+/// reported there is not posted.
 const COMPLETIONS: usize = 16_384;
-/// Receives that may be posted.
+/// The maximum number of posted receives.
 const RECEIVES: usize = 256;
-/// Bytes of the headers behind that of IP, and of the trailer, of a write of one packet with immediate data: UDP, BTH, RETH,
-/// ImmDt and the invariant CRC. No other packet with payload has more.
+/// The size in bytes of the headers behind IP's, and of the trailer, for a write of one packet with immediate
+/// data: UDP, BTH, RETH, ImmDt and the invariant CRC. No other packet with payload has more.
 const HEADERS: u32 = 8 + 12 + 16 + 4 + 4;
-/// The port of RoCEv2.
+/// The UDP port of RoCEv2.
 const PORT: u16 = 4791;
 
 /// The verbs of one stack.
 #[derive(Debug)]
 pub struct Device {
     domains: u32,
-    /// The number of the last queue pair: 24 bits, from any place on.
+    /// The number of the last queue pair: 24 bits, with an arbitrary start.
     numbers: u32,
     pairs: BTreeMap<QueuePair, Pair>,
     by_handle: ByHandle<QueuePair>,
@@ -42,11 +44,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// Of a stack that nobody else uses for verbs. Numbers of queue pairs begin behind `seed`, so that those of a
-    /// process that begins anew are others.
+    /// Creates the device of a stack that has no other user of verbs. Numbers of queue pairs begin behind
+    /// `seed`, so that a restarted process uses different ones.
     ///
     /// # Errors
-    /// [`VerbsError::Unsupported`].
+    /// Returns [`VerbsError::Unsupported`].
     pub fn new(stack: &Stack, seed: u32) -> Result<Device, VerbsError> {
         let device = Device {
             domains: 0,
@@ -59,7 +61,7 @@ impl Device {
         stack.has_verbs().then_some(device).ok_or(VerbsError::Unsupported)
     }
 
-    /// A new protection domain: `ibv_alloc_pd`.
+    /// Creates a protection domain: `ibv_alloc_pd`.
     pub fn protection_domain(&mut self) -> ProtectionDomain {
         self.domains += 1;
         ProtectionDomain(self.domains)
@@ -68,7 +70,7 @@ impl Device {
     /// Registers `len` bytes, all zero: `ibv_reg_mr`.
     ///
     /// # Errors
-    /// [`VerbsError::Stack`] when too much is registered.
+    /// Returns [`VerbsError::Stack`] if too many regions are registered.
     pub fn register(
         &mut self,
         stack: &mut Stack,
@@ -81,22 +83,23 @@ impl Device {
         Ok(MemoryRegion { domain, key, region })
     }
 
-    /// Ends a region's key: `ibv_dereg_mr`. Peers that use it get an error, and what is under way writes nothing.
+    /// Invalidates a region's key: `ibv_dereg_mr`. Peers that use it get an error, and work in progress
+    /// writes no more to the region.
     pub fn deregister(&mut self, stack: &mut Stack, region: &MemoryRegion) {
         stack.deregister(region.domain.0, region.key);
     }
 
-    /// A new completion queue: `ibv_create_cq`.
+    /// Creates a completion queue: `ibv_create_cq`.
     pub fn completion_queue(&mut self) -> CompletionQueue {
         self.last_queue += 1;
         self.queues.insert(self.last_queue, Completions::default());
         CompletionQueue(self.last_queue)
     }
 
-    /// Ends a completion queue, with what waits there: `ibv_destroy_cq`.
+    /// Destroys a completion queue with its waiting completions: `ibv_destroy_cq`.
     ///
     /// # Errors
-    /// [`VerbsError::InUse`] as long as a queue pair reports there; [`VerbsError::Gone`].
+    /// Returns [`VerbsError::InUse`] while a queue pair reports to it, or [`VerbsError::Gone`].
     pub fn destroy_queue(&mut self, queue: CompletionQueue) -> Result<(), VerbsError> {
         let uses = |pair: &Pair| [pair.config.send_queue, pair.config.receive_queue].contains(&queue);
         if self.pairs.values().any(uses) {
@@ -106,16 +109,16 @@ impl Device {
         queue.map(drop).ok_or(VerbsError::Gone("completion queue"))
     }
 
-    /// The number of completion queues that have not been destroyed.
+    /// Returns the number of completion queues that have not been destroyed.
     #[must_use]
     pub fn completion_queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// A new queue pair in the state RESET: `ibv_create_qp`.
+    /// Creates a queue pair in the state RESET: `ibv_create_qp`.
     pub fn queue_pair(&mut self, config: QueuePairConfig) -> QueuePair {
         loop {
-            // 0 and 1 are InfiniBand's management.
+            // 0 and 1 are reserved for InfiniBand's management.
             self.numbers = (self.numbers.wrapping_add(1) & 0xff_ffff).max(2);
             let pair = QueuePair(self.numbers);
             if self.pairs.contains_key(&pair) {
@@ -138,13 +141,13 @@ impl Device {
         }
     }
 
-    /// Where a queue pair is in its life.
+    /// Returns the state of a queue pair.
     #[must_use]
     pub fn state(&self, pair: QueuePair) -> Option<QueuePairState> {
         Some(self.pairs.get(&pair)?.state)
     }
 
-    /// The connection of a queue pair in its stack, from RTR on: to observe it.
+    /// Returns the connection of a queue pair in its stack, from RTR on, for observing it.
     #[must_use]
     pub fn handle(&self, pair: QueuePair) -> Option<Handle> {
         self.pairs.get(&pair)?.handle
@@ -154,10 +157,10 @@ impl Device {
         self.pairs.get_mut(&pair).ok_or(VerbsError::Gone("queue pair"))
     }
 
-    /// RESET becomes INIT: memory may be posted.
+    /// Changes RESET to INIT: memory may be posted.
     ///
     /// # Errors
-    /// [`VerbsError::State`], [`VerbsError::Gone`].
+    /// Returns [`VerbsError::State`] or [`VerbsError::Gone`].
     pub fn to_init(&mut self, pair: QueuePair) -> Result<(), VerbsError> {
         let there = self.pair(pair)?;
         expect(there, QueuePairState::Reset, "become INIT")?;
@@ -165,10 +168,10 @@ impl Device {
         Ok(())
     }
 
-    /// INIT becomes RTR: the pair answers its peer.
+    /// Changes INIT to RTR: the pair answers its peer.
     ///
     /// # Errors
-    /// [`VerbsError::Mtu`], [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    /// Returns [`VerbsError::Mtu`], [`VerbsError::State`], [`VerbsError::Gone`] or [`VerbsError::Stack`].
     pub fn to_ready_to_receive(
         &mut self,
         stack: &mut Stack,
@@ -182,11 +185,11 @@ impl Device {
         self.receive(stack, now, pair, Some(remote), [&options, &connection.sending()])
     }
 
-    /// Checks that the link takes packets with so much payload to a host of this family. What it does not take would be
-    /// lost each time, and the pair would fail once its retries are over.
+    /// Checks that the link takes packets with `payload` bytes to a host of this family. Larger packets would
+    /// be lost each time, and the pair would fail after its retries.
     ///
     /// # Errors
-    /// [`VerbsError::Mtu`].
+    /// Returns [`VerbsError::Mtu`].
     pub fn check_mtu(stack: &Stack, payload: u32, host: IpAddr) -> Result<(), VerbsError> {
         let link = stack.link_mtu();
         let ip = if host.is_ipv4() { 20 } else { 40 };
@@ -196,10 +199,11 @@ impl Device {
         Ok(())
     }
 
-    /// INIT becomes RTS: the pair sends datagrams to pairs of its kind on any host, and takes theirs (UD).
+    /// Changes INIT to RTS: the pair sends datagrams to pairs of its kind on any host, and accepts theirs
+    /// (UD).
     ///
     /// # Errors
-    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    /// Returns [`VerbsError::State`], [`VerbsError::Gone`] or [`VerbsError::Stack`].
     pub fn open_datagrams(
         &mut self,
         stack: &mut Stack,
@@ -216,8 +220,8 @@ impl Device {
         self.to_ready_to_send(stack, now, pair)
     }
 
-    /// INIT becomes RTR, with a peer or without one and the program's options: those before it receives, and those before
-    /// it sends.
+    /// Changes INIT to RTR, with or without a peer. The program's options are given in two parts: those
+    /// before it receives, and those before it sends.
     fn receive(
         &mut self,
         stack: &mut Stack,
@@ -241,10 +245,10 @@ impl Device {
         Ok(())
     }
 
-    /// RTR becomes RTS: the pair may send. So does SQE, after which datagrams are sent again.
+    /// Changes RTR to RTS: the pair may send. Also changes SQE to RTS, after which datagrams are sent again.
     ///
     /// # Errors
-    /// [`VerbsError::State`], [`VerbsError::Gone`], [`VerbsError::Stack`].
+    /// Returns [`VerbsError::State`], [`VerbsError::Gone`] or [`VerbsError::Stack`].
     pub fn to_ready_to_send(
         &mut self,
         stack: &mut Stack,
@@ -263,10 +267,10 @@ impl Device {
         Ok(())
     }
 
-    /// From INIT to RTS at once.
+    /// Changes INIT to RTS at once.
     ///
     /// # Errors
-    /// As those of [`Device::to_ready_to_receive`].
+    /// As [`Device::to_ready_to_receive`].
     pub fn connect(
         &mut self,
         stack: &mut Stack,
@@ -281,8 +285,8 @@ impl Device {
     /// Posts work: `ibv_post_send`.
     ///
     /// # Errors
-    /// [`VerbsError::Full`] until completions make room, or, for datagrams, until packets have left;
-    /// [`VerbsError::TooLong`], [`VerbsError::State`] before RTS, [`VerbsError::Gone`],
+    /// Returns [`VerbsError::Full`] until completions make room or, for datagrams, until packets have left.
+    /// Otherwise returns [`VerbsError::TooLong`], [`VerbsError::State`] before RTS, [`VerbsError::Gone`] or
     /// [`VerbsError::Stack`].
     pub fn post_send(
         &mut self,
@@ -315,7 +319,8 @@ impl Device {
     /// Posts memory for one message of the peer, or for one write with immediate data: `ibv_post_recv`.
     ///
     /// # Errors
-    /// [`VerbsError::Full`], [`VerbsError::State`] before INIT, [`VerbsError::Gone`], [`VerbsError::Stack`].
+    /// Returns [`VerbsError::Full`], [`VerbsError::State`] before INIT, [`VerbsError::Gone`] or
+    /// [`VerbsError::Stack`].
     pub fn post_receive(
         &mut self,
         stack: &mut Stack,
@@ -357,34 +362,34 @@ impl Device {
         }
     }
 
-    /// The oldest completion that was not taken yet: `ibv_poll_cq`.
+    /// Takes the oldest completion of a queue: `ibv_poll_cq`.
     pub fn poll(&mut self, queue: CompletionQueue) -> Option<WorkCompletion> {
         self.queues.get_mut(&queue.0)?.poll()
     }
 
-    /// How many completions of a queue were not taken yet.
+    /// Returns the number of completions of a queue that have not been taken yet.
     ///
     /// # Errors
-    /// [`VerbsError::Gone`] when the queue is not one of this device.
+    /// Returns [`VerbsError::Gone`] if the queue does not belong to this device.
     pub fn waiting(&self, queue: CompletionQueue) -> Result<usize, VerbsError> {
         let queue = self.queues.get(&queue.0);
         Ok(queue.ok_or(VerbsError::Gone("completion queue"))?.len())
     }
 
-    /// Asks for one event with the next completion, or with the next that its peer solicited or that failed:
-    /// `ibv_req_notify_cq`.
+    /// Asks for one event with the next completion, or only with the next one that its peer solicited or that
+    /// failed: `ibv_req_notify_cq`.
     pub fn request_event(&mut self, queue: CompletionQueue, solicited_only: bool) {
         if let Some(queue) = self.queues.get_mut(&queue.0) {
             queue.want(solicited_only);
         }
     }
 
-    /// Whether the event that was asked for has come: `ibv_get_cq_event`.
+    /// Returns true if the requested event has come, and takes it: `ibv_get_cq_event`.
     pub fn take_event(&mut self, queue: CompletionQueue) -> bool {
         self.queues.get_mut(&queue.0).is_some_and(Completions::take_event)
     }
 
-    /// Ends a queue pair: `ibv_destroy_qp`. What was posted is not reported any more.
+    /// Destroys a queue pair: `ibv_destroy_qp`. Posted work is not reported any more.
     pub fn destroy(&mut self, stack: &mut Stack, now: Instant, pair: QueuePair) {
         let Some(there) = self.pairs.remove(&pair) else {
             return;
@@ -400,7 +405,7 @@ impl Device {
         }
     }
 
-    /// Takes a notice of the stack; false when it is not about a queue pair of this device.
+    /// Handles a notice of the stack; returns false if it does not concern a queue pair of this device.
     pub fn notice(&mut self, handle: Handle, notice: &Notice) -> bool {
         let Some(pair) = self.by_handle.get(&handle).copied() else {
             return false;
@@ -441,8 +446,8 @@ impl Device {
 }
 
 impl Pair {
-    /// Puts bytes where the program finds them until the work is done. The place that is next is free: there is one more
-    /// than works may be posted.
+    /// Stores bytes for the program until the work is done. The next place is always free, because there is
+    /// one more than the posted work requests.
     fn put_inline(&mut self, stack: &mut Stack, bytes: &[u8]) -> Result<Slice, VerbsError> {
         if bytes.len() > MAX_INLINE {
             return Err(VerbsError::TooLong {

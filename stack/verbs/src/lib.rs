@@ -1,20 +1,21 @@
-//! Registered memory, queue pairs and completion queues, in the words of libibverbs.
+//! Registered memory, queue pairs and completion queues, in the terms of libibverbs.
 //!
-//! A [`Device`] is what stands between an application and a stack whose program takes work on registered memory
-//! ([`Stack::has_verbs`]). It is a machine: it has no clock and no socket, and whoever drives the stack hands it the
-//! stack's notices.
+//! A [`Device`] connects an application with a stack whose program accepts work on registered memory
+//! ([`Stack::has_verbs`]). It is a machine without a clock or a socket. The driver of the stack passes the
+//! stack's notices to it.
 //!
 //! * `memory`: protection domains and memory regions
-//! * `pair`: queue pairs, their states and the work that is posted to them
+//! * `pair`: queue pairs, their states and the work posted to them
 //! * `pieces`: work with several pieces of memory
 //! * `datagram`: unreliable datagrams, which have no peer
-//! * `completion`: what became of it
-//! * `device`: all of one stack
+//! * `completion`: the results of work
+//! * `device`: the device of one stack
 //!
 //! # Limits
-//! A work request has up to [`MAX_PIECES`] pieces of memory (`max_sge` 16); a queue pair has at most 128 works and 256 receives posted; a
-//! message has at most 2 GiB. While 16,384 completions of a queue wait to be polled, nothing more is posted that would be
-//! reported there. Addresses of a region count from its first byte (`IBV_ACCESS_ZERO_BASED`).
+//! A work request has up to [`MAX_PIECES`] pieces of memory (`max_sge` 16). A queue pair has at most 128 work
+//! requests and 256 receives posted. A message has at most 2 GiB. While 16,384 completions of a queue wait to
+//! be polled, no more work that would be reported there is accepted. Addresses of a region count from its
+//! first byte (`IBV_ACCESS_ZERO_BASED`).
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -37,51 +38,51 @@ pub use pieces::Slices;
 #[cfg(doc)]
 use hawser_engine::Stack;
 
-/// Why a call of a verb failed. What fails later is a [`WorkCompletion`].
+/// A call of a verb failed. A later failure is reported as a [`WorkCompletion`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerbsError {
-    /// The stack's program has no work on registered memory.
+    /// The stack's program does not accept work on registered memory.
     #[error("the transport program takes no work on registered memory")]
     Unsupported,
-    /// The queue pair is not in a state for it.
+    /// The queue pair is in the wrong state for the call.
     #[error("a queue pair in the state {state} cannot {what}")]
     State {
-        /// Its state.
+        /// The state of the queue pair.
         state: QueuePairState,
-        /// What was asked for.
+        /// The requested action.
         what: &'static str,
     },
-    /// There is no such queue pair or completion queue any more.
+    /// The queue pair or completion queue does not exist any more.
     #[error("there is no such {0} any more")]
     Gone(&'static str),
-    /// A queue pair reports its work to the completion queue.
+    /// The completion queue is still in use by a queue pair.
     #[error("a queue pair uses the completion queue: destroy the pair first")]
     InUse,
-    /// As much is posted as there is room for, or as many completions wait as a queue takes.
+    /// The maximum amount of work is posted, or the maximum number of completions is waiting.
     #[error("the queue is full: poll the completion queue")]
     Full,
-    /// More bytes than the call takes.
+    /// The call was given more bytes than it accepts.
     #[error("{len} bytes are more than the {limit} that {what} may have")]
     TooLong {
-        /// Bytes given.
+        /// The number of bytes given.
         len: u64,
-        /// What there may be.
+        /// The maximum number of bytes.
         limit: u64,
-        /// What has them.
+        /// The object that the maximum applies to.
         what: &'static str,
     },
-    /// Packets of a queue pair are longer than the link takes.
+    /// The packets of a queue pair are longer than the link takes.
     #[error("packets with {payload} bytes of payload do not fit the device, whose MTU is {link} bytes")]
     Mtu {
-        /// Payload bytes of a packet: [`Connection::mtu`].
+        /// The number of payload bytes of a packet: [`Connection::mtu`].
         payload: u32,
-        /// Bytes of the largest packet that the link takes.
+        /// The largest packet that the link takes, in bytes.
         link: u32,
     },
-    /// Nobody drives the stack any more, for this reason: nothing is sent and no work ends.
+    /// The stack is not driven any more, for this reason: no packet is sent and no work ends.
     #[error("the network has ended: {0}")]
     Ended(String),
-    /// The stack refused it.
+    /// The stack refused the request.
     #[error(transparent)]
     Stack(#[from] hawser_engine::RequestError),
 }

@@ -1,4 +1,4 @@
-//! Protection domains, memory regions, and places in them.
+//! Protection domains, memory regions, and addresses in them.
 
 use std::ops::BitOr;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use hawser_engine::{Region, Slice};
 use hawser_ir::abi;
 
-/// What belongs together: queue pairs use the memory of their own domain alone.
+/// A protection domain: queue pairs use only the memory of their own domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProtectionDomain(pub(crate) u32);
 
-/// What may be done with memory. Reading by its own host is always allowed.
+/// The permitted uses of memory. Its own host may always read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access(pub(crate) u32);
 
 impl Access {
-    /// Its own host reads it, nothing else.
+    /// Only its own host may read the memory.
     pub const NONE: Access = Access(0);
-    /// Received messages, what was read and what atomic operations found may be put there.
+    /// Received messages and the results of reads and atomic operations may be stored in the memory.
     pub const LOCAL_WRITE: Access = Access(abi::ACCESS_LOCAL_WRITE);
-    /// Peers may write it.
+    /// Peers may write the memory.
     pub const REMOTE_WRITE: Access = Access(abi::ACCESS_REMOTE_WRITE);
-    /// Peers may read it.
+    /// Peers may read the memory.
     pub const REMOTE_READ: Access = Access(abi::ACCESS_REMOTE_READ);
-    /// Peers may change it by atomic operations.
+    /// Peers may change the memory by atomic operations.
     pub const REMOTE_ATOMIC: Access = Access(abi::ACCESS_REMOTE_ATOMIC);
-    /// All of it.
+    /// Every use is permitted.
     pub const ALL: Access = Access(
         abi::ACCESS_LOCAL_WRITE
             | abi::ACCESS_REMOTE_WRITE
@@ -42,8 +42,8 @@ impl BitOr for Access {
     }
 }
 
-/// Memory that a stack may read and write by its key. It stays until nobody holds it; its key opens it until
-/// [`Device::deregister`](crate::Device::deregister).
+/// Memory that a stack may read and write by its key. It remains until its last user drops it; its key is
+/// valid until [`Device::deregister`](crate::Device::deregister).
 #[derive(Clone, Debug)]
 pub struct MemoryRegion {
     pub(crate) domain: ProtectionDomain,
@@ -52,52 +52,52 @@ pub struct MemoryRegion {
 }
 
 impl MemoryRegion {
-    /// Its key, which work of its own host uses (`lkey`) as well as peers (`rkey`).
+    /// Returns the key, which work of this host uses (`lkey`) as well as peers (`rkey`).
     #[must_use]
     pub fn key(&self) -> u32 {
         self.key
     }
 
-    /// The bytes.
+    /// Returns the region with the bytes.
     #[must_use]
     pub fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
-    /// A part of it, for work of its own host.
+    /// Returns a part of the region, for work of this host.
     #[must_use]
     pub fn slice(&self, at: u64, len: u64) -> Slice {
         Slice { key: self.key, at, len }
     }
 
-    /// A place in it, as its peers name it.
+    /// Returns an address in the region, as peers name it.
     #[must_use]
     pub fn remote(&self, at: u64) -> Remote {
         Remote { key: self.key, at }
     }
 
-    /// Copies bytes in.
+    /// Copies bytes into the region.
     ///
     /// # Panics
-    /// When they do not fit there.
+    /// Panics if they do not fit.
     pub fn write(&self, at: usize, bytes: &[u8]) {
         self.region.bytes()[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// Copies bytes out.
+    /// Copies bytes out of the region.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// Panics if there are not enough bytes.
     pub fn read(&self, at: usize, out: &mut [u8]) {
         out.copy_from_slice(&self.region.bytes()[at..at + out.len()]);
     }
 }
 
-/// A place in a memory region of the peer.
+/// An address in a memory region of the peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remote {
-    /// The region's key there.
+    /// The region's key at the peer.
     pub key: u32,
-    /// The address of its first byte.
+    /// The address of the first byte.
     pub at: u64,
 }

@@ -1,4 +1,4 @@
-//! Queue pairs: their states, and the work that is posted to them.
+//! Queue pairs: their states, and the work posted to them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,38 +12,39 @@ use crate::datagram::Destination;
 use crate::memory::{Access, MemoryRegion, ProtectionDomain, Remote};
 use crate::pieces::{Lists, Slices};
 
-/// The bytes that [`SendRequest::inline`] takes at most.
+/// The maximum number of bytes that [`SendRequest::inline`] accepts.
 pub const MAX_INLINE: usize = 256;
 
-/// One end of a connection, by its number.
+/// A queue pair: one end of a connection, identified by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueuePair(pub(crate) u32);
 
 impl QueuePair {
-    /// Its number, which its peer has to know.
+    /// Returns the number, which the peer has to know.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.0
     }
 }
 
-/// What a queue pair is made of: `ibv_qp_init_attr`.
+/// The parameters for creating a queue pair: `ibv_qp_init_attr`.
 #[derive(Clone, Copy, Debug)]
 pub struct QueuePairConfig {
-    /// Whose memory it uses.
+    /// The domain of the memory that it uses.
     pub domain: ProtectionDomain,
-    /// Where its sends, writes, reads and atomic operations are reported.
+    /// The queue to which its sends, writes, reads and atomic operations are reported.
     pub send_queue: CompletionQueue,
-    /// Where its receives are reported.
+    /// The queue to which its receives are reported.
     pub receive_queue: CompletionQueue,
-    /// All work is reported when it is done; otherwise only what asks for it ([`SendRequest::signaled`]), and failures.
+    /// True if all completed work is reported; otherwise only requested completions
+    /// ([`SendRequest::signaled`]) and failures are.
     pub signal_all: bool,
 }
 
-/// Where a queue pair is in its life (IBA, 10.3.1).
+/// The state of a queue pair (IBA, 10.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QueuePairState {
-    /// It was made.
+    /// It has been created.
     Reset,
     /// Memory may be posted for messages.
     Init,
@@ -51,9 +52,9 @@ pub enum QueuePairState {
     ReadyToReceive,
     /// It may send, too.
     ReadyToSend,
-    /// A datagram could not be sent, and nothing is sent behind it; datagrams still arrive.
+    /// A datagram could not be sent, and no further ones are sent; datagrams still arrive.
     SendQueueError,
-    /// It does nothing any more.
+    /// It has failed and does no more work.
     Error,
 }
 
@@ -70,36 +71,37 @@ impl fmt::Display for QueuePairState {
     }
 }
 
-/// What a queue pair has to know of its peer, and how patient it is: `ibv_qp_attr`.
+/// The attributes of a queue pair's connection: its peer, timeouts and retries (`ibv_qp_attr`).
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     /// The peer's address.
     pub remote: IpAddr,
-    /// The peer's queue pair.
+    /// The number of the peer's queue pair.
     pub pair: u32,
-    /// The number of the first packet that comes (24 bits): the peer's `first_packet`.
+    /// The number of the first packet received (24 bits): the peer's `first_packet`.
     pub expected_packet: u32,
-    /// The number of the first packet that is sent (24 bits): any.
+    /// The number of the first packet sent (24 bits); any value will do.
     pub first_packet: u32,
-    /// Payload bytes of a packet, a power of two from 256 to 4096, alike at both ends.
+    /// The number of payload bytes of a packet, a power of two from 256 to 4096, the same at both ends.
     pub mtu: u32,
-    /// What the peer may do with memory of the domain.
+    /// The peer's rights to memory of the domain.
     pub access: Access,
-    /// How long until what is not acknowledged goes again; zero: never.
+    /// The time after which unacknowledged packets are sent again; zero means never.
     pub timeout: Duration,
-    /// How often it does so; 0 to 7.
+    /// The number of retransmissions, 0 to 7.
     pub retries: u8,
-    /// How often a peer without memory for a message is asked again; 0 to 6, 7: without end.
+    /// The number of retries if the peer has no memory for a message, 0 to 6; 7 means without end.
     pub rnr_retries: u8,
-    /// How long the peer is to wait before that: a code of the InfiniBand architecture (9.7.5.2.8), 0 to 31; 12 is
-    /// 0.64 ms.
+    /// The time that the peer is to wait before such a retry. It is a code of the InfiniBand architecture
+    /// (9.7.5.2.8), 0 to 31; 12 is 0.64 ms.
     pub rnr_timer: u8,
-    /// How many requests to read and atomic operations may be under way; 1 to 16.
+    /// The maximum number of read requests and atomic operations in flight, 1 to 16.
     pub reads: u8,
 }
 
 impl Connection {
-    /// With a peer whose packets begin at 0, as this end's do; 1024 bytes in each packet; nothing is allowed to it.
+    /// Creates a connection to a peer. The packet numbers of both ends begin at 0, each packet has 1024
+    /// bytes, and the peer has no rights.
     #[must_use]
     pub fn new(remote: IpAddr, pair: u32) -> Connection {
         Connection {
@@ -117,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// The program's options before the pair answers its peer.
+    /// Returns the program's options to set before the pair answers its peer.
     pub(crate) fn receiving(&self) -> [(u32, u64); 6] {
         [
             (abi::OPT_PAIR_ACCESS, self.access.0.into()),
@@ -129,7 +131,7 @@ impl Connection {
         ]
     }
 
-    /// Those before the pair sends.
+    /// Returns the program's options to set before the pair sends.
     pub(crate) fn sending(&self) -> [(u32, u64); 4] {
         [
             (abi::OPT_PAIR_TIMEOUT, hawser_time::nanos(self.timeout)),
@@ -140,43 +142,45 @@ impl Connection {
     }
 }
 
-/// What is to be done.
+/// The operation of a work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A message into the memory that the peer has posted.
+    /// Sends a message into the memory that the peer has posted.
     Send,
-    /// The same, after which a key of the peer opens nothing any more.
+    /// Sends a message, after which a key of the peer is invalid.
     SendInvalidate(u32),
-    /// A message of one packet to a queue pair for datagrams, which arrives or not. It is done as soon as it has left.
+    /// Sends an unreliable message of one packet to a queue pair for datagrams. The work is done as soon as
+    /// the packet has left.
     Datagram {
-        /// Where to.
+        /// The destination.
         to: Destination,
-        /// The key of that queue pair, below 2^31; from there on, the sender's own key is meant (IBA, 10.2.5).
+        /// The key of the destination's queue pair, below 2^31. A greater value stands for the sender's own
+        /// key (IBA, 10.2.5).
         key: u32,
     },
-    /// Bytes into the peer's memory.
+    /// Writes bytes into the peer's memory.
     Write(Remote),
-    /// Bytes from the peer's memory.
+    /// Reads bytes from the peer's memory.
     Read(Remote),
-    /// Eight bytes of the peer become `swap` if they are `compare`.
+    /// Replaces eight bytes of the peer by `swap` if they are equal to `compare`.
     CompareSwap {
-        /// Where; a multiple of 8.
+        /// The address; a multiple of 8.
         remote: Remote,
-        /// What they have to be.
+        /// The expected value.
         compare: u64,
-        /// What they become.
+        /// The new value.
         swap: u64,
     },
-    /// A number is added to eight bytes of the peer.
+    /// Adds a number to eight bytes of the peer.
     FetchAdd {
-        /// Where; a multiple of 8.
+        /// The address; a multiple of 8.
         remote: Remote,
-        /// The number.
+        /// The number to add.
         add: u64,
     },
 }
 
-/// Work that is posted to the send queue: `ibv_send_wr`.
+/// Work for the send queue: `ibv_send_wr`.
 #[derive(Clone, Debug)]
 pub struct SendRequest {
     pub(crate) id: u64,
@@ -188,7 +192,8 @@ pub struct SendRequest {
 }
 
 impl SendRequest {
-    /// Work with the bytes of `local`: those are sent, or are where what is read or found there comes to.
+    /// Creates work with the memory `local`: the bytes to send, or the place for the bytes that are read or
+    /// found.
     #[must_use]
     pub fn new(id: u64, operation: Operation, local: impl Into<Slices>) -> SendRequest {
         SendRequest {
@@ -201,7 +206,7 @@ impl SendRequest {
         }
     }
 
-    /// A message or write of bytes that are copied at once, at most [`MAX_INLINE`].
+    /// Creates a message or write of bytes that are copied at once, at most [`MAX_INLINE`].
     #[must_use]
     pub fn inline(id: u64, operation: Operation, bytes: &[u8]) -> SendRequest {
         SendRequest {
@@ -210,28 +215,28 @@ impl SendRequest {
         }
     }
 
-    /// It is reported when it is done.
+    /// Requests a completion when the work is done.
     #[must_use]
     pub fn signaled(mut self) -> SendRequest {
         self.flags |= abi::WORK_SIGNALED;
         self
     }
 
-    /// The peer's application gets an event.
+    /// Requests an event for the peer's application.
     #[must_use]
     pub fn solicited(mut self) -> SendRequest {
         self.flags |= abi::WORK_SOLICITED;
         self
     }
 
-    /// It begins when the reads and atomic operations before it are done.
+    /// Delays the work until the reads and atomic operations before it are done.
     #[must_use]
     pub fn fenced(mut self) -> SendRequest {
         self.flags |= abi::WORK_FENCE;
         self
     }
 
-    /// Four bytes more for the peer's application, of a message or a write.
+    /// Adds four bytes of immediate data for the peer's application to a message or write.
     #[must_use]
     pub fn immediate(mut self, value: u32) -> SendRequest {
         self.flags |= abi::WORK_IMMEDIATE;
@@ -239,7 +244,7 @@ impl SendRequest {
         self
     }
 
-    /// As the stack takes it, with its bytes in `local`.
+    /// Converts to the stack's form, with the bytes in `local`.
     pub(crate) fn work(&self, local: Slice) -> WorkRequest {
         let remote = |remote: Remote| (remote.key, remote.at);
         let to = match self.operation {
@@ -271,23 +276,23 @@ impl SendRequest {
     }
 }
 
-/// What a device keeps of a queue pair.
+/// The device's state of a queue pair.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) config: QueuePairConfig,
     pub(crate) state: QueuePairState,
     pub(crate) handle: Option<Handle>,
-    /// The program's options before it sends.
+    /// The program's options to set before it sends.
     pub(crate) sending: Vec<(u32, u64)>,
-    /// Where the datagram came from of which the next notice tells.
+    /// The source of the datagram that the next notice reports.
     pub(crate) source: Option<Destination>,
-    /// The lists of pieces of work that is sent, and of receives.
+    /// The lists of pieces for sends; `receives` has those for receives.
     pub(crate) sends: Lists,
     pub(crate) receives: Lists,
-    /// Receives that were posted before it answers its peer.
+    /// The receives that were posted before the pair answers its peer.
     pub(crate) early: Vec<WorkRequest>,
-    /// Room for bytes that are sent inline, made with the first.
+    /// Memory for bytes that are sent inline, allocated with the first of them.
     pub(crate) inline: Option<MemoryRegion>,
-    /// How many were posted with such bytes.
+    /// The number of inline work requests posted.
     pub(crate) inlined: u64,
 }

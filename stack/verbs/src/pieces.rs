@@ -1,7 +1,7 @@
-//! Work with several pieces of memory: they are registered as a list, whose key opens them one behind the other.
+//! Work with several pieces of memory, which are registered as a list with a key for their concatenation.
 //!
-//! So a transport program sees one memory, whatever it consists of. A list stays until its work is done for certain:
-//! completions do not tell, since not all work is reported.
+//! A transport program thus sees one memory, whatever it consists of. A list remains until its work is
+//! certainly done. Completions do not show that, because not all work is reported.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use hawser_engine::{Slice, Stack};
 use crate::VerbsError;
 use crate::memory::ProtectionDomain;
 
-/// The memory of this host that work uses: one slice, or up to [`MAX_PIECES`] one behind the other (`sg_list`).
+/// The memory of this host that work uses: one slice, or up to [`MAX_PIECES`] consecutive ones (`sg_list`).
 ///
-/// Sent bytes are gathered from them, and bytes that arrive are scattered over them, in their order.
+/// Sent bytes are gathered from them, and received bytes are scattered over them, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slices(Pieces);
 
@@ -42,10 +42,10 @@ impl<const N: usize> From<[Slice; N]> for Slices {
     }
 }
 
-/// The memory of work as a stack takes it.
+/// The memory of work in the form that a stack accepts.
 pub(crate) struct Joined {
     pub(crate) slice: Slice,
-    /// The key of a list, where there are several pieces.
+    /// The key of the list, if there are several pieces.
     list: Option<u32>,
 }
 
@@ -57,8 +57,8 @@ impl From<Slice> for Joined {
 
 /// The keys of the lists of one queue, oldest first.
 ///
-/// Work of a queue is done in the order in which it was posted. So the list before as many others as may be posted is of
-/// work that is done.
+/// The work of a queue is done in the order in which it was posted. So a list belongs to finished work once
+/// as many later ones exist as may be posted.
 #[derive(Debug)]
 pub(crate) struct Lists {
     domain: ProtectionDomain,
@@ -67,12 +67,12 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// None, for a queue to which so much work may be posted.
+    /// Creates an empty collection for a queue with at most `posted_max` posted work requests.
     pub(crate) fn new(domain: ProtectionDomain, posted_max: usize) -> Lists {
         Lists { domain, keys: VecDeque::new(), posted_max }
     }
 
-    /// Makes one slice of the memory of work.
+    /// Joins the memory of work into one slice.
     pub(crate) fn join(&self, stack: &mut Stack, slices: &Slices) -> Result<Joined, VerbsError> {
         let pieces = match &slices.0 {
             Pieces::One(slice) => std::slice::from_ref(slice),
@@ -91,7 +91,7 @@ impl Lists {
         }
     }
 
-    /// Keeps the list of work that was posted, and ends that of work that was refused or is done.
+    /// Keeps the list of posted work, and removes those of refused or finished work.
     pub(crate) fn note(&mut self, stack: &mut Stack, joined: &Joined, is_posted: bool) {
         let Some(key) = joined.list else {
             return;
@@ -107,7 +107,7 @@ impl Lists {
         }
     }
 
-    /// Ends all of them.
+    /// Removes all lists.
     pub(crate) fn end(self, stack: &mut Stack) {
         for key in self.keys {
             stack.deregister(self.domain.0, key);

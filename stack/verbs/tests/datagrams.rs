@@ -1,4 +1,4 @@
-//! Unreliable datagrams: whom they reach, and what is dropped without a word.
+//! Unreliable datagrams: their delivery, and the cases in which they are dropped silently.
 
 use hawser_load::Engine;
 use hawser_verbs::{
@@ -8,10 +8,10 @@ use hawser_verbs::{
 
 use super::stage::{Host, SIZE, Stage, address, program};
 
-/// What the second host's pair has to be sent.
+/// The key that datagrams to the second host's pair must have.
 const KEY: u32 = 0x1234_5678;
 
-/// Both hosts with pairs for datagrams; the first one's key is another.
+/// Returns both hosts with pairs for datagrams; the first one has a different key.
 fn stage(engine: Engine) -> Stage {
     let mut stage = Stage::unconnected(&program(engine), 3);
     for (host, key) in stage.hosts.iter_mut().zip([7, KEY]) {
@@ -24,7 +24,7 @@ fn stage(engine: Engine) -> Stage {
     stage
 }
 
-/// The pair of a host.
+/// Returns the pair of a host as a destination.
 fn to(stage: &Stage, host: usize) -> Destination {
     Destination { host: address(host), pair: stage.hosts[host].pair.number() }
 }
@@ -35,7 +35,7 @@ fn post(stage: &mut Stage, request: &SendRequest) -> Result<(), VerbsError> {
     host.device.post_send(&mut host.stack, now, host.pair, request)
 }
 
-/// Posts the bytes of the second host's own memory from here on.
+/// Posts the second host's own memory from `at` on.
 fn receive(stage: &mut Stage, id: u64, at: u64, len: u64) {
     let now = stage.now;
     let host = &mut stage.hosts[1];
@@ -50,7 +50,7 @@ fn polled(host: &mut Host) -> Vec<WorkCompletion> {
     std::iter::from_fn(|| host.device.poll(host.queue)).collect()
 }
 
-/// What both hosts have seen when nothing happens any more.
+/// Returns the completions of both hosts once no more events follow.
 fn all_seen(stage: &mut Stage) -> [Vec<WorkCompletion>; 2] {
     assert!(!stage.run(|_, _| false));
     stage.assert_no_faults();
@@ -92,7 +92,8 @@ fn a_datagram_says_where_it_came_from() {
     }
 }
 
-/// Wrong keys, no memory posted, too little of it: nobody learns of it, and the next datagram arrives (IBA, 9.8.3, 9.9.3).
+/// Wrong keys, missing memory and too little memory are not reported, and the next datagram arrives (IBA,
+/// 9.8.3, 9.9.3).
 #[test]
 fn what_is_not_taken_is_dropped_without_a_word() {
     let mut stage = stage(Engine::Interp);
@@ -151,7 +152,8 @@ fn what_cannot_leave_is_said() {
     assert_eq!(all_seen(&mut stage), [vec![], vec![]]);
 }
 
-/// A sender without a right to its memory stops (SQE), and goes on after `to_ready_to_send`; what is behind it is flushed.
+/// A sender without a right to its memory stops (SQE), and continues after `to_ready_to_send`; the work
+/// behind it is flushed.
 #[test]
 fn a_failed_datagram_stops_its_sender_alone() {
     let mut stage = stage(Engine::Interp);
@@ -174,7 +176,7 @@ fn a_failed_datagram_stops_its_sender_alone() {
     assert_eq!(all_seen(&mut stage)[1].len(), 1);
 }
 
-/// Pairs of one kind drop what is sent to the other, and refuse its work.
+/// Pairs of one kind drop packets of the other kind, and refuse its work.
 #[test]
 fn pairs_with_a_peer_take_no_datagrams() {
     let mut stage = Stage::new(&program(Engine::Interp), 5, |_: &mut Connection| {});
@@ -182,7 +184,7 @@ fn pairs_with_a_peer_take_no_datagrams() {
     let datagram = Operation::Datagram { to: to(&stage, 1), key: 0 };
     let error = post(&mut stage, &SendRequest::inline(1, datagram, b"hello"));
     assert!(matches!(error, Err(VerbsError::Stack(_))), "{error:?}");
-    // A pair for datagrams on the first host, whose datagram names the connected one.
+    // A pair for datagrams on the first host, whose datagram names the connected pair.
     let now = stage.now;
     let host = &mut stage.hosts[0];
     let pair = host.device.queue_pair(QueuePairConfig {
@@ -203,7 +205,7 @@ fn pairs_with_a_peer_take_no_datagrams() {
     assert_eq!(received, []);
 }
 
-/// Completions that nobody polls take a bounded place: whoever posts has to poll first.
+/// Completions that are not polled take bounded memory: an application has to poll before it can post more.
 #[test]
 fn who_polls_no_completions_posts_no_more() {
     let mut stage = stage(Engine::Interp);

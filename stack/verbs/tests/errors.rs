@@ -1,4 +1,4 @@
-//! What is wrong comes back as the InfiniBand architecture names it, and writes nothing.
+//! Errors are reported as the InfiniBand architecture names them, and failed work writes no memory.
 
 use hawser_load::Engine;
 use hawser_verbs::{
@@ -10,7 +10,7 @@ use super::stage::{SIZE, Stage, program};
 
 fn no_change(_: &mut Connection) {}
 
-/// How the first host's work ends, and that its peer's memory is as it was.
+/// Returns the status of the first host's work, and checks that its peer's memory is unchanged.
 fn outcome(change: impl Fn(&mut Connection), request: impl Fn(&Stage) -> SendRequest) -> Status {
     let mut stage = Stage::new(&program(Engine::Interp), 7, change);
     let request = request(&stage);
@@ -56,7 +56,8 @@ fn shared(stage: &Stage, at: u64) -> Remote {
     stage.hosts[1].shared.remote(at)
 }
 
-/// EBUSY of `ibv_destroy_cq`, as long as there is a pair; a thousand clients that came and went leave no queue behind.
+/// `ibv_destroy_cq` returns EBUSY while there is a pair; a thousand clients that came and went leave no queue
+/// behind.
 #[test]
 fn completion_queues_end_once_no_pair_uses_them() {
     let mut stage = Stage::unconnected(&program(Engine::Interp), 7);
@@ -144,7 +145,7 @@ fn memory_of_ones_own_that_is_not_there_fails_at_once() {
     assert_eq!(outcome(no_change, beyond), Status::LocalProtection);
 }
 
-/// What was posted before memory that is absent is done, and what was posted behind it is not.
+/// Work posted before work without memory is done; work posted behind it is not.
 #[test]
 fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
     let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
@@ -195,7 +196,7 @@ fn a_peer_that_is_gone_is_given_up() {
     assert_eq!(outcome(elsewhere, send), Status::RetriesExceeded);
 }
 
-/// A message that is longer than the memory posted for it fails at both ends, and so does what was posted behind it.
+/// A message longer than the memory posted for it fails at both ends, and so does the work posted behind it.
 #[test]
 fn a_message_that_is_too_long_fails_at_both_ends() {
     let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
@@ -234,7 +235,7 @@ fn a_message_that_is_too_long_fails_at_both_ends() {
     }));
 }
 
-/// A region that ends under traffic: the peer gets an error, and nothing is written from then on.
+/// If a region is removed under traffic, the peer gets an error, and no more bytes are written.
 #[test]
 fn a_region_may_end_under_traffic() {
     let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});

@@ -1,5 +1,5 @@
-//! RoCE over two stacks and a wire: what applications see of their memories, and of errors. How works fare on networks
-//! is the simulator's (`targets/sim/tests/works.rs`).
+//! RoCE over two stacks and a wire: the memory and the errors that applications see. The simulator tests work
+//! on networks (`targets/sim/tests/works.rs`).
 
 #![allow(unreachable_pub)]
 

@@ -1,4 +1,5 @@
-//! Work with several pieces of memory: what leaves is gathered from them, and what arrives is scattered over them.
+//! Work with several pieces of memory: sent bytes are gathered from them, and received bytes are scattered
+//! over them.
 
 use hawser_load::Engine;
 use hawser_verbs::{
@@ -10,7 +11,7 @@ use super::stage::{SIZE, Stage, address, program};
 
 /// Lengths that begin and end inside packets of 1,024 bytes and at their bounds, 5,000 in all.
 const LENGTHS: [usize; 7] = [3, 1_021, 0, 1_024, 2_500, 1, 451];
-/// Other ones, as many bytes in all.
+/// Different lengths with the same sum.
 const OTHERS: [usize; 4] = [2_049, 1, 2_000, 950];
 const TOTAL: usize = 5_000;
 
@@ -18,7 +19,8 @@ fn connected() -> Stage {
     Stage::new(&program(Engine::Interp), 7, |_| {})
 }
 
-/// Where pieces of these lengths stand in a region: apart from one another, the last ones first.
+/// Returns the places of pieces with these lengths in a region: separated from one another, the last ones
+/// first.
 fn places(lengths: &[usize]) -> Vec<(usize, usize)> {
     let mut at = 50_000;
     let place = |len: &usize| {
@@ -40,7 +42,7 @@ fn random(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Puts bytes into a host's pieces, one behind the other.
+/// Fills a host's pieces with bytes, in order.
 fn fill(stage: &Stage, host: usize, lengths: &[usize], mut bytes: &[u8]) {
     for (at, len) in places(lengths) {
         let (now, later) = bytes.split_at(len);
@@ -49,7 +51,7 @@ fn fill(stage: &Stage, host: usize, lengths: &[usize], mut bytes: &[u8]) {
     }
 }
 
-/// Checks the bytes of a host's pieces, and that those around them are as they were.
+/// Returns the bytes of a host's pieces, and checks that those around them are unchanged.
 fn gathered(stage: &Stage, host: usize, lengths: &[usize]) -> Vec<u8> {
     let mut bytes = stage.hosts[host].own.region().bytes().to_vec();
     let mut all = Vec::new();
@@ -77,7 +79,7 @@ fn receive(stage: &mut Stage, host: usize, local: impl Into<Slices>) -> Result<(
         .post_receive(&mut there.stack, now, there.pair, 9, local)
 }
 
-/// The next completion of a host.
+/// Returns the next completion of a host.
 fn next(stage: &mut Stage, host: usize) -> WorkCompletion {
     let mut seen = None;
     stage.run(|hosts, _| {
@@ -161,7 +163,7 @@ fn a_datagram_is_gathered_and_scattered() {
     assert_eq!(gathered(&stage, 1, &[500, 500]), bytes);
 }
 
-/// ENOMEM of `ibv_post_send` beyond `max_sge`.
+/// `ibv_post_send` returns ENOMEM beyond `max_sge`.
 #[test]
 fn more_pieces_than_a_list_takes_are_refused() {
     let mut stage = connected();
@@ -176,8 +178,8 @@ fn more_pieces_than_a_list_takes_are_refused() {
     succeed(&mut stage, 0, MAX_PIECES);
 }
 
-/// The pieces of a read are checked as a whole for each packet: the first packet writes nothing where its second piece may
-/// not be written.
+/// The pieces of a read are checked as a whole for each packet. The first packet writes no byte if its second
+/// piece may not be written.
 #[test]
 fn a_piece_that_may_not_be_used_fails_its_work() {
     let host_with = |bad: &dyn Fn(&Stage) -> Slice, is_read: bool| {
@@ -205,8 +207,8 @@ fn a_piece_that_may_not_be_used_fails_its_work() {
     }
 }
 
-/// The stage has room for 400 regions and lists: the lists of work that is done make room for others, also where no
-/// completion tells of it, and those of a pair that is destroyed.
+/// The stage has room for 400 regions and lists. Lists of finished work make room for others, even if no
+/// completion reports the work. The lists of a destroyed pair do so as well.
 #[test]
 fn lists_end_with_their_work() {
     let mut stage = connected();

@@ -19,7 +19,7 @@ use super::cable::{Cable, cable};
 
 pub const START: Instant = Instant::from_nanos(1_000_000);
 const END: Instant = Instant::from_nanos(60_000_000_000);
-/// Bytes of each memory region.
+/// The size of each memory region, in bytes.
 pub const SIZE: usize = 1 << 18;
 
 pub fn address(host: usize) -> IpAddr {
@@ -40,9 +40,9 @@ pub struct Host {
     pub domain: ProtectionDomain,
     pub queue: CompletionQueue,
     pub pair: QueuePair,
-    /// What its own work uses.
+    /// The memory for the host's own work.
     pub own: MemoryRegion,
-    /// What its peer may use.
+    /// The memory for its peer.
     pub shared: MemoryRegion,
 }
 
@@ -73,7 +73,7 @@ impl Host {
         Host { stack, end, device, domain, queue, pair, own, shared }
     }
 
-    /// Does all that is to be done now; true when that was anything.
+    /// Does all work that is due; returns true if there was any.
     fn work(&mut self, now: Instant) -> bool {
         let mut busy = false;
         while self
@@ -96,7 +96,7 @@ impl Host {
     }
 }
 
-/// Both hosts, connected, with packets of 1024 bytes whose numbers begin shortly before their wrap.
+/// Both hosts, connected, with packets of 1024 bytes whose numbers begin shortly before they wrap.
 pub struct Stage {
     pub hosts: [Host; 2],
     pub now: Instant,
@@ -124,14 +124,14 @@ impl Stage {
         stage
     }
 
-    /// Both hosts, with queue pairs in the state INIT.
+    /// Creates both hosts, with queue pairs in the state INIT.
     pub fn unconnected(program: &Arc<dyn Program>, seed: u64) -> Stage {
         let [a, b] = cable(0, seed);
         let hosts = [Host::new(program, 0, seed, a), Host::new(program, 1, seed, b)];
         Stage { hosts, now: START }
     }
 
-    /// Both hosts do all that is to be done now; true when that was anything.
+    /// Lets both hosts do all work that is due; returns true if there was any.
     fn work(&mut self) -> bool {
         let mut busy = false;
         for host in &mut self.hosts {
@@ -140,7 +140,7 @@ impl Stage {
         busy
     }
 
-    /// Runs until something is true of the hosts, or nothing happens any more; false then.
+    /// Runs until a condition on the hosts holds; returns false if no more events follow.
     pub fn run(&mut self, mut until: impl FnMut(&mut [Host; 2], Instant) -> bool) -> bool {
         loop {
             while self.work() {}

@@ -9,12 +9,13 @@ use crate::{CloneError, EstablishmentError};
 use hawser_connect::{Duplex, SharedStreams};
 
 impl Connection {
-    /// Another Connection of the same group: a further stream of the same transport connection where
-    /// that has several, else a transport connection of its own, established as this one was. It reports
-    /// [`super::Event::Ready`] when it is there.
+    /// Makes another Connection of the same group. It is a further stream of the same transport connection if
+    /// that has several streams. Otherwise it is a separate transport connection, established in the same way
+    /// as this one. The new Connection reports [`super::Event::Ready`] when it is established.
     ///
     /// # Errors
-    /// This one is not established, the group is full, or there is no path back to the peer.
+    /// When this Connection is not established, when the group is full, or when there is no return path to
+    /// the peer.
     pub fn clone_connection(&self) -> Result<Connection, CloneError> {
         let core = &self.sender.core;
         if core.lock().phase != ConnectionState::Established {

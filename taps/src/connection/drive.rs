@@ -1,4 +1,4 @@
-//! A Connection's task: hands messages to the transport, reports what became of them, and closes.
+//! A Connection's task: it hands messages to the transport, reports their outcomes, and closes.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -22,35 +22,35 @@ use crate::property::Property;
 use crate::{ConnectionError, SendError, log};
 use hawser_connect::Duplex;
 
-/// Bytes that are framed ahead of the transport.
+/// The number of bytes that are framed ahead of the transport.
 const AHEAD: u64 = 256 << 10;
-/// How often a transport is asked whether all has been acknowledged.
+/// The interval at which a transport is asked whether all data has been acknowledged.
 const ASKING: Duration = Duration::from_millis(5);
-/// How long closing may take without anything being delivered where `connTimeout` is not set.
+/// The time that closing may take without progress in delivery, if `connTimeout` is not set.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the task keeps for itself.
+/// The state that only the task uses.
 struct Driver {
     core: Arc<Core>,
     sleep: Option<Pin<Box<Sleep>>>,
     bucket: Bucket,
-    /// When the transport took something last, or had nothing to take.
+    /// The time at which the transport last took data, or had no data to take.
     progress: Instant,
-    /// How far closing has come.
+    /// The progress of closing, once it has begun.
     closing: Option<Closing>,
 }
 
-/// Delivery while a Connection closes.
+/// The state of delivery while a Connection closes.
 struct Closing {
-    /// When it came forward last, or began.
+    /// The time of the last progress, or of the beginning.
     since: Instant,
-    /// What the transport had taken then, and what of it was not acknowledged.
+    /// The number of bytes that the transport had taken then, and the number of those not acknowledged.
     written: u64,
     left: Option<u64>,
 }
 
 impl Closing {
-    /// What has come forward has time again.
+    /// Restarts the timeout if delivery has progressed.
     fn update(&mut self, written: u64, left: Option<u64>, now: Instant) {
         if written > self.written || left < self.left {
             self.since = now;
@@ -73,13 +73,13 @@ pub(super) async fn drive(core: Arc<Core>) {
     driver.core.group.left(&driver.core);
 }
 
-/// The stream is there: the Connection is established.
+/// Takes the established stream: the Connection is established.
 pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: bool) {
     let tuning = core.group.tuning();
     let mut state = core.lock();
     (state.features, state.about) = (stream.features(), stream.about());
     (state.inbox.context.local, state.inbox.context.remote) = (state.about.local, state.about.peer);
-    // What the system refuses of these changes nothing of what was promised.
+    // If the system refuses a setting, the promised services are not affected.
     let _ = stream.tune(&tuning);
     stream.prioritize(state.priority);
     log::established(&state.about, is_initiated);
@@ -145,7 +145,7 @@ impl Driver {
         }
     }
 
-    /// Whether it is time already; if not, the task is woken then.
+    /// Returns whether a time has come; if not, the task is woken then.
     fn is_due(&mut self, when: Option<Instant>, cx: &mut Context<'_>) -> bool {
         let Some(when) = when else {
             self.sleep = None;
@@ -164,7 +164,7 @@ impl Driver {
         sleep.as_mut().poll(cx).is_ready()
     }
 
-    /// Hands over what waits; when more may be, if the rate is what keeps it.
+    /// Hands queued data to the transport. Returns the time at which it may take more, if the rate limits it.
     fn write(
         &mut self,
         state: &mut State,
@@ -174,7 +174,7 @@ impl Driver {
         let limit = self.core.group.properties().number(Property::MaxSendRate);
         loop {
             if state.wire.is_empty() {
-                // What is framed now has all of its time before it.
+                // The timeout of data that is framed now starts now.
                 self.progress = now;
             }
             if !state.is_batching || state.is_crowded {
@@ -212,7 +212,7 @@ impl Driver {
         Ok(None)
     }
 
-    /// Ends the sending direction when nothing more is to be sent, and the Connection when all is
+    /// Ends the sending direction when no more data is to be sent, and the Connection when all data is
     /// delivered.
     fn close(
         &mut self,
@@ -251,7 +251,7 @@ impl Driver {
             match Pin::new(&mut *stream).poll_shutdown(cx) {
                 Poll::Pending => return Ok(waits()),
                 Poll::Ready(result) => {
-                    // A peer that has closed already has what was acknowledged.
+                    // A peer that has already closed has received all acknowledged data.
                     let is_late = |error: &io::Error| error.kind() == io::ErrorKind::NotConnected;
                     if let Some(error) = result.err().filter(|error| !is_late(error)) {
                         return Err(error.into());
@@ -271,7 +271,7 @@ impl Driver {
         }
     }
 
-    /// When the transport has taken nothing for `connTimeout` (RFC 9622, 8.1.3).
+    /// Returns the time at which the transport has taken no data for `connTimeout` (RFC 9622, 8.1.3).
     fn stalls(&self, state: &State, now: Instant) -> Option<Instant> {
         let timeout = self.core.group.properties().time(Property::ConnTimeout)?;
         if state.wire.is_empty() {
@@ -289,7 +289,8 @@ impl Driver {
     }
 }
 
-/// Writes of `wire` what the transport takes; with a limit a fiftieth of a second's at most.
+/// Writes as much of `wire` as the transport takes; under a rate limit, at most the data of a fiftieth of a
+/// second.
 fn poll_write(
     stream: &mut Box<dyn Duplex>,
     cx: &mut Context<'_>,
@@ -309,22 +310,22 @@ fn poll_write(
     Poll::Ready(Ok(written))
 }
 
-/// Where closing is.
+/// The state of closing.
 enum Close {
-    /// There is nothing to wait for by time.
+    /// No timer is needed.
     Open,
-    /// It is to be looked at again then.
+    /// The state must be checked again at this time.
     Ask(Instant),
-    /// Everything was delivered.
+    /// All data was delivered.
     Over,
 }
 
-/// Puts messages on the wire, as far as the transport is to have them ready.
+/// Frames messages, as far as the transport is to have them ready.
 fn frame(state: &mut State) {
     while state.encoded - state.written < AHEAD {
         let Some(entry) = state.queue.take() else { break };
         if entry.fate != Fate::Send {
-            // Its place is behind what is on its way.
+            // Its position is after the data that is already framed.
             let end = state.encoded;
             state
                 .sent

@@ -1,14 +1,14 @@
-//! The values of properties that are in force over the transport that was selected (RFC 9622, 6.2 and 8).
+//! The values of properties that are in force over the selected transport (RFC 9622, 6.2 and 8).
 //!
-//! A property that has no effect reads as what happens instead, never as what was chosen.
+//! A property without effect reads as the actual behaviour, never as the chosen value.
 
 use crate::candidates::provides;
 use crate::plan::Plan;
 use crate::property::{Preference, Property, TransportProperties, Value};
 use hawser_connect::Features;
 
-/// The value in force of a property of which `wanted` was chosen, or is the default; none where the property means
-/// nothing. Read-only properties are not asked for here.
+/// Returns the value in force of a property for which `wanted` was chosen, or is the default; `None` if the
+/// property has no meaning. Read-only properties are not handled here.
 pub(super) fn effective(
     property: Property,
     wanted: Value,
@@ -17,7 +17,7 @@ pub(super) fn effective(
     features: &Features,
 ) -> Option<Value> {
     if matches!(wanted, Value::Preference(_)) {
-        // Of the others, which concern addresses, nothing is asked of the system.
+        // The other properties concern addresses, and the system is not asked for them.
         return Some(Value::Boolean(provides(features, property).unwrap_or(false)));
     }
     let only_if = |is_possible: bool, otherwise: &'static str| match is_possible {
@@ -34,9 +34,10 @@ pub(super) fn effective(
             let connection = all.value_for(Property::ConnCapacityProfile, plan.action)?;
             return effective(Property::ConnCapacityProfile, connection, all, plan, features);
         }
-        // Streams of one connection are sent by their priority; connections beside each other have no scheduler.
+        // Streams of one connection are sent by their priority; separate connections have no common
+        // scheduler.
         Property::ConnScheduler => return features.multistreaming.then_some(Value::Word("Priority-Based")),
-        // What was chosen at establishment. Several paths without several streams have the system's policy.
+        // The value chosen at establishment. Several paths without several streams have the system's policy.
         Property::MultipathPolicy => match features.multipath && features.multistreaming {
             true => plan.properties.value_for(property, plan.action)?,
             false => Value::Word("Handover"),
@@ -52,7 +53,7 @@ pub(super) fn effective(
     })
 }
 
-/// Whether signs of life are asked for before the Connection times out (8.1.4).
+/// Returns whether keep-alive packets are sent before the Connection times out (8.1.4).
 fn is_short(all: &TransportProperties) -> bool {
     match (
         all.time(Property::KeepAliveTimeout),
@@ -63,7 +64,7 @@ fn is_short(all: &TransportProperties) -> bool {
     }
 }
 
-/// Whether what holds is what was chosen.
+/// Returns whether the value in force is the chosen one.
 pub(super) fn is_fulfilled(chosen: &Value, holds: &Value) -> bool {
     match (chosen, holds) {
         (Value::Preference(Preference::Require | Preference::Prefer), holds) => {

@@ -1,60 +1,61 @@
-//! What happens to a Connection (RFC 9622, 7 to 11).
+//! The events of a Connection (RFC 9622, 7 to 11).
 
 use super::queue::SendId;
 use crate::{CloneError, ConnectionError, EstablishmentError, MessageContext, SendError};
 
-/// Something that happened to a Connection.
+/// An event of a Connection.
 ///
-/// For each Send there is one of [`Event::Sent`], [`Event::Expired`] and [`Event::SendError`] with
-/// [`with_sent_events`]; without, those that succeed have no event, and of those that do not at most 1,024
-/// wait to be taken.
+/// With [`with_sent_events`], each Send has one of [`Event::Sent`], [`Event::Expired`] and
+/// [`Event::SendError`]. Without it, successful Sends have no event, and at most 1,024 events of failed Sends
+/// are queued.
 ///
 /// [`with_sent_events`]: crate::Preconnection::with_sent_events
 ///
-/// [`Event::Closed`], [`Event::EstablishmentError`] and [`Event::ConnectionError`] are the last. What is
-/// received is no event of this kind: [`super::Receiver::receive`] hands it over.
+/// [`Event::Closed`], [`Event::EstablishmentError`] and [`Event::ConnectionError`] are the last. Received
+/// messages are not events of this kind: [`super::Receiver::receive`] returns them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// It is established: by a transport, its security included.
+    /// The Connection is established by a transport, including its security.
     Ready,
-    /// It could not be established.
+    /// The Connection could not be established.
     EstablishmentError(EstablishmentError),
-    /// The transport has accepted the message, or the part, and events were asked for; whether the peer has it is another
-    /// question: [`super::Sender::acked`].
+    /// The transport has accepted the message, or the part, and these events were requested. Delivery to the
+    /// peer is reported by [`super::Sender::acked`].
     Sent {
-        /// Which Send.
+        /// The call to Send.
         send: SendId,
-        /// Of which message.
+        /// The context of the message.
         context: MessageContext,
     },
-    /// Its lifetime was over before it was sent.
+    /// The message's lifetime ended before it was sent.
     Expired {
-        /// Which Send.
+        /// The call to Send.
         send: SendId,
-        /// Of which message.
+        /// The context of the message.
         context: MessageContext,
     },
-    /// It was not sent.
+    /// The message was not sent.
     SendError {
-        /// Which Send.
+        /// The call to Send.
         send: SendId,
-        /// Of which message.
+        /// The context of the message.
         context: MessageContext,
         /// The reason for which it was not sent.
         why: SendError,
     },
-    /// The paths below have changed; how, for people.
+    /// The paths below have changed; the text describes the change for people.
     PathChange(String),
     /// The Connection has left its group.
     CloneError(CloneError),
-    /// It was closed, by either side, and everything sent was delivered as far as the transport reports it.
+    /// The Connection was closed by either side. All sent data was delivered, as far as the transport reports
+    /// it.
     Closed,
-    /// It ended otherwise.
+    /// The Connection ended in another way.
     ConnectionError(ConnectionError),
 }
 
 impl Event {
-    /// Whether none follows.
+    /// Returns whether no event follows it.
     #[must_use]
     pub fn is_last(&self) -> bool {
         match self {
@@ -64,7 +65,7 @@ impl Event {
         }
     }
 
-    /// Whether it reports what became of a Send.
+    /// Returns whether it reports the outcome of a Send.
     pub(super) fn is_outcome(&self) -> bool {
         matches!(
             self,

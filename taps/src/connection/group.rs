@@ -1,6 +1,6 @@
-//! Groups of Connections: what they share (RFC 9622, 7.4).
+//! Groups of Connections, and the state that they share (RFC 9622, 7.4).
 //!
-//! All connection properties but `connPriority` are the group's: changing one changes it for all.
+//! All connection properties except `connPriority` belong to the group: a change applies to all members.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::plan::Plan;
 use crate::property::{Action, Preference, Property, PropertyError, TransportProperties, Value};
 use hawser_connect::{SharedStreams, Tuning};
 
-/// Connections of one group at most.
+/// The maximum number of Connections of one group.
 pub(super) const MAX_MEMBERS: usize = 1_024;
-/// Idle for so long, a peer is asked for a sign of life, where that is wanted and no time is given.
+/// The default idle time after which keep-alive packets are sent, if they are wanted and no time is set.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
-/// How long a peer whose Connections have all ended may take to open another on the same transport
+/// The time that a peer whose Connections have all ended has to open another on the same transport
 /// connection.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// What Connections of one group share.
+/// The state that Connections of one group share.
 pub(crate) struct Group {
-    /// How they came to be; further ones are made alike.
+    /// The plan by which they were established; further ones are established in the same way.
     pub(super) plan: Arc<Plan>,
     inner: Mutex<Inner>,
 }
@@ -35,12 +35,12 @@ struct Inner {
     /// The other streams of the transport connection, if it has several.
     streams: Option<SharedStreams>,
     tasks: Vec<AbortHandle>,
-    /// Ends it some time after its last member.
+    /// Ends the transport connection some time after its last member.
     lingering: Option<AbortHandle>,
 }
 
 impl Inner {
-    /// With its last stream a transport connection goes.
+    /// A transport connection ends with its last stream.
     fn end(&mut self) {
         self.streams = None;
         self.tasks.drain(..).for_each(|task| task.abort());
@@ -78,7 +78,7 @@ impl Group {
         self.lock().members.push(Arc::downgrade(core));
     }
 
-    /// Those that have not ended.
+    /// Returns the members that have not ended.
     pub(super) fn members(&self) -> Vec<Arc<Core>> {
         let all: Vec<Arc<Core>> = self.lock().members.iter().filter_map(Weak::upgrade).collect();
         all.into_iter()
@@ -86,7 +86,7 @@ impl Group {
             .collect()
     }
 
-    /// A member has ended.
+    /// Handles the end of a member.
     pub(super) fn left(self: &Arc<Self>, core: &Core) {
         let is_there =
             |member: &Weak<Core>| member.strong_count() > 0 && !std::ptr::eq(member.as_ptr(), core);
@@ -136,20 +136,20 @@ impl Group {
         self.keep(task.abort_handle());
     }
 
-    /// A task that holds the transport connection: it ends after the last member, or with the group.
+    /// Keeps a task that holds the transport connection: it ends after the last member, or with the group.
     pub(crate) fn keep(&self, task: AbortHandle) {
         self.lock().tasks.push(task);
     }
 
-    /// How many more Connections the peer may add (8.1.9).
+    /// Returns whether the peer may add another Connection (8.1.9).
     pub(crate) fn has_place(&self) -> bool {
         let count = self.members().len();
         let limit = self.properties().number(Property::GroupConnLimit);
-        // The first one was not added by the peer.
+        // The first Connection was not added by the peer.
         count < MAX_MEMBERS && limit.is_none_or(|limit| (count as u64) <= limit)
     }
 
-    /// Changes a property for all.
+    /// Changes a property for all members.
     pub(super) fn set(&self, property: Property, value: Value) -> Result<(), PropertyError> {
         let mut inner = self.lock();
         let mut properties = TransportProperties::clone(&inner.properties);
@@ -158,7 +158,7 @@ impl Group {
         Ok(())
     }
 
-    /// What its transports are asked for.
+    /// Returns the settings that are requested of its transports.
     pub(super) fn tuning(&self) -> Tuning {
         tuning(&self.properties(), self.plan.action)
     }
@@ -169,7 +169,7 @@ fn tuning(properties: &TransportProperties, action: Action) -> Tuning {
     let wants_keep_alive = properties.preference(Property::KeepAlive, action) >= Preference::Prefer;
     let keep_alive = properties
         .time(Property::KeepAliveTimeout)
-        // One that is longer than the timeout of the Connection is none (8.1.4).
+        // A keep-alive interval longer than the Connection's timeout has no effect (8.1.4).
         .filter(|idle| timeout.is_none_or(|timeout| *idle <= timeout))
         .or_else(|| wants_keep_alive.then_some(KEEP_ALIVE));
     let profile = properties.word(Property::ConnCapacityProfile, action);
@@ -182,8 +182,8 @@ fn tuning(properties: &TransportProperties, action: Action) -> Tuning {
     }
 }
 
-/// The code points that RFC 9622, 8.1.6 recommends; of the assured forwarding classes the one that is
-/// dropped last (RFC 2597, 6).
+/// Returns the code point that RFC 9622, 8.1.6 recommends. Of an assured forwarding class, it is the one with
+/// the lowest drop precedence (RFC 2597, 6).
 fn code_point(profile: &str) -> u8 {
     match profile {
         // RFC 8622.

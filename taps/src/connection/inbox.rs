@@ -1,38 +1,38 @@
-//! A message on its way to the application: as much as was asked for, and no more than is bounded.
-//! No I/O.
+//! A message on its way to the application: it is handed over in the requested sizes, and its buffer is
+//! bounded. No I/O.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::MessageContext;
 use crate::framer::Part;
 
-/// The maximum number of bytes of a message that are kept whole; longer ones are handed over in parts (RFC 9622,
-/// 9.3.2.2).
+/// The maximum number of bytes of a message that are buffered; longer messages are handed over in parts (RFC
+/// 9622, 9.3.2.2).
 pub(super) const MAX_BUFFERED: usize = 1 << 20;
 
-/// A message received, or a part of one (RFC 9622, 9.3.2).
+/// A received message, or a part of one (RFC 9622, 9.3.2).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Received {
     /// A whole message.
     Complete {
-        /// Its bytes.
+        /// The bytes of the message.
         data: Bytes,
-        /// What is known of it.
+        /// The context of the message.
         context: MessageContext,
     },
     /// The next part of a message. All parts have the same context.
     Partial {
-        /// Its bytes.
+        /// The bytes of the part.
         data: Bytes,
-        /// What is known of the message.
+        /// The context of the message.
         context: MessageContext,
-        /// Whether it is the last part.
+        /// True if it is the last part.
         end_of_message: bool,
     },
 }
 
 impl Received {
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn data(&self) -> &Bytes {
         match self {
@@ -40,7 +40,7 @@ impl Received {
         }
     }
 
-    /// What is known of the message.
+    /// Returns the context of the message.
     #[must_use]
     pub fn context(&self) -> &MessageContext {
         match self {
@@ -48,7 +48,7 @@ impl Received {
         }
     }
 
-    /// Whether these are the message's last bytes.
+    /// Returns whether these are the message's last bytes.
     #[must_use]
     pub fn is_end_of_message(&self) -> bool {
         match self {
@@ -63,18 +63,18 @@ impl Received {
 pub(super) struct Inbox {
     data: BytesMut,
     is_end: bool,
-    /// A part was handed over.
+    /// True if a part of it has been handed over.
     has_begun: bool,
     pub(super) context: MessageContext,
 }
 
 impl Inbox {
-    /// Bytes that wait to be asked for.
+    /// Returns the number of bytes that have not been handed over.
     pub(super) fn len(&self) -> usize {
         self.data.len()
     }
 
-    /// Whether a message has begun and not ended.
+    /// Returns whether a message has begun and not ended.
     pub(super) fn is_within(&self) -> bool {
         self.has_begun || !self.data.is_empty()
     }
@@ -88,7 +88,7 @@ impl Inbox {
         self.is_end = part.is_end;
     }
 
-    /// What fulfils a Receive of `min` and `max` bytes, if something does.
+    /// Returns the data for a Receive of `min` to `max` bytes, if there is enough.
     pub(super) fn take(&mut self, min: usize, max: usize) -> Option<Received> {
         let max = max.max(1);
         let (length, is_whole) = (self.data.len(), self.is_end && self.data.len() <= max);

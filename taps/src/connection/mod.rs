@@ -1,13 +1,14 @@
 //! Connections (RFC 9622, 7 to 11).
 //!
 //! * [`Connection`], and its halves [`Sender`], [`Receiver`], [`Events`]
-//! * [`Event`], [`Received`]: what happens, and what comes
-//! * `state`: what the handles and the task share; `drive`: the task; `group`: what Connections share
+//! * [`Event`], [`Received`]: events, and received messages
+//! * `state`: the state that the handles and the task share; `drive`: the task; `group`: the state that
+//!   Connections share
 //! * `effective`: the values of properties that are in force over a transport
 //! * `queue`, `inbox`, `rate`: machines without I/O and clocks
 //!
-//! Memory of a Connection is bounded: 1 MiB of messages to be sent (or one that is longer), 1 MiB of a
-//! message that is received, 1,024 outcomes of Sends.
+//! The memory of a Connection is bounded. It holds at most 1 MiB of messages to be sent (or one longer
+//! message), 1 MiB of a received message, and 1,024 outcomes of Sends.
 
 mod clone;
 mod drive;
@@ -43,23 +44,23 @@ pub use sender::{Sender, Writer};
 pub use state::ConnectionState;
 use state::{Core, Ending};
 
-/// A Connection: messages in both directions, and what happens to it.
+/// A Connection: it carries messages in both directions, and reports events.
 ///
-/// It is closed by [`Connection::close`] or cut by [`Connection::abort`]; when all of its handles are
-/// dropped, it is closed. What was sent is then still delivered, for as long as the runtime lives.
+/// [`Connection::close`] closes it, [`Connection::abort`] ends it at once, and it is also closed when all of
+/// its handles are dropped. Data already sent is then still delivered, as long as the runtime lives.
 pub struct Connection {
     sender: Sender,
     receiver: Receiver,
     events: Events,
 }
 
-/// The half of a Connection that events are taken by. When it is dropped, nobody is notified any more.
+/// The half of a Connection from which events are taken. When it is dropped, no more events are queued.
 pub struct Events {
     core: Arc<Core>,
     _hold: Arc<Hold>,
 }
 
-/// Held by every handle: when the last one goes, the Connection is closed.
+/// Held by every handle: when the last one is dropped, the Connection is closed.
 struct Hold(Arc<Core>);
 
 impl Drop for Hold {
@@ -75,8 +76,8 @@ impl Drop for Events {
 }
 
 impl Events {
-    /// What happens next; none after the last event was taken. A future that is dropped before it is
-    /// ready has taken nothing.
+    /// Waits for the next event; `None` after the last event was taken. The future may be dropped before it
+    /// is ready, without losing an event.
     pub async fn next_event(&mut self) -> Option<Event> {
         poll_fn(|cx| {
             let mut state = self.core.lock();
@@ -103,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// Begins one; `first` is sent as soon as it is there.
+    /// Begins to establish a Connection; `first` is sent as soon as it is established.
     pub(super) fn initiate(
         plan: &Arc<Plan>,
         timeout: Option<Duration>,
@@ -112,10 +113,10 @@ impl Connection {
         let group = Group::new(Arc::clone(plan));
         let connection = Connection::member(&group);
         let core = Arc::clone(&connection.sender.core);
-        // Of a first message that never left, the failure of establishment reports enough (9.2.5).
+        // If the first message was never sent, the failure of establishment is report enough (9.2.5).
         let skips_outcomes = first.is_some();
         if let Some((mut data, context)) = first {
-            // It has just begun: it has not ended, and has room.
+            // The Connection has just begun, so it has not ended, and has room.
             let _ = core.try_send(&mut data, &context, true, false);
         }
         let plan = Arc::clone(plan);
@@ -128,7 +129,7 @@ impl Connection {
         connection
     }
 
-    /// A new member of a group.
+    /// Makes a new member of a group.
     fn member(group: &Arc<Group>) -> Connection {
         let plan = &group.plan;
         let core = Core::new(Arc::clone(group), plan.action, &plan.framers, &group.properties());
@@ -136,7 +137,7 @@ impl Connection {
         Connection::of(core)
     }
 
-    /// One that a peer has opened.
+    /// Makes a Connection from a stream that a peer has opened.
     pub(super) fn accepted(group: &Arc<Group>, stream: Box<dyn Duplex>) -> Connection {
         let connection = Connection::member(group);
         let core = Arc::clone(&connection.sender.core);
@@ -145,10 +146,10 @@ impl Connection {
         connection
     }
 
-    /// Waits until it is established, or is not. Takes no event.
+    /// Waits until it is established, or has failed. Takes no event.
     ///
     /// # Errors
-    /// It was not established, or has ended since.
+    /// When it was not established, or has ended since.
     pub async fn established(&self) -> Result<(), Ended> {
         poll_fn(|cx| {
             let mut state = self.sender.core.lock();
@@ -164,13 +165,13 @@ impl Connection {
         .await
     }
 
-    /// Its halves: they may be used by different tasks.
+    /// Splits it into its halves, which different tasks may use.
     #[must_use]
     pub fn split(self) -> (Sender, Receiver, Events) {
         (self.sender, self.receiver, self.events)
     }
 
-    /// The half that messages are sent by.
+    /// Returns the half that sends messages.
     #[must_use]
     pub fn sender(&self) -> &Sender {
         &self.sender
@@ -179,7 +180,7 @@ impl Connection {
     /// As [`Sender::send`].
     ///
     /// # Errors
-    /// The Connection has ended.
+    /// When the Connection has ended.
     pub async fn send(&self, message: impl Into<Bytes>) -> Result<SendId, Ended> {
         self.sender.send(message).await
     }
@@ -187,7 +188,7 @@ impl Connection {
     /// As [`Sender::send_with`].
     ///
     /// # Errors
-    /// The Connection has ended.
+    /// When the Connection has ended.
     pub async fn send_with(
         &self,
         message: impl Into<Bytes>,
@@ -199,7 +200,7 @@ impl Connection {
     /// As [`Sender::send_part`].
     ///
     /// # Errors
-    /// The Connection has ended.
+    /// When the Connection has ended.
     pub async fn send_part(
         &self,
         data: impl Into<Bytes>,
@@ -212,7 +213,7 @@ impl Connection {
     /// As [`Receiver::receive`].
     ///
     /// # Errors
-    /// There is nothing more to receive.
+    /// When there are no more messages to receive.
     pub async fn receive(&mut self) -> Result<Received, ReceiveError> {
         self.receiver.receive().await
     }
@@ -220,7 +221,7 @@ impl Connection {
     /// As [`Receiver::receive_within`].
     ///
     /// # Errors
-    /// There is nothing more to receive.
+    /// When there are no more messages to receive.
     pub async fn receive_within(
         &mut self,
         min_incomplete: usize,
@@ -234,12 +235,12 @@ impl Connection {
         self.events.next_event().await
     }
 
-    /// Closes it when everything sent has been delivered; [`Event::Closed`] reports when.
+    /// Closes it when all sent data has been delivered, which [`Event::Closed`] reports.
     pub fn close(&self) {
         self.sender.close();
     }
 
-    /// Ends it at once; what was not sent is not.
+    /// Ends it at once and discards data that has not been sent.
     pub fn abort(&self) {
         self.sender.abort();
     }
@@ -264,32 +265,32 @@ impl Connection {
             .for_each(|core| core.end(Ending::Abort));
     }
 
-    /// How many Connections its group has, itself among them (GroupedConnections).
+    /// Returns the number of Connections in its group, including itself (GroupedConnections).
     #[must_use]
     pub fn grouped_connections(&self) -> usize {
         self.sender.core.group.members().len()
     }
 
-    /// Whether both are of one group.
+    /// Returns whether both belong to one group.
     #[must_use]
     pub fn is_grouped_with(&self, other: &Connection) -> bool {
         Arc::ptr_eq(&self.sender.core.group, &other.sender.core.group)
     }
 
-    /// This end, and the other, where they are known.
+    /// Returns the local and the remote address, as far as they are known.
     #[must_use]
     pub fn endpoints(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         let state = self.sender.core.lock();
         (state.about.local, state.about.peer)
     }
 
-    /// The name of the transport that was selected, for people; empty before.
+    /// Returns the name of the selected transport, for people; empty before establishment.
     #[must_use]
     pub fn transport(&self) -> &'static str {
         self.sender.core.lock().about.transport
     }
 
-    /// The application protocol that was agreed on (RFC 7301).
+    /// Returns the negotiated application protocol (RFC 7301).
     #[must_use]
     pub fn application_protocol(&self) -> Option<Vec<u8>> {
         self.sender.core.lock().about.protocol.clone()
@@ -308,7 +309,7 @@ impl Sender {
     }
 }
 
-/// A Connection's task: until it is established, and on to its end.
+/// Runs a Connection's task: its establishment, and then the Connection to its end.
 async fn establish(
     core: Arc<Core>,
     connect: impl Future<Output = Result<Box<dyn Duplex>, EstablishmentError>>,
@@ -344,7 +345,8 @@ async fn establish(
     }
 }
 
-/// Resolves when the application gives up what has not come yet. Closing waits for it.
+/// Resolves when the application aborts a Connection that is not yet established. A close waits for
+/// establishment.
 async fn aborted(core: &Core) {
     poll_fn(|cx| {
         let mut state = core.lock();

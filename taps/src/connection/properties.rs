@@ -1,4 +1,4 @@
-//! A Connection's properties: set, and asked for (RFC 9622, 8).
+//! Setting and reading a Connection's properties (RFC 9622, 8).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use super::state::{ConnectionState, Core};
 use crate::CloneError;
 use crate::property::{Class, Property, PropertyError, UnknownProperty, Value, check, parse};
 
-/// What a Connection's properties were when they were asked for.
+/// A snapshot of a Connection's properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionProperties {
     values: BTreeMap<Property, Value>,
@@ -20,47 +20,47 @@ pub struct ConnectionProperties {
 }
 
 impl ConnectionProperties {
-    /// The value of one. For a Connection that is established it is the value in force over the transport that was
-    /// selected, whatever was chosen: preferences are true or false, and a property that has no effect there has the
-    /// value of what happens. None for a property that means nothing there.
+    /// Returns the value of a property. For an established Connection it is the value in force over the
+    /// selected transport, whatever was chosen. Preferences are then true or false, and a property without
+    /// effect has the value of the actual behaviour. `None` for a property without meaning there.
     #[must_use]
     pub fn get(&self, property: Property) -> Option<&Value> {
         self.values.get(&property)
     }
 
-    /// The same by name, in any case.
+    /// Returns the value of a property by its name, in any case.
     ///
     /// # Errors
-    /// There is no such property.
+    /// When there is no such property.
     pub fn get_by_name(&self, name: &str) -> Result<Option<&Value>, UnknownProperty> {
         Ok(self.get(name.parse()?))
     }
 
-    /// Whether a boolean property, or a preference, holds.
+    /// Returns whether a boolean property, or a preference, is true.
     #[must_use]
     pub fn has(&self, property: Property) -> bool {
         self.get(property) == Some(&Value::Boolean(true))
     }
 
-    /// Whether what was chosen of a property is what the transport does; true where nothing was chosen.
+    /// Returns whether the transport fulfils the chosen value of a property; true if none was chosen.
     #[must_use]
     pub fn is_in_force(&self, property: Property) -> bool {
         !self.unmet.contains(&property)
     }
 
-    /// The properties that were chosen, and that the transport that was selected does not fulfil: their values are
-    /// others than the chosen ones.
+    /// Returns the chosen properties that the selected transport does not fulfil: their values in force
+    /// differ from the chosen ones.
     pub fn unmet(&self) -> impl Iterator<Item = Property> {
         self.unmet.iter().copied()
     }
 }
 
 impl Connection {
-    /// Sets a connection property; all but `connPriority` for the whole group.
+    /// Sets a connection property; all except `connPriority` apply to the whole group.
     ///
     /// # Errors
-    /// It has no such value, cannot be set any more, or the transport refused it. Nothing has changed
-    /// then, and the Connection goes on.
+    /// When the property has no such value, cannot be set any more, or the transport refused it. The
+    /// properties are then unchanged, and the Connection continues.
     pub fn set_property(&self, property: Property, value: impl Into<Value>) -> Result<(), PropertyError> {
         let value = check(property, value.into())?;
         match property.definition().class {
@@ -104,16 +104,16 @@ impl Connection {
         Ok(())
     }
 
-    /// The same by name, in any case, with a value as text.
+    /// Sets a property by its name, in any case, with a value as text.
     ///
     /// # Errors
-    /// As [`Connection::set_property`]; there is no such property.
+    /// As [`Connection::set_property`], and when there is no such property.
     pub fn set_property_by_name(&self, name: &str, value: &str) -> Result<(), PropertyError> {
         let property: Property = name.parse()?;
         self.set_property(property, parse(property, value)?)
     }
 
-    /// All properties, as they are now.
+    /// Returns a snapshot of all properties.
     #[must_use]
     pub fn properties(&self) -> ConnectionProperties {
         let core = &self.sender.core;
@@ -125,14 +125,14 @@ impl Connection {
         ConnectionProperties { values, unmet }
     }
 
-    /// Where it stands.
+    /// Returns the state of the Connection.
     #[must_use]
     pub fn state(&self) -> ConnectionState {
         self.sender.core.lock().phase
     }
 }
 
-/// Has the transport act on the group's properties.
+/// Applies the group's properties to the transport.
 fn apply(core: &Core) -> io::Result<()> {
     let tuning = core.group.tuning();
     let mut state = core.lock();
@@ -158,7 +158,7 @@ fn value(core: &Core, property: Property) -> Option<Value> {
         Property::ConnState => Value::Word(state.phase.word()),
         Property::CanSend => Value::Boolean(can_send),
         Property::CanReceive => Value::Boolean(can_receive),
-        // Every kind that there is cuts a stream of bytes as it likes.
+        // Every kind of transport here segments a stream of bytes as it likes.
         Property::SingularTransmissionMsgMaxLen => Value::Word("Not applicable"),
         Property::SendMsgMaxLen => limit(can_send, u64::MAX),
         Property::RecvMsgMaxLen => limit(can_receive, inbox::MAX_BUFFERED as u64),
@@ -176,7 +176,7 @@ fn value(core: &Core, property: Property) -> Option<Value> {
     })
 }
 
-/// Whether a property was chosen and another value holds.
+/// Returns whether a value was chosen for a property and another one is in force.
 fn is_unmet(core: &Core, property: Property, holds: Option<&Value>) -> bool {
     let properties = core.group.properties();
     let state = core.lock();
@@ -184,7 +184,7 @@ fn is_unmet(core: &Core, property: Property, holds: Option<&Value>) -> bool {
         .messages
         .chosen(property)
         .or_else(|| properties.chosen(property));
-    // The Connection's own priority is its own (8.1.2).
+    // Each Connection has a priority of its own (8.1.2).
     let is_shared = property != Property::ConnPriority;
     state.phase != ConnectionState::Establishing
         && is_shared

@@ -1,9 +1,12 @@
-//! Messages that wait to be sent: their order, their lifetimes, and who may not be sent. No I/O, no
-//! clock.
+//! The queue of messages to be sent: their order, their lifetimes, and refusals. No I/O, no clock.
 //!
-//! Invariants: parts of a message follow one another; who is taken has not expired; ordered messages
-//! are taken in the order of sending, unordered ones may overtake less urgent ones (RFC 9622, 9.1.3.2,
-//! 9.1.3.3); nothing overtakes a final one.
+//! Invariants:
+//!
+//! * Parts of a message follow one another.
+//! * An entry that is taken for sending has not expired.
+//! * Ordered messages are taken in the order of sending; unordered ones may overtake less urgent ones (RFC
+//!   9622, 9.1.3.2, 9.1.3.3).
+//! * No message overtakes a final one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
@@ -13,11 +16,11 @@ use bytes::Bytes;
 use crate::property::Property;
 use crate::{MessageContext, MessageId, SendError};
 
-/// Messages of which parts are still to be given, at most. Of more the oldest that is not sent is
-/// forgotten, and what is still given of it is a message of its own.
+/// The maximum number of messages with parts still to be given. Beyond it, the oldest unsent one is
+/// forgotten, and its later parts are a separate message.
 const MAX_OPEN: usize = 1_024;
 
-/// Which call to Send an event is about; counted for each Connection.
+/// The number of a call to Send, counted for each Connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SendId(pub(super) u64);
 
@@ -27,20 +30,20 @@ pub(super) struct Entry {
     pub(super) id: SendId,
     pub(super) context: MessageContext,
     pub(super) data: Bytes,
-    /// It has the message's last byte.
+    /// True if it has the message's last byte.
     pub(super) is_end: bool,
     pub(super) deadline: Option<Instant>,
     pub(super) fate: Fate,
-    /// Nobody is notified what becomes of it.
+    /// True if its outcome is not reported.
     pub(super) is_quiet: bool,
 }
 
-/// What is to become of an entry.
+/// The intended outcome of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// To be sent.
+    /// The entry is to be sent.
     Send,
-    /// Its lifetime was over before.
+    /// Its lifetime ended before it was sent.
     Expired,
     /// It cannot be sent.
     Refused(SendError),
@@ -53,26 +56,26 @@ impl Entry {
             && !self.context.is_true(Property::Final)
     }
 
-    /// It is not sent.
+    /// Sets its outcome and drops its data, because it is not sent.
     fn set_fate(&mut self, fate: Fate) {
         self.fate = fate;
         self.data = Bytes::new();
     }
 }
 
-/// Messages that wait.
+/// The queued messages.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// Messages of which parts are still to be given, and what is to become of these.
+    /// Messages with parts still to be given, and the outcome of those parts.
     open: BTreeMap<MessageId, Fate>,
-    /// The message of which a part, and not the last, was taken.
+    /// The message of which a part, but not the last, was taken.
     under_way: Option<MessageId>,
 }
 
 impl Queue {
-    /// Bytes that wait.
+    /// Returns the number of queued bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -85,22 +88,22 @@ impl Queue {
         self.entries.is_empty()
     }
 
-    /// The lowest id of a Send that waits.
+    /// Returns the lowest id of a queued Send.
     pub(super) fn first_id(&self) -> Option<SendId> {
         self.entries.iter().map(|entry| entry.id).min()
     }
 
-    /// Whether a part of this message is the next that can be taken, and none waits.
+    /// Returns whether only a part of this message can be taken next, and none is queued.
     pub(super) fn wants(&self, message: MessageId) -> bool {
         self.under_way == Some(message) && self.first_of(message).is_none()
     }
 
-    /// Whether this message was begun, and parts of it are still to be given.
+    /// Returns whether parts of this message are still to be given.
     pub(super) fn is_open(&self, message: MessageId) -> bool {
         self.open.contains_key(&message)
     }
 
-    /// Puts an entry behind the parts of its message, or at the end.
+    /// Inserts an entry after the earlier parts of its message, or at the end.
     pub(super) fn push(&mut self, mut entry: Entry) {
         let message = entry.context.id();
         if entry.fate == Fate::Send {
@@ -131,14 +134,14 @@ impl Queue {
         self.entries.push_back(entry);
     }
 
-    /// Marks what has expired, and frees its data; when the next will, if one can.
+    /// Marks expired entries, and frees their data. Returns the time of the next expiry, if there is one.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Instant> {
         let mut next: Option<Instant> = None;
         // Messages of which a part has expired, and the end was not seen yet.
         let mut lapsed = BTreeSet::new();
         for entry in &mut self.entries {
             let message = entry.context.id();
-            // What has begun is finished (9.1.3).
+            // A message that has begun is finished (9.1.3).
             if entry.fate != Fate::Send || self.under_way == Some(message) {
                 continue;
             }
@@ -160,7 +163,8 @@ impl Queue {
         next
     }
 
-    /// The next entry; none if there is none, or the next part of the message under way is missing.
+    /// Takes the next entry; `None` if the queue is empty, or if the next part of the message under way is
+    /// missing.
     pub(super) fn take(&mut self) -> Option<Entry> {
         let place = self.next()?;
         let entry = self.entries.remove(place)?;
@@ -171,12 +175,13 @@ impl Queue {
         Some(entry)
     }
 
-    /// All that there is, in its order.
+    /// Returns all entries in order.
     pub(super) fn into_entries(self) -> VecDeque<Entry> {
         self.entries
     }
 
-    /// The part of this message that was taken last could not be sent: its others are not sent either.
+    /// Records that the last taken part of this message could not be sent: its other parts are not sent
+    /// either.
     pub(super) fn refuse(&mut self, message: MessageId, why: &SendError) {
         if self.under_way != Some(message) {
             return;
@@ -197,7 +202,7 @@ impl Queue {
         self.open.insert(message, refused);
     }
 
-    /// Keeps what is known of open messages within its bound.
+    /// Limits the number of remembered open messages.
     fn forget(&mut self) {
         if self.open.len() <= MAX_OPEN {
             return;
@@ -217,7 +222,7 @@ impl Queue {
     }
 
     fn next(&self) -> Option<usize> {
-        // Not all of its parts need be in front: it may have overtaken others.
+        // Its parts need not all be in front: it may have overtaken others.
         if let Some(message) = self.under_way {
             return self.first_of(message);
         }
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!(queue.take().map(|entry| entry.id.0), Some(0));
         queue.refuse(whole.id(), &why);
         queue.push(entry(2, &whole, true));
-        // With the same context, but after the end of the first.
+        // With the same context, but after the end of the first message.
         queue.push(entry(3, &whole, true));
         let fates: Vec<_> = std::iter::from_fn(|| queue.take())
             .map(|entry| (entry.id.0, entry.fate))

@@ -1,16 +1,16 @@
-//! `maxSendRate`: no more than so many bits in any second (RFC 9622, 8.1.8). No clock.
+//! `maxSendRate`: a limit on the number of bits sent in any second (RFC 9622, 8.1.8). No clock.
 
 use std::time::{Duration, Instant};
 
-/// Time at whose rate a write may go ahead: what one write takes beyond it delays the next.
+/// The time by which a write may be ahead of the rate; data beyond it delays the next write.
 const GRAIN: Duration = Duration::from_millis(10);
 
-/// When the next write may be, by what was written.
+/// Computes the time of the next write from the bytes written.
 #[derive(Debug)]
 pub(super) struct Bucket {
-    /// When what was written has had its time.
+    /// The time at which the bytes accounted for so far are paid off.
     free: Instant,
-    /// Bytes written since that was reckoned.
+    /// Bytes written since the last accounting.
     taken: u64,
 }
 
@@ -19,12 +19,12 @@ impl Bucket {
         Bucket { free: now, taken: 0 }
     }
 
-    /// So many bytes were written.
+    /// Records written bytes.
     pub(super) fn take(&mut self, bytes: u64) {
         self.taken = self.taken.saturating_add(bytes);
     }
 
-    /// Until when a write must wait at so many bits per second; none if it need not.
+    /// Returns the time until which a write must wait at `rate` bits per second; `None` if it need not.
     pub(super) fn waits_until(&mut self, rate: Option<u64>, now: Instant) -> Option<Instant> {
         let bits = std::mem::take(&mut self.taken).saturating_mul(8);
         let rate = rate.filter(|rate| *rate > 0)?;

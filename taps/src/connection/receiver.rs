@@ -15,29 +15,30 @@ use super::state::{ConnectionState, Core, State};
 use crate::framer::Part;
 use crate::{ConnectionError, Ended, ReceiveError};
 
-/// Bytes read at once.
+/// The number of bytes read at once.
 const READ: usize = 16_384;
 
-/// The half of a Connection that messages are received by. What nobody asks for stays with the
-/// transport, whose flow control holds the peer back.
+/// The half of a Connection that receives messages. Data that is not requested stays with the transport,
+/// whose flow control limits the peer.
 pub struct Receiver {
     pub(super) core: Arc<Core>,
     pub(super) _hold: Arc<Hold>,
 }
 
 impl Receiver {
-    /// The next message, whole where it has an end and at most 1 MiB. Without a framer, over a
-    /// transport that keeps no boundaries, all that comes is one message, handed over as it comes.
+    /// Receives the next message. A message of at most 1 MiB whose end is known is returned whole. Without a
+    /// framer, over a transport without message boundaries, all data is one message, returned as it arrives.
     ///
-    /// A future that is dropped before it is ready has taken nothing.
+    /// The future may be dropped before it is ready, without losing data.
     ///
     /// # Errors
-    /// There is no further message, what came is none, or the Connection has ended.
+    /// When there is no further message, when the received data is malformed, or when the Connection has
+    /// ended.
     pub async fn receive(&mut self) -> Result<Received, ReceiveError> {
         self.receive_within(usize::MAX, usize::MAX).await
     }
 
-    /// The next message, or a part of it of at least `min_incomplete` bytes and at most `max` (RFC
+    /// Receives the next message, or a part of it of at least `min_incomplete` and at most `max` bytes (RFC
     /// 9622, 9.3.1).
     ///
     /// # Errors
@@ -61,7 +62,7 @@ impl Receiver {
         }
         let mut state = self.core.lock();
         loop {
-            // Where nothing shows the end of a message, what is there is handed over (9.3.2.2).
+            // If the end of a message is not marked, the present data is handed over (9.3.2.2).
             let is_endless = state.stack.is_empty() && !state.features.boundaries;
             let min = if is_endless && min_incomplete == usize::MAX {
                 1
@@ -90,7 +91,7 @@ impl Receiver {
         }
     }
 
-    /// What is to be reported when nothing more comes.
+    /// Returns the error to report when no more data arrives.
     fn end(&self, state: &mut State) -> ReceiveError {
         if state.inbox.is_within() || state.stack.kept() > 0 {
             return ReceiveError::Truncated;
@@ -98,14 +99,14 @@ impl Receiver {
         ReceiveError::Finished
     }
 
-    /// The Connection as a reader of bytes; messages' ends are not seen.
+    /// Converts the half to a reader of bytes, without message boundaries.
     #[must_use]
     pub fn into_reader(self) -> Reader {
         Reader { receiver: self, rest: Bytes::new() }
     }
 }
 
-/// Reads from the transport; an error is the Connection's end.
+/// Reads from the transport; an error ends the Connection.
 fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), ReceiveError>> {
     state.reader = Some(cx.waker().clone());
     if state.phase == ConnectionState::Closed {
@@ -138,7 +139,7 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     Poll::Ready(Ok(()))
 }
 
-/// The peer has sent its last byte.
+/// Handles the end of the peer's data.
 fn received_all(state: &mut State) {
     state.is_received = true;
     if state.stack.is_empty() && state.inbox.is_within() && !state.inbox.is_end() {
@@ -156,7 +157,7 @@ fn fail(state: &mut State, failure: ConnectionError) {
     }
 }
 
-/// Bytes from a Connection.
+/// Reads bytes from a Connection.
 pub struct Reader {
     receiver: Receiver,
     rest: Bytes,

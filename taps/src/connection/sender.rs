@@ -16,10 +16,10 @@ use super::state::{ConnectionState, Core};
 use crate::property::{Property, PropertyError, Value};
 use crate::{Ended, MessageContext};
 
-/// How often a transport is asked what has been acknowledged.
+/// The interval at which a transport is asked for acknowledged data.
 const ASKING: Duration = Duration::from_millis(5);
 
-/// The half of a Connection that messages are sent by. Clones send by the same Connection.
+/// The half of a Connection that sends messages. Clones use the same Connection.
 #[derive(Clone)]
 pub struct Sender {
     pub(super) core: Arc<Core>,
@@ -27,21 +27,21 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends a whole message. Waits while too much waits already: bytes that the transport has not
-    /// taken, and, with [`with_sent_events`], events that nobody has taken by
-    /// [`super::Events::next_event`]. A future that is dropped before it is ready has sent nothing.
+    /// Sends a whole message. Waits while too much is queued: bytes that the transport has not taken, and,
+    /// with [`with_sent_events`], events not yet taken by [`super::Events::next_event`]. If the future is
+    /// dropped before it is ready, the message is not sent.
     ///
     /// [`with_sent_events`]: crate::Preconnection::with_sent_events
     ///
     /// The bytes are not copied on their way to the transport.
     ///
     /// # Errors
-    /// The Connection has ended. What keeps a message from being sent otherwise is an event.
+    /// When the Connection has ended. Other failures to send a message are events.
     pub async fn send(&self, message: impl Into<Bytes>) -> Result<SendId, Ended> {
         self.send_with(message, &MessageContext::new()).await
     }
 
-    /// The same with message properties.
+    /// Sends a whole message with message properties.
     ///
     /// # Errors
     /// As [`Sender::send`].
@@ -53,8 +53,8 @@ impl Sender {
         self.send_part(message, context, true).await
     }
 
-    /// Sends a part of a message: all that is sent with one context, until `end_of_message`, is one
-    /// message, and nothing else is sent in between.
+    /// Sends a part of a message. All parts sent with one context, until `end_of_message`, are one message,
+    /// and no other data is sent in between.
     ///
     /// # Errors
     /// As [`Sender::send`].
@@ -76,7 +76,7 @@ impl Sender {
         is_end: bool,
         is_quiet: bool,
     ) -> Poll<Result<SendId, Ended>> {
-        // Who comes too late is put in line before it is asked again: nothing is missed in between.
+        // The waker is registered before the second attempt, so that no wake-up is missed in between.
         for is_second in [false, true] {
             if let Some(id) = self.core.try_send(data, context, is_end, is_quiet)? {
                 return Poll::Ready(Ok(id));
@@ -88,27 +88,27 @@ impl Sender {
         Poll::Pending
     }
 
-    /// What is sent from now on may wait until [`Sender::end_batch`], to leave together; what is more
-    /// than may wait leaves before.
+    /// Begins a batch: messages sent from now on may wait until [`Sender::end_batch`], to be sent together.
+    /// Messages that exceed the buffer are sent before.
     pub fn start_batch(&self) {
         self.core.lock().is_batching = true;
     }
 
-    /// Sends what has gathered.
+    /// Ends a batch, and sends its messages.
     pub fn end_batch(&self) {
         let mut state = self.core.lock();
         state.is_batching = false;
         state.wake_driver();
     }
 
-    /// Waits until the peer's transport has acknowledged all that was sent before. True: it has;
-    /// false: the transport does not report it.
+    /// Waits until the peer's transport has acknowledged all data sent before the call. Returns true when it
+    /// has, and false when the transport does not report acknowledgements.
     ///
     /// # Errors
-    /// The Connection ended first.
+    /// When the Connection ended first.
     pub async fn acked(&self) -> Result<bool, Ended> {
         let before = self.core.lock().given();
-        // Bytes that the transport had taken when it had taken the last of these.
+        // The number of bytes that the transport had taken after the last of these Sends.
         let mut taken = None;
         loop {
             {
@@ -132,10 +132,10 @@ impl Sender {
         }
     }
 
-    /// Sets a message property for all messages of this Connection that do not have it themselves.
+    /// Sets a message property for all messages of this Connection that do not set it themselves.
     ///
     /// # Errors
-    /// It is no message property, or has no such value.
+    /// When it is not a message property, or has no such value.
     pub fn set_message_property(
         &self,
         property: Property,
@@ -148,15 +148,15 @@ impl Sender {
         Ok(())
     }
 
-    /// The Connection as a writer of bytes, which are one message without end. What becomes of them is
-    /// reported by no event.
+    /// Converts the half to a writer of bytes, which are one message without end. No events report its
+    /// outcome.
     #[must_use]
     pub fn into_writer(self) -> Writer {
         Writer { sender: self, context: MessageContext::new(), is_shut: false }
     }
 }
 
-/// Bytes to a Connection.
+/// Writes bytes to a Connection.
 pub struct Writer {
     sender: Sender,
     context: MessageContext,

@@ -1,9 +1,10 @@
-//! What a Connection's handles and its task share.
+//! The state that a Connection's handles and its task share.
 //!
-//! One mutex, held for the length of one call: the task writes, the receiver reads, both by polling.
+//! One mutex protects it and is held for the length of one call: the task writes, the receiver reads, both by
+//! polling.
 //!
-//! Invariants: [`Event::Ready`] is reported before anything is received; after the last event nothing is
-//! reported; for each Send there is one outcome, in the order in which the transport took them.
+//! Invariants: [`Event::Ready`] is reported before a message is received. No event follows the last one. Each
+//! Send has one outcome, in the order in which the transport took them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,28 +23,28 @@ use crate::property::{Action, Class, Preference, Property, TransportProperties};
 use crate::{ConnectionError, Ended, Framer, MessageContext, SendError, log};
 use hawser_connect::{About, Duplex, Features};
 
-/// Bytes of messages that wait to be taken by the transport, before Send waits.
+/// The number of message bytes that may wait for the transport before Send waits.
 pub(super) const SEND_BUFFER: usize = 1 << 20;
-/// Sends of which nobody has taken the outcome, before Send waits.
+/// The number of outcomes of Sends that may wait to be taken before Send waits.
 pub(super) const MAX_OUTCOMES: usize = 1_024;
-/// Changes of paths that are kept for who asks.
+/// The maximum number of queued path changes.
 const MAX_CHANGES: usize = 64;
 
-/// Where a Connection stands (RFC 9622, 11).
+/// The state of a Connection (RFC 9622, 11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionState {
-    /// Not there yet.
+    /// The Connection is being established.
     Establishing,
-    /// There.
+    /// The Connection is established.
     Established,
-    /// Nothing more is sent; what was sent is being delivered.
+    /// No more data is accepted; sent data is being delivered.
     Closing,
-    /// Gone.
+    /// The Connection has ended.
     Closed,
 }
 
 impl ConnectionState {
-    /// The RFC's word.
+    /// Returns the RFC's word for the state.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -55,18 +56,18 @@ impl ConnectionState {
     }
 }
 
-/// How a Connection is to end.
+/// The way in which a Connection is to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// When everything is delivered.
+    /// After all data is delivered.
     Close,
     /// At once.
     Abort,
 }
 
-/// A Send that is on the wire up to some byte.
+/// A Send whose bytes up to some position are on the wire.
 pub(super) struct SendRecord {
-    /// The Connection's byte after its last.
+    /// The position after its last byte, counted over the Connection.
     pub(super) end: u64,
     pub(super) id: SendId,
     pub(super) context: MessageContext,
@@ -81,7 +82,7 @@ impl From<Entry> for SendRecord {
     }
 }
 
-/// A Connection.
+/// The shared part of a Connection.
 pub(super) struct Core {
     pub(super) group: Arc<Group>,
     pub(super) action: Action,
@@ -94,39 +95,39 @@ pub(super) struct State {
     pub(super) features: Features,
     pub(super) about: About,
     pub(super) ending: Option<Ending>,
-    /// Messages that wait, and what the transport is to take next.
+    /// Queued messages, and the data that the transport takes next.
     pub(super) queue: Queue,
     pub(super) wire: VecDeque<Bytes>,
     pub(super) sent: VecDeque<SendRecord>,
-    /// Bytes that were put on the wire, and that the transport took.
+    /// The number of bytes framed, and the number that the transport took.
     pub(super) encoded: u64,
     pub(super) written: u64,
     pub(super) is_flushed: bool,
     pub(super) stack: Stack,
     pub(super) is_batching: bool,
-    /// A Send waits for room that a batch takes: what has gathered is not kept back.
+    /// True if a Send waits for room that a batch occupies: the batch is then sent early.
     pub(super) is_crowded: bool,
     next_send: u64,
-    /// A final message was given.
+    /// True if a final message was given.
     pub(super) is_final_given: bool,
-    /// The sending direction has ended.
+    /// True if the sending direction has ended.
     pub(super) is_shut: bool,
     pub(super) inbox: Inbox,
-    /// The receiving direction has ended.
+    /// True if the receiving direction has ended.
     pub(super) is_received: bool,
-    /// What reading failed of.
+    /// The error with which reading failed.
     pub(super) failure: Option<ConnectionError>,
-    /// Why it has ended, once it has.
+    /// The reason for the end, once it has ended.
     ended: Option<Ended>,
     events: VecDeque<Event>,
-    /// Outcomes of Sends among them.
+    /// The number of outcomes of Sends among the events.
     outcomes: usize,
-    /// Sends that succeed are events, too.
+    /// True if successful Sends are reported, too.
     reports_sent: bool,
-    /// Somebody holds the half that events are taken by.
+    /// True if the half that takes events still exists.
     pub(super) has_listener: bool,
     pub(super) priority: u64,
-    /// Message properties of this Connection.
+    /// The message properties of this Connection.
     pub(super) messages: TransportProperties,
     pub(super) driver: Option<Waker>,
     pub(super) reader: Option<Waker>,
@@ -143,7 +144,7 @@ impl Core {
     ) -> Arc<Core> {
         let mut messages = TransportProperties::new();
         for (property, value) in properties.of_class(Class::Message) {
-            // It was checked when it was chosen.
+            // The value was checked when it was chosen.
             let _ = messages.set(property, value.clone());
         }
         let state = State {
@@ -186,7 +187,7 @@ impl Core {
         self.state.lock()
     }
 
-    /// Whether the application may send, and receive (RFC 9622, 6.2.16).
+    /// Returns whether the application may send, and whether it may receive (RFC 9622, 6.2.16).
     pub(super) fn directions(&self) -> (bool, bool) {
         match self.group.properties().word(Property::Direction, self.action) {
             "Unidirectional send" => (true, false),
@@ -198,7 +199,7 @@ impl Core {
     /// Takes a Send if there is room.
     ///
     /// # Errors
-    /// The Connection has ended.
+    /// When the Connection has ended.
     pub(super) fn try_send(
         &self,
         data: &mut Bytes,
@@ -239,14 +240,14 @@ impl Core {
         Ok(Some(id))
     }
 
-    /// What is to become of a message that is given now.
+    /// Returns the intended outcome of a message that is given now.
     fn fate(&self, state: &State, context: &MessageContext) -> Fate {
         let properties = self.group.properties();
         let refused = |why: &str| Fate::Refused(SendError::Properties(why.to_owned()));
         if !self.directions().0 {
             return Fate::Refused(SendError::ReceivesOnly);
         }
-        // What was begun before the final message is finished before it.
+        // A message begun before the final message is finished before it.
         if state.is_final_given && !state.queue.is_open(context.id()) {
             return Fate::Refused(SendError::AfterFinal);
         }
@@ -287,7 +288,7 @@ impl State {
         }
     }
 
-    /// Wakes who waits for room.
+    /// Wakes the Sends that wait for room.
     pub(super) fn wake_waiting(&mut self) {
         self.waiting.drain(..).for_each(Waker::wake);
     }
@@ -299,7 +300,7 @@ impl State {
     }
 
     fn has_room(&self, length: usize, context: &MessageContext, is_quiet: bool) -> bool {
-        // A message that nothing can follow until it ends is not held up by those behind it.
+        // A message that must end before any other can be sent is not delayed by messages behind it.
         if self.queue.wants(context.id()) {
             return true;
         }
@@ -309,7 +310,7 @@ impl State {
         has_bytes && (outcomes < MAX_OUTCOMES || !is_reported && self.queue.len() < MAX_OUTCOMES)
     }
 
-    /// Logs an event, and queues it for the application if it takes events; nothing after the last one.
+    /// Logs an event, and queues it if the application takes events. No event is queued after the last one.
     pub(super) fn notify(&mut self, event: Event) {
         if self.phase == ConnectionState::Closed {
             return;
@@ -321,7 +322,7 @@ impl State {
         if matches!(event, Event::PathChange(_)) && self.events.len() >= MAX_CHANGES + MAX_OUTCOMES {
             return;
         }
-        // Whoever did not ask for outcomes may never take any.
+        // An application that did not ask for outcomes may never take any.
         let is_left_out = matches!(event, Event::Sent { .. }) || self.outcomes >= MAX_OUTCOMES;
         if event.is_outcome() && is_left_out && !self.reports_sent {
             return;
@@ -333,7 +334,7 @@ impl State {
         }
     }
 
-    /// The next event, for whoever takes it.
+    /// Takes the next event.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
         if event.is_outcome() {
@@ -343,7 +344,7 @@ impl State {
         Some(event)
     }
 
-    /// Nobody listens any more.
+    /// Handles the drop of the half that takes events.
     pub(super) fn unhear(&mut self) {
         self.has_listener = false;
         self.events.clear();
@@ -351,7 +352,7 @@ impl State {
         self.wake_waiting();
     }
 
-    /// Reports what became of a Send.
+    /// Reports the outcome of a Send.
     pub(super) fn reported(&mut self, record: SendRecord) {
         let SendRecord { id: send, mut context, fate, is_quiet, .. } = record;
         (context.local, context.remote) = (self.about.local, self.about.peer);
@@ -363,7 +364,8 @@ impl State {
         }
     }
 
-    /// The end: every Send that has no outcome gets one unless `skips_outcomes`, then the last event.
+    /// Ends the Connection: every Send without an outcome gets one unless `skips_outcomes`, then the last
+    /// event follows.
     pub(super) fn finish(&mut self, last: Event, skips_outcomes: bool) {
         let ended = match &last {
             Event::ConnectionError(error) => Ended::Connection(error.clone()),
@@ -391,17 +393,17 @@ impl State {
         }
     }
 
-    /// Why it has ended; only the last event ends it.
+    /// Returns the reason for the end; only the last event ends it.
     pub(super) fn ended(&self) -> Ended {
         self.ended.clone().unwrap_or(Ended::Closed)
     }
 
-    /// Sends that were given so far.
+    /// Returns the number of Sends given so far.
     pub(super) fn given(&self) -> SendId {
         SendId(self.next_send)
     }
 
-    /// Whether the transport has taken all that was given before.
+    /// Returns whether the transport has taken all Sends before this one.
     pub(super) fn is_sent(&self, before: SendId) -> bool {
         self.sent.iter().all(|record| record.id >= before)
             && self.queue.first_id().is_none_or(|id| id >= before)

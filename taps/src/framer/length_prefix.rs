@@ -1,4 +1,4 @@
-//! Messages behind their length: four bytes, big-endian, then so many bytes (as in RFC 1035, 4.2.2,
+//! Messages with a length before each: four bytes, big-endian, then that many bytes (as in RFC 1035, 4.2.2,
 //! with four bytes instead of two).
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -7,20 +7,20 @@ use super::{Framer, Framing, FramingError, Part};
 use crate::MessageContext;
 
 const NAME: &str = "length-prefix";
-/// Bytes of the length.
+/// The number of bytes of the length.
 const PREFIX: usize = 4;
 
 /// A framer with a length before each message.
 ///
-/// A message that is sent in parts is kept until its last, because its length stands first; longer
-/// ones than `max_len` are refused, in both directions.
+/// A message that is sent in parts is buffered until its last part, because its length comes first. Messages
+/// longer than `max_len` are refused in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LengthPrefix {
     max_len: usize,
 }
 
 impl LengthPrefix {
-    /// For messages of at most so many bytes, and at most 4 GiB.
+    /// Makes a framer for messages of at most `max_len` bytes, and at most 4 GiB.
     #[must_use]
     pub fn new(max_len: usize) -> LengthPrefix {
         LengthPrefix { max_len: max_len.min(u32::MAX as usize) }
@@ -39,10 +39,10 @@ impl Framer for LengthPrefix {
 
 struct Lengths {
     max_len: usize,
-    /// Parts of a message that is being sent, and their length.
+    /// The parts of the message that is being sent, and their length.
     kept: Vec<Bytes>,
     length: usize,
-    /// Bytes of the message that is being received that are still to come.
+    /// The number of bytes still missing of the message that is being received.
     left: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ impl Framing for Lengths {
         let data = input.split_to(left.min(input.len())).freeze();
         let left = left - data.len();
         self.left = (left > 0).then_some(left);
-        // Nothing of a message that has begun is no news.
+        // An empty part of an unfinished message is not reported.
         Ok((left == 0 || !data.is_empty()).then_some(Part { data, is_end: left == 0 }))
     }
 }

@@ -1,8 +1,7 @@
-//! Framers: where messages end in a stream of bytes (RFC 9622, 9.1.2; RFC 9623, 6).
+//! Framers, which mark the ends of messages in a stream of bytes (RFC 9622, 9.1.2; RFC 9623, 6).
 //!
-//! A [`Framer`] stands on a Preconnection and starts a [`Framing`] for each Connection. Framings stand
-//! on one another: the framer that was added last is the first to see what is sent, and the last to see
-//! what is received.
+//! A [`Framer`] belongs to a Preconnection and starts a [`Framing`] for each Connection. Framings are
+//! layered: the framer that was added last is the first to see sent data, and the last to see received data.
 
 use std::fmt;
 
@@ -16,47 +15,47 @@ mod stack;
 pub use length_prefix::LengthPrefix;
 pub(super) use stack::Stack;
 
-/// Why a framer cannot go on.
+/// The reasons for which a framer fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FramingError {
     /// The message cannot be written in this framing.
     #[error("{framer} cannot frame the message: {why}")]
     Message {
-        /// Which framer.
+        /// The name of the framer.
         framer: String,
         /// The reason in words, for people.
         why: String,
     },
-    /// What the peer sent is nothing of this framing.
+    /// The peer's data is not valid in this framing.
     #[error("{framer} does not understand what came: {why}")]
     Input {
-        /// Which framer.
+        /// The name of the framer.
         framer: String,
         /// The reason in words, for people.
         why: String,
     },
 }
 
-/// A kind of framing. It keeps nothing of any Connection.
+/// A kind of framing. It has no state of a Connection.
 pub trait Framer: fmt::Debug + Send + Sync {
-    /// Its name, in errors and for the properties of messages.
+    /// Returns its name, for errors and for the properties of messages.
     fn name(&self) -> &str;
-    /// Framing for a new Connection.
+    /// Starts the framing of a new Connection.
     fn start(&self) -> Box<dyn Framing>;
 }
 
-/// What a framing found in what came.
+/// A part of a message that a framing has decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The next bytes of the message.
     pub data: Bytes,
-    /// Whether they are its last.
+    /// True if they are the message's last bytes.
     pub is_end: bool,
 }
 
-/// Framing on one Connection. It must keep no more than a bounded number of bytes.
+/// The framing of one Connection. It must buffer only a bounded number of bytes.
 pub trait Framing: Send {
-    /// What is sent before any message, such as a greeting.
+    /// Returns data that is sent before any message, such as a greeting.
     fn greeting(&mut self) -> Bytes {
         Bytes::new()
     }
@@ -64,7 +63,7 @@ pub trait Framing: Send {
     /// Writes a part of a message to `out`; parts of one message follow one another.
     ///
     /// # Errors
-    /// The message cannot be framed; its other parts will not follow, and nothing of it was written.
+    /// When the message cannot be framed. Its other parts do not follow, and none of its data was written.
     fn encode(
         &mut self,
         part: Part,
@@ -72,10 +71,10 @@ pub trait Framing: Send {
         out: &mut Vec<Bytes>,
     ) -> Result<(), FramingError>;
 
-    /// Takes the next part of a message from the front of `input`; none if there is too little.
+    /// Takes the next part of a message from the front of `input`; `None` if there is too little data.
     ///
     /// # Errors
-    /// `input` is nothing of this framing, and nothing after it can be understood.
+    /// When `input` is not valid in this framing; later data cannot be decoded either.
     fn decode(
         &mut self,
         input: &mut BytesMut,

@@ -1,4 +1,4 @@
-//! A Connection's framings, one on another.
+//! The layered framings of a Connection.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use bytes::{Bytes, BytesMut};
 use super::{Framer, Framing, FramingError, Part};
 use crate::MessageContext;
 
-/// Framings of one Connection, the one next to the transport first. With none, all that comes is one
-/// message.
+/// The framings of one Connection, the one next to the transport first. Without framings, all received data
+/// is one message.
 pub(crate) struct Stack {
     layers: Vec<Layer>,
 }
@@ -28,7 +28,7 @@ impl Stack {
         self.layers.is_empty()
     }
 
-    /// What is sent before any message.
+    /// Returns the data to send before any message.
     pub(crate) fn greeting(&mut self) -> Result<Vec<Bytes>, FramingError> {
         let mut all = Vec::new();
         let context = MessageContext::new();
@@ -42,7 +42,7 @@ impl Stack {
         Ok(all)
     }
 
-    /// A part of a message, as the transport sends it.
+    /// Encodes a part of a message for the transport.
     pub(crate) fn encode(
         &mut self,
         part: Part,
@@ -51,25 +51,25 @@ impl Stack {
         encode(&mut self.layers, part, context)
     }
 
-    /// Takes what the transport brought.
+    /// Takes data that the transport received.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if let Some(layer) = self.layers.first_mut() {
             layer.input.extend_from_slice(bytes);
         }
     }
 
-    /// The next part of a message; none if more bytes are needed.
+    /// Decodes the next part of a message; `None` if more bytes are needed.
     pub(crate) fn decode(&mut self, context: &mut MessageContext) -> Result<Option<Part>, FramingError> {
         decode(&mut self.layers, context)
     }
 
-    /// Bytes that are kept because they make no part yet.
+    /// Returns the number of bytes buffered until they make a part.
     pub(crate) fn kept(&self) -> usize {
         self.layers.iter().map(|layer| layer.input.len()).sum()
     }
 }
 
-/// The last one is the first to see what is sent.
+/// Encodes through the layers: the last layer is the first to see sent data.
 fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<Vec<Bytes>, FramingError> {
     let Some((last, below)) = layers.split_last_mut() else {
         return Ok(vec![part.data]);
@@ -80,7 +80,7 @@ fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<
     if below.is_empty() {
         return Ok(out);
     }
-    // What one framing writes for a message is one message to the next.
+    // The output of one framing for a message is one message for the next.
     let count = out.len();
     let mut all = Vec::new();
     for (place, data) in out.into_iter().enumerate() {
@@ -90,7 +90,7 @@ fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<
     Ok(all)
 }
 
-/// The last one is the last to see what is received.
+/// Decodes through the layers: the last layer is the last to see received data.
 fn decode(layers: &mut [Layer], context: &mut MessageContext) -> Result<Option<Part>, FramingError> {
     let Some((last, below)) = layers.split_last_mut() else {
         return Ok(None);

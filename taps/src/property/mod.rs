@@ -1,8 +1,8 @@
 //! Transport properties by the names of RFC 9622: selection, connection and message properties.
 //!
 //! * [`Property`]: the names; `table`: type, default and section of each
-//! * [`Value`], [`Preference`], [`Type`]: what they may be
-//! * [`TransportProperties`]: what an application chose; what it did not choose has the RFC's default
+//! * [`Value`], [`Preference`], [`Type`]: their values
+//! * [`TransportProperties`]: the values that an application chose; all others have the RFC's defaults
 //!
 //! Names are case-insensitive (RFC 9622, 4.1).
 
@@ -18,25 +18,25 @@ pub(super) use set::{check, parse};
 pub use table::{Action, Class, Definition, Initial, Property};
 pub use value::{Preference, Type, Value};
 
-/// A name that no property has.
+/// A name is not that of a property.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("RFC 9622 has no property `{0}`")]
 pub struct UnknownProperty(String);
 
 impl Property {
-    /// All of them, in the order of the RFC.
+    /// Returns all properties, in the order of the RFC.
     pub fn all() -> impl Iterator<Item = Property> {
         Definition::ALL.iter().map(|definition| definition.property)
     }
 
-    /// Where the RFC defines it.
+    /// Returns the RFC's definition of it.
     #[must_use]
     pub fn definition(self) -> &'static Definition {
-        // The table is in the order of the names, which a test holds to.
+        // The table is in the order of the names, as a test checks.
         &Definition::ALL[self as usize]
     }
 
-    /// Its name as the RFC writes it.
+    /// Returns its name in the RFC's spelling.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.definition().name

@@ -1,4 +1,4 @@
-//! What an application chose.
+//! The properties that an application chose.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,38 +6,38 @@ use std::time::Duration;
 use super::table::{Action, Class, Initial};
 use super::{Preference, Property, Type, UnknownProperty, Value};
 
-/// Why a property was not set.
+/// The reasons for which a property is not set.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PropertyError {
-    /// There is none of that name.
+    /// There is no property of that name.
     #[error(transparent)]
     Unknown(#[from] UnknownProperty),
-    /// It has no such value.
+    /// The property has no such value.
     #[error("{property} cannot be `{value}`; it is {}", expectation(.property.definition().kind))]
     Value {
-        /// Which one.
+        /// The property that was to be set.
         property: Property,
-        /// What was given.
+        /// The given value.
         value: String,
     },
-    /// It is read-only.
+    /// The property is read-only.
     #[error("{0} is read-only (RFC 9622, 8.1.11)")]
     ReadOnly(Property),
-    /// Selection properties are fixed once a Connection is begun.
+    /// The property is a selection property, which is fixed once a Connection is begun.
     #[error("{0} is a selection property: it is fixed by establishment (RFC 9622, 6.2)")]
     Fixed(Property),
-    /// Message properties belong to a message.
+    /// The property is a message property, and belongs to a message.
     #[error("{0} is a message property: set it in a MessageContext, or before establishment")]
     OfMessages(Property),
-    /// Nothing else than a message property belongs into a message context.
+    /// The property is not a message property, and does not belong into a message context.
     #[error("{0} is no message property")]
     NotOfMessages(Property),
-    /// The transport that was selected has no such thing, or refused it.
+    /// The selected transport does not support the property, or refused it.
     #[error("{property}: {why}")]
     Transport {
-        /// Which one.
+        /// The property that was to be set.
         property: Property,
-        /// What the transport or the system said.
+        /// The message of the transport or the system.
         why: String,
     },
 }
@@ -64,13 +64,13 @@ pub struct TransportProperties {
 }
 
 impl TransportProperties {
-    /// All defaults.
+    /// Makes a set with all defaults.
     #[must_use]
     pub fn new() -> TransportProperties {
         TransportProperties::default()
     }
 
-    /// The profile reliable-inorder-stream (RFC 9622, appendix B.2.1).
+    /// Returns the profile reliable-inorder-stream (RFC 9622, appendix B.2.1).
     #[must_use]
     pub fn reliable_inorder_stream() -> TransportProperties {
         TransportProperties::profile(&[
@@ -81,7 +81,7 @@ impl TransportProperties {
         ])
     }
 
-    /// The profile reliable-message (B.2.2).
+    /// Returns the profile reliable-message (B.2.2).
     #[must_use]
     pub fn reliable_message() -> TransportProperties {
         TransportProperties::profile(&[
@@ -92,7 +92,7 @@ impl TransportProperties {
         ])
     }
 
-    /// The profile unreliable-datagram (B.2.3).
+    /// Returns the profile unreliable-datagram (B.2.3).
     #[must_use]
     pub fn unreliable_datagram() -> TransportProperties {
         let mut properties = TransportProperties::profile(&[
@@ -117,7 +117,7 @@ impl TransportProperties {
     /// Chooses a value.
     ///
     /// # Errors
-    /// The property has no such value, or is read-only.
+    /// When the property has no such value, or is read-only.
     pub fn set(
         &mut self,
         property: Property,
@@ -128,10 +128,11 @@ impl TransportProperties {
         Ok(self)
     }
 
-    /// The same by name, in any case, with a value as text; times are in milliseconds.
+    /// Chooses a value by the property's name, in any case, with the value as text; times are in
+    /// milliseconds.
     ///
     /// # Errors
-    /// There is no such property, it has no such value, or it is read-only.
+    /// When there is no such property, when it has no such value, or when it is read-only.
     pub fn set_by_name(
         &mut self,
         name: &str,
@@ -141,47 +142,47 @@ impl TransportProperties {
         self.set(property, parse(property, value)?)
     }
 
-    /// [`Preference::Require`].
+    /// Sets a preference to [`Preference::Require`].
     ///
     /// # Errors
-    /// It is no preference.
+    /// When the property is not a preference.
     pub fn require(&mut self, property: Property) -> Result<&mut TransportProperties, PropertyError> {
         self.set(property, Preference::Require)
     }
 
-    /// [`Preference::Prefer`].
+    /// Sets a preference to [`Preference::Prefer`].
     ///
     /// # Errors
-    /// It is no preference.
+    /// When the property is not a preference.
     pub fn prefer(&mut self, property: Property) -> Result<&mut TransportProperties, PropertyError> {
         self.set(property, Preference::Prefer)
     }
 
-    /// [`Preference::NoPreference`].
+    /// Sets a preference to [`Preference::NoPreference`].
     ///
     /// # Errors
-    /// It is no preference.
+    /// When the property is not a preference.
     pub fn no_preference(&mut self, property: Property) -> Result<&mut TransportProperties, PropertyError> {
         self.set(property, Preference::NoPreference)
     }
 
-    /// [`Preference::Avoid`].
+    /// Sets a preference to [`Preference::Avoid`].
     ///
     /// # Errors
-    /// It is no preference.
+    /// When the property is not a preference.
     pub fn avoid(&mut self, property: Property) -> Result<&mut TransportProperties, PropertyError> {
         self.set(property, Preference::Avoid)
     }
 
-    /// [`Preference::Prohibit`].
+    /// Sets a preference to [`Preference::Prohibit`].
     ///
     /// # Errors
-    /// It is no preference.
+    /// When the property is not a preference.
     pub fn prohibit(&mut self, property: Property) -> Result<&mut TransportProperties, PropertyError> {
         self.set(property, Preference::Prohibit)
     }
 
-    /// How much an interface matters, by its name or type (RFC 9622, 6.2.11).
+    /// Sets the preference for an interface, by its name or type (RFC 9622, 6.2.11).
     pub fn interface(&mut self, name: &str, preference: Preference) -> &mut TransportProperties {
         let mut all = self.preferences(Property::Interface);
         all.insert(name.to_owned(), preference);
@@ -189,14 +190,14 @@ impl TransportProperties {
         self
     }
 
-    /// What was chosen.
+    /// Returns the chosen value.
     #[must_use]
     pub fn chosen(&self, property: Property) -> Option<&Value> {
         self.chosen.get(&property)
     }
 
-    /// What holds for Connections that come to be by `action`: what was chosen, or the default. None
-    /// for what only a Connection reports.
+    /// Returns the value that applies to Connections begun by `action`: the chosen one, or the default.
+    /// `None` for values that only a Connection reports.
     #[must_use]
     pub fn value_for(&self, property: Property, action: Action) -> Option<Value> {
         if let Some(value) = self.chosen.get(&property) {
@@ -211,16 +212,16 @@ impl TransportProperties {
         }
     }
 
-    /// What holds for Connections by Initiate.
+    /// Returns the value that applies to Connections begun by Initiate.
     #[must_use]
     pub fn get(&self, property: Property) -> Option<Value> {
         self.value_for(property, Action::Initiate)
     }
 
-    /// The same by name, in any case.
+    /// Returns the value by the property's name, in any case.
     ///
     /// # Errors
-    /// There is no such property.
+    /// When there is no such property.
     pub fn get_by_name(&self, name: &str) -> Result<Option<Value>, PropertyError> {
         Ok(self.get(name.parse()?))
     }
@@ -264,7 +265,7 @@ impl TransportProperties {
         }
     }
 
-    /// Those of one class that were chosen.
+    /// Returns the chosen properties of one class.
     pub(crate) fn of_class(&self, class: Class) -> impl Iterator<Item = (Property, &Value)> {
         self.chosen
             .iter()
@@ -273,7 +274,7 @@ impl TransportProperties {
     }
 }
 
-/// The value as the property writes it.
+/// Converts a value to the form that the property uses.
 pub(crate) fn check(property: Property, value: Value) -> Result<Value, PropertyError> {
     let definition = property.definition();
     if definition.is_read_only() {
@@ -286,7 +287,7 @@ pub(crate) fn check(property: Property, value: Value) -> Result<Value, PropertyE
         .ok_or(PropertyError::Value { property, value: text })
 }
 
-/// The value of a text.
+/// Parses a value.
 pub(crate) fn parse(property: Property, text: &str) -> Result<Value, PropertyError> {
     let wrong = || PropertyError::Value { property, value: text.chars().take(100).collect() };
     property.definition().kind.parse(text).ok_or_else(wrong)

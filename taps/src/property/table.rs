@@ -7,109 +7,109 @@ use super::value::{Preference, Type, Value};
 /// A property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Property {
-    /// All data arrives, without loss or duplication.
+    /// Delivery of all data, without loss or duplication.
     Reliability,
-    /// The ends of messages arrive with them.
+    /// Preservation of the ends of messages.
     PreserveMsgBoundaries,
-    /// Messages may differ in reliability.
+    /// A choice of reliability for each message.
     PerMsgReliability,
-    /// Data arrives in the order in which it was sent.
+    /// Delivery of data in the order of sending.
     PreserveOrder,
-    /// A first message leaves with the handshake.
+    /// A first message that is sent with the handshake.
     ZeroRttMsg,
-    /// Connections of a group are streams of one transport connection.
+    /// Connections of a group as streams of one transport connection.
     Multistreaming,
-    /// All data sent is protected against corruption.
+    /// Protection of all sent data against corruption.
     FullChecksumSend,
-    /// All data received is protected against corruption.
+    /// Protection of all received data against corruption.
     FullChecksumRecv,
-    /// The transport controls congestion.
+    /// Congestion control by the transport.
     CongestionControl,
-    /// The transport keeps idle connections alive.
+    /// Keep-alive packets of the transport on idle connections.
     KeepAlive,
-    /// Interfaces, by name or type.
+    /// Preferences for interfaces, by name or type.
     Interface,
-    /// Provisioning domains.
+    /// Preferences for provisioning domains.
     Pvd,
-    /// Temporary addresses of IPv6.
+    /// The use of temporary IPv6 addresses.
     UseTemporaryLocalAddress,
-    /// Whether several paths are used.
+    /// The use of several paths.
     Multipath,
-    /// Other addresses are sent to the peer.
+    /// Announcement of further addresses to the peer.
     AdvertisesAltaddr,
-    /// Whether data is sent, received, or both.
+    /// The direction of data: sent, received, or both.
     Direction,
-    /// ICMP errors that end nothing are reported.
+    /// Reports of ICMP errors that do not end a Connection.
     SoftErrorNotify,
-    /// Who opens is not the first to write.
+    /// Reception by the initiator before it sends.
     ActiveReadBeforeSend,
-    /// The minimum coverage of a message received; bytes.
+    /// The minimum checksum coverage of a received message, in bytes.
     RecvChecksumLen,
-    /// Its urgency in its group; lower comes first.
+    /// The urgency of a Connection in its group; lower values come first.
     ConnPriority,
-    /// How long data may stay undelivered.
+    /// The time for which data may stay undelivered.
     ConnTimeout,
-    /// How long it may be idle before a sign of life is asked for.
+    /// The time for which a Connection may be idle before a keep-alive packet is sent.
     KeepAliveTimeout,
-    /// How a group shares its capacity (RFC 8260).
+    /// The way in which a group shares its capacity (RFC 8260).
     ConnScheduler,
-    /// What the network is to do for it.
+    /// The treatment that the network is asked for.
     ConnCapacityProfile,
-    /// How several paths are used.
+    /// The way in which several paths are used.
     MultipathPolicy,
-    /// Bits per second below which sending is of no use.
+    /// The minimum useful sending rate, in bits per second.
     MinSendRate,
-    /// Bits per second below which receiving is of no use.
+    /// The minimum useful receiving rate, in bits per second.
     MinRecvRate,
-    /// The most bits sent in a second.
+    /// The maximum number of bits sent in a second.
     MaxSendRate,
-    /// The most bits received in a second.
+    /// The maximum number of bits received in a second.
     MaxRecvRate,
-    /// How many Connections the peer may add to the group.
+    /// The number of Connections that the peer may add to the group.
     GroupConnLimit,
-    /// Nothing cached of others is used.
+    /// Isolation from the cached state of other Connections.
     IsolateSession,
-    /// Establishing, Established, Closing or Closed.
+    /// The state: Establishing, Established, Closing or Closed.
     ConnState,
-    /// It can be used to send.
+    /// The ability of the Connection to send.
     CanSend,
-    /// It can be used to receive.
+    /// The ability of the Connection to receive.
     CanReceive,
-    /// Bytes of a message that leaves in one packet.
+    /// The maximum size of a message that is sent in one packet, in bytes.
     SingularTransmissionMsgMaxLen,
-    /// Bytes of a message that can be sent.
+    /// The maximum size of a message that can be sent, in bytes.
     SendMsgMaxLen,
-    /// Bytes of a message that can be received whole.
+    /// The maximum size of a message that can be received whole, in bytes.
     RecvMsgMaxLen,
     /// The timeout sent to the peer (RFC 5482).
     TcpUserTimeoutValue,
-    /// The option of RFC 5482 is used.
+    /// The use of the option of RFC 5482.
     TcpUserTimeoutEnabled,
-    /// The peer's option may change `connTimeout`.
+    /// Permission for the peer's option to change `connTimeout`.
     TcpUserTimeoutChangeable,
-    /// How long it may wait to be sent.
+    /// The time that a message may wait to be sent.
     MsgLifetime,
-    /// Its urgency in its Connection; lower comes first.
+    /// The urgency of a message in its Connection; lower values come first.
     MsgPriority,
-    /// It is delivered in the order of sending.
+    /// Delivery of a message in the order of sending.
     MsgOrdered,
-    /// It may arrive more than once.
+    /// Permission for a message to arrive more than once.
     SafelyReplayable,
-    /// The last one that is sent.
+    /// The mark of the last message that is sent.
     Final,
-    /// Bytes that are to be protected against corruption.
+    /// The number of bytes of a message to be protected against corruption.
     MsgChecksumLen,
-    /// It is to arrive.
+    /// Reliable delivery of a message.
     MsgReliable,
-    /// What the network is to do for it.
+    /// The treatment that the network is asked for, for a message.
     MsgCapacityProfile,
-    /// It is not cut by the network.
+    /// A ban on fragmentation of a message by the network.
     NoFragmentation,
-    /// It is not cut at all.
+    /// A ban on any segmentation of a message.
     NoSegmentation,
 }
 
-/// What a property is about.
+/// The subject of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// The choice of protocols and paths; fixed by establishment (RFC 9622, 6.2).
@@ -120,25 +120,25 @@ pub enum Class {
     Message,
 }
 
-/// How Connections come to be, on which some defaults depend.
+/// The actions that begin Connections, on which some defaults depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// By Initiate.
+    /// Connections begun by Initiate.
     Initiate,
-    /// By Listen.
+    /// Connections accepted by Listen.
     Listen,
-    /// By Rendezvous.
+    /// Connections begun by Rendezvous.
     Rendezvous,
 }
 
-/// The value of a property that nobody has chosen.
+/// The default value of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initial {
     /// This preference.
     Preference(Preference),
-    /// No preferences.
+    /// An empty set of preferences.
     Empty,
-    /// This.
+    /// This boolean.
     Boolean(bool),
     /// This number.
     Integer(u64),
@@ -154,20 +154,20 @@ pub enum Initial {
     ReadOnly,
 }
 
-/// What the RFC defines of a property.
+/// The RFC's definition of a property.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
-    /// Which one.
+    /// The property.
     pub property: Property,
-    /// Its name.
+    /// The RFC's spelling of its name.
     pub name: &'static str,
     /// The section of RFC 9622 that defines it.
     pub section: &'static str,
-    /// What it is about.
+    /// The subject of the property.
     pub class: Class,
-    /// Its values.
+    /// The type of its values.
     pub kind: Type,
-    /// Its default.
+    /// Its default value.
     pub initial: Initial,
 }
 
@@ -589,13 +589,13 @@ impl Definition {
         ),
     ];
 
-    /// Whether an application can only ask for it (8.1.11).
+    /// Returns whether an application can only read it (8.1.11).
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.initial == Initial::ReadOnly
     }
 
-    /// Its value where nobody has chosen one; none where another property or the Connection determines it.
+    /// Returns its default value; `None` if another property or the Connection determines it.
     #[must_use]
     pub fn value_for(&self, action: Action) -> Option<Value> {
         let is_listener = action == Action::Listen;

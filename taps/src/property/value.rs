@@ -1,28 +1,28 @@
-//! Values of properties, and the types that they have.
+//! Values of properties, and their types.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How much a selection property matters (RFC 9622, 6.2, table 1).
+/// The weight of a selection property (RFC 9622, 6.2, table 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Preference {
-    /// Only what does not provide it; fail otherwise.
+    /// Only candidates without the property are acceptable.
     Prohibit,
-    /// Rather what does not provide it.
+    /// Candidates without the property are preferred.
     Avoid,
-    /// Either.
+    /// The property does not matter.
     #[default]
     NoPreference,
-    /// Rather what provides it.
+    /// Candidates with the property are preferred.
     Prefer,
-    /// Only what provides it; fail otherwise.
+    /// Only candidates with the property are acceptable.
     Require,
 }
 
 impl Preference {
-    /// All of them, with the RFC's words.
+    /// All preferences, with the RFC's words.
     pub const ALL: [(Preference, &'static str); 5] = [
         (Preference::Require, "Require"),
         (Preference::Prefer, "Prefer"),
@@ -31,7 +31,7 @@ impl Preference {
         (Preference::Prohibit, "Prohibit"),
     ];
 
-    /// Whether what provides the property, or does not, may be chosen at all.
+    /// Returns whether a candidate that provides the property, or does not, is acceptable.
     #[must_use]
     pub fn admits(self, is_provided: bool) -> bool {
         match self {
@@ -41,7 +41,7 @@ impl Preference {
         }
     }
 
-    /// How much it speaks for what provides the property, or does not: -1 to 1.
+    /// Returns the score of a candidate that provides the property, or does not: -1 to 1.
     #[must_use]
     pub fn score(self, is_provided: bool) -> i32 {
         match (self, is_provided) {
@@ -75,18 +75,18 @@ pub enum Type {
     Preference,
     /// Preferences by name: of interfaces, of provisioning domains.
     Preferences,
-    /// Yes or no.
+    /// A boolean.
     Boolean,
-    /// A number of this at least, or the word instead.
+    /// A number with a minimum, or a word in its place.
     Integer {
         /// The minimum.
         min: u64,
-        /// What may stand instead.
+        /// The word that may stand in its place.
         or: Option<&'static str>,
     },
-    /// A time above zero, or the word instead.
+    /// A time above zero, or a word in its place.
     Time {
-        /// What may stand instead.
+        /// The word that may stand in its place.
         or: &'static str,
     },
     /// One of these words.
@@ -96,22 +96,22 @@ pub enum Type {
 /// A property's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// How much it matters.
+    /// A preference for the property.
     Preference(Preference),
-    /// The same by name.
+    /// Preferences by name.
     Preferences(BTreeMap<String, Preference>),
-    /// Yes or no.
+    /// A boolean.
     Boolean(bool),
-    /// A number, in the property's unit: bytes, bits per second, none.
+    /// A number, in the property's unit: bytes, bits per second, or without a unit.
     Integer(u64),
-    /// A time.
+    /// A span of time.
     Time(Duration),
-    /// A word of an enumeration, or one that stands for no number, such as `Disabled`.
+    /// A word of an enumeration, or one in place of a number, such as `Disabled`.
     Word(&'static str),
 }
 
 impl Type {
-    /// The value as this type writes it; none if it has no such value.
+    /// Converts a value to this type's form; `None` if the type has no such value.
     pub(super) fn admit(self, value: Value) -> Option<Value> {
         match value {
             Value::Preference(_) => (self == Type::Preference).then_some(value),
@@ -126,8 +126,8 @@ impl Type {
         }
     }
 
-    /// The value of a text: words in any case, `true` and `false`, numbers, times in milliseconds,
-    /// preferences by name as `wlan0=prohibit, lan=prefer`.
+    /// Parses a value: words in any case, `true` and `false`, numbers, times in milliseconds, and preferences
+    /// by name as `wlan0=prohibit, lan=prefer`.
     pub(super) fn parse(self, text: &str) -> Option<Value> {
         let text = text.trim();
         let value = match self {
@@ -148,7 +148,7 @@ impl Type {
         self.admit(value)
     }
 
-    /// The word of this type that a text writes, in any case.
+    /// Finds the word of this type that matches a text, in any case.
     fn word(self, text: &str) -> Option<&'static str> {
         let find = |words: &[&'static str]| words.iter().copied().find(|word| is_word(word, text));
         match self {
@@ -160,7 +160,7 @@ impl Type {
     }
 }
 
-/// At most so many interfaces or domains have preferences.
+/// The maximum number of interfaces or domains with preferences.
 const MAX_PREFERENCES: usize = 256;
 
 fn preferences(text: &str) -> Option<BTreeMap<String, Preference>> {
@@ -173,7 +173,7 @@ fn preferences(text: &str) -> Option<BTreeMap<String, Preference>> {
     Some(all)
 }
 
-/// Whether `text` writes `word`: in any case, and with or without spaces and hyphens, so that
+/// Returns whether `text` matches `word`: in any case, and with or without spaces and hyphens, so that
 /// `NoPreference` and `no-preference` are the same.
 fn is_word(word: &str, text: &str) -> bool {
     let letters = |text: &str| -> String {

@@ -1,4 +1,4 @@
-//! Connections begin, end, and report it in order.
+//! Connections begin and end, and report both in order.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn messages_go_in_both_directions_until_it_is_closed() {
     assert_eq!(words(&rest(&mut server).await), ["Sent", "Sent", "Closed"]);
 }
 
-/// Peers that are not ours: plain TCP in both directions.
+/// Peers of another implementation: plain TCP in both directions.
 #[tokio::test]
 async fn a_plain_server_of_tcp_is_spoken_with() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -195,7 +195,7 @@ async fn a_connection_that_is_forgotten_delivers_what_was_sent() {
 async fn after_closing_nothing_is_sent() {
     let (mut client, _server, _listener) = pair(&framed()).await;
     client.close();
-    // Closing or closed already: in either case it is reported.
+    // The Connection is closing, or closed already: in either case the failure is reported.
     if client.send("late").await.is_ok() {
         let events = rest(&mut client).await;
         assert!(events.iter().any(|event| matches!(
@@ -220,7 +220,7 @@ async fn a_property_that_no_transport_provides_is_refused() {
     assert!(error.to_string().contains("useTemporaryLocalAddress"), "{error}");
 }
 
-/// RFC 9623, 4: a failure has the next one tried at once.
+/// RFC 9623, 4: after a failure the next endpoint is tried at once.
 #[tokio::test]
 async fn a_dead_endpoint_is_followed_by_the_next() {
     let mut listener = framed()
@@ -314,7 +314,7 @@ async fn endpoints_are_resolved() {
     assert!(!remotes.is_empty() && remotes.iter().all(|remote| remote.port() == Ok(7)));
 }
 
-/// What comes at once is handed over after Ready was reported.
+/// Data that arrives at once is handed over only after Ready was reported.
 #[tokio::test]
 async fn nothing_is_received_before_ready() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -331,7 +331,7 @@ async fn nothing_is_received_before_ready() {
     assert_eq!(first, Ok(Some(Event::Ready)), "it was there before");
 }
 
-/// Closing takes as long as something is delivered.
+/// Closing may take as long as delivery makes progress.
 #[tokio::test]
 async fn slow_delivery_is_no_timeout() {
     let mut wanted = framed();
@@ -348,8 +348,8 @@ async fn slow_delivery_is_no_timeout() {
     assert_eq!(words(&rest(&mut client).await), ["Ready", "Sent", "Closed"]);
 }
 
-/// Both addresses of a name complete handshakes; the preferred one takes data and never answers. The first
-/// Connection receives nothing, and the second is one to the other address.
+/// Both addresses of a name complete handshakes. The preferred one takes data and never answers. The first
+/// Connection receives no data, and the second uses the other address.
 #[tokio::test]
 async fn an_endpoint_that_swallows_data_is_not_preferred_again() {
     let port = swallow_at_localhost(|stream| {

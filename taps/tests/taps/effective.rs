@@ -1,15 +1,15 @@
-//! Properties of a Connection read as the values in force where its transport has no use for them.
+//! Properties that have no effect over a Connection's transport read as the values in force.
 
 use hawser_taps::{Preconnection, SecurityParameters, TransportProperties};
 
 use crate::security::echo;
 use crate::{framed, pair};
 
-/// Each property that was chosen here and has no effect over TCP, or over QUIC, reads as what happens instead
-/// (RFC 9622, 6.2 and 8).
+/// Each chosen property without effect over TCP, or over QUIC, reads as the actual behaviour (RFC 9622, 6.2
+/// and 8).
 #[tokio::test]
 async fn properties_without_effect_read_as_what_is_in_force() {
-    // The property, what was chosen, and what is in force over TCP and over QUIC.
+    // The property, the chosen value, and the values in force over TCP and over QUIC.
     const ROWS: [(&str, &str, [&str; 2]); 14] = [
         ("keepAlive", "Prefer", ["true", "false"]),
         ("keepAliveTimeout", "5000", ["5000", "Disabled"]),

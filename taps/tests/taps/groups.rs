@@ -1,4 +1,4 @@
-//! Groups: clones, what they share, how they end.
+//! Groups: clones, shared state, and their ends.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn number(connection: &Connection, property: Property) -> Option<Value> {
     connection.properties().get(property).cloned()
 }
 
-/// Over a transport without streams a clone is a transport connection of its own.
+/// Over a transport without streams, a clone is a separate transport connection.
 #[tokio::test]
 async fn a_clone_is_another_connection_where_there_are_no_streams() {
     let (client, _server, mut listener) = pair(&framed()).await;
@@ -139,7 +139,7 @@ async fn aborting_one_leaves_the_others() {
     assert_eq!(server.receive().await.expect("a message").data(), "still there");
 }
 
-/// Over a session Connections of a group are its streams, in both directions, and the peer sees a group.
+/// Over a session, Connections of a group are its streams, in both directions, and the peer sees a group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_is_the_streams_of_one_session() {
     let (mut has, mut wants) = secured(&[]);
@@ -163,7 +163,7 @@ async fn a_group_is_the_streams_of_one_session() {
     assert!(server.is_grouped_with(&other) && server.grouped_connections() == 2);
     assert_eq!(client.endpoints(), clone.endpoints(), "one transport connection");
 
-    // One more than groupConnLimit allows is turned away.
+    // A Connection beyond groupConnLimit is rejected.
     let mut third = client.clone_connection().expect("it is known only to the peer");
     third.send("one too many").await.expect("it may be given before");
     assert!(third.receive().await.is_err());
@@ -176,7 +176,7 @@ async fn a_group_is_the_streams_of_one_session() {
     drop(clone);
 }
 
-/// Clones of a peer find the group when all that was known of it has ended.
+/// Clones of a peer find the group when all its known Connections have ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clone_comes_after_the_last_connection_has_ended() {
     let (has, mut wants) = secured(&[]);
@@ -194,7 +194,7 @@ async fn a_clone_comes_after_the_last_connection_has_ended() {
     assert!(server.is_grouped_with(&other));
 }
 
-/// `multipath` Active takes the session with a peer that speaks it.
+/// With `multipath` Active, a session is used with a peer that supports it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_paths_are_a_session_with_a_peer_of_ours() {
     let (has, mut wants) = secured(&[]);
@@ -235,7 +235,7 @@ async fn a_listener_takes_as_many_as_its_limit_and_stops() {
     assert!(listener.next_event().await.is_none(), "nothing after Stopped");
 }
 
-/// RFC 9622, 7.2: a remote endpoint constrains who is taken.
+/// RFC 9622, 7.2: a remote endpoint restricts the accepted peers.
 #[tokio::test]
 async fn a_listener_takes_those_who_are_meant() {
     let wanted = framed().with_remote(hawser_taps::RemoteEndpoint::new().with_ip_address([127, 0, 0, 2]));

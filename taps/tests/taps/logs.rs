@@ -1,4 +1,4 @@
-//! What is logged of Connections and Listeners.
+//! Logs of Connections and Listeners.
 
 use hawser_taps::{Preconnection, RemoteEndpoint, SecurityParameters};
 use hawser_testing::Log;
@@ -43,7 +43,7 @@ async fn a_peer_that_a_listener_does_not_expect_is_logged_with_the_reason() {
     log.expect(&["DEBUG", "connection rejected", "none of the remote endpoints"]);
 }
 
-/// RFC 9622, 6.3.1: an application that asks for opportunistic security may be left without any.
+/// RFC 9622, 6.3.1: an application that asks for opportunistic security may get no protection.
 #[tokio::test]
 async fn a_fall_back_to_no_protection_is_logged_at_info() {
     let log = Log::start();

@@ -1,4 +1,4 @@
-//! Transport services in the words of RFC 9622, over real sockets.
+//! Transport services of RFC 9622, over real sockets.
 
 mod connections;
 mod effective;
@@ -15,12 +15,12 @@ use hawser_taps::{
     SecurityParameters,
 };
 
-/// Where tests listen: any port of loopback.
+/// Returns the address at which tests listen: any port of loopback.
 fn here() -> LocalEndpoint {
     LocalEndpoint::new().with_ip_address([127, 0, 0, 1]).with_port(0)
 }
 
-/// Without protection, with messages behind their length.
+/// Makes a Preconnection without protection, with a length before each message.
 fn plain() -> Preconnection {
     Preconnection::new(SecurityParameters::disabled()).with_framer(LengthPrefix::new(1 << 20))
 }
@@ -30,7 +30,7 @@ fn framed() -> Preconnection {
     plain().with_sent_events()
 }
 
-/// Under TLS 1.3 with a certificate of one's own: for who listens, and for who connects.
+/// Makes two Preconnections under TLS 1.3 with a new certificate: one to listen, one to connect.
 fn secured(protocols: &[&str]) -> (Preconnection, Preconnection) {
     let identity = Identity::generate(vec!["localhost".into()]).expect("a certificate");
     let trusts = SecurityParameters::new()
@@ -46,7 +46,8 @@ fn secured(protocols: &[&str]) -> (Preconnection, Preconnection) {
     (framed(has), framed(trusts))
 }
 
-/// The same as [`pair`] with what each side wants. The server's comes with the first message.
+/// Does the same as [`pair`], with a Preconnection for each side. The server's Connection arrives with the
+/// first message.
 async fn secured_pair(
     (has, wants): (Preconnection, Preconnection),
     first: &str,
@@ -64,7 +65,7 @@ async fn secured_pair(
     (client, server, listener)
 }
 
-/// A Connection, the one that it is at its peer, and the Listener that took it.
+/// Returns a Connection, the peer's Connection, and the Listener that took it.
 async fn pair(wanted: &Preconnection) -> (Connection, Connection, Listener) {
     let mut listener = wanted
         .clone()
@@ -83,7 +84,7 @@ async fn pair(wanted: &Preconnection) -> (Connection, Connection, Listener) {
     (client, server, listener)
 }
 
-/// What happens until the end.
+/// Takes the events until the end.
 async fn rest(connection: &mut Connection) -> Vec<Event> {
     let mut events = Vec::new();
     while let Some(event) = connection.next_event().await {
@@ -92,7 +93,7 @@ async fn rest(connection: &mut Connection) -> Vec<Event> {
     events
 }
 
-/// The kinds of events, as words.
+/// Returns the kinds of events, as words.
 fn words(events: &[Event]) -> Vec<&'static str> {
     events
         .iter()

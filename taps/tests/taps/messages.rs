@@ -15,7 +15,7 @@ fn with(property: Property, value: impl Into<hawser_taps::Value>) -> MessageCont
     context
 }
 
-/// Which Sends the events are about, with their kind.
+/// Returns the Sends of the events, with the kind of each event.
 fn outcomes(events: &[Event]) -> Vec<(hawser_taps::SendId, &'static str)> {
     let of = |event: &Event| match event {
         Event::Sent { send, .. } => Some((*send, "Sent")),
@@ -114,7 +114,7 @@ async fn a_final_message_leaves_others_their_end() {
     assert_eq!(server.receive().await, Err(ReceiveError::Finished));
 }
 
-/// Of a message that was refused nothing is sent, whenever it is given.
+/// No part of a refused message is sent, whenever it is given.
 #[tokio::test]
 async fn the_rest_of_a_refused_message_is_refused() {
     let short = Preconnection::new(SecurityParameters::disabled())
@@ -199,7 +199,7 @@ async fn a_slow_receiver_holds_the_sender_back() {
     );
 }
 
-/// What does not fit leaves before the batch ends.
+/// Messages that do not fit are sent before the batch ends.
 #[tokio::test]
 async fn a_batch_may_be_longer_than_there_is_room() {
     let (client, mut server, _listener) = pair(&framed()).await;
@@ -228,7 +228,7 @@ async fn sends_without_sent_events_never_wait_for_events_to_be_taken() {
         for _ in 0..10_240 {
             client.send("x").await.expect("it is open");
         }
-        // What is refused is an event all the same; and these, too, hold nobody back.
+        // Refusals are events in any case, and they do not block the sender either.
         for _ in 0..10_240 {
             client
                 .send_with("x", &with(Property::MsgReliable, false))
@@ -240,7 +240,7 @@ async fn sends_without_sent_events_never_wait_for_events_to_be_taken() {
         .await
         .expect("no send waits for ever");
     client.close();
-    // All has been dealt with before the first event is taken.
+    // All Sends have been handled before the first event is taken.
     assert_eq!(reader.await.expect("the reader is done"), 10_240);
     let events = rest(&mut client).await;
     let reported = words(&events);
@@ -277,7 +277,7 @@ async fn acceptance_and_acknowledgement_of_a_message_are_two_events() {
     let (client, mut server, _listener) = pair(&framed()).await;
     client.send("x").await.expect("it is open");
     assert_eq!(client.sender().acked().await, Ok(true));
-    // More than the kernels keep between them is accepted as far as they do, and not acknowledged.
+    // More data than the kernels buffer is accepted up to that limit, and not acknowledged.
     let count = fill(&client).await;
     let asked = tokio::time::timeout(Duration::from_millis(100), client.sender().acked()).await;
     assert!(asked.is_err(), "nobody has read it");
@@ -346,7 +346,7 @@ async fn a_rate_is_not_exceeded() {
     assert!((0.4..1.5).contains(&took), "2 Mbit at 4 Mbit/s in {took} s");
 }
 
-/// A sender that writes a valid frame, and less than it promises.
+/// A sender that writes a valid length, and fewer bytes than that.
 #[tokio::test]
 async fn a_message_that_is_cut_short_is_an_error() {
     use tokio::io::AsyncWriteExt;

@@ -14,7 +14,7 @@ use crate::{rest, secured};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// QUIC-Lite at a port of loopback; 0 is any.
+/// Runs QUIC-Lite at a port of loopback; 0 is any.
 fn quic_lite(port: u16) -> MtpStack {
     let described = Stack {
         program: "quic-lite".into(),
@@ -25,7 +25,8 @@ fn quic_lite(port: u16) -> MtpStack {
     described.start().expect("a socket")
 }
 
-/// Where QUIC-Lite, and nobody over TCP, listens: what the first stream that comes begins with, which is answered.
+/// Starts a listener over QUIC-Lite, with no listener over TCP. The task returns the beginning of the first
+/// stream, and answers it.
 async fn server() -> (SocketAddr, tokio::task::JoinHandle<Vec<u8>>) {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("its address");
@@ -38,7 +39,7 @@ async fn server() -> (SocketAddr, tokio::task::JoinHandle<Vec<u8>>) {
         stream.read_exact(&mut first).await.expect("bytes");
         stream.write_all(b"answer").await.expect("it is taken");
         stream.shutdown().await.expect("it ends");
-        // The client reads the answer and ends it.
+        // The client reads the answer and closes the stream.
         let _ = timeout(LIMIT, stream.read(&mut [0; 1])).await;
         drop(stack);
         first.to_vec()
@@ -60,8 +61,8 @@ async fn quic_lite_is_a_candidate_without_protection() {
     assert_eq!(taken.await.expect("a stream came"), b"hello");
 }
 
-/// Whoever requires protection gets it from TLS above: the stream begins with a handshake (RFC 8446, 5.1), whose answer is
-/// none here.
+/// Required protection comes from TLS above QUIC-Lite. The stream begins with a handshake (RFC 8446, 5.1),
+/// which is not answered here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quic_lite_is_no_candidate_by_itself_where_protection_is_required() {
     let (address, taken) = server().await;

@@ -1,5 +1,5 @@
-//! Security is there before Ready, or there is no Connection; peers that are not ours: OpenSSL, curl,
-//! quinn.
+//! Security is established before Ready, or the Connection fails. The peers are other implementations:
+//! OpenSSL, curl, quinn.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 
 use crate::{framed, here, rest, secured, secured_pair, words};
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Peer(Child);
 
 impl Drop for Peer {
@@ -27,7 +27,7 @@ impl Drop for Peer {
     }
 }
 
-/// `openssl s_server` with a certificate of this identity, which answers requests with a page.
+/// Starts `openssl s_server` with a new certificate; it answers requests with a page.
 async fn openssl() -> (Peer, SocketAddr, [u8; 32], Folder) {
     let folder = Folder::new().expect("a folder");
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
@@ -76,7 +76,7 @@ async fn a_plain_tls_server_is_spoken_with() {
     assert_eq!(client.transport(), "tcp");
 }
 
-/// Whom nobody vouches for is not spoken with, and never without protection instead.
+/// An untrusted peer is refused, without a fallback to no protection.
 #[tokio::test]
 async fn a_server_with_a_wrong_pin_is_refused() {
     let (_peer, address, _, _folder) = openssl().await;
@@ -107,7 +107,7 @@ async fn opportunistic_security_is_taken_where_it_is_there() {
 
     let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = plain.local_addr().expect("its address");
-    // It hangs up on what it does not understand, then answers.
+    // The server closes on input that it does not understand, then answers.
     tokio::spawn(async move {
         drop(plain.accept().await);
         let (mut stream, _) = plain.accept().await.expect("a connection");
@@ -167,7 +167,7 @@ async fn a_plain_client_of_tls_is_taken() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello");
 }
 
-/// A server of quinn's, which sends back what each stream brings.
+/// Starts a quinn server that echoes each stream.
 pub(crate) async fn echo() -> (SocketAddr, [u8; 32]) {
     let identity = Identity::generate(vec!["localhost".into()]).expect("a certificate");
     let mut tls = Arc::unwrap_or_clone(identity.server(&[]).expect("a configuration"));
@@ -253,7 +253,7 @@ async fn a_pin_of_another_is_no_trust() {
     assert!(client.receive().await.is_err(), "who speaks no TLS is not taken");
 }
 
-/// Who has shaken hands by QUIC may think before it speaks.
+/// A client that has completed the QUIC handshake may wait before it sends.
 #[tokio::test]
 async fn a_quiet_quic_client_is_waited_for() {
     let (has, wants) = secured(&["echo"]);
@@ -271,7 +271,7 @@ async fn a_quiet_quic_client_is_waited_for() {
     assert_eq!(server.receive().await.expect("a message").data(), "at last");
 }
 
-/// Not the first endpoint without protection, but the second one with it.
+/// The second endpoint with protection is preferred over the first endpoint without.
 #[tokio::test]
 async fn opportunistic_security_is_looked_for_at_every_endpoint_first() {
     let (has, _) = secured(&[]);
@@ -291,7 +291,7 @@ async fn opportunistic_security_is_looked_for_at_every_endpoint_first() {
     assert_eq!(client.endpoints().1, Some(listener.addresses()[0]));
 }
 
-/// A server of TLS that refuses what this side offers, by an alert: handshake_failure (RFC 8446, 6 and B.2).
+/// A TLS server that rejects this side's offer by an alert: handshake_failure (RFC 8446, 6 and B.2).
 #[tokio::test]
 async fn an_endpoint_that_answers_with_an_alert_of_tls_gets_nothing_in_the_clear() {
     let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -1,5 +1,5 @@
-//! The properties' names, sections, types and defaults are those of RFC 9622, which a table beside this
-//! file was taken from by hand.
+//! The properties' names, sections, types and defaults are those of RFC 9622, taken by hand from the table
+//! beside this file.
 
 use hawser_taps::{Action, Class, Definition, Initial, Type, Value};
 
@@ -99,7 +99,7 @@ const WORDS: &[&str] = &[
     "ConnectionError",
 ];
 
-/// The sources that hold the tests of a module's path.
+/// Returns the sources that hold the tests of a module's path.
 fn source(module: &str) -> Option<String> {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let module = module.trim_end_matches("::tests").replace("::", "/");

@@ -1,4 +1,4 @@
-//! What a target offers: a `capabilities.toml`.
+//! The offer of a target, from a `capabilities.toml`.
 
 use serde::Deserialize;
 
@@ -6,57 +6,59 @@ use crate::offer::Offer;
 
 /// The targets by name, with their files.
 const TARGETS: [(&str, &str); 4] = [
-    // A port is one more wire: the stack above it is the same as on the host's devices.
+    // A port of DPDK is just another wire: the stack above it is the same as on the host's devices.
     ("dpdk", include_str!("../../host/capabilities.toml")),
     ("host", include_str!("../../host/capabilities.toml")),
     ("sim", include_str!("../../sim/capabilities.toml")),
     ("xdp", include_str!("../../xdp/capabilities.toml")),
 ];
 
-/// What a target offers.
+/// The offer of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capabilities {
-    /// To a program: what its stack carries out, whoever runs the chains.
+    /// The offer to a program: the abilities of its stack, regardless of where chains run.
     pub stack: Offer,
-    /// To chains that run in the kernel while the stack's thread sleeps; `None`: the stack's thread runs them all.
+    /// The offer to chains that run in the kernel while the stack's thread sleeps; `None` if the stack's
+    /// thread runs all chains.
     pub kernel: Option<Offer>,
 }
 
-/// Why there are no capabilities.
+/// Capabilities could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilitiesError {
-    /// No target has the name.
+    /// No target has this name.
     #[error("there is no target `{name}`: there are {}", Capabilities::targets().collect::<Vec<_>>().join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// The text states no capabilities.
+    /// The text does not describe capabilities.
     #[error("no capabilities: {0}")]
     Text(#[from] hawser_documents::Fault),
 }
 
 impl Capabilities {
-    /// The names of all targets.
+    /// Returns the names of all targets.
     pub fn targets() -> impl Iterator<Item = &'static str> {
         TARGETS.iter().map(|(name, _)| *name)
     }
 
-    /// Those of a target.
+    /// Returns the capabilities of a target.
     ///
     /// # Errors
-    /// [`CapabilitiesError::Unknown`].
+    /// Returns [`CapabilitiesError::Unknown`] if no target has this name.
     pub fn of(target: &str) -> Result<Capabilities, CapabilitiesError> {
         let found = TARGETS.iter().find(|(name, _)| *name == target);
         let (_, text) = found.ok_or_else(|| CapabilitiesError::Unknown { name: target.to_owned() })?;
         Capabilities::read(text)
     }
 
-    /// Those that a text states, as TOML.
+    /// Reads capabilities from a TOML text.
     ///
     /// # Errors
-    /// [`CapabilitiesError::Text`]: what is no TOML, and a name that no instruction, source, queue or limit has.
+    /// Returns [`CapabilitiesError::Text`] if the text is not valid TOML, or contains a name that no
+    /// instruction, source, queue or limit has.
     pub fn read(text: &str) -> Result<Capabilities, CapabilitiesError> {
         Ok(hawser_documents::toml(text)?)
     }

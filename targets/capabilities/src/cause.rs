@@ -1,9 +1,9 @@
-//! What brings events about.
+//! The causes of events.
 
 use hawser_ir::visit::reached;
 use hawser_ir::{EventId, Instr, Module, Parser, Source, Span, StmtKind, statements};
 
-/// All that bring an event about, each with its place.
+/// Returns all causes of an event, each with its place.
 pub(crate) fn causes(module: &Module, event: EventId) -> Vec<(String, Option<Span>)> {
     let parsers = module
         .parsers
@@ -46,7 +46,7 @@ fn of_parser(module: &Module, parser: &Parser) -> (String, Option<Span>) {
     (text, Some(module.funcs[parser.func.0 as usize].span))
 }
 
-/// Where a parser gives an event, if it does.
+/// Returns the place at which a parser produces an event, if it does.
 pub(crate) fn given(module: &Module, parser: &Parser, event: EventId) -> Option<Span> {
     let mut at = None;
     for func in reached(module, parser.func) {

@@ -1,4 +1,4 @@
-//! What a program needs and is not offered.
+//! The needs of a program that a target does not meet.
 
 use hawser_ir::{EventKind, Instr, Module, StmtKind, statements};
 
@@ -8,8 +8,8 @@ use crate::packet::obstacles;
 use crate::placement::{Placement, placements};
 use crate::reason::{Reason, Reasons};
 
-/// What a program needs beyond what a target offers, each with its places; nothing where it runs there. A target whose chains
-/// run in the kernel is of no use to a program of which none does.
+/// Returns the needs of a program beyond a target's offer, each with its places; empty if the program runs
+/// there. A target whose chains run in the kernel is of no use to a program without such chains.
 #[must_use]
 pub fn lacks(module: &Module, capabilities: &Capabilities) -> Vec<Reason> {
     let mut reasons = Reasons::default();

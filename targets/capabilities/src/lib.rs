@@ -1,13 +1,16 @@
-//! What each target offers to transport programs, what of it a program lacks, and where its chains run.
+//! The offer of each target to transport programs, the parts of it that a program lacks, and the places where
+//! its chains run.
 //!
-//! A target says what it offers in a file of its own, `targets/*/capabilities.toml` ([`Capabilities`]). All else follows
-//! from a program's intermediate form, so nothing is written into a program for a target:
+//! Each target describes its offer in its own file, `targets/*/capabilities.toml` ([`Capabilities`]). All
+//! else follows from a program's intermediate form, so a program contains no text for particular targets:
 //!
-//! * [`lacks`]: what a program needs beyond an offer
-//! * [`placements`]: for each chain whether it runs in the kernel while the stack's thread sleeps, and why
-//! * [`pins`]: why a program runs in one shard alone
+//! * [`lacks`]: the needs of a program beyond an offer
+//! * [`placements`]: for each chain whether it runs in the kernel while the stack's thread sleeps, with the
+//!   reasons
+//! * [`pins`]: the reasons why a program runs only in one shard
 //!
-//! Invariant: a pure function of the module and the offer. No name of a target decides anything.
+//! Invariant: the result is a pure function of the module and the offer, and does not depend on a target's
+//! name.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,46 +1,47 @@
-//! The words of an offer.
+//! The vocabulary of an offer.
 
 use hawser_ir::{Instr, QueuePolicy, Source};
 use serde::Deserialize;
 
-/// What is offered to a program, or to chains in one place.
+/// The offer to a program, or to chains in one place.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
-    /// Where events may come from.
+    /// The sources from which events may come.
     pub sources: Vec<SourceKind>,
-    /// Instructions that are carried out. In the kernel: that may wait until the stack's thread wakes up for another reason.
+    /// The instructions that are executed. In the kernel, execution may wait until the stack's thread wakes
+    /// up for another reason.
     pub instructions: Vec<Instruction>,
-    /// Externs that may be called, by their names.
+    /// The externs that may be called, by their names.
     pub externs: Vec<String>,
-    /// Queues that packets may be put into.
+    /// The kinds of queues that packets may be put into.
     pub queues: Vec<Queue>,
-    /// Packets may carry payload.
+    /// True if packets may carry payload.
     pub payload: bool,
-    /// The CRC-32 of packets is computed and verified.
+    /// True if the CRC-32 of packets is computed and verified.
     pub crc: bool,
-    /// What is limited beyond the limits of the language.
+    /// Limits in addition to those of the language.
     #[serde(default)]
     pub limits: Limits,
 }
 
-/// The largest numbers; `None`: the language's own limit.
+/// The limits of an offer; `None` means the language's own limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Steps of a chain ([`hawser_ir::Bounds::steps`]).
+    /// The maximum number of steps of a chain ([`hawser_ir::Bounds::steps`]).
     pub steps: Option<u64>,
-    /// Bytes of all records of a chain.
+    /// The maximum size of all records of a chain, in bytes.
     pub record_bytes: Option<u64>,
-    /// Bytes of a context.
+    /// The maximum size of a context, in bytes.
     pub context_bytes: Option<u64>,
-    /// Types of contexts of a program.
+    /// The maximum number of context types in a program.
     pub context_types: Option<u64>,
-    /// Bytes of a packet's header, options included.
+    /// The maximum size of a packet's header including options, in bytes.
     pub header_bytes: Option<u64>,
 }
 
-/// Who brings events about, of those that a program registers parsers for.
+/// The sources of events for which a program registers parsers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -48,7 +49,7 @@ pub enum SourceKind {
     Ip,
     /// Datagrams to a UDP port.
     Udp,
-    /// Packets of which a switch has cut off data.
+    /// Packets that a switch has trimmed.
     Trimmed,
     /// ICMP errors.
     IcmpError,
@@ -71,7 +72,7 @@ impl From<Source> for SourceKind {
     }
 }
 
-/// How a queue serves its packets; [`QueuePolicy`] with the names of the language.
+/// The order in which a queue serves its packets: [`QueuePolicy`] with the names of the language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Queue {
     /// In order.
@@ -80,10 +81,10 @@ pub enum Queue {
     /// By rank.
     #[serde(rename = "RANK")]
     Rank,
-    /// Paced, each flow by a rate of its own.
+    /// Paced, with a separate rate for each flow.
     #[serde(rename = "RATE(PER_FLOW)")]
     RatePerFlow,
-    /// Paced, together.
+    /// Paced, with one rate for all packets.
     #[serde(rename = "RATE")]
     Rate,
 }
@@ -101,7 +102,7 @@ impl From<QueuePolicy> for Queue {
 
 macro_rules! instructions {
     ($($variant:ident $name:literal)*) => {
-        /// An instruction, by its name in the language. Externs have names of their own.
+        /// An instruction, by its name in the language. Externs have their own names.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
         #[allow(missing_docs)] // docs/language.md, Instructions.
         pub enum Instruction {
@@ -109,7 +110,7 @@ macro_rules! instructions {
         }
 
         impl Instruction {
-            /// Its name in the language.
+            /// Returns its name in the language.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -117,7 +118,7 @@ macro_rules! instructions {
                 }
             }
 
-            /// Of which kind an instruction is; `None`: it calls an extern.
+            /// Returns the kind of an instruction, or `None` if it calls an extern.
             #[must_use]
             pub fn of(instr: &Instr) -> Option<Instruction> {
                 match instr {

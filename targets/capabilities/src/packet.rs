@@ -1,4 +1,4 @@
-//! What stands in the way of a packet.
+//! Obstacles to sending a packet.
 
 use hawser_ir::abi::{Data, Net};
 use hawser_ir::{Base, Instr, Module};
@@ -6,7 +6,7 @@ use hawser_ir::{Base, Instr, Module};
 use crate::offer::Offer;
 use crate::walk::{Call, Put, Walk};
 
-/// What of a packet instruction is not offered, whatever the packet carries and wherever it goes.
+/// Returns the parts of a packet instruction that are not offered, regardless of its payload and destination.
 pub(crate) fn obstacles(module: &Module, instr: &Instr, offer: &Offer) -> Vec<String> {
     let Instr::PktGen { blueprint, queue, .. } = instr else {
         return Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn obstacles(module: &Module, instr: &Instr, offer: &Offer) -> Vec<St
     found
 }
 
-/// Whether a packet instruction's packet may carry payload.
+/// Returns true if a packet instruction's packet may carry payload.
 pub(crate) fn may_carry_payload(module: &Module, walk: &Walk<'_>, calls: &[Call], instr: &Instr) -> bool {
     let Instr::PktGen { blueprint, bp, .. } = instr else {
         return false;
@@ -47,8 +47,8 @@ pub(crate) fn may_carry_payload(module: &Module, walk: &Walk<'_>, calls: &[Call]
     })
 }
 
-/// Whether it goes to nobody but the peer: to an address that the event or its context has. That it is the address that the
-/// frame came from is compared when it does.
+/// Returns true if the packet can go only to the peer: to an address that the event or its context holds. A
+/// comparison at run time ensures that it is the address from which the frame came.
 pub(crate) fn goes_to_the_peer(walk: &Walk<'_>, calls: &[Call], instr: &Instr) -> bool {
     let Instr::PktGen { net, .. } = instr else {
         return false;

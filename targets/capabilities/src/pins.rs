@@ -1,10 +1,10 @@
-//! Why a program runs in one shard alone.
+//! The reasons why a program runs only in one shard.
 
 use hawser_ir::{Module, Shards};
 
 use crate::reason::{Reason, Reasons};
 
-/// What keeps a program from being run in several stacks beside each other, each reason once; nothing: it can be.
+/// Returns the reasons why a program cannot run in several stacks side by side, each once; empty if it can.
 #[must_use]
 pub fn pins(module: &Module) -> Vec<Reason> {
     let mut reasons = Reasons::default();

@@ -1,4 +1,4 @@
-//! Where each chain of a program runs.
+//! The place where each chain of a program runs.
 
 use hawser_ir::visit::reached;
 use hawser_ir::{
@@ -12,19 +12,19 @@ use crate::packet::{goes_to_the_peer, may_carry_payload, obstacles};
 use crate::reason::{Reason, Reasons};
 use crate::walk::{Call, Walk};
 
-/// Where a chain runs while the stack's thread sleeps. A thread that is awake runs all chains.
+/// The place where a chain runs while the stack's thread sleeps. A thread that is awake runs all chains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// In the kernel, and nothing that it can instruct wakes the stack's thread.
+    /// In the kernel; no instruction of the chain wakes the stack's thread.
     Kernel,
-    /// In the kernel; some of what it can instruct, or some of its frames, are left to the stack's thread.
+    /// In the kernel; some of its instructions, or some of its frames, are left to the stack's thread.
     Both,
     /// In the stack's thread.
     User,
 }
 
 impl Placement {
-    /// As tables write it.
+    /// Returns the name that tables use.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,19 +35,19 @@ impl Placement {
     }
 }
 
-/// Where the chain of an event runs, and why.
+/// The placement of an event's chain, with the reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// The event.
+    /// The event that the chain handles.
     pub event: EventId,
-    /// Where its chain runs.
+    /// The place where the chain runs.
     pub placement: Placement,
-    /// At least one. Of [`Placement::User`]: all that keep it there. Of the others: what it answers in the kernel, then what
-    /// is left to the stack's thread.
+    /// The reasons, at least one. For [`Placement::User`], they are all reasons that keep the chain there.
+    /// Otherwise, they are the answers in the kernel, then the work that is left to the stack's thread.
     pub reasons: Vec<Reason>,
 }
 
-/// Where the chains of a program run on a target, by event.
+/// Returns the placements of a program's chains on a target, by event.
 #[must_use]
 pub fn placements(module: &Module, capabilities: &Capabilities) -> Vec<Placed> {
     let walk = Walk::over(module);
@@ -72,7 +72,6 @@ pub fn placements(module: &Module, capabilities: &Capabilities) -> Vec<Placed> {
 struct Placing<'a, 'm> {
     module: &'m Module,
     walk: &'a Walk<'m>,
-    /// Of the kernel.
     offer: &'a Offer,
 }
 
@@ -92,7 +91,8 @@ impl<'m> Placing<'_, 'm> {
         Placed { event, placement, reasons: reasons.into_vec() }
     }
 
-    /// Whether packets bring the event about that come whole. What the kernel cannot do with them is a reason.
+    /// Returns true if whole packets cause the event. Packets that the kernel cannot handle are added to the
+    /// reasons.
     fn comes_by_packets(&self, event: EventId, reasons: &mut Reasons) -> bool {
         let parsers = self.module.parsers.iter();
         let parsers = parsers.filter(|parser| given(self.module, parser, event).is_some());
@@ -159,7 +159,7 @@ impl<'m> Placing<'_, 'm> {
         }
     }
 
-    /// The types of contexts on which a chain's processors run.
+    /// Returns the types of contexts on which a chain's processors run.
     fn keyed(&self, chain: &Chain) -> impl Iterator<Item = ContextId> {
         let contexts = (0..self.module.contexts.len() as u32).map(ContextId);
         let is_keyed = |id: &ContextId| {
@@ -183,13 +183,14 @@ impl<'m> Placing<'_, 'm> {
         });
     }
 
-    /// The instructions of all its processors.
+    /// Visits the instructions of all its processors.
     fn instructions(&self, chain: &Chain, visit: &mut dyn FnMut(&[Call], &'m hawser_ir::Stmt, &'m Instr)) {
         let processors = chain.processors.iter();
         processors.for_each(|processor| self.walk.instructions(processor, visit));
     }
 
-    /// What a chain that runs in the kernel answers there, and what of it is left to the stack's thread.
+    /// Returns the placement of a chain that runs in the kernel. The reasons are its answers there, and the
+    /// work that is left to the stack's thread.
     fn left(&self, chain: &Chain, reasons: &mut Reasons) -> Placement {
         let (mut answers, mut left) = (Reasons::default(), Reasons::default());
         self.instructions(chain, &mut |calls, stmt, instr| match Instruction::of(instr) {

@@ -1,13 +1,13 @@
-//! Why something is so, and the places in a program that make it so.
+//! Reasons, with the places in a program that cause them.
 
 use hawser_ir::Span;
 
-/// A reason.
+/// A reason, and the places that cause it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// A sentence about the construct.
     pub text: String,
-    /// Where the construct stands, in order; nowhere for what has no place of its own.
+    /// The places of the construct, in order; empty if it has no place.
     pub spans: Vec<Span>,
 }
 

@@ -1,4 +1,4 @@
-//! Small programs, of each of which one thing is known.
+//! Small programs, each with one known property.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use hawser_ir::Module;
 use crate::offer::SourceKind;
 use crate::{Capabilities, Offer, Placement, lacks, pins, placements};
 
-/// A program of a packet, a connection and a listener. `take` is what happens on a connection, `more` are declarations,
-/// processors of the same chain are `chain`.
+/// A program with a packet, a connection and a listener. `take` is the body for a connection. `more` holds
+/// declarations, and `chain` holds further processors of the same chain.
 struct Program<'a> {
     take: &'a str,
     more: &'a str,
@@ -56,7 +56,7 @@ impl Program<'_> {
         compilation.module.expect("no error, so a module")
     }
 
-    /// Where the chain of `came` runs, with its reasons and their lines' texts.
+    /// Returns the placement of the chain of `came`, with the texts of its reasons and of their lines.
     fn placed(&self, capabilities: &Capabilities) -> (Placement, Vec<String>) {
         let module = self.module();
         let event = module.events.iter().position(|event| event.name == "came");
@@ -263,7 +263,7 @@ fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
     // A notice is 88 bytes: `NotifyRec`.
     let short = kernel(|offer| offer.limits.record_bytes = Some(87));
     user(notice, &short, "it takes up to 88 bytes of records, more than 87");
-    // Its header and 16 + 8 + 8 bytes.
+    // The context's header and 16 + 8 + 8 bytes.
     let small = kernel(|offer| offer.limits.context_bytes = Some(71));
     user(
         PLAIN,
@@ -356,8 +356,9 @@ fn what_a_program_lacks_is_named_with_its_place() {
     }
 }
 
-/// Why a program of one connection and one GLOBAL context is pinned to a shard. `more` are declarations, `chains` those of
-/// the packet and of what is raised, `deployed` what else is.
+/// Returns the reasons why a program of one connection and one GLOBAL context is pinned to a shard. `more`
+/// holds declarations, and `chains` holds the chains of the packet and of the raised event. `deployed` is the
+/// rest.
 fn pinned(more: &str, chains: &str, deployed: &str) -> Vec<String> {
     let text = format!(
         "event came : NET_EVENT {{ ip_addr_t lip, rip; uint16 lport, rport; }}\n\
@@ -387,7 +388,7 @@ fn what_connections_share_pins_a_program_to_one_shard() {
     const NONE: [&str; 0] = [];
     let take = |body: &str| format!("void take(came ev, conn c, all a) {{ {body} }}");
     let cases: [(&str, &str, &str, &[&str]); 9] = [
-        // What only `start` writes to is a constant.
+        // A variable that only `start` writes is a constant.
         (&take("c.n += a.n;"), "came -> {take};", ENDS, &NONE),
         (
             &take("a.n += 1;"),
@@ -395,7 +396,7 @@ fn what_connections_share_pins_a_program_to_one_shard() {
             ENDS,
             &["the chain of `came` has a context beside the GLOBAL `all`"],
         ),
-        // By a function that it is passed to, in another chain than the one that reads it.
+        // A function to which the context is passed writes it, in a chain other than the one that reads it.
         (
             "void grow(all a) { a.n += 1; } void more(raised ev, all a) { grow(a); }\n\
              void take(came ev, conn c, all a) { c.n += a.n; emit raise(raised{n: 1}); }",
@@ -403,7 +404,7 @@ fn what_connections_share_pins_a_program_to_one_shard() {
             ENDS,
             &["the chain of `came` has a context beside the GLOBAL `all`"],
         ),
-        // An event that is about the GLOBAL context alone goes where that is.
+        // An event that concerns only the GLOBAL context goes to the shard of that context.
         (
             "void more(raised ev, all a) { a.n += 1; } void take(came ev, conn c) { emit raise(raised{n: 1}); }",
             "came -> {take}; raised -> {more};",

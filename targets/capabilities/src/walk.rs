@@ -1,7 +1,8 @@
-//! A walk over the instructions that a processor can issue, and over what has been put into a place before.
+//! A walk over the instructions that a processor can issue, and over the values that may have been written to
+//! a place before.
 //!
-//! It follows calls, and knows for each reference parameter what it refers to. It does not follow the order of statements,
-//! nor conditions: what may be is taken for what is.
+//! It follows calls, and knows the target of each reference parameter. It ignores the order of statements and
+//! conditions: every possible write counts.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -16,18 +17,18 @@ use hawser_ir::visit::reached;
 /// A region that lives longer than one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Root {
-    /// The variables of the n-th function of the calls under way.
+    /// The variables of the n-th function in the call stack.
     Frame(usize),
     /// A region of the chain: never [`Base::Local`] or [`Base::Ref`].
     Chain(Base),
 }
 
-/// Bytes of a region.
+/// A range of bytes in a region.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bytes {
     root: Root,
     range: Range<u64>,
-    /// Somewhere among them: in a list, of which it is not known which element is meant.
+    /// True if only some bytes of the range are meant: in a list, the element is not known.
     is_within: bool,
 }
 
@@ -40,7 +41,7 @@ impl Bytes {
         self.range.end - self.range.start
     }
 
-    /// `len` bytes from the `from`-th on.
+    /// Returns `len` bytes from the `from`-th on.
     pub(crate) fn part(&self, from: u64, len: u64) -> Bytes {
         let start = self.range.start + from;
         let range = if self.is_within {
@@ -52,26 +53,26 @@ impl Bytes {
     }
 }
 
-/// A function of the calls under way, with what its reference parameters refer to.
+/// A function in the call stack, with the targets of its reference parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     func: FuncId,
     refs: Vec<Bytes>,
 }
 
-/// What was put somewhere.
+/// A value that was written to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     /// A copy of bytes of this region of the chain.
     From(Base),
-    /// Something computed.
+    /// A computed value.
     Made,
 }
 
 pub(crate) struct Walk<'m> {
     module: &'m Module,
     member_sizes: Vec<u32>,
-    /// By function, whether it or one that it calls issues instructions.
+    /// By function: true if it, or a function that it calls, issues instructions.
     issues: Vec<bool>,
 }
 
@@ -88,7 +89,7 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// Shows each instruction that a processor can issue, with the statement and the calls that lead there.
+    /// Visits each instruction that a processor can issue, with the statement and the calls that lead there.
     pub(crate) fn instructions(
         &self,
         processor: &Processor,
@@ -114,7 +115,7 @@ impl<'m> Walk<'m> {
                     return;
                 }
                 let call = self.call(calls, func, args);
-                // What refers to nobody's variables is the same wherever it is called.
+                // A call without references to variables gives the same result from every place.
                 let is_same = call.refs.iter().all(|bytes| matches!(bytes.root, Root::Chain(_)));
                 if is_same && !seen.insert((func, call.refs.clone())) {
                     return;
@@ -126,8 +127,8 @@ impl<'m> Walk<'m> {
         });
     }
 
-    /// What may have been put into bytes of the variables of a function under way; for bytes of a region of the chain: that
-    /// region. Nothing: they are as they were declared.
+    /// Returns the values that may have been written to bytes of a variable in the call stack. For bytes of a
+    /// region of the chain, it returns that region. An empty result means that they are as declared.
     pub(crate) fn put(&self, calls: &[Call], bytes: &Bytes) -> Vec<Put> {
         let mut found = Vec::new();
         self.follow(calls, bytes, &mut HashSet::new(), &mut found);
@@ -153,7 +154,7 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// What the innermost function, and those that it hands the bytes to, put there.
+    /// Collects the writes of the innermost function, and of the functions to which it passes the bytes.
     fn writes(
         &self,
         calls: &mut Vec<Call>,
@@ -197,7 +198,7 @@ impl<'m> Walk<'m> {
         Call { func, refs: refs.collect() }
     }
 
-    /// The bytes of a place that the innermost function names.
+    /// Returns the bytes of a place that the innermost function names.
     pub(crate) fn bytes(&self, calls: &[Call], place: &Place) -> Bytes {
         let from = u64::from(place.offset);
         let len = match place.steps.first() {
@@ -228,7 +229,8 @@ fn issues(body: &[Stmt]) -> bool {
     issues
 }
 
-/// The places that a statement sets to something that is no copy of another place, nor what a variable begins with.
+/// Returns the places that a statement sets to a value other than a copy of another place or the initial
+/// value of a variable.
 fn targets(kind: &StmtKind) -> Vec<&Place> {
     match kind {
         StmtKind::Store(to, _)

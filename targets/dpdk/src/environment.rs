@@ -1,4 +1,4 @@
-//! DPDK's environment: a process starts it once, and it ends with the process.
+//! DPDK's environment: a process starts it once, and it lasts as long as the process.
 
 use std::sync::OnceLock;
 
@@ -8,13 +8,14 @@ use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity};
 use crate::OpenError;
 use crate::port;
 
-/// Megabytes that DPDK has for frames where the system keeps no huge pages; they are taken as they are used.
+/// The memory for DPDK's frames, in megabytes, if the system has no huge pages. Pages are allocated when they
+/// are first used.
 const MEMORY: &str = "512";
 
-/// Starts DPDK, if that was not done.
+/// Starts DPDK, unless it has been started.
 pub(crate) fn start() -> Result<(), OpenError> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
-    // In a thread of its own: DPDK binds the one that starts it to a processor.
+    // DPDK binds the thread that starts it to a processor, so a separate thread starts it.
     let begin = || match std::thread::spawn(|| with_messages(|| port::start(&arguments()))).join() {
         Ok((Ok(()), _)) => Ok(()),
         Ok((Err(error), messages)) => Err(format!("{messages} ({error})")),
@@ -23,7 +24,7 @@ pub(crate) fn start() -> Result<(), OpenError> {
     STARTED.get_or_init(begin).clone().map_err(OpenError::Start)
 }
 
-/// Does something, and returns with its result the last of what DPDK printed meanwhile.
+/// Runs `act`, and returns its result with the last lines that DPDK printed meanwhile.
 pub(crate) fn with_messages<T>(act: impl FnOnce() -> T) -> (T, String) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock();
@@ -37,8 +38,8 @@ pub(crate) fn with_messages<T>(act: impl FnOnce() -> T) -> (T, String) {
     (result, lines[last..].join("; "))
 }
 
-/// What DPDK is started with: no file is left behind, no device is taken that nobody asked for, no thread is started for
-/// each processor, and threads may run on any.
+/// Returns the arguments that start DPDK. DPDK leaves no files, takes only requested devices, starts no
+/// thread for each processor, and lets threads run on any processor.
 fn arguments() -> Vec<String> {
     let mut arguments = vec!["hawser", "--no-shconf", "--no-telemetry"];
     if has_huge_pages() {
@@ -46,17 +47,18 @@ fn arguments() -> Vec<String> {
     } else {
         arguments.extend(["--no-huge", "-m", MEMORY]);
     }
-    // Only what is listed is taken: this is a bridge, which no driver takes.
+    // DPDK takes only listed devices. This one is a bridge, for which no driver exists.
     arguments.extend(["--allow", "0000:00:00.0", "--lcores"]);
     let mut arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
     arguments.push(format!("0@({})", processors().join(",")));
-    // By this its folder is called, which is removed again. All processes have the same: where one is killed before it
-    // has removed the folder, the next one does.
+    // The prefix names DPDK's folder, which is removed again. All processes use the same prefix: if one is
+    // killed before it has removed the folder, the next one does.
     arguments.push("--file-prefix=hawser".to_owned());
     arguments
 }
 
-/// Whether the thread has what ports on the host's interfaces take, as far as the kernel says.
+/// Returns true if the thread has the privileges for ports on the host's interfaces, as far as the kernel
+/// reports them.
 pub(crate) fn has_privilege() -> bool {
     let needed = CapabilitySet::NET_RAW | CapabilitySet::NET_ADMIN;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
@@ -70,7 +72,7 @@ fn has_huge_pages() -> bool {
     free.is_some_and(|free| free.trim() != "0")
 }
 
-/// The processors that the process may run on.
+/// Returns the processors on which the process may run.
 fn processors() -> Vec<String> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     let allowed: Vec<String> = (0..CpuSet::MAX_CPU)

@@ -1,41 +1,42 @@
-//! Why a wire cannot be opened, and what helps.
+//! Reasons why a wire cannot be opened, with remedies.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a wire cannot be opened. The text has what DPDK itself printed.
+/// A wire could not be opened. The text contains DPDK's own messages.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The text can be no name of a device.
+    /// The text is not a valid device name.
     #[error(
         "`{0}` names no device of DPDK: write a virtual one with a number, such as net_tap0,iface=dpdk0 or \
          net_af_packet0,iface=eth0, or a PCI address, such as 0000:03:00.0"
     )]
     Name(String),
-    /// DPDK does not start.
+    /// DPDK failed to start.
     #[error("DPDK does not start: {0}")]
     Start(String),
-    /// No driver takes the device.
+    /// No driver accepted the device.
     #[error("DPDK opens no port on `{device}` ({error}): {messages}")]
     Probe {
-        /// The device.
+        /// The device's name.
         device: String,
-        /// How it failed.
+        /// The error from probing the device.
         #[source]
         error: io::Error,
-        /// What DPDK printed, and what helps where that does not say it.
+        /// DPDK's messages, and a remedy if they suggest none.
         messages: String,
     },
-    /// No driver takes the device, and the process lacks what drivers of the host's interfaces need.
+    /// No driver accepted the device, and the process lacks the privileges that drivers of the host's
+    /// interfaces need.
     #[error(
         "DPDK opens no port on `{device}`: {messages}; this process lacks CAP_NET_RAW and CAP_NET_ADMIN, which ports on \
          interfaces take: run inside namespaces of your own (unshare --map-root-user --net), or as root"
     )]
     Permission {
-        /// The device.
+        /// The device's name.
         device: String,
-        /// What DPDK printed.
+        /// DPDK's messages.
         messages: String,
     },
     /// The port would share this process's memory with every user of the network namespace.
@@ -45,69 +46,69 @@ pub enum OpenError {
          write to its memory"
     )]
     Abstract(String),
-    /// The socket of a port in shared memory would not be this user's alone.
+    /// The socket of a port in shared memory would be accessible to other users.
     #[error("the socket {} of a port in shared memory cannot be used: {error}", path.display())]
     Socket {
-        /// The socket or its folder.
+        /// The path of the socket or its folder.
         path: PathBuf,
-        /// The reason.
+        /// The error of checking or creating it.
         #[source]
         error: io::Error,
     },
-    /// The process has a port on it.
+    /// The process already has a port on the device.
     #[error("this process has a port on `{0}` already: close that first, or give the device another number")]
     Busy(String),
-    /// The port has fewer queues than it is to be opened with.
+    /// The port has fewer queues than requested.
     #[error(
         "the port `{device}` has no more queues than {queues}, and {wanted} are needed: ask for fewer shards, or give it more \
          where its driver takes that (net_af_packet: qpairs=N; net_af_xdp: queue_count=N; net_vhost: queues=N; net_virtio_user: queues=N,cq=1)"
     )]
     Queues {
-        /// The device.
+        /// The device's name.
         device: String,
-        /// How many it can have.
+        /// The number of queues that it can have.
         queues: u16,
-        /// How many it is to have.
+        /// The requested number of queues.
         wanted: u16,
     },
-    /// The port's interface gets no eBPF program, which its AF_XDP sockets take.
+    /// The eBPF program that the port's AF_XDP sockets need could not be attached to its interface.
     #[error("the port `{device}` has AF_XDP sockets, which take an eBPF program: {error}")]
     Program {
-        /// The device.
+        /// The device's name.
         device: String,
-        /// Why.
+        /// The error from attaching.
         #[source]
         error: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The interface that the port stands on is none for a stack.
+    /// The port's interface is not suitable for a stack.
     #[error(transparent)]
     Interface(#[from] hawser_host::OpenError),
-    /// The port does not start.
+    /// The port failed to start.
     #[error(
         "DPDK cannot set up the port `{device}` ({error}): {messages}{}",
         hint(device)
     )]
     Port {
-        /// The device.
+        /// The device's name.
         device: String,
-        /// How it failed.
+        /// The error from starting the port.
         #[source]
         error: io::Error,
-        /// What DPDK printed.
+        /// DPDK's messages.
         messages: String,
     },
-    /// Anything else.
+    /// Another call failed.
     #[error("cannot {action}: {error}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// How it failed.
+        /// The error of the call.
         #[source]
         error: io::Error,
     },
 }
 
-/// What a driver does not say.
+/// Returns an explanation that a driver does not give itself.
 fn hint(device: &str) -> &'static str {
     match device.starts_with("net_af_xdp") {
         true => {
@@ -119,7 +120,7 @@ fn hint(device: &str) -> &'static str {
 }
 
 impl OpenError {
-    /// For a device that no driver takes.
+    /// Builds the error for a device that no driver accepts.
     pub(crate) fn probe(device: &str, error: io::Error, mut messages: String) -> OpenError {
         let (name, arguments) = device.split_once(',').unwrap_or((device, ""));
         let interface = arguments
@@ -140,7 +141,7 @@ impl OpenError {
         OpenError::Probe { device: device.to_owned(), error, messages }
     }
 
-    /// For a call that failed.
+    /// Builds the error for a failed call.
     pub(crate) fn io(action: &'static str) -> impl Fn(io::Error) -> OpenError {
         move |error| OpenError::Io { action, error }
     }

@@ -1,11 +1,11 @@
-//! A wire by DPDK: Ethernet frames of any port that DPDK has a driver for, without a system call where its driver needs
-//! none.
+//! A wire by DPDK: Ethernet frames of any port for which DPDK has a driver, without system calls if the
+//! driver needs none.
 //!
 //! * `DpdkWire`: the wire
 //! * `environment`: DPDK itself, which a process starts once
 //! * `port` and `c/`: a port, its queues and its memory
-//! * `shared`: the sockets of ports in shared memory, which are the user's alone
-//! * `program`: what redirects frames to a port's AF_XDP sockets
+//! * `shared`: the sockets of ports in shared memory, which only the user may access
+//! * `program`: the eBPF program that redirects frames to a port's AF_XDP sockets
 //!
 //! `unsafe` is confined to `port`, which calls C.
 #![cfg(feature = "dpdk")]

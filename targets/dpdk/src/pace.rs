@@ -1,5 +1,5 @@
-//! How one waits for a port that has no interrupts: it is polled, without pause while there is something to do and for a
-//! while after, and now and then else.
+//! Waiting for a port that has no interrupts. The port is polled without pause while there is work and for a
+//! short time after, and at intervals otherwise.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,18 +12,18 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-/// How long a port that has nothing to do is polled without pause: the time that it takes to wake a thread.
+/// The time for which an idle port is polled without pause: the time that it takes to wake a thread.
 const EAGER: Duration = Duration::from_micros(100);
-/// How often it is polled then.
+/// The interval between polls after that.
 const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000 };
 
-/// A timer.
+/// A timer for polling.
 #[derive(Debug)]
 pub(crate) struct Pace {
     timer: OwnedFd,
-    /// When there was something to do last.
+    /// The time of the last work.
     last: Instant,
-    /// No later than this the timer becomes readable, and that is news to who waits for it.
+    /// The time by which the timer becomes readable, which wakes a waiting caller.
     due: Instant,
 }
 
@@ -37,12 +37,12 @@ impl Pace {
         })
     }
 
-    /// There was something to do.
+    /// Records that there was work.
     pub(crate) fn busy(&mut self, now: Instant) {
         self.last = now;
     }
 
-    /// There was nothing to do: the timer runs once more, if it is not still running.
+    /// Records that there was no work: the timer is started again unless it is still running.
     pub(crate) fn idle(&mut self) -> io::Result<()> {
         let now = Clock.now();
         if now < self.due {
@@ -54,7 +54,7 @@ impl Pace {
         Ok(())
     }
 
-    /// Waits until the port is to be polled.
+    /// Waits until the next poll is due.
     pub(crate) fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         if Clock.now() - self.last < EAGER {
             return Ok(());

@@ -1,15 +1,15 @@
 //! The eBPF program that redirects frames to a port's AF_XDP sockets.
 //!
-//! DPDK's driver would attach one that takes every frame, and stays when the process is killed. It opens its sockets by libxdp,
-//! which takes ours for its own: attached before, by a link that ends with the process, it leaves the kernel what is the
-//! kernel's.
+//! DPDK's driver would attach a program that takes every frame and stays when the process is killed. The
+//! driver opens its sockets by libxdp, which takes our program for its own. Ours is attached before, by a
+//! link that ends with the process, and leaves the kernel's frames to the kernel.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use crate::OpenError;
 
-/// Attaches it, until the descriptor is closed, for a stack with these addresses on so many queues.
+/// Attaches it, until the descriptor is closed, for a stack with these addresses and this number of queues.
 #[cfg(feature = "ebpf")]
 pub(crate) fn attach(
     device: &str,

@@ -1,9 +1,9 @@
-//! The sockets at which ports in shared memory meet their peers, which are the user's alone.
+//! The sockets at which ports in shared memory meet their peers. Only the user may access them.
 //!
-//! A peer of such a port can end this process, write into its memory at a place of its choice, and keep the thread that
-//! polls the port. DPDK's own default for `net_memif` is an abstract socket, to which every user of the network namespace
-//! may connect; here a port gets a socket's file in a folder of mode 0700, and an abstract one only where the caller
-//! accepts every user as such a peer.
+//! A peer of such a port can end this process, and write into its memory at a place of its choice. It can
+//! also block the thread that polls the port. DPDK's own default for `net_memif` is an abstract socket, to
+//! which every user of the network namespace may connect. Here a port gets a socket's file in a folder of
+//! mode 0700. It gets an abstract socket only if the caller accepts every user as such a peer.
 
 use std::fs;
 use std::io;
@@ -20,11 +20,11 @@ const DRIVERS: [(&str, &str); 3] = [
     ("net_virtio_user", "path="),
 ];
 const MEMIF: &str = "net_memif";
-/// The argument, one of ours, that accepts an abstract socket.
+/// Our own argument that accepts an abstract socket.
 const TRUST: &str = "trust-every-user=yes";
 
-/// Returns the device with its socket named, and without what only Hawser understands. A device of any other driver
-/// stays as it is.
+/// Returns the device with its socket named, and without arguments that only Hawser understands. A device of
+/// any other driver is returned unchanged.
 pub(crate) fn with_own_socket(device: &str) -> Result<String, OpenError> {
     let driver = DRIVERS.iter().find(|(driver, _)| device.starts_with(driver));
     let Some((driver, key)) = driver else {
@@ -70,7 +70,7 @@ fn memif(device: &str, arguments: &[&str], socket: Option<&Path>) -> Result<Stri
     Ok(named.join(","))
 }
 
-/// Returns the folder for sockets of this user, which it makes if it is missing.
+/// Returns the folder for sockets of this user, which it creates if it is missing.
 fn own_folder() -> Result<PathBuf, OpenError> {
     let set = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     let folder = set
@@ -85,24 +85,24 @@ fn own_folder() -> Result<PathBuf, OpenError> {
     Ok(folder)
 }
 
-/// Checks that nobody else may put a socket in the place of the one at `path`.
+/// Checks that no other user can replace the socket at `path`.
 fn check(path: &Path) -> Result<(), OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     is_own(folder.unwrap_or(Path::new(".")))
         .map_err(|error| OpenError::Socket { path: path.to_owned(), error })
 }
 
-/// Removes the socket of a server that was killed: DPDK does not listen at a file that is there.
+/// Removes the socket of a server that was killed, because DPDK does not listen at an existing file.
 fn remove_abandoned(path: &Path) {
     let refused =
         UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     if refused {
-        // If it stays, DPDK says why the port does not start.
+        // If the file stays, DPDK reports why the port does not start.
         let _ = fs::remove_file(path);
     }
 }
 
-/// Fails where another user than this one and root owns the folder or may write to it.
+/// Fails if a user other than this one and root owns the folder or may write to it.
 fn is_own(folder: &Path) -> io::Result<()> {
     let found = fs::metadata(folder)?;
     let user = rustix::process::geteuid().as_raw();

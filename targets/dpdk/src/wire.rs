@@ -19,48 +19,51 @@ use crate::port::{BATCH, Batch, Frame, Info, Probed, Queue};
 use crate::program;
 use crate::shared;
 
-/// Bytes of an Ethernet header.
+/// The length of an Ethernet header, in bytes.
 const ETHERNET: usize = 14;
-/// Bytes of payload up to which it is copied behind its headers: that is less work than a reference.
+/// The maximum length of payload that is copied behind its headers, in bytes: up to that, a copy costs less
+/// than a reference.
 const SMALL: usize = 256;
-/// Frames that wait for a port that is full, at most: the rest waits in the stack.
+/// The maximum number of frames that wait for a full port; the rest waits in the stack.
 const WAITING: usize = 64;
-/// How long AF_XDP sockets of a process that has ended have their queues at most.
+/// The maximum time for which AF_XDP sockets of an ended process still occupy their queues.
 const RELEASE: Duration = Duration::from_secs(1);
 
-/// A port of DPDK: one more host on the link that the port is on.
+/// A port of DPDK: a further host on the link of the port.
 ///
-/// A port that stands on an interface of the host (`net_af_packet`, `net_af_xdp`, `net_tap`) has the kernel beside it, and
-/// the stack an Ethernet address of its own, so that the kernel neither answers nor forwards what is sent to it. Any other is
-/// the stack's alone, with its address.
+/// A port on an interface of the host (`net_af_packet`, `net_af_xdp`, `net_tap`) has the kernel beside it.
+/// The stack has its own Ethernet address there, so that the kernel neither answers nor forwards frames to
+/// it. Any other port belongs to the stack alone, with the port's address.
 ///
-/// Nobody wakes who waits for a port: it is polled, without pause for a while, then 20,000 times a second.
+/// A port does not wake a waiting caller: it is polled, without pause for a short time, then 20,000 times a
+/// second.
 #[derive(Debug)]
 pub struct DpdkWire {
-    /// Before the queue: what it holds goes back first.
+    /// Declared before the queue, because its frames must be returned first.
     batch: Batch,
-    /// Bytes of received frames that were copied out of the port's memory, behind each other.
+    /// The bytes of received frames that were copied out of the port's memory, one after another.
     copied: Vec<u8>,
-    /// The places in `copied` of those of each frame.
+    /// The range of each frame's bytes in `copied`.
     places: Vec<Range<usize>>,
     at: Instant,
     waiting: Vec<Frame>,
-    /// Memory for a head whose checksum is completed here.
+    /// A buffer for a head whose checksum is completed here.
     head: Vec<u8>,
     queue: Queue,
-    /// Payload stays where it lies until the port has sent it, in frames of no more pieces than this; 0: it is copied.
+    /// The maximum number of pieces in a frame whose payload stays in place until the port has sent it; 0 if
+    /// payload is copied.
     pieces: usize,
-    /// The port's peer can write to received frames: they are copied before they are read.
+    /// True if the port's peer can write to received frames: they are copied before they are read.
     is_shared: bool,
     caps: Caps,
     counters: WireCounters,
     pace: Pace,
     stand: Option<Arc<Stand>>,
-    /// Of the interface that the port stands on: drivers do not report that it was taken away.
+    /// The presence of the port's interface, since drivers do not report its removal.
     presence: Option<Presence>,
 }
 
-/// The host's interface that a port stands on.
+/// The host's interface on which a port stands.
 #[derive(Debug)]
 struct Stand {
     interface: Interface,
@@ -68,9 +71,10 @@ struct Stand {
 }
 
 impl DpdkWire {
-    /// Opens a port on `device`: the name of a virtual device with its arguments, such as `net_tap0,iface=dpdk0`,
-    /// `net_af_packet0,iface=eth0` or `net_memif0,role=client`, or a PCI address, such as `0000:03:00.0`, as DPDK's `--vdev`
-    /// and `--allow` take them. DPDK is started when a process opens its first.
+    /// Opens a port on `device`. This is the name of a virtual device with its arguments, such as
+    /// `net_tap0,iface=dpdk0`, `net_af_packet0,iface=eth0` or `net_memif0,role=client`, or a PCI address,
+    /// such as `0000:03:00.0`. The forms are those of DPDK's `--vdev` and `--allow`. DPDK is started when a
+    /// process opens its first port.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -79,14 +83,15 @@ impl DpdkWire {
         Ok(wires.remove(0))
     }
 
-    /// The same with several queues, each a wire. By which of them a frame comes is the port's affair: adapters go by a hash
-    /// of addresses and ports. `addresses` are the stack's: where a program on the interface tells frames apart (`net_af_xdp`),
-    /// questions for their Ethernet address reach the stack, all others the kernel.
+    /// Opens a port with several queues, each a wire. The port determines the queue of each frame; adapters
+    /// use a hash of addresses and ports. `addresses` are the stack's addresses. If a program on the
+    /// interface selects the stack's frames (`net_af_xdp`), queries for their Ethernet address reach the
+    /// stack, and all others reach the kernel.
     ///
     /// # Errors
     /// Also [`OpenError::Queues`].
     pub fn open_queues(device: &str, addresses: &[IpAddr], count: u16) -> Result<Vec<DpdkWire>, OpenError> {
-        // DPDK does not survive all that it could be given: `bus=vdev` in place of a name.
+        // Some inputs crash DPDK, such as `bus=vdev` in place of a name.
         let name = device.split(',').next().unwrap_or_default();
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
         if name.is_empty()
@@ -100,8 +105,8 @@ impl DpdkWire {
         let begin = std::time::Instant::now();
         loop {
             match DpdkWire::try_open(device, addresses, count) {
-                // The kernel releases what a process that has ended had open in the background: its sockets may still have
-                // the queues, and the driver does not say so.
+                // The kernel closes the sockets of an ended process in the background. They may still occupy
+                // the queues, and the driver does not report that.
                 Err(OpenError::Port { .. })
                     if name.starts_with("net_af_xdp") && begin.elapsed() < RELEASE =>
                 {
@@ -116,7 +121,7 @@ impl DpdkWire {
         let (probed, messages) = environment::with_messages(|| Probed::new(device));
         let probed = probed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenError::Busy(device.to_owned()),
-            // `net_…` is what drivers of virtual devices are called.
+            // Drivers of virtual devices have names that begin with `net_`.
             _ if device.starts_with("net_") && !environment::has_privilege() => {
                 let device = device.to_owned();
                 OpenError::Permission { device, messages }
@@ -179,7 +184,7 @@ impl DpdkWire {
         })
     }
 
-    /// The stack's own Ethernet address.
+    /// Returns the stack's own Ethernet address.
     #[must_use]
     pub fn mac(&self) -> [u8; 6] {
         match self.caps.medium {
@@ -188,36 +193,38 @@ impl DpdkWire {
         }
     }
 
-    /// The name of the host's interface that the port stands on, if it does.
+    /// Returns the name of the host's interface on which the port stands, if there is one.
     #[must_use]
     pub fn interface(&self) -> Option<&str> {
         self.stand.as_ref().map(|stand| stand.interface.name.as_str())
     }
 
-    /// Counts since it was opened. How many system calls a driver makes is not known.
+    /// Returns the counters since the wire was opened. The number of system calls that a driver makes is
+    /// unknown.
     #[must_use]
     pub fn counters(&self) -> WireCounters {
         self.counters
     }
 
-    /// Received frames that found no room since it was opened, of all queues of the port.
+    /// Returns the number of received frames that found no room since the wire was opened, over all queues of
+    /// the port.
     ///
     /// # Errors
-    /// When the port does not say.
+    /// Returns an error if the port does not report its counters.
     pub fn missed(&self) -> io::Result<u64> {
         self.queue.missed()
     }
 
-    /// Returns at once where the port had something to do a moment ago; otherwise when it is to be polled again, or `limit`
-    /// is over.
+    /// Returns at once if the port had work a moment ago. Otherwise, it returns when the next poll is due, or
+    /// when `limit` is over.
     ///
     /// # Errors
-    /// When the timer cannot be waited for.
+    /// Returns an error if the timer cannot be waited for.
     pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         self.pace.wait(limit)
     }
 
-    /// Builds a frame. Nothing where memory has run out, or the port could not cut it.
+    /// Builds a frame. Returns `None` if memory has run out, or if the port cannot cut it.
     fn build(&mut self, frame: &TxFrame) -> Option<Frame> {
         let mut built = match frame.csum {
             Some((start, field)) => self.with_sum(frame, usize::from(start), usize::from(field)),
@@ -236,7 +243,8 @@ impl DpdkWire {
         Some(built)
     }
 
-    /// The head of a frame whose checksum is left to complete: the port does that for the protocols numbered 6 and 17.
+    /// Returns the head of a frame whose checksum is left to complete. The port completes it for the
+    /// protocols numbered 6 and 17.
     fn with_sum(&mut self, frame: &TxFrame, start: usize, field: usize) -> Option<Frame> {
         let head = &frame.head;
         if start > field || field + 2 > head.len() {
@@ -262,7 +270,7 @@ impl DpdkWire {
         self.queue.frame(&self.head)
     }
 
-    /// Sends frames that the port had no room for before.
+    /// Sends frames for which the port had no room before.
     fn send_waiting(&mut self) {
         let (done, refused) = self.queue.send(&mut self.waiting);
         self.counters.refused += refused as u64;
@@ -281,9 +289,10 @@ impl Stand {
     }
 }
 
-/// The longest super-segment of a port that cuts them, in bytes of IP: what fits into as many pieces as it takes.
+/// Returns the maximum length of a super-segment for a port that cuts them, in bytes of IP. It is limited by
+/// the number of pieces that a frame may have.
 fn longest(info: &Info) -> u32 {
-    /// Bytes of a piece, at least.
+    /// The minimum size of a piece, in bytes.
     const ROOM: u32 = 2048;
     let pieces = u32::from(info.pieces.saturating_sub(1));
     (pieces * ROOM).min(u32::from(u16::MAX))
@@ -370,7 +379,7 @@ impl Wire for DpdkWire {
             } else if let Some(built) = self.build(frame) {
                 self.waiting.push(built);
             } else {
-                // As a network may.
+                // The wire may drop a frame, as a network may.
                 self.counters.refused += 1;
             }
             taken += 1;

@@ -1,5 +1,5 @@
-//! Ports of DPDK that have AF_XDP sockets, behind a program of ours. Real root is needed: eBPF cannot be loaded in a user
-//! namespace. Where it cannot be loaded the tests print so and pass.
+//! Ports of DPDK with AF_XDP sockets, behind a program of ours. Real root is needed: eBPF cannot be loaded in
+//! a user namespace. If it cannot be loaded, the tests say so and pass.
 
 #[path = "ports/lifetime.rs"]
 #[allow(dead_code, reason = "tests of other ports are among them")]
@@ -50,7 +50,7 @@ fn in_namespace(test: impl FnOnce() -> TestResult + Send) -> TestResult {
     Namespace::create()?.run(test)?
 }
 
-/// A veth pair, `cable0` here and `eth0` in the namespace that is returned.
+/// Creates a veth pair: `cable0` here and `eth0` in the returned namespace.
 fn lay() -> TestResult<Namespace> {
     let peer = Namespace::create()?;
     let mut netlink = Netlink::open()?;
@@ -74,7 +74,7 @@ fn can_open() -> TestResult {
     Ok(())
 }
 
-/// Nor is anything else on the interface as it was not before.
+/// The rest of the interface's state is restored as well.
 fn a_killed_process_leaves_no_program() -> TestResult {
     lifetime::on_an_interface("net_af_xdp1", &["prog/xdp", "promiscuity 1"])
 }
@@ -89,8 +89,8 @@ fn close(device: &str) -> ExitCode {
     }
 }
 
-/// A process that opens and closes a port leaves nothing, so that the next opens it at once, and neither DPDK nor its
-/// libraries complain.
+/// A process that opens and closes a port leaves no state, so that the next one opens it at once. Neither
+/// DPDK nor its libraries print an error.
 fn a_port_is_closed_without_a_word() -> TestResult {
     let _peer = lay()?;
     let before = ip("-details link show cable0")?;
@@ -110,7 +110,7 @@ fn a_port_is_closed_without_a_word() -> TestResult {
     Ok(())
 }
 
-/// The kernel's own address on the same interface answers, and the port gets none of that.
+/// The kernel's own address on the same interface answers, and the port receives none of these frames.
 fn the_kernel_beside_a_port_is_reached() -> TestResult {
     let peer = lay()?;
     let mut wire = open(3)?;
@@ -125,7 +125,7 @@ fn the_kernel_beside_a_port_is_reached() -> TestResult {
     let mut bytes = [0; 20];
     let (len, _) = kernel.recv_from(&mut bytes)?;
     assert_eq!(&bytes[..len], b"question");
-    // The stack's address is asked for, and nothing else comes.
+    // Only the query for the stack's address reaches the wire.
     asker.send_to(b"question", "10.9.1.2:9")?;
     let begin = std::time::Instant::now();
     while wire.receive(64)? == 0 {
@@ -139,7 +139,7 @@ fn the_kernel_beside_a_port_is_reached() -> TestResult {
     Ok(())
 }
 
-/// Frames to the stack that come by a queue without a socket would be lost.
+/// Frames to the stack on a queue without a socket would be lost.
 fn a_queue_without_a_socket_is_refused() -> TestResult {
     ip("link add wide0 numrxqueues 2 numtxqueues 2 type veth peer name wide1 numrxqueues 2 numtxqueues 2")?;
     ip("link set wide0 up")?;

@@ -1,10 +1,11 @@
-//! Frames that a wire takes from a ring, and gives back all at once.
+//! Frames that a wire takes from a ring and returns all at once.
 //!
-//! Its places hold either the longest packets, or one packet of the usual MTU. In the second case
-//! a super-segment waits in the socket's buffer, and its place is marked so (TP_STATUS_COPY): the ring
-//! has the order, and memory is taken as it is needed.
+//! The places of the ring hold either the longest packets, or one packet of the usual MTU. In the second case
+//! a super-segment waits in the socket's buffer, and its place is marked accordingly (TP_STATUS_COPY). The
+//! ring keeps the order, and memory is taken as needed.
 //!
-//! Invariant: in the ring's order, at least as many packets wait in the socket's buffer as places are marked so.
+//! Invariant: in the ring's order, the socket's buffer holds at least as many packets as there are marked
+//! places.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -20,18 +21,18 @@ use crate::ring::{Place, Ring, Shape};
 use crate::slots::{self, Slots};
 use crate::{WireCounters, sys, vnet};
 
-/// What a place of a ring holds.
+/// The capacity of a place in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holds {
-    /// Any packet: the ring's own header, a virtio-net and an Ethernet header and the longest IP packet, in whole
-    /// pages; 32 MB.
+    /// Any packet: the ring's own header, a virtio-net and an Ethernet header and the longest IP packet, in
+    /// whole pages; 32 MB in total.
     All,
-    /// The headers and a packet of 1500 bytes, longer ones being in the socket's buffer; 8 MB.
+    /// The headers and a packet of 1500 bytes; longer packets wait in the socket's buffer; 8 MB in total.
     Usual,
 }
 
 impl Holds {
-    /// The shape with room for at least `frames` frames, in whole blocks, but with no more than the largest.
+    /// Returns the shape with room for at least `frames` frames, in whole blocks, up to the largest shape.
     pub(crate) fn shape(self, frames: usize) -> Shape {
         let largest = match self {
             Holds::All => Shape { place: 17 * 4096, places_per_block: 15, block: 1 << 20, blocks: 32 },
@@ -44,40 +45,40 @@ impl Holds {
     }
 }
 
-/// Bytes that a processor fetches at a time.
+/// The number of bytes that a processor fetches at a time.
 const CACHE_LINE: usize = 64;
 
 /// One received frame.
 #[derive(Debug)]
 enum Received {
     Ring {
-        /// One of the batch's places.
+        /// An index into the batch's places.
         place: usize,
         bytes: Range<usize>,
         csum: Csum,
         seg_size: u16,
     },
-    /// One of those read from the socket's buffer.
+    /// An index into the frames read from the socket's buffer.
     Buffer(usize),
 }
 
-/// The running batch and its ring.
+/// The current batch and its ring.
 #[derive(Debug)]
 pub(crate) struct Batch {
     ring: Ring,
-    /// What was read from the socket's buffer.
+    /// The frames read from the socket's buffer.
     spilt: Slots,
     frames: Vec<Received>,
-    /// Places taken by the batch; more than it has frames when some held none.
+    /// The places that the batch has taken. There are more places than frames if some were empty.
     places: Vec<Place>,
     at: Instant,
 }
 
 impl Batch {
-    /// Gives the socket a ring; before it is bound.
+    /// Sets up a ring on the socket, which must not be bound yet.
     pub(crate) fn new(socket: BorrowedFd<'_>, holds: Holds, shape: Shape) -> io::Result<Batch> {
         if holds == Holds::Usual {
-            // Any number but 0 will do (`packet(7)`, PACKET_COPY_THRESH).
+            // Any number except 0 works (`packet(7)`, PACKET_COPY_THRESH).
             let spills: c_int = 1;
             sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &spills)?;
         }
@@ -90,8 +91,8 @@ impl Batch {
         })
     }
 
-    /// Takes frames until none waits, or `max` is reached, or as many super-segments as
-    /// [`Slots::is_full`] allows. Returns how many the batch has.
+    /// Takes frames until the ring is empty, `max` is reached, or [`Slots::is_full`] allows no more
+    /// super-segments. Returns the number of frames in the batch.
     pub(crate) fn fill(&mut self, file: &File, max: usize, counters: &mut WireCounters) -> io::Result<usize> {
         while self.frames.len() < max && !self.spilt.is_full() {
             let Some(place) = self.ring.take() else { break };
@@ -115,7 +116,7 @@ impl Batch {
         Ok(self.frames.len())
     }
 
-    /// The i-th frame of the batch.
+    /// Returns the i-th frame of the batch.
     pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
         match &self.frames[i] {
             Received::Buffer(slot) => self.spilt.frame(*slot),
@@ -129,14 +130,14 @@ impl Batch {
         }
     }
 
-    /// Gives the batch back to the kernel.
+    /// Returns the batch to the kernel.
     pub(crate) fn release(&mut self) {
         self.places.drain(..).for_each(|place| self.ring.release(place));
         self.frames.clear();
         self.spilt.release();
     }
 
-    /// Reads the headers of a frame; nothing when it was cut short.
+    /// Reads the headers of a frame. Returns `None` if it was truncated.
     fn read(&self, place: usize) -> Option<Received> {
         let bytes = self.ring.frame(&self.places[place])?;
         let header = bytes.start.checked_sub(vnet::HEADER)?;
@@ -145,8 +146,8 @@ impl Batch {
     }
 }
 
-/// Lets the processor fetch the headers of a frame, which another one has just written, all at once
-/// rather than one line after the other.
+/// Lets the processor fetch all headers of a frame at once, instead of one line after the other. Another
+/// processor has just written them.
 fn prefetch(bytes: &[u8]) {
     black_box(bytes[CACHE_LINE] ^ bytes[2 * CACHE_LINE]);
 }

@@ -1,7 +1,8 @@
-//! Addresses of stacks beside the kernel's: each belongs to one process alone, and none of them is the kernel's.
+//! Claims to the addresses of stacks beside the kernel's. Each address belongs to one process and never to
+//! the kernel.
 //!
-//! A claim is a socket in the abstract namespace, which belongs to the network namespace and ends with its process. A
-//! socket of another ordinary user counts for nothing: that user cannot open the device.
+//! A claim is a socket in the abstract namespace, which belongs to the network namespace and ends with its
+//! process. A socket of another ordinary user does not count, because that user cannot open the device.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,23 +17,23 @@ use rustix::net::{
 use crate::netlink::Socket;
 use crate::netlink::interfaces::{self, Report};
 
-/// The most bytes of a device's name in the name of a claim.
+/// The maximum number of bytes of a device's name in the name of a claim.
 const MAX_DEVICE: usize = 48;
-/// The pause before a claim that is bound is asked again whether it listens.
+/// The pause before checking again whether a bound claim listens.
 const LISTENING: Duration = Duration::from_millis(5);
 
-/// The right to an address on a device, as long as it lives.
+/// The right to an address on a device, for the lifetime of this value.
 #[derive(Debug)]
 pub struct Claim {
     _socket: OwnedFd,
 }
 
-/// An address on a device cannot be claimed.
+/// An address on a device could not be claimed.
 #[derive(Debug)]
 pub enum ClaimError {
-    /// Another process has it.
+    /// Another process holds the claim.
     Taken,
-    /// The kernel gave no answer.
+    /// The kernel reported an error.
     Io(io::Error),
 }
 
@@ -40,7 +41,7 @@ impl Claim {
     /// Claims an address on a device for this process.
     ///
     /// # Errors
-    /// When another process has it, of this user or of root.
+    /// Fails if another process of this user or of root holds the claim.
     pub fn new(device: &str, address: IpAddr) -> Result<Claim, ClaimError> {
         let first = device.len().saturating_sub(MAX_DEVICE);
         let device = device.as_bytes().get(first..).unwrap_or_default();
@@ -63,8 +64,8 @@ impl Claim {
     }
 }
 
-/// Whether the process behind a claim is of this user or of root. An honest one listens at once after it has bound;
-/// another user's could refuse for ever, and does not count.
+/// Returns whether the process behind a claim belongs to this user or to root. An honest process listens
+/// immediately after it has bound. Another user's socket could refuse for ever and does not count.
 fn is_trusted(name: &SocketAddrUnix) -> bool {
     for _ in 0..10 {
         let Ok(socket) = stream() else { return true };
@@ -86,10 +87,10 @@ fn io(errno: rustix::io::Errno) -> ClaimError {
     ClaimError::Io(errno.into())
 }
 
-/// Whether the kernel of the calling thread's network namespace has an address, on any interface.
+/// Returns whether the kernel of the calling thread's network namespace has an address, on any interface.
 ///
 /// # Errors
-/// When the kernel does not list its addresses.
+/// Fails if the kernel does not list its addresses.
 pub fn kernel_has(address: IpAddr) -> io::Result<bool> {
     let mut found = false;
     Socket::open(libc::NETLINK_ROUTE)?.exchange(interfaces::addresses(), |message| {

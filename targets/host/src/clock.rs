@@ -1,4 +1,4 @@
-//! Time for the engine: CLOCK_MONOTONIC.
+//! The engine's time: CLOCK_MONOTONIC.
 
 use hawser_time::Instant;
 
@@ -9,7 +9,7 @@ use crate::sys;
 pub struct Clock;
 
 impl Clock {
-    /// The time; the origin is when the host was started.
+    /// Returns the time since the host was started.
     #[must_use]
     pub fn now(self) -> Instant {
         sys::monotonic()

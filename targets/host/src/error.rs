@@ -1,24 +1,24 @@
-//! Why a wire cannot be opened, and what to do about it.
+//! Errors of opening a wire, with remedies.
 
 use std::fmt;
 use std::io;
 
-/// Why a wire cannot be opened. The text states what would help.
+/// A wire could not be opened. The text states a remedy.
 #[derive(Debug)]
 pub enum OpenError {
     /// The name is empty, or longer than the 15 bytes of an interface's name.
     Name(String),
-    /// There is no such interface.
+    /// There is no interface of this name.
     Missing(String),
     /// The interface exists, but has not been brought up.
     Down(String),
-    /// Another program has the TUN device.
+    /// Another program uses the TUN device.
     Busy(String),
     /// The interface is of another kind than the wire needs.
     Kind {
-        /// The interface.
+        /// The name of the interface.
         name: String,
-        /// What it would have to be.
+        /// The kind that the wire needs.
         wanted: &'static str,
     },
     /// There is no `/dev/net/tun`.
@@ -27,22 +27,22 @@ pub enum OpenError {
     TunUnreadable,
     /// The operation needs a capability in the network namespace.
     Permission {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// The capability.
+        /// The name of the capability.
         capability: &'static str,
     },
-    /// Anything else.
+    /// Any other failed operation.
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// How it failed.
+        /// The system's error.
         error: io::Error,
     },
 }
 
 impl OpenError {
-    /// For a failed operation whose lack of permission a capability would cure.
+    /// Converts the error of an operation that a capability would permit.
     pub(crate) fn needs(capability: &'static str, action: &'static str) -> impl Fn(io::Error) -> OpenError {
         move |error| match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => OpenError::Permission { action, capability },
@@ -50,7 +50,7 @@ impl OpenError {
         }
     }
 
-    /// For a failed operation without a cure.
+    /// Converts the error of an operation without a remedy.
     pub(crate) fn io(action: &'static str) -> impl Fn(io::Error) -> OpenError {
         move |error| OpenError::Io { action, error }
     }

@@ -1,9 +1,9 @@
-//! Classic BPF programs, which the kernel runs: one keeps other hosts' frames out of a promiscuous packet socket, one shares
-//! packets out among the sockets of shards.
+//! Classic BPF programs, which the kernel runs. One keeps other hosts' frames out of a promiscuous packet
+//! socket. Another distributes packets among the sockets of shards.
 
 use hawser_engine::net::Steering;
 
-// Numbers of <linux/filter.h> and <linux/bpf_common.h>.
+// Constants of <linux/filter.h> and <linux/bpf_common.h>.
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
@@ -27,20 +27,21 @@ const SHIFT_RIGHT: u16 = 0x74;
 const ETHER_TYPE: u32 = -4096_i32 as u32;
 /// SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT.
 const VLAN_TAG_PRESENT: u32 = -4096_i32 as u32 + 48;
-/// SKF_NET_OFF: from here on it is counted from the network header, wherever a program begins to read.
+/// SKF_NET_OFF: offsets from here on count from the network header, regardless of the program's starting
+/// point.
 const NETWORK: u32 = -0x10_0000_i32 as u32;
 const WHOLE_FRAME: u32 = u32::MAX;
 
-/// Where a program begins to read.
+/// The offset at which a program begins to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
-    /// At the network header: one of a fanout group.
+    /// The network header, for a fanout group.
     Network,
-    /// Behind the transport header: one of sockets that share a port (SO_REUSEPORT).
+    /// The end of the transport header, for sockets that share a port (SO_REUSEPORT).
     Payload,
 }
 
-/// Accepts untagged frames to `own` and to groups, broadcast included.
+/// Accepts untagged frames to `own` and to groups, including broadcast.
 pub(crate) fn own_and_groups(own: [u8; 6]) -> [libc::sock_filter; 10] {
     let [a, b, c, d, e, f] = own;
     let step = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
@@ -58,14 +59,15 @@ pub(crate) fn own_and_groups(own: [u8; 6]) -> [libc::sock_filter; 10] {
     ]
 }
 
-/// The number of the shard that a packet is for, as [`Steering::shard`] has it; 0 for what is for any.
+/// Returns the number of a packet's shard according to [`Steering::shard`], or 0 for a packet that any shard
+/// may take.
 pub(crate) fn share(steering: &Steering, begin: Begin) -> [libc::sock_filter; 48] {
-    /// The transport protocol; the peer's address, multiplied; the words of an address of IPv6.
+    /// Scratch memory: the transport protocol; the peer's address, multiplied; the words of an IPv6 address.
     const PROTOCOL: u32 = 0;
     const ADDRESS: u32 = 1;
     const WORDS: u32 = 2;
     let [first, second] = steering.keys;
-    // An offset from the network header on.
+    // Converts an offset from the network header.
     let at = |offset: u32| match begin {
         Begin::Network => offset,
         Begin::Payload => NETWORK + offset,
@@ -77,7 +79,7 @@ pub(crate) fn share(steering: &Steering, begin: Begin) -> [libc::sock_filter; 48
         step(JUMP_IF_EQUAL, 0x0800, 2, 0),
         step(JUMP_IF_EQUAL, 0x86dd, 9, 0),
         plain(RETURN, 0),
-        // IPv4, whose addresses are those of IPv6 that begin with ::ffff. Fragments are for any.
+        // IPv4, whose addresses are the IPv6 addresses that begin with ::ffff. Any shard may take a fragment.
         plain(LOAD_HALF, at(6)),
         step(JUMP_IF_SET, 0x3fff, 41, 0),
         plain(LOAD_BYTE, at(9)),
@@ -86,7 +88,7 @@ pub(crate) fn share(steering: &Steering, begin: Begin) -> [libc::sock_filter; 48
         plain(LOAD_WORD, at(12)),
         plain(XOR, 0xffff),
         plain(JUMP, 15),
-        // IPv6 without extension headers: its address's words in turn, and where its header ends.
+        // IPv6 without extension headers: the words of its address in turn, and the end of its header.
         plain(LOAD_BYTE, at(6)),
         plain(KEEP, PROTOCOL),
         plain(LOAD_WORD, at(8)),
@@ -102,7 +104,7 @@ pub(crate) fn share(steering: &Steering, begin: Begin) -> [libc::sock_filter; 48
         plain(LOAD_WORD, at(20)),
         plain(XOR_INDEX, 0),
         plain(INDEX, 40),
-        // Both, with the address folded.
+        // Both families, with the folded address.
         plain(MULTIPLY, first),
         plain(KEEP, ADDRESS),
         plain(LOAD_KEPT, PROTOCOL),

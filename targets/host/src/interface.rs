@@ -1,4 +1,4 @@
-//! An Ethernet interface, for wires that put a stack beside it as one more host on its link.
+//! An Ethernet interface, for wires that attach a stack as another host on its link.
 
 use std::ffi::c_int;
 use std::io;
@@ -16,27 +16,27 @@ use crate::{Clock, OpenError};
 
 /// ARPHRD_ETHER of <linux/if_arp.h>.
 const HARDWARE_ETHERNET: u16 = 1;
-/// SPEED_UNKNOWN of <linux/ethtool.h>, which is -1 there.
+/// SPEED_UNKNOWN of <linux/ethtool.h>, which is -1 in C.
 const UNKNOWN_SPEED: u32 = u32::MAX;
-/// The interval at which a wire that receives no frames asks whether its interface is there.
+/// The interval at which a wire without arrivals checks that its interface exists.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// The properties of an Ethernet interface of the calling thread's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
-    /// Its number.
+    /// The interface's index.
     pub index: c_int,
-    /// Its own Ethernet address, which is the kernel's.
+    /// The interface's own Ethernet address, which is the kernel's.
     pub mac: [u8; 6],
     /// The largest IP packet that it carries, in bytes.
     pub mtu: u32,
 }
 
 impl Interface {
-    /// Reads the properties of the interface `name`, which must be Ethernet and up. Any user may: a name that is wrong is
-    /// reported as such to one who may not open a packet socket, too.
+    /// Reads the properties of the interface `name`, which must be Ethernet and up. Any user may read them.
+    /// Users who may not open a packet socket therefore also get an accurate error for a wrong name.
     ///
     /// # Errors
     /// [`OpenError::Name`], [`OpenError::Missing`], [`OpenError::Down`], [`OpenError::Kind`].
@@ -66,8 +66,8 @@ impl Interface {
         Ok(Interface { name: name.to_owned(), index, mac, mtu: mtu as u32 })
     }
 
-    /// The rate of the line of the interface `name` in bits per second, as its driver states it (ethtool); none where it has
-    /// no line, or no carrier.
+    /// Returns the link rate of the interface `name` in bits per second, as its driver reports it (ethtool).
+    /// Returns `None` if it has no line or no carrier.
     #[must_use]
     pub fn line_rate(name: &str) -> Option<u64> {
         let socket = ask_by().ok()?;
@@ -75,43 +75,44 @@ impl Interface {
         (megabits != 0 && megabits != UNKNOWN_SPEED).then_some(u64::from(megabits) * 1_000_000)
     }
 
-    /// The same of the interface with a number.
+    /// Like [`Interface::read`], for the interface with this index.
     ///
     /// # Errors
-    /// As [`Interface::read`]; [`OpenError::Io`] where none has this number.
+    /// As [`Interface::read`]; [`OpenError::Io`] if no interface has this index.
     pub fn numbered(index: u32) -> Result<Interface, OpenError> {
         let name = index_to_name(ask_by()?, index)
             .map_err(|errno| OpenError::io("find the interface's name")(errno.into()))?;
         Interface::read(&name)
     }
 
-    /// An Ethernet address for a stack beside the interface's own, the same each time: locally administered (IEEE 802,
-    /// 8.2.2), and different from it in the last byte.
+    /// Returns an Ethernet address for a stack beside the interface's own, always the same. It is locally
+    /// administered (IEEE 802, 8.2.2) and differs from the interface's address in the last byte.
     #[must_use]
     pub fn neighbour(&self) -> [u8; 6] {
         let [a, b, c, d, e, f] = self.mac;
         [(a | 2) & !1, b, c, d, e, f ^ 0x5a]
     }
 
-    /// How many queues it receives by; 1 for a driver that does not say.
+    /// Returns the number of receive queues, or 1 if the driver does not report it.
     ///
     /// # Errors
-    /// When no socket can be opened to ask by.
+    /// Fails if no socket for the query can be opened.
     pub fn receive_queues(&self) -> Result<u32, OpenError> {
         let queues = sys::receive_queues(ask_by()?.as_fd(), &self.name);
         Ok(queues.unwrap_or(1).max(1))
     }
 
-    /// Whether it is an end of a veth pair, as far as its driver says.
+    /// Returns whether the interface is an end of a veth pair, according to its driver.
     ///
     /// # Errors
-    /// When no socket can be opened to ask by.
+    /// Fails if no socket for the query can be opened.
     pub fn is_veth(&self) -> Result<bool, OpenError> {
         let driver = sys::driver(ask_by()?.as_fd(), &self.name);
         Ok(driver.is_ok_and(|driver| driver == "veth"))
     }
 
-    /// A socket that receives nothing: as long as it is open, the interface takes frames for any address in.
+    /// Opens a socket that receives no frames. While it is open, the interface accepts frames for any
+    /// address.
     ///
     /// # Errors
     /// [`OpenError::Permission`] without CAP_NET_RAW.
@@ -123,17 +124,17 @@ impl Interface {
     }
 }
 
-/// The interface of a wire, which may be taken away.
+/// The interface of a wire, which may be removed.
 #[derive(Debug)]
 pub struct Presence {
     name: String,
     index: c_int,
-    /// When the kernel was asked for it last.
+    /// The time of the last query to the kernel.
     asked: Instant,
 }
 
 impl Presence {
-    /// An interface that is there now.
+    /// Starts with an interface that exists now.
     #[must_use]
     pub fn new(interface: &Interface) -> Presence {
         Presence {
@@ -143,8 +144,9 @@ impl Presence {
         }
     }
 
-    /// Asks the kernel for the interface, at most each 0.1 s, by a socket of its network. An interface that went down may
-    /// come up again; the error that the socket has of it is taken, or the socket would stay readable.
+    /// Queries the kernel for the interface, at most every 0.1 s, through a socket of its network. An
+    /// interface that went down may come up again. The query also clears the socket's error, which would keep
+    /// the socket readable.
     ///
     /// # Errors
     /// The interface is gone.
@@ -154,7 +156,7 @@ impl Presence {
             return Ok(());
         }
         self.asked = now;
-        // Asking a socket for its error does not fail.
+        // Reading a socket's error does not fail.
         let _ = sockopt::socket_error(&socket);
         match index_to_name(&socket, self.index as u32) {
             Err(Errno::NODEV) => Err(io::Error::new(
@@ -166,7 +168,7 @@ impl Presence {
     }
 }
 
-/// A socket of no network, which any user may ask about interfaces by.
+/// Opens a socket of no network, through which any user may query interfaces.
 fn ask_by() -> Result<UnixDatagram, OpenError> {
     UnixDatagram::unbound()
         .map_err(|error: io::Error| OpenError::io("open a socket to read the interface's properties")(error))

@@ -1,21 +1,21 @@
 //! Wires of a Linux host: TUN, AF_PACKET and UDP sockets.
 //!
-//! * [`TunWire`]: bare IP through a TUN device: for bulk, and where the stack has a subnet of its own
+//! * [`TunWire`]: bare IP through a TUN device, for bulk transfers and for stacks with their own subnet
 //! * [`PacketWire`]: Ethernet through a packet socket on an existing interface
 //! * [`UdpWire`]: datagrams through an ordinary UDP socket, for programs in UDP
-//! * [`netns`]: namespaces, virtual cables and addresses to try either in, without being root
-//! * [`netlink`]: requests to the kernel, and what it reports
-//! * [`peer`]: the kernel's end of a TUN device, for who plays a stack's peer
-//! * [`port`]: frames of an interface as they are, for who forwards them
-//! * [`Interface`]: what a wire must know of an Ethernet interface
+//! * [`netns`]: namespaces, virtual cables and addresses to try either in, without root
+//! * [`netlink`]: requests to the kernel, and its reports
+//! * [`peer`]: the kernel's end of a TUN device, for callers that play a stack's peer
+//! * [`port`]: raw frames of an interface, for forwarders
+//! * [`Interface`]: the properties of an Ethernet interface that a wire needs
 //! * [`Clock`]: the host's monotonic time
 //!
-//! The first two exchange super-segments of up to 64 KB with the kernel, described by virtio-net
-//! headers, at one system call each.
+//! The first two exchange super-segments of up to 64 KB with the kernel, described by virtio-net headers, at
+//! one system call each.
 //!
-//! Which one: a TUN device needs `/dev/net/tun` to be readable, and some systems keep it for
-//! root. A packet socket needs CAP_NET_RAW alone, which everybody has in a network namespace of
-//! their own ([`netns::enter_user_namespace`]). A UDP socket needs nothing.
+//! The choice depends on permissions. A TUN device needs `/dev/net/tun` to be readable, and some systems
+//! reserve it for root. A packet socket only needs CAP_NET_RAW, which every user has in a separate network
+//! namespace ([`netns::enter_user_namespace`]). A UDP socket needs no permission.
 //!
 //! `unsafe` is confined to `sys`, `ring` and `linux_tcp`.
 
@@ -28,7 +28,7 @@ pub mod clock;
 mod error;
 mod filter;
 mod interface;
-#[allow(unsafe_code)] // It calls the system.
+#[allow(unsafe_code)] // Makes system calls.
 pub mod linux_tcp;
 pub mod netlink;
 pub mod netns;
@@ -36,10 +36,10 @@ pub mod packet;
 pub mod peer;
 pub mod port;
 mod queue_limit;
-#[allow(unsafe_code)] // It shares memory with the kernel.
+#[allow(unsafe_code)] // Shares memory with the kernel.
 mod ring;
 mod slots;
-#[allow(unsafe_code)] // It calls the system.
+#[allow(unsafe_code)] // Makes system calls.
 mod sys;
 pub mod tun;
 pub mod udp;
@@ -53,17 +53,17 @@ pub use sys::{set_busy_poll, wait, wait_for_either};
 pub use tun::{TunOptions, TunWire};
 pub use udp::UdpWire;
 
-/// What a wire has counted since it was opened.
+/// The counters of a wire since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {
     /// Frames received.
     pub received: u64,
     /// Frames sent.
     pub sent: u64,
-    /// Frames that the device would not take: malformed to it, too long, or sent while it was down.
+    /// Frames that the device rejected: malformed, too long, or sent while it was down.
     pub refused: u64,
-    /// Received frames that were no frames: shorter than their virtio-net header.
+    /// Received frames that were invalid because they were shorter than their virtio-net header.
     pub malformed: u64,
-    /// System calls made to send and receive.
+    /// System calls for sending and receiving.
     pub system_calls: u64,
 }

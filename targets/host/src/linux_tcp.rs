@@ -1,31 +1,31 @@
-//! Linux's own TCP as a peer: choosing its congestion control, asking what it did.
+//! Linux's own TCP as a peer: setting its congestion control, and reading its statistics.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use crate::sys;
 
-/// What Linux reports of one connection (`TCP_INFO`).
+/// Linux's report of one connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Segments sent again since the connection began.
+    /// The number of segments retransmitted since the connection began.
     pub retransmissions: u64,
-    /// Smoothed round-trip time in nanoseconds.
+    /// The smoothed round-trip time in nanoseconds.
     pub srtt_ns: u64,
 }
 
-/// Sets a socket's congestion control; connections that a listener accepts inherit it.
+/// Sets a socket's congestion control. Connections that a listener accepts inherit it.
 ///
 /// # Errors
-/// When this kernel has none of that name, or this user may not use it.
+/// Fails if this kernel has no algorithm of that name, or this user may not use it.
 pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_tcp_congestion(socket, name)?)
 }
 
-/// What Linux reports of a connection, now.
+/// Returns Linux's current report of a connection.
 ///
 /// # Errors
-/// When the socket is not one of TCP.
+/// Fails if the socket is not a TCP socket.
 pub fn info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     let info: libc::tcp_info = sys::option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_INFO)?;
     Ok(TcpInfo {

@@ -17,57 +17,58 @@ use crate::slots::{self, Slots};
 use crate::sys;
 use crate::{Interface, OpenError, Presence, WireCounters, filter};
 
-/// Bytes of an Ethernet header.
+/// The size of an Ethernet header, in bytes.
 const ETHERNET: usize = 14;
-/// Bytes of the longest IP packet.
+/// The length of the longest IP packet, in bytes.
 const MAX_PACKET: u32 = 65_535;
-/// What a socket's buffers are asked to hold, in the kernel's reckoning, which doubles it to cover its own overhead:
-/// the receive buffer always, the send buffer at most.
+/// The requested size of a socket's buffers in bytes. The kernel doubles it to cover its own overhead. It is
+/// the size of the receive buffer and the maximum of the send buffer.
 const BUFFER_BYTES: usize = 16 << 20;
-/// The least that serves super-segments, doubled likewise; with less a ring is used.
+/// The smallest receive buffer for super-segments, also doubled. With a smaller one, a ring is used.
 const MIN_BUFFER_BYTES: usize = 2 * (4 << 20);
 
-/// Where received frames wait.
+/// The place where received frames wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Receive {
-    /// Super-segments in the socket's buffer if that may be made large enough, and other packets in
-    /// a small ring; otherwise all in a large one.
+    /// Super-segments wait in the socket's buffer if it can be made large enough, and other packets in a
+    /// small ring. Otherwise, all packets wait in a large ring.
     #[default]
     Fitting,
-    /// In the socket's buffer: 8 MB where the process may have that much.
+    /// The socket's buffer, with 8 MB if the process may have that much.
     Buffer,
-    /// In a ring of 480 frames, 32 MB, shared with the kernel: no system call per frame.
+    /// A ring of 480 frames, 32 MB, shared with the kernel, without a system call for each frame.
     Ring,
 }
 
-/// How a packet socket is opened.
+/// Options for opening a packet socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketOptions {
-    /// The stack's own Ethernet address; otherwise one is made from the interface's.
+    /// The stack's own Ethernet address; by default, it is derived from the interface's.
     pub mac: Option<[u8; 6]>,
-    /// Where received frames wait.
+    /// The place where received frames wait.
     pub receive: Receive,
-    /// Frames that a ring has room for, rounded up to whole blocks of it (of 64 KB, or of 1 MB where
-    /// it holds super-segments); otherwise 4096, or 480 where it holds super-segments, which is the
-    /// most. A smaller one takes less memory and drops what comes while it is full: a peer sends the
-    /// last packet of its flight again only when its timer runs out, Linux after 200 ms.
+    /// The number of frames for which a ring has room. It is rounded up to whole blocks, of 64 KB, or of 1 MB
+    /// if the ring holds super-segments. The default is 4096, or 480 with super-segments, which is also the
+    /// maximum. A smaller ring takes less memory and drops frames while it is full. A peer repeats the last
+    /// packet of its flight only when its timer expires, which is after 200 ms for Linux.
     pub frames: Option<usize>,
 }
 
-/// A packet socket: one more host on the link that an interface is on, with an Ethernet address of
-/// its own, so that the kernel neither answers nor forwards what is sent to it.
+/// A packet socket: another host on the link of an interface, with its own Ethernet address. The kernel
+/// therefore neither answers nor forwards frames sent to it.
 ///
-/// The kernel on *this* side of the interface does not see what is sent here, nor the other way
-/// around: the peer is another host, or the other end of a veth pair.
+/// The kernel on *this* side of the interface does not see frames sent here, nor does this socket see the
+/// kernel's. The peer is another host, or the other end of a veth pair.
 #[derive(Debug)]
 pub struct PacketWire {
     socket: File,
     caps: Caps,
     arrivals: Arrivals,
     counters: WireCounters,
-    /// How much the device takes ahead; the send buffer has this size.
+    /// The limit of data ahead of the device, which is also the size of the send buffer.
     limit: QueueLimit,
-    /// The device did not take all frames, or had no room for more: writability is news.
+    /// True if the device did not take all frames, or had no room for more, so that a wait must include
+    /// writability.
     is_full: bool,
     interface: Presence,
 }
@@ -111,8 +112,8 @@ impl PacketWire {
         })
     }
 
-    /// The same for shards, each with a socket of its own, which gets what [`Steering::recipient`] says is for it. One alone
-    /// gets all.
+    /// Opens a packet socket for each shard, which receives the packets that [`Steering::recipient`] assigns
+    /// to it. A single shard receives all packets.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -138,7 +139,7 @@ impl PacketWire {
         wires.collect()
     }
 
-    /// The stack's own Ethernet address.
+    /// Returns the stack's own Ethernet address.
     #[must_use]
     pub fn mac(&self) -> [u8; 6] {
         match self.caps.medium {
@@ -147,41 +148,42 @@ impl PacketWire {
         }
     }
 
-    /// Whether received frames wait in a ring, super-segments apart.
+    /// Returns whether received frames, except super-segments, wait in a ring.
     #[must_use]
     pub fn has_ring(&self) -> bool {
         matches!(self.arrivals, Arrivals::Ring(_))
     }
 
-    /// Counts since it was opened.
+    /// Returns the counters since the wire was opened.
     #[must_use]
     pub fn counters(&self) -> WireCounters {
         self.counters
     }
 
-    /// Received frames that found no room since this was last asked: the ring, or the socket's buffer,
-    /// was full.
+    /// Returns the number of received frames dropped since the last call because the ring or the socket's
+    /// buffer was full.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// Fails if the kernel does not answer.
     pub fn missed(&self) -> io::Result<u64> {
         sys::packet_drops(self.socket.as_fd())
     }
 
-    /// How much the device takes ahead now, in the kernel's reckoning, which covers its own overhead: it adapts, so that
-    /// little waits in the kernel and the device is busy nevertheless.
+    /// Returns the current limit of data ahead of the device. It is in the kernel's accounting, which
+    /// includes the kernel's own overhead. The limit adapts, so that little data waits in the kernel and the
+    /// device still stays busy.
     #[must_use]
     pub fn queue_limit(&self) -> u64 {
         self.limit.limit()
     }
 
-    /// Asks the kernel what has not left and adapts the limit, for who has more to send. Returns how much there is room
-    /// for.
+    /// Asks the kernel for the amount of unsent data and adapts the limit, for a caller that has more to
+    /// send. Returns the room in bytes.
     fn measure(&mut self) -> usize {
         let socket = self.socket.as_fd();
         self.counters.system_calls += 1;
         let before = self.limit.limit();
-        // A kernel that does not answer still refuses what its buffer has no room for.
+        // Even if the kernel does not answer, it still refuses data for which its buffer has no room.
         let room = self
             .limit
             .measured(sys::monotonic(), sys::unsent(socket).unwrap_or(0));
@@ -192,11 +194,11 @@ impl PacketWire {
         room
     }
 
-    /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
-    /// is over; without a limit, for as long as it takes. A signal may end it early.
+    /// Sleeps until a frame waits, until a full device accepts frames again, or until `limit` has passed.
+    /// Without a limit it sleeps indefinitely. A signal may end the wait early.
     ///
     /// # Errors
-    /// When the socket cannot be waited for.
+    /// Fails if the socket cannot be polled.
     pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         sys::wait(self.socket.as_fd(), self.is_full, limit)
     }
@@ -209,7 +211,7 @@ impl Wire for PacketWire {
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         self.limit.interrupted();
-        // Whoever still has something to send asks for room again, or transmits.
+        // A caller that still has data to send asks for room again, or transmits.
         self.is_full = false;
         let count = match &mut self.arrivals {
             Arrivals::Buffer(slots) => slots.fill(&self.socket, max, &mut self.counters),
@@ -255,7 +257,7 @@ impl Wire for PacketWire {
     }
 }
 
-/// A packet socket as frames leave through it.
+/// A packet socket as the destination of frames.
 struct Socket<'a> {
     fd: BorrowedFd<'a>,
     limit: &'a mut QueueLimit,
@@ -283,10 +285,10 @@ impl AsRawFd for PacketWire {
     }
 }
 
-/// Sets up what gets into the socket, before it is bound: nothing gets in until then.
+/// Sets up the reception of a socket before it is bound, because it receives no frames until then.
 ///
-/// Promiscuous, since the address is not the interface's own. Through the queueing discipline,
-/// since that is what cuts super-segments for a device that cannot.
+/// The socket is promiscuous, because the address is not the interface's own. It sends through the queueing
+/// discipline, which cuts super-segments for devices that cannot.
 fn prepare(socket: &OwnedFd, index: c_int, own: [u8; 6]) -> io::Result<()> {
     let socket = socket.as_fd();
     let yes: c_int = 1;
@@ -297,7 +299,8 @@ fn prepare(socket: &OwnedFd, index: c_int, own: [u8; 6]) -> io::Result<()> {
     sys::set_promiscuous(socket, index)
 }
 
-/// The limit of what the device takes ahead, and the send buffer with it: no larger than the socket's may become.
+/// Returns the limit of data ahead of the device and sets the send buffer to it. The limit does not exceed
+/// the maximum size of the socket's buffer.
 fn send_limit(socket: BorrowedFd<'_>, mtu: u32) -> Result<QueueLimit, OpenError> {
     set_send_buffer(socket, BUFFER_BYTES as u64);
     let max = sockopt::socket_send_buffer_size(socket)
@@ -315,11 +318,11 @@ fn set_send_buffer(socket: BorrowedFd<'_>, half: u64) {
     }
 }
 
-/// A buffer's size is clamped to what the administrator allows (net.core.[rw]mem_max); as a last resort it stays
-/// as it is.
+/// Ignores an error. A buffer's size is clamped to the administrator's limit (net.core.[rw]mem_max), and in
+/// the worst case does not change.
 fn clamped(_: rustix::io::Result<()>) {}
 
-/// Where frames wait, and how many bytes of them.
+/// Returns the place where frames wait, and its capacity in bytes.
 fn arrivals(socket: &OwnedFd, options: PacketOptions, mtu: u32) -> Result<(Arrivals, u64), OpenError> {
     let socket = socket.as_fd();
     if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).is_err() {

@@ -1,7 +1,7 @@
-//! The kernel's end of a cable, a TUN device's or a veth pair's, for whoever plays the peer of a stack on the other.
+//! The kernel's end of a TUN device or a veth pair, for callers that play the peer of a stack at the other end.
 //!
-//! A packet socket there sees what the stack sends, and what it sends the stack receives. The kernel
-//! sees the same packets and drops them, having none of their addresses.
+//! A packet socket there sees the stack's packets, and the stack receives the packets that it sends. The
+//! kernel sees the same packets and drops them, because they are not for its addresses.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,10 +10,11 @@ use std::os::fd::AsFd;
 use crate::OpenError;
 use crate::sys::{self, InterfaceRequest};
 
-/// Bytes of the longest IP packet, and an Ethernet header.
+/// The length of the longest IP packet with an Ethernet header, in bytes.
 const MAX_PACKET: usize = 65_535 + 14;
 
-/// A packet socket. Its packets have the headers that the device's have: IP's on a TUN device, Ethernet's on a veth pair.
+/// A packet socket. Its packets begin with the device's header: IP's on a TUN device, Ethernet's on a veth
+/// pair.
 #[derive(Debug)]
 pub struct Peer {
     socket: File,
@@ -38,15 +39,16 @@ impl Peer {
     /// Sends a packet, no longer than the device's MTU allows, to the stack.
     ///
     /// # Errors
-    /// When the device does not take it.
+    /// Fails if the device does not accept it.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         self.socket.write(packet).map(drop)
     }
 
-    /// The next packet that the stack, or on a veth pair the kernel, has sent; nothing when none waits.
+    /// Returns the next packet that the stack, or on a veth pair the kernel, has sent. Returns `None` if no
+    /// packet waits.
     ///
     /// # Errors
-    /// When the device failed for good.
+    /// Fails if the device has failed permanently.
     pub fn receive(&mut self) -> io::Result<Option<&[u8]>> {
         match self.socket.read(&mut self.buffer) {
             Ok(len) => Ok(Some(&self.buffer[..len])),

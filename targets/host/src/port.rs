@@ -1,5 +1,5 @@
-//! A packet socket for who forwards frames as they are, each with the time at which it came. No system call for
-//! each received frame, and no limit on socket buffers that a user without privilege cannot raise.
+//! A packet socket for forwarders: raw frames, each with its time of arrival. It makes no system call for
+//! each received frame. It needs no large socket buffer, whose limit an unprivileged user cannot raise.
 
 use std::ffi::c_int;
 use std::io::{self, IoSlice};
@@ -12,23 +12,23 @@ use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg, sockopt};
 use crate::ring::{Ring, Shape};
 use crate::sys;
 
-/// Bytes of a block, which holds whole frames.
+/// The size of a block in bytes. A block holds whole frames.
 const BLOCK: usize = 64 << 10;
-/// What the kernel puts in front of a frame at most: `tpacket2_hdr`, `sockaddr_ll`, alignment.
+/// The maximum size of the kernel's data before a frame: `tpacket2_hdr`, `sockaddr_ll`, alignment.
 const FRONT: usize = 96;
-/// Frames of at most 1500 bytes that the ring holds: 24 ms at 1 Gbit/s, 4 MB.
+/// The number of frames of at most 1500 bytes that the ring holds: 24 ms at 1 Gbit/s, 4 MB.
 const FRAMES: usize = 2048;
 
-/// Frames that [`Messages::send`] hands over in one system call, at most.
+/// The maximum number of frames that [`Messages::send`] passes to the kernel in one system call.
 pub const SEND_BATCH: usize = 64;
 
 /// A packet socket on one interface.
 #[derive(Debug)]
 pub struct Port {
-    // Before the socket: it is unmapped first.
+    // The ring precedes the socket, so that it is unmapped first.
     ring: Ring,
     socket: OwnedFd,
-    /// Frames that the kernel would not send, as when the interface is down.
+    /// The number of frames that the kernel refused, for example while the interface was down.
     pub refused: u64,
 }
 
@@ -36,7 +36,7 @@ impl Port {
     /// Opens the interface `name` of the calling thread's network namespace.
     ///
     /// # Errors
-    /// When there is no such interface, or the process has no CAP_NET_RAW.
+    /// Fails if there is no such interface, or if the process has no CAP_NET_RAW.
     pub fn open(name: &str, mtu: u32) -> io::Result<Port> {
         let place = (FRONT + mtu as usize).next_power_of_two().max(2048);
         let places = (FRAMES * 2048 / place).max(512);
@@ -61,9 +61,9 @@ impl Port {
         Ok(Port { ring, socket, refused: 0 })
     }
 
-    /// Shows up to `max` frames with the times (CLOCK_REALTIME) of their arrival, and gives them
-    /// back to the kernel. Returns how many places of the ring it went over; frames that are longer than a
-    /// place are left out.
+    /// Passes up to `max` frames with their times of arrival (CLOCK_REALTIME) to `show`, and returns them to
+    /// the kernel. Returns the number of places of the ring that were visited. Frames that are longer than a
+    /// place are skipped.
     pub fn receive(&mut self, max: usize, mut show: impl FnMut(Instant, &[u8])) -> usize {
         for taken in 0..max {
             let Some(place) = self.ring.take() else {
@@ -77,7 +77,7 @@ impl Port {
         max
     }
 
-    /// Sends all frames; those that the kernel refuses are lost.
+    /// Sends all frames. Frames that the kernel refuses are lost.
     pub fn send<'a>(
         &mut self,
         mut frames: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
@@ -96,17 +96,17 @@ impl Port {
         }
     }
 
-    /// Takes the kernel's error about an interface that went down: until then the socket
-    /// is readable, and its next frame is refused.
+    /// Clears the kernel's error about an interface that went down. Until then the socket is readable, and
+    /// its next frame is refused.
     pub fn clear_error(&self) {
-        // The kernel forgets an error that was asked for, and asking a socket does not fail.
+        // Reading a socket's error also clears it, and does not fail.
         let _ = sockopt::socket_error(&self.socket);
     }
 
-    /// Frames that found no room since this was last asked.
+    /// Returns the number of frames dropped for lack of room since the last call.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// Fails if the kernel does not answer.
     pub fn missed(&self) -> io::Result<u64> {
         sys::packet_drops(self.socket.as_fd())
     }
@@ -118,10 +118,9 @@ impl AsFd for Port {
     }
 }
 
-/// What describes messages to the kernel, up to [`SEND_BATCH`] in one system call. Its memory is kept from one
-/// call to the next.
+/// The descriptions of up to [`SEND_BATCH`] messages for one system call. The memory is reused between calls.
 pub struct Messages {
-    // Both are empty between calls: nobody's bytes are borrowed for longer.
+    // Both are empty between calls, so that no caller's bytes are borrowed for longer.
     pieces: Vec<[IoSlice<'static>; 1]>,
     headers: Vec<MMsgHdr<'static>>,
     controls: [SendAncillaryBuffer<'static, 'static, 'static>; SEND_BATCH],
@@ -138,10 +137,10 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// Sends the first [`SEND_BATCH`] of the frames; returns how many were taken from the front.
+    /// Sends the first [`SEND_BATCH`] of the frames. Returns how many were accepted from the front.
     ///
     /// # Errors
-    /// When the first of them is not taken.
+    /// Fails if the first of them is not accepted.
     pub fn send<'a>(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -159,7 +158,7 @@ impl Messages {
     }
 }
 
-/// The same memory for values of another lifetime: the standard library collects in place.
+/// Reuses the same memory for values of another lifetime: the standard library collects in place.
 fn emptied<A, B>(mut values: Vec<A>) -> Vec<B> {
     values.clear();
     values.into_iter().map(|_| unreachable!()).collect()

@@ -1,8 +1,9 @@
-//! How much a packet socket hands to the kernel ahead of its device: as little as keeps the device busy, in the manner
-//! of Linux's byte queue limits (lib/dynamic_queue_limits.c).
+//! Limits the data that a packet socket passes to the kernel ahead of its device. The limit is just enough to
+//! keep the device busy, like Linux's byte queue limits (lib/dynamic_queue_limits.c).
 //!
-//! Amounts are what the kernel charges to a socket for frames that have not left (`truesize`): their bytes and its own
-//! overhead. It is asked for the amount only when what was sent since it was last asked may have used up the room.
+//! Amounts are the kernel's charges to a socket for unsent frames (`truesize`): their bytes and its own
+//! overhead. The wire asks for the amount only when the data sent since the last query may have used up the
+//! room.
 
 use std::time::Duration;
 
@@ -10,17 +11,18 @@ use hawser_time::Instant;
 
 /// The smallest limit, in frames of the MTU.
 const MIN_FRAMES: u64 = 8;
-/// The largest limit: 1 ms at 32 Gbit/s.
+/// The largest limit in bytes: 1 ms at 32 Gbit/s.
 const MAX: u64 = 4 << 20;
-/// How long there has to be slack before the limit is lowered, as in Linux.
+/// The time for which slack must last before the limit is lowered, as in Linux.
 const HOLD: Duration = Duration::from_secs(1);
-/// Charges after which the mean overhead counts half as much as what comes then.
+/// The amount of charges after which the mean overhead counts half as much as later frames.
 const MEAN_OVER: u64 = 256 << 10;
 
-/// What the kernel charges for a frame of so many bytes, its virtio-net header not included (Linux 6.18 on 64 bits;
-/// elsewhere about as much): its own structures and, up to a page, a power of two; beyond it, whole pages.
+/// Returns the kernel's charge for a frame of this many bytes, without its virtio-net header (Linux 6.18 on
+/// 64 bits; elsewhere about as much). It covers the kernel's structures, plus a power of two up to a page, or
+/// whole pages beyond it.
 pub(crate) const fn charge(bytes: usize) -> u64 {
-    /// `struct sk_buff`; `struct skb_shared_info` and the room in front of a header.
+    /// The sizes of `struct sk_buff`, and of `struct skb_shared_info` with the room before a header.
     const BUFFER: u64 = 256;
     const IN_HEAD: u64 = 352;
     const SMALL_HEAD: u64 = 576;
@@ -36,35 +38,37 @@ pub(crate) const fn charge(bytes: usize) -> u64 {
     }
 }
 
-/// A limit that adapts, and what is ahead of the device.
+/// An adaptive limit, and the data ahead of the device.
 ///
-/// * Sending begins or goes on while less than half of the limit is ahead, up to the limit.
-/// * Raised, when nothing was ahead although there was more to send: after there had been no room, or in the middle of
-///   what is sent at once.
-/// * Lowered, when for a second something was still ahead each time there was room again.
+/// * Sending begins or continues while less than half of the limit is ahead, up to the limit.
+/// * The limit is raised if no data was ahead although there was more to send. This is checked after a lack
+///   of room, and in the middle of a burst.
+/// * The limit is lowered if, for a second, some data was still ahead each time there was room again.
 ///
-/// The kernel regards a packet socket as writable while the charges are less than half of its send buffer, and takes
-/// frames while they are less than all of it: with the limit as its size it wakes up a driver just when there is room.
+/// The kernel regards a packet socket as writable while the charges are less than half of its send buffer. It
+/// accepts frames while they are less than all of it. With the limit as the buffer's size, the kernel wakes a
+/// driver exactly when there is room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLimit {
     limit: u64,
     min: u64,
     max: u64,
-    /// What may be ahead: what was when the kernel was last asked, and what was sent since.
+    /// The maximum data ahead: the amount at the last query, plus the data sent since.
     ahead: u64,
-    /// Of it, what was sent since the kernel was asked and received frames were looked for.
+    /// The part of it that was sent since the last query and the last look for received frames.
     at_once: u64,
-    /// There was no room when it was last asked for.
+    /// True if there was no room at the last query.
     is_blocked: bool,
-    /// The least that was ahead when there was room again, and since when; none before the first time.
+    /// The minimum data ahead when there was room again, and the start of that measurement; absent before the
+    /// first time.
     slack: Option<(u64, Instant)>,
-    /// Bytes of recent frames, and what was charged for them.
+    /// The bytes of recent frames, and the charges for them.
     bytes: u64,
     charged: u64,
 }
 
 impl QueueLimit {
-    /// For a device of this MTU, and a send buffer that may have at most `buffer` bytes.
+    /// Creates a limit for a device of this MTU, and a send buffer of at most `buffer` bytes.
     pub(crate) fn new(mtu: u32, buffer: u64) -> QueueLimit {
         let frame = mtu as usize;
         let max = buffer.min(MAX);
@@ -82,17 +86,18 @@ impl QueueLimit {
         }
     }
 
-    /// What may be ahead of the device.
+    /// Returns the maximum data ahead of the device.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How many bytes of frames there is room for, where that is certain without asking the kernel.
+    /// Returns the room in bytes of frames, if it is certain without a query to the kernel.
     pub(crate) fn room(&self) -> Option<usize> {
         (!self.is_blocked && self.is_low()).then(|| self.room_in_bytes())
     }
 
-    /// The same for who has more to send, when the kernel was asked at `now` and `unsent` had not left.
+    /// Returns the room for a caller that has more to send, after a query at `now` that reported `unsent`
+    /// charges.
     pub(crate) fn measured(&mut self, now: Instant, unsent: u64) -> usize {
         let was_blocked = self.is_blocked;
         let at_once = std::mem::take(&mut self.at_once);
@@ -120,12 +125,12 @@ impl QueueLimit {
         }
     }
 
-    /// Received frames are looked for: what is sent from now on is not sent at once with what was before.
+    /// Ends a burst, because the driver looks for received frames.
     pub(crate) fn interrupted(&mut self) {
         self.at_once = 0;
     }
 
-    /// The kernel took a frame.
+    /// Records that the kernel accepted a frame.
     pub(crate) fn sent(&mut self, bytes: usize) {
         let charge = charge(bytes);
         self.ahead += charge;
@@ -138,12 +143,12 @@ impl QueueLimit {
         }
     }
 
-    /// The kernel took no more.
+    /// Records that the kernel accepted no more.
     pub(crate) fn refused(&mut self) {
         self.is_blocked = true;
     }
 
-    /// There was no room when it was last asked for.
+    /// Returns whether there was no room at the last query.
     pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked
     }
@@ -162,7 +167,7 @@ impl QueueLimit {
 mod tests {
     use super::*;
 
-    /// What the kernel of a Linux 6.18 on x86-64 reported by SIOCOUTQ, frame by frame.
+    /// Charges that a Linux 6.18 kernel on x86-64 reported by SIOCOUTQ, frame by frame.
     #[test]
     fn charges_are_those_of_linux() {
         for (bytes, charged) in [
@@ -183,15 +188,15 @@ mod tests {
         }
     }
 
-    /// A device of a rate, and a driver that always has frames to send, of 1514 bytes, and comes so long after it is
-    /// called. What it found in the end.
+    /// A simulated device with a rate, and a driver that always has frames of 1514 bytes to send and reacts
+    /// with a latency. It records the results.
     struct Run {
         limit: QueueLimit,
         now: u64,
         unsent: u64,
         rate: u64,
         latency: u64,
-        /// Nanoseconds in which the device had nothing to send.
+        /// The nanoseconds in which the device had no data to send.
         idle: u64,
         asked: u64,
         frames: u64,
@@ -214,7 +219,7 @@ mod tests {
             }
         }
 
-        /// Nanoseconds in which so much leaves.
+        /// Returns the nanoseconds in which this amount leaves.
         fn time_for(&self, charges: u64) -> u64 {
             charges * FRAME as u64 / charge(FRAME) * 1_000_000_000 / self.rate
         }
@@ -251,7 +256,7 @@ mod tests {
                         room = room.saturating_sub(FRAME);
                     }
                 }
-                // The kernel calls when less than half of its buffer is charged.
+                // The kernel wakes the driver when less than half of its buffer is charged.
                 let surplus = (self.unsent + 1).saturating_sub(self.limit.limit() / 2);
                 let until_called = self.time_for(surplus);
                 self.pass(until_called + self.latency);
@@ -259,7 +264,8 @@ mod tests {
         }
     }
 
-    /// What a device of this rate needs ahead, so that half of it outlasts a driver's latency.
+    /// Returns the data that a device of this rate needs ahead, so that half of it outlasts a driver's
+    /// latency.
     fn needed(gbit: f64, latency_micros: u64) -> u64 {
         let frames = gbit * 1e3 / 8.0 * latency_micros as f64 / FRAME as f64;
         (2.0 * frames * charge(FRAME) as f64) as u64
@@ -316,7 +322,8 @@ mod tests {
         assert!(run.asked <= max, "{} times, {max} expected", run.asked);
     }
 
-    /// A device without a queue has sent all that it took when it is asked; what is sent at once decides.
+    /// A device without a queue has always sent everything by the time of the query, so that the size of
+    /// bursts decides.
     #[test]
     fn a_device_without_a_queue_gets_as_much_as_is_sent_at_once() {
         let mut limit = QueueLimit::new(MTU, 1 << 30);
@@ -334,7 +341,7 @@ mod tests {
         assert!((200_000..1_000_000).contains(&limit.limit()), "{}", limit.limit());
     }
 
-    /// Small packets here and there are no sign that a device was idle, however many there are.
+    /// Small packets now and then do not show that a device was idle, however many there are.
     #[test]
     fn small_packets_over_time_leave_the_limit() {
         let mut limit = QueueLimit::new(MTU, 1 << 30);

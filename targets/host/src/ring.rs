@@ -1,9 +1,9 @@
-//! A receive ring shared with the kernel (TPACKET_V2, `packet(7)` and the kernel's
-//! `packet_mmap.rst`): looking whether a frame has come costs no system call.
+//! A receive ring shared with the kernel (TPACKET_V2, `packet(7)` and the kernel's `packet_mmap.rst`).
+//! Checking for a frame costs no system call.
 //!
-//! Invariants: a place belongs to the kernel unless its status has TP_STATUS_USER; what belongs to us stays as
-//! it is until [`Ring::release`]. A [`Place`] is made by its ring alone, at most one for each place at a time, so
-//! that who holds one may read the place's bytes.
+//! Invariants: a place belongs to the kernel unless its status has TP_STATUS_USER. A place that belongs to us
+//! does not change until [`Ring::release`]. Only its ring creates a [`Place`], at most one for each place at
+//! a time, so that its holder may read the place's bytes.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -17,19 +17,19 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::sys::{self, Plain};
 
-/// How a ring lies in memory.
+/// The memory layout of a ring.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Bytes of a place, headers included; a multiple of 16.
+    /// The size of a place in bytes, including headers; a multiple of 16.
     pub(crate) place: usize,
     pub(crate) places_per_block: usize,
-    /// Bytes of a block; whole pages.
+    /// The size of a block in bytes; whole pages.
     pub(crate) block: usize,
     pub(crate) blocks: usize,
 }
 
 impl Shape {
-    /// Places in the ring.
+    /// Returns the number of places in the ring.
     pub(crate) const fn places(&self) -> usize {
         self.places_per_block * self.blocks
     }
@@ -42,7 +42,7 @@ impl Shape {
 /// TPACKET_V2 of `enum tpacket_versions`.
 const VERSION_2: c_int = 1;
 
-// Offsets in `struct tpacket2_hdr`; its first field is the status.
+// Offsets in `struct tpacket2_hdr`, whose first field is the status.
 const LEN: usize = 4;
 const CAPTURED: usize = 8;
 const START: usize = 12;
@@ -57,28 +57,27 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether the packet is longer than the place and waits in the socket's buffer.
+    /// Returns whether the packet is longer than the place and waits in the socket's buffer.
     pub(crate) fn is_in_buffer(&self) -> bool {
         self.status & libc::TP_STATUS_COPY != 0
     }
 }
 
-/// The ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
     shape: Shape,
     memory: NonNull<u8>,
-    /// The place that the kernel fills next.
+    /// The index of the place that the kernel fills next.
     next: usize,
-    /// Places that belong to us.
+    /// The number of places that belong to us.
     held: usize,
 }
 
-// SAFETY: the memory is owned by the ring, and nothing of it is bound to a thread.
+// SAFETY: the ring owns the memory, no part of which is bound to a thread.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Gives the socket a ring; before it is bound.
+    /// Sets up a ring on the socket, which must not be bound yet.
     pub(crate) fn new(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Ring> {
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION_2)?;
         let mut request = libc::tpacket_req::zeroed();
@@ -88,7 +87,7 @@ impl Ring {
         request.tp_frame_nr = shape.places() as u32;
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping wherever the kernel likes, of the ring's full length.
+        // SAFETY: creates a new mapping at an address of the kernel's choice, with the ring's full length.
         let memory = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -107,12 +106,12 @@ impl Ring {
         })
     }
 
-    /// Places in the ring.
+    /// Returns the number of places in the ring.
     pub(crate) fn places(&self) -> usize {
         self.shape.places()
     }
 
-    /// The place that the kernel has filled next, if it has; it is given back by [`Ring::release`].
+    /// Takes the next place if the kernel has filled it. [`Ring::release`] returns it.
     pub(crate) fn take(&mut self) -> Option<Place> {
         let index = self.next;
         let status = self.status(index).load(Ordering::Acquire);
@@ -124,14 +123,14 @@ impl Ring {
         Some(Place { index, status })
     }
 
-    /// Gives a place back to the kernel.
+    /// Returns a place to the kernel.
     pub(crate) fn release(&mut self, place: Place) {
         self.held -= 1;
         self.status(place.index)
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
-    /// Where in the place's bytes its frame is; nothing when it was cut short.
+    /// Returns the range of the frame in the place's bytes, or `None` if it was truncated.
     pub(crate) fn frame(&self, place: &Place) -> Option<Range<usize>> {
         let (len, captured) = (self.number(place, LEN), self.number(place, CAPTURED));
         let bytes = self.bytes(place);
@@ -140,13 +139,13 @@ impl Ring {
         (captured >= len && end <= bytes.len()).then_some(start..end)
     }
 
-    /// When the frame came, by CLOCK_REALTIME.
+    /// Returns the time of the frame's arrival by CLOCK_REALTIME.
     pub(crate) fn time(&self, place: &Place) -> Instant {
         let [seconds, nanos] = [SECONDS, NANOS].map(|at| u64::from(self.number(place, at)));
         Instant::from_nanos(seconds * 1_000_000_000 + nanos)
     }
 
-    /// All bytes of a place.
+    /// Returns all bytes of a place.
     pub(crate) fn bytes(&self, place: &Place) -> &[u8] {
         // SAFETY: the place lies inside the mapping, and the kernel does not write to it before
         // `release`, which needs `&mut self`.
@@ -159,15 +158,15 @@ impl Ring {
     }
 
     fn status(&self, index: usize) -> &AtomicU32 {
-        // SAFETY: the place starts at a multiple of 16 inside the mapping, which lives as long as
-        // `self`; the kernel accesses the status atomically, too.
+        // SAFETY: the place starts at a multiple of 16 inside the mapping, which lives as long as `self`. The
+        // kernel also accesses the status atomically.
         unsafe { AtomicU32::from_ptr(self.at(index).as_ptr().cast()) }
     }
 
     fn at(&self, index: usize) -> NonNull<u8> {
         let Shape { place, places_per_block, block, .. } = self.shape;
         let offset = index / places_per_block * block + index % places_per_block * place;
-        // SAFETY: every index is less than the number of places, which the mapping has room for.
+        // SAFETY: every index is less than the number of places, for which the mapping has room.
         unsafe { self.memory.add(offset) }
     }
 }
@@ -175,7 +174,8 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let memory: *mut c_void = self.memory.as_ptr().cast();
-        // SAFETY: the mapping of `new`, to which no reference is left. It is mapped, so that this cannot fail.
+        // SAFETY: this is the mapping from `new`, to which no reference is left. It is mapped, so that the
+        // call cannot fail.
         let _ = unsafe { munmap(memory, self.shape.bytes()) };
     }
 }

@@ -1,8 +1,7 @@
-//! Frames to and from a file descriptor that gives and takes one per system call: a TUN device, or
-//! a packet socket.
+//! Frames to and from a file descriptor that transfers one frame for each system call: a TUN device or a
+//! packet socket.
 //!
-//! Invariant: at most [`BATCH`] buffers of [`SLOT`] bytes are ever allocated, each when it is first
-//! needed.
+//! Invariant: at most [`BATCH`] buffers of [`SLOT`] bytes are ever allocated, each on first use.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
@@ -12,24 +11,25 @@ use hawser_time::Instant;
 
 use crate::{WireCounters, sys, vnet};
 
-/// Frames per batch, at most.
+/// The maximum number of frames in a batch.
 pub(crate) const BATCH: usize = 64;
 
-/// Bytes after which a batch takes no more: what is read is to be handled while the processor
-/// still has it at hand.
+/// The number of bytes after which a batch takes no more, so that it is processed while the data is still in
+/// the processor's cache.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Room for a virtio-net header, an Ethernet header and the longest IP packet.
+/// The size of a slot in bytes, with room for a virtio-net header, an Ethernet header and the longest IP
+/// packet.
 pub(crate) const SLOT: usize = vnet::HEADER + 14 + 65_536;
 
-/// Pieces of a frame that go without an allocation; more are possible.
+/// The number of pieces of a frame that need no allocation.
 const USUAL_PIECES: usize = 24;
 
-/// Pieces that one system call takes, at most (IOV_MAX).
+/// The maximum number of pieces in one system call (IOV_MAX).
 const MAX_PIECES: usize = 1024;
 
-/// Bytes up to which a frame is gathered here: to copy it is less work than to describe its pieces
-/// to the kernel.
+/// The number of bytes up to which a frame is gathered into one buffer. Copying it is cheaper than describing
+/// its pieces to the kernel.
 const SMALL: usize = 512;
 
 /// One received frame.
@@ -46,29 +46,29 @@ struct Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     used: usize,
-    /// Bytes of the frames in use.
+    /// The number of bytes of the frames in use.
     bytes: usize,
     /// The maximum number of frames of the next batch; 0 before the first.
     appetite: usize,
     at: Instant,
 }
 
-/// What an attempt to read brought.
+/// The result of an attempt to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Frame,
-    /// Something that is no frame; there may be more.
+    /// An invalid frame; more frames may follow.
     Malformed,
     Nothing,
 }
 
 impl Slots {
-    /// Reads frames until none waits, or `max` or the batch is full. Returns how many the batch
-    /// has.
+    /// Reads frames until the device is empty, or until `max` or the batch is full. Returns the number of
+    /// frames in the batch.
     ///
-    /// A batch begins with one frame, and may be twice as large as the last one while frames wait:
-    /// who gets them one by one, as questions and answers come, pays no system call to learn that
-    /// there is no second.
+    /// A batch begins with one frame, and may be twice as large as the last one while frames wait. A caller
+    /// that receives frames one by one, as in a request-response exchange, makes no system call to learn that
+    /// there is no second one.
     pub(crate) fn fill(&mut self, file: &File, max: usize, counters: &mut WireCounters) -> io::Result<usize> {
         let limit = max.min(self.appetite.max(1));
         while self.used < limit && !self.is_full() {
@@ -84,12 +84,12 @@ impl Slots {
         Ok(self.used)
     }
 
-    /// Whether the batch has as much as it may.
+    /// Returns whether the batch has reached its limits.
     pub(crate) fn is_full(&self) -> bool {
         self.used >= BATCH || self.bytes >= BATCH_BYTES
     }
 
-    /// How many frames the batch has.
+    /// Returns the number of frames in the batch.
     pub(crate) fn len(&self) -> usize {
         self.used
     }
@@ -108,7 +108,7 @@ impl Slots {
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Read::Nothing),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // A packet socket reports once that its interface went down; it may come up again.
+                // A packet socket reports once that its interface went down. The interface may come up again.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => return Ok(Read::Nothing),
                 Err(error) => return Err(error),
             };
@@ -128,7 +128,7 @@ impl Slots {
         }
     }
 
-    /// The i-th frame of the batch.
+    /// Returns the i-th frame of the batch.
     pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
         let slot = &self.slots[i];
         RxFrame {
@@ -140,24 +140,24 @@ impl Slots {
         }
     }
 
-    /// Gives the batch back.
+    /// Releases the batch.
     pub(crate) fn release(&mut self) {
         self.used = 0;
         self.bytes = 0;
     }
 }
 
-/// A device that frames are sent to.
+/// A device for sending frames.
 pub(crate) trait Transmit {
-    /// Hands over a frame that lies in one piece.
+    /// Sends a contiguous frame.
     fn send(&mut self, frame: &[u8]) -> io::Result<usize>;
 
-    /// Hands over a frame in pieces.
+    /// Sends a frame in pieces.
     fn send_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
-/// Sends frames from the front of `frames`, each by one system call, until the device is full.
-/// Returns how many were taken or dropped. `network` is where their network header starts.
+/// Sends frames from the front of `frames`, each by one system call, until the device is full. Returns how
+/// many were accepted or dropped. `network` is the offset of their network header.
 pub(crate) fn send(
     device: &mut impl Transmit,
     frames: &[TxFrame],
@@ -185,8 +185,8 @@ pub(crate) fn send(
     Ok(taken)
 }
 
-/// Whether an error speaks of this frame, or of a device that may come back, rather than of a
-/// device that is gone.
+/// Returns whether an error concerns this frame, or a device that may come back, rather than a device that is
+/// gone.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

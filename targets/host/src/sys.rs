@@ -1,5 +1,5 @@
-//! System calls that the standard library does not offer, and where rustix does not either, each wrapped so that it cannot be
-//! misused by safe code.
+//! System calls that the standard library and rustix do not offer, each wrapped so that safe code cannot
+//! misuse it.
 
 use std::ffi::c_int;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -15,13 +15,12 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 
 use crate::OpenError;
 
-/// Types of C whose every bit pattern is a value, so that the kernel may read and write them as
-/// bytes.
+/// C types for which every bit pattern is a valid value, so that the kernel may read and write them as bytes.
 ///
 /// # Safety
-/// An implementor is `repr(C)`, without references, and valid for any bytes, all zero included.
+/// An implementor is `repr(C)`, without references, and valid for any bytes, including all zeros.
 pub(crate) unsafe trait Plain: Copy {
-    /// All bytes zero.
+    /// Returns a value of zero bytes.
     fn zeroed() -> Self {
         // SAFETY: zero bytes are valid by the trait's contract.
         unsafe { std::mem::zeroed() }
@@ -54,25 +53,25 @@ fn check(result: c_int) -> io::Result<c_int> {
     }
 }
 
-/// The time by CLOCK_MONOTONIC.
+/// Returns the time of CLOCK_MONOTONIC.
 pub(crate) fn monotonic() -> Instant {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Sleeps until the descriptor is readable, or writable where `or_writable`, or the time is over.
-/// A signal may end it early.
+/// Sleeps until the descriptor is readable (or writable, with `or_writable`), or until the time is over. A
+/// signal may end the wait early.
 ///
 /// # Errors
-/// When the descriptor cannot be waited for.
+/// Fails if the descriptor cannot be polled.
 pub fn wait(fd: BorrowedFd<'_>, or_writable: bool, limit: Option<Duration>) -> io::Result<()> {
     sleep(&mut [awaited(fd, or_writable)], limit)
 }
 
-/// The same, or until `bell` is readable.
+/// Like `wait`, and also ends when `bell` is readable.
 ///
 /// # Errors
-/// When one of them cannot be waited for.
+/// Fails if one of them cannot be polled.
 pub fn wait_for_either(
     fd: BorrowedFd<'_>,
     or_writable: bool,
@@ -89,7 +88,7 @@ fn awaited(fd: BorrowedFd<'_>, or_writable: bool) -> PollFd<'_> {
 }
 
 fn sleep(awaited: &mut [PollFd<'_>], limit: Option<Duration>) -> io::Result<()> {
-    // A limit that the kernel's type has no room for is none.
+    // A limit that exceeds the kernel's type means no limit.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     match poll(awaited, limit.as_ref()) {
         Err(error) if error != Errno::INTR => Err(error.into()),
@@ -97,7 +96,7 @@ fn sleep(awaited: &mut [PollFd<'_>], limit: Option<Duration>) -> io::Result<()> 
     }
 }
 
-/// A packet socket, closed on exec, that takes part in nothing yet and does not block.
+/// Opens a packet socket, closed on exec and non-blocking, that receives no frames yet.
 pub(crate) fn packet_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(net::socket_with(
@@ -108,9 +107,9 @@ pub(crate) fn packet_socket() -> io::Result<OwnedFd> {
     )?)
 }
 
-/// Starts reception of all protocols from an interface, by its number.
+/// Starts reception of all protocols from an interface, by its index.
 pub(crate) fn bind_packet(socket: BorrowedFd<'_>, interface: c_int) -> io::Result<()> {
-    // SAFETY: integers; zero is a value of all.
+    // SAFETY: all fields are integers, for which zero is a valid value.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
@@ -121,14 +120,14 @@ pub(crate) fn bind_packet(socket: BorrowedFd<'_>, interface: c_int) -> io::Resul
     check(unsafe { libc::bind(socket.as_raw_fd(), at, len) }).map(drop)
 }
 
-/// Has a bound packet socket share what its interface receives with others of a group, by a program; the first socket makes
-/// the group. Returns the group's number.
+/// Makes a bound packet socket share its interface's frames with the other sockets of a group, by a program.
+/// The first socket creates the group. Returns the group's number.
 pub(crate) fn join_fanout(
     socket: BorrowedFd<'_>,
     group: Option<u16>,
     program: &[libc::sock_filter],
 ) -> io::Result<u16> {
-    // Numbers of <linux/if_packet.h>.
+    // Constants of <linux/if_packet.h>.
     const PACKET_FANOUT: c_int = 18;
     const PACKET_FANOUT_DATA: c_int = 22;
     const CBPF: u32 = 6;
@@ -146,13 +145,13 @@ pub(crate) fn join_fanout(
     Ok(joined as u16)
 }
 
-/// Has sockets that share a port (SO_REUSEPORT) share what comes by a program, which returns a socket's number in the order
-/// in which they were bound.
+/// Makes sockets that share a port (SO_REUSEPORT) distribute arrivals by a program. The program returns a
+/// socket's number in the order of binding.
 pub(crate) fn share_port(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     set_program(socket, libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_CBPF, program)
 }
 
-/// `setsockopt` of a classic BPF program.
+/// Sets a classic BPF program with `setsockopt`.
 fn set_program(
     socket: BorrowedFd<'_>,
     level: c_int,
@@ -162,11 +161,11 @@ fn set_program(
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
     let len = size_of_val(&program) as libc::socklen_t;
     let value = std::ptr::from_ref(&program).cast();
-    // SAFETY: `value` is readable for `len` bytes, and the kernel copies the steps, of which there are so many.
+    // SAFETY: `value` is readable for `len` bytes, and the kernel copies the steps, whose count is correct.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, len) }).map(drop)
 }
 
-/// Has the interface of this number receive frames for any address for as long as the packet socket is open.
+/// Makes the interface of this index receive frames for any address while the packet socket is open.
 pub(crate) fn set_promiscuous(socket: BorrowedFd<'_>, interface: c_int) -> io::Result<()> {
     let mut membership = libc::packet_mreq::zeroed();
     membership.mr_ifindex = interface;
@@ -174,13 +173,13 @@ pub(crate) fn set_promiscuous(socket: BorrowedFd<'_>, interface: c_int) -> io::R
     set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
-/// Received frames that a packet socket had no room for since this was last asked.
+/// Returns the number of received frames that a packet socket dropped for lack of room since the last call.
 pub(crate) fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let statistics: libc::tpacket_stats = option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
     Ok(statistics.tp_drops.into())
 }
 
-/// What the kernel charges a packet socket for frames that have not left: SIOCOUTQ, which has TIOCOUTQ's number.
+/// Returns the kernel's charge to a packet socket for unsent frames: SIOCOUTQ, which has TIOCOUTQ's number.
 pub(crate) fn unsent(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: c_int = 0;
     let at = std::ptr::from_mut(&mut bytes);
@@ -189,18 +188,18 @@ pub(crate) fn unsent(socket: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// `send`, which for a socket is less work than `write`. It does not block where the socket does not.
+/// Calls `send`, which is cheaper than `write` for a socket. It does not block on a non-blocking socket.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     Ok(net::send(socket, bytes, SendFlags::empty())?)
 }
 
-/// `sendmsg` of these pieces alone, likewise.
+/// Calls `sendmsg` with only these pieces. It does not block on a non-blocking socket.
 pub(crate) fn send_pieces(socket: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
     let mut control = SendAncillaryBuffer::default();
     Ok(net::sendmsg(socket, pieces, &mut control, SendFlags::empty())?)
 }
 
-/// What `recvmsg` brought: bytes in each of its buffers, and its flags.
+/// The result of `recvmsg`: the number of bytes in each of its buffers, and its flags.
 pub(crate) struct Received {
     pub(crate) len: usize,
     pub(crate) name: usize,
@@ -208,7 +207,7 @@ pub(crate) struct Received {
     pub(crate) flags: c_int,
 }
 
-/// `recvmsg` into these buffers. It does not block where the socket does not.
+/// Calls `recvmsg` with these buffers. It does not block on a non-blocking socket.
 pub(crate) fn receive_message(
     socket: BorrowedFd<'_>,
     name: &mut [u8],
@@ -216,11 +215,11 @@ pub(crate) fn receive_message(
     control: &mut [u8],
     flags: c_int,
 ) -> io::Result<Received> {
-    // SAFETY: null pointers and zero lengths are values of the structure.
+    // SAFETY: null pointers and zero lengths are valid values of the structure.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_name = name.as_mut_ptr().cast();
     header.msg_namelen = name.len() as libc::socklen_t;
-    // `IoSliceMut` has the layout of `struct iovec`, as the standard library promises.
+    // `IoSliceMut` has the layout of `struct iovec`, as the standard library guarantees.
     header.msg_iov = pieces.as_mut_ptr().cast();
     header.msg_iovlen = pieces.len() as _;
     header.msg_control = control.as_mut_ptr().cast();
@@ -235,14 +234,14 @@ pub(crate) fn receive_message(
     })
 }
 
-/// `sendmsg` to an address, with control messages. It does not block where the socket does not.
+/// Calls `sendmsg` with an address and control messages. It does not block on a non-blocking socket.
 pub(crate) fn send_message(
     socket: BorrowedFd<'_>,
     name: &[u8],
     pieces: &[IoSlice<'_>],
     control: &[u8],
 ) -> io::Result<usize> {
-    // SAFETY: null pointers and zero lengths are values of the structure.
+    // SAFETY: null pointers and zero lengths are valid values of the structure.
     let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
     header.msg_name = name.as_ptr().cast_mut().cast();
     header.msg_namelen = name.len() as libc::socklen_t;
@@ -250,7 +249,7 @@ pub(crate) fn send_message(
     header.msg_iovlen = pieces.len() as _;
     header.msg_control = control.as_ptr().cast_mut().cast();
     header.msg_controllen = control.len() as _;
-    // SAFETY: the call reads through each pointer, as far as the length beside it says, and writes through none.
+    // SAFETY: the call reads through each pointer up to the length beside it, and writes through none.
     let len = unsafe {
         libc::sendmsg(
             socket.as_raw_fd(),
@@ -261,17 +260,17 @@ pub(crate) fn send_message(
     usize::try_from(len).map_err(|_| io::Error::last_os_error())
 }
 
-/// `getsockopt`; what the kernel does not fill is zero.
+/// Calls `getsockopt`. Bytes that the kernel does not fill are zero.
 pub(crate) fn option<T: Plain>(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
     let mut value = T::zeroed();
     let mut len = size_of::<T>() as libc::socklen_t;
     let at = std::ptr::from_mut(&mut value).cast();
-    // SAFETY: the value is writable for `len` bytes, and valid whatever is written.
+    // SAFETY: the value is writable for `len` bytes, and valid for any bytes written.
     check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) })?;
     Ok(value)
 }
 
-/// `setsockopt`.
+/// Calls `setsockopt`.
 pub(crate) fn set_option<T: Plain>(
     socket: BorrowedFd<'_>,
     level: c_int,
@@ -284,18 +283,18 @@ pub(crate) fn set_option<T: Plain>(
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, len) }).map(drop)
 }
 
-/// Has system calls on a socket poll its device's queue themselves for up to `limit`, rather than wait for its interrupts
+/// Makes system calls on a socket poll its device's queue for up to `limit` instead of waiting for interrupts
 /// (`socket(7)`).
 ///
 /// # Errors
-/// When the kernel knows no busy polling, or the process lacks CAP_NET_ADMIN.
+/// Fails if the kernel does not support busy polling, or if the process lacks CAP_NET_ADMIN.
 pub fn set_busy_poll(socket: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
     let limit = c_int::try_from(limit.as_micros()).unwrap_or(c_int::MAX);
     set_option(socket, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, &1)?;
     set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &limit)
 }
 
-/// The part of `struct ifreq` behind the name, as the requests used here see it.
+/// The part of `struct ifreq` after the name, in the form of the requests used here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct InterfaceRequest {
@@ -304,7 +303,7 @@ pub(crate) struct InterfaceRequest {
 }
 
 impl InterfaceRequest {
-    /// A request about the interface `name`.
+    /// Creates a request about the interface `name`.
     pub(crate) fn new(name: &str) -> Result<InterfaceRequest, OpenError> {
         let bytes = name.as_bytes();
         if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
@@ -315,29 +314,29 @@ impl InterfaceRequest {
         Ok(request)
     }
 
-    /// The name, as the kernel may have completed it.
+    /// Returns the name, which the kernel may have completed.
     pub(crate) fn name(&self) -> String {
         let len = self.name.iter().position(|b| *b == 0).unwrap_or(self.name.len());
         String::from_utf8_lossy(&self.name[..len]).into_owned()
     }
 
-    /// The same with a short value: flags.
+    /// Sets the value to flags, a short integer.
     pub(crate) fn with_flags(mut self, flags: u16) -> InterfaceRequest {
         self.value[..2].copy_from_slice(&flags.to_ne_bytes());
         self
     }
 
-    /// The value read as an integer.
+    /// Returns the value as an integer.
     pub(crate) fn number(&self) -> c_int {
         c_int::from_ne_bytes([self.value[0], self.value[1], self.value[2], self.value[3]])
     }
 
-    /// The value read as flags.
+    /// Returns the value as flags.
     pub(crate) fn flags(&self) -> c_int {
         c_int::from(u16::from_ne_bytes([self.value[0], self.value[1]]))
     }
 
-    /// The value read as a hardware address: its type, and its first six bytes.
+    /// Returns the value as a hardware address: its type and its first six bytes.
     pub(crate) fn hardware_address(&self) -> (u16, [u8; 6]) {
         let v = &self.value;
         (
@@ -347,21 +346,20 @@ impl InterfaceRequest {
     }
 }
 
-/// An `ioctl` that reads and writes an [`InterfaceRequest`].
+/// Calls an `ioctl` that reads and writes an [`InterfaceRequest`].
 ///
-/// The callers pass constants whose argument is a `struct ifreq` alone: the SIOC… family and
-/// TUNSETIFF.
+/// The callers only pass constants whose argument is a `struct ifreq`: the SIOC… family and TUNSETIFF.
 pub(crate) fn interface_ioctl(
     fd: BorrowedFd<'_>,
     request: libc::c_ulong,
     argument: &mut InterfaceRequest,
 ) -> io::Result<()> {
-    // SAFETY: the argument has the size of `struct ifreq` (40 bytes on 64-bit Linux, and more than
-    // on 32-bit), and none of these requests keeps a pointer to it.
+    // SAFETY: the argument has the size of `struct ifreq` (40 bytes on 64-bit Linux, and more than on
+    // 32-bit). These requests do not keep a pointer to it.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_mut(argument)) }).map(drop)
 }
 
-/// An `ioctl` whose argument is a number: TUNSETOFFLOAD.
+/// Calls an `ioctl` whose argument is a number: TUNSETOFFLOAD.
 pub(crate) fn number_ioctl(
     fd: BorrowedFd<'_>,
     request: libc::c_ulong,
@@ -371,30 +369,31 @@ pub(crate) fn number_ioctl(
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, number) }).map(drop)
 }
 
-/// An `ioctl` whose argument points to an integer that it reads: TUNSETVNETHDRSZ.
+/// Calls an `ioctl` whose argument points to an integer to read: TUNSETVNETHDRSZ.
 pub(crate) fn pointer_ioctl(fd: BorrowedFd<'_>, request: libc::c_ulong, number: c_int) -> io::Result<()> {
     // SAFETY: the kernel reads one integer during the call.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, std::ptr::from_ref(&number)) }).map(drop)
 }
 
-/// `SIOCETHTOOL` with a command that reads a `struct ethtool_value`, the ETHTOOL_S… family.
+/// Calls `SIOCETHTOOL` with a command that reads a `struct ethtool_value`, of the ETHTOOL_S… family.
 pub(crate) fn ethtool_set(socket: BorrowedFd<'_>, name: &str, command: u32, value: u32) -> io::Result<()> {
-    // SAFETY: these commands want two integers.
+    // SAFETY: these commands take two integers.
     unsafe { ethtool(socket, name, &mut [command, value]) }
 }
 
-/// How many queues an interface receives by: `struct ethtool_channels`, which ETHTOOL_GCHANNELS fills.
+/// Returns the number of an interface's receive queues: `struct ethtool_channels`, which ETHTOOL_GCHANNELS
+/// fills.
 pub(crate) fn receive_queues(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
     const GET_CHANNELS: u32 = 0x3c;
     let mut channels = [0; 9];
     channels[0] = GET_CHANNELS;
     // SAFETY: the structure is nine integers.
     unsafe { ethtool(socket, name, &mut channels) }?;
-    // Those that receive alone, and those that send as well.
+    // Receive-only queues, and combined queues.
     Ok(channels[5] + channels[8])
 }
 
-/// The speed of an interface's line in Mbit/s: `struct ethtool_cmd`, which ETHTOOL_GSET fills.
+/// Returns the link speed of an interface in Mbit/s: `struct ethtool_cmd`, which ETHTOOL_GSET fills.
 pub(crate) fn line_speed(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
     const GET_SETTINGS: u32 = 0x1;
     let mut settings = [0; 11];
@@ -408,7 +407,7 @@ pub(crate) fn line_speed(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> 
     Ok(first_half(settings[7]) << 16 | first_half(settings[3]))
 }
 
-/// The name of an interface's driver: `struct ethtool_drvinfo`, which ETHTOOL_GDRVINFO fills.
+/// Returns the name of an interface's driver: `struct ethtool_drvinfo`, which ETHTOOL_GDRVINFO fills.
 pub(crate) fn driver(socket: BorrowedFd<'_>, name: &str) -> io::Result<String> {
     const GET_DRIVER: u32 = 0x3;
     let mut info = [0; 49];
@@ -420,34 +419,34 @@ pub(crate) fn driver(socket: BorrowedFd<'_>, name: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// `SIOCETHTOOL`.
+/// Calls `SIOCETHTOOL`.
 ///
 /// # Safety
-/// `argument` is as long as its command, which is the first of it, reads and writes.
+/// `argument` begins with the command, and is as long as the data that the command reads and writes.
 unsafe fn ethtool(socket: BorrowedFd<'_>, name: &str, argument: &mut [u32]) -> io::Result<()> {
     let mut request = InterfaceRequest::new(name).map_err(|_| io::ErrorKind::InvalidInput)?;
     let at = argument.as_mut_ptr() as usize;
     request.value[..size_of::<usize>()].copy_from_slice(&at.to_ne_bytes());
     let (fd, which) = (socket.as_raw_fd(), libc::SIOCETHTOOL as libc::c_ulong);
-    // SAFETY: the request points to writable integers, as many as the caller promises, which live as long as the call; the
-    // pointer is not used afterwards.
+    // SAFETY: the request points to writable integers, as many as the caller guarantees, which outlive the
+    // call. The pointer is not used afterwards.
     check(unsafe { libc::ioctl(fd, which as _, std::ptr::from_mut(&mut request)) }).map(drop)
 }
 
-/// Moves the calling thread into new namespaces, or gives it a working directory of its own.
+/// Moves the calling thread into new namespaces, or gives it a separate working directory.
 ///
 /// # Errors
-/// When the system does not allow it.
+/// Fails if the system does not allow it.
 ///
 /// # Panics
-/// For [`UnshareFlags::FILES`], which would take descriptors away from other threads' sight.
+/// Panics for [`UnshareFlags::FILES`], which would hide descriptors from other threads.
 pub fn unshare(what: UnshareFlags) -> io::Result<()> {
     assert!(!what.contains(UnshareFlags::FILES), "descriptors stay shared");
-    // SAFETY: it is the table of descriptors alone that may not be unshared carelessly.
+    // SAFETY: only the table of descriptors is unsafe to unshare.
     Ok(unsafe { unshare_unsafe(what) }?)
 }
 
-/// Moves the calling thread into the network namespace that `namespace` stands for.
+/// Moves the calling thread into the network namespace of `namespace`.
 pub(crate) fn enter_network_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
     Ok(move_into_link_name_space(
         namespace,

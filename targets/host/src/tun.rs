@@ -15,18 +15,17 @@ use crate::slots::{self, Slots};
 use crate::sys::{self, InterfaceRequest};
 use crate::{OpenError, WireCounters, vnet};
 
-/// How long a queue, in packets, a device gets that is created here: room for 6 MB in packets of
-/// 1500 bytes.
+/// The queue length, in packets, of a device that is created here: 6 MB in packets of 1500 bytes.
 const QUEUE_PACKETS: u32 = 4096;
 
-/// Bytes of the longest IP packet.
+/// The length of the longest IP packet, in bytes.
 const MAX_PACKET: u32 = 65_535;
 
-/// How a TUN device is opened.
+/// Options for opening a TUN device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunOptions {
-    /// Super-segments and unfinished checksums cross the device, in both directions. Without,
-    /// every packet on it is as it would be on a cable: for captures, and for comparisons.
+    /// True if super-segments and unfinished checksums may cross the device in both directions. If false,
+    /// every packet is as it would be on a cable, which suits captures and comparisons.
     pub offload: bool,
 }
 
@@ -36,11 +35,11 @@ impl Default for TunOptions {
     }
 }
 
-/// A TUN device: the kernel at the other end of a cable that carries IP.
+/// A TUN device, whose other end is the kernel. It carries IP packets.
 ///
-/// The device goes with the wire, unless it was made persistent by other means. The kernel's own
-/// address is set on it in the usual way ([`crate::netns::Netlink`], `ip address`); the stack's
-/// address is another one of the same subnet, or any that the kernel has a route to.
+/// The device is removed with the wire, unless it was made persistent by other means. The kernel's own
+/// address is set on it in the usual way ([`crate::netns::Netlink`], `ip address`). The stack's address is
+/// another one of the same subnet, or any address to which the kernel has a route.
 #[derive(Debug)]
 pub struct TunWire {
     file: File,
@@ -48,13 +47,13 @@ pub struct TunWire {
     caps: Caps,
     slots: Slots,
     counters: WireCounters,
-    /// The device did not take all frames: writability is news.
+    /// True if the device did not take all frames, so that a wait must include writability.
     is_full: bool,
 }
 
 impl TunWire {
-    /// Opens the TUN device `name`. One that does not exist is created, and has to be given an
-    /// address and brought up; one that exists must be up.
+    /// Opens the TUN device `name`. A new device is created, and needs an address and to be brought up. An
+    /// existing device must be up.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -63,8 +62,9 @@ impl TunWire {
         Ok(wires.remove(0))
     }
 
-    /// The same with several queues, each a wire: packets of a connection come out of the one that its packets were sent
-    /// to last, and of any before that. A device that exists must have been made for several, or for one.
+    /// Opens a device with several queues, each of which becomes a wire. Packets of a connection arrive on
+    /// the queue that last sent packets of that connection, and before that on any queue. An existing device
+    /// must have been created for several queues, or for one, respectively.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -82,7 +82,7 @@ impl TunWire {
                 return Err(OpenError::Down(name));
             }
         } else {
-            // Not by ioctl, which asks for the capability outside of user namespaces.
+            // An ioctl would need the capability outside user namespaces.
             Netlink::open()
                 .and_then(|mut netlink| netlink.set_queue(&name, QUEUE_PACKETS))
                 .map_err(NamespaceError::into_error)
@@ -104,16 +104,16 @@ impl TunWire {
         wires.collect()
     }
 
-    /// The device's name.
+    /// Returns the device's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Sets the largest packet of the device, in bytes, and of the wire.
+    /// Sets the MTU of the device and of the wire, in bytes.
     ///
     /// # Errors
-    /// When the device cannot have that, or it is not permitted.
+    /// Fails if the device does not support it, or if it is not permitted.
     pub fn set_mtu(&mut self, mtu: u32) -> Result<(), OpenError> {
         Netlink::open()
             .and_then(|mut netlink| netlink.set_mtu(&self.name, mtu))
@@ -123,23 +123,24 @@ impl TunWire {
         Ok(())
     }
 
-    /// Counts since it was opened.
+    /// Returns the counters since the wire was opened.
     #[must_use]
     pub fn counters(&self) -> WireCounters {
         self.counters
     }
 
-    /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
-    /// is over; without a limit, for as long as it takes. A signal may end it early.
+    /// Sleeps until a frame waits, until a full device accepts frames again, or until `limit` has passed.
+    /// Without a limit it sleeps indefinitely. A signal may end the wait early.
     ///
     /// # Errors
-    /// When the device cannot be waited for.
+    /// Fails if the device cannot be polled.
     pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         sys::wait(self.file.as_fd(), self.is_full, limit)
     }
 }
 
-/// It takes any amount ([`Wire::room`]): the kernel receives a packet within the call that writes it, so that none waits.
+/// The wire has unlimited room ([`Wire::room`]). The kernel receives a packet within the call that writes it,
+/// so that no packets queue up.
 impl Wire for TunWire {
     fn caps(&self) -> &Caps {
         &self.caps
@@ -164,7 +165,7 @@ impl Wire for TunWire {
     }
 }
 
-/// The device's descriptor as frames leave through it.
+/// The device's descriptor as the destination of frames.
 struct Descriptor<'a>(&'a File);
 
 impl slots::Transmit for Descriptor<'_> {
@@ -196,14 +197,14 @@ fn open_control() -> Result<File, OpenError> {
         ErrorKind::NotFound => OpenError::NoTun,
         ErrorKind::PermissionDenied => OpenError::TunUnreadable,
         _ => match error.raw_os_error() {
-            // The node is there, the driver is not.
+            // The device node exists, but the driver does not.
             Some(libc::ENODEV | libc::ENXIO) => OpenError::NoTun,
             _ => OpenError::Io { action: "open /dev/net/tun", error },
         },
     })
 }
 
-/// Attaches to a queue of the device, creating that if need be, and returns its name.
+/// Attaches to a queue of the device, creates the device if needed, and returns its name.
 fn attach(
     request: InterfaceRequest,
     name: &str,
@@ -247,8 +248,8 @@ fn set_offload(file: &File, offload: bool) -> Result<(), OpenError> {
     .map_err(OpenError::io("set the device's offloads"))
 }
 
-/// What the device can do. Its queue holds so many packets, of whatever length: reckoned by the
-/// MTU, it holds no less than is stated.
+/// Returns the capabilities of the device. Its queue holds a number of packets of any length. The size
+/// computed from the MTU is therefore a lower bound.
 fn caps(socket: &UnixDatagram, request: InterfaceRequest, offload: bool) -> Result<Caps, OpenError> {
     let mtu = number(socket, libc::SIOCGIFMTU, request).map_err(OpenError::io("read the device's MTU"))?;
     let queue = number(socket, libc::SIOCGIFTXQLEN, request)

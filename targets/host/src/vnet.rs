@@ -1,9 +1,9 @@
-//! The header that precedes each frame to and from the kernel: `struct virtio_net_hdr`
-//! (virtio 1.2, 5.1.6), ten bytes in the machine's byte order.
+//! The header before each frame to and from the kernel: `struct virtio_net_hdr` (virtio 1.2, 5.1.6), ten
+//! bytes in the machine's byte order.
 
 use hawser_engine::wire::{Csum, TxFrame};
 
-/// Bytes of the header, without the count of merged buffers.
+/// The size of the header without the count of merged buffers, in bytes.
 pub(crate) const HEADER: usize = 10;
 
 const NEEDS_CSUM: u8 = 1;
@@ -12,17 +12,17 @@ const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
-/// A flag beside the kinds above.
+/// A flag in addition to the kinds above.
 const GSO_ECN: u8 = 0x80;
-/// Where the header of the protocol numbered 6 has its checksum; its flags are in byte 13.
+/// The offset of the checksum in the header of protocol 6, whose flags are in byte 13.
 const SEQUENCED_SUM_AT: u16 = 16;
 /// CWR among those flags.
 const CWR: u8 = 0x80;
 
-/// What the header of a received frame states: the checksum's standing, and the payload bytes per
-/// packet of a super-segment.
+/// Reads the header of a received frame: the state of the checksum, and the payload bytes in each packet of a
+/// super-segment.
 ///
-/// A checksum that is still to be completed never left this machine, so that it is trusted.
+/// An incomplete checksum never left this machine, so that it is trusted.
 pub(crate) fn read(header: &[u8; HEADER]) -> (Csum, u16) {
     let csum = match header[0] & (NEEDS_CSUM | DATA_VALID) {
         0 => Csum::Unverified,
@@ -37,8 +37,8 @@ pub(crate) fn read(header: &[u8; HEADER]) -> (Csum, u16) {
     (csum, seg_size)
 }
 
-/// The header for a frame to be sent whose network header starts at `network`; nothing when no
-/// device can do what it asks for.
+/// Returns the header for a frame to be sent, whose network header starts at `network`. Returns `None` if no
+/// device can fulfil the frame's requests.
 pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
     let mut header = [0; HEADER];
     if let Some((start, field)) = frame.csum {
@@ -53,11 +53,11 @@ pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
     header[1] = gso_kind(frame.head.get(network..)?)? | ecn_flag(frame);
     header[2..4].copy_from_slice(&u16::try_from(frame.head.len()).ok()?.to_ne_bytes());
     header[4..6].copy_from_slice(&frame.gso_size.to_ne_bytes());
-    // Devices cut only what they can give checksums.
+    // Devices segment only packets for which they compute checksums.
     frame.csum.map(|_| header)
 }
 
-/// Informs the device that the first packet alone keeps CWR (RFC 3168, 6.1.2), where it is set.
+/// Returns the flag that makes the device keep CWR only in the first packet (RFC 3168, 6.1.2), if CWR is set.
 fn ecn_flag(frame: &TxFrame) -> u8 {
     let is_sequenced = |(start, field): &(u16, u16)| field - start == SEQUENCED_SUM_AT;
     let flags = frame
@@ -71,7 +71,7 @@ fn ecn_flag(frame: &TxFrame) -> u8 {
     }
 }
 
-/// How the kernel calls super-segments of the protocols that it can cut: those numbered 6 and 17.
+/// Returns the kernel's type of super-segments for the protocols that it can segment, 6 and 17.
 fn gso_kind(packet: &[u8]) -> Option<u8> {
     match (packet.first()? >> 4, packet.get(9)?, packet.get(6)?) {
         (4, 6, _) => Some(GSO_TCPV4),
@@ -93,8 +93,8 @@ mod tests {
         TxFrame { head, payload, csum: Some((34, 50)), gso_size: 1448, prio: 0, cause: 0 }
     }
 
-    /// The layout is that of `struct virtio_net_hdr` in <linux/virtio_net.h>: flags, gso_type,
-    /// hdr_len, gso_size, csum_start, csum_offset.
+    /// The layout is that of `struct virtio_net_hdr` in <linux/virtio_net.h>: flags, gso_type, hdr_len,
+    /// gso_size, csum_start, csum_offset.
     #[test]
     fn super_segments_are_described() {
         let v4 = frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6], 4000);
@@ -116,7 +116,7 @@ mod tests {
             0x81,
             "CWR stays on the first packet"
         );
-        // One packet's worth is no super-segment.
+        // A frame of at most one packet is not a super-segment.
         assert_eq!(write(&frame(&[0x45], 1448), 14).unwrap()[1], 0);
     }
 

@@ -1,4 +1,4 @@
-//! The wire over UDP sockets against plain sockets of the host. It needs no privilege and no namespace.
+//! The wire over UDP sockets, tested with plain sockets of the host. It needs no privilege and no namespace.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -22,7 +22,7 @@ fn pair(ip: IpAddr) -> TestResult<(UdpWire, UdpSocket)> {
     Ok((wire, peer))
 }
 
-/// A packet of IP and UDP as the engine writes it, by the formats of RFC 791, 8200 and 768.
+/// Builds a packet of IP and UDP as the engine writes it, in the formats of RFC 791, 8200 and 768.
 fn packet(from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> TxFrame {
     let length = ((udp::HEADER + bytes.len()) as u16).to_be_bytes();
     let mut head = Vec::new();
@@ -50,7 +50,7 @@ fn packet(from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> TxFrame {
     }
 }
 
-/// What the wire's next batches hold, until `count` packets have come.
+/// Returns the content of the wire's next batches, until `count` packets have arrived.
 fn receive(wire: &mut UdpWire, count: usize) -> TestResult<Vec<Vec<u8>>> {
     let mut packets = Vec::new();
     let begin = std::time::Instant::now();
@@ -69,7 +69,7 @@ fn receive(wire: &mut UdpWire, count: usize) -> TestResult<Vec<Vec<u8>>> {
     Ok(packets)
 }
 
-/// Network and UDP headers in front of a datagram.
+/// Returns the length of the network and UDP headers of a datagram.
 fn headers(ip: IpAddr) -> usize {
     if ip.is_ipv4() { 28 } else { 48 }
 }
@@ -95,7 +95,7 @@ fn datagrams_of_one_size_leave_by_one_system_call() -> TestResult {
             let len = peer.recv(&mut bytes)?;
             assert_eq!(bytes[..len], expected[..]);
         }
-        // A longer one, one for another peer, and an empty one are no part of it.
+        // A longer datagram, one for another peer, and an empty one are not merged with them.
         let other = UdpSocket::bind((ip, 0))?;
         other.set_read_timeout(Some(TIMEOUT))?;
         let mixed = [
@@ -138,7 +138,7 @@ fn merged_datagrams_are_received_one_by_one() -> TestResult {
         let sent: Vec<u8> = (0..30 * 700 + 5_u32).map(|i| (i / 700) as u8).collect();
         peer.send(&sent)?;
         let packets = receive(&mut wire, 31)?;
-        // One that brings them, and perhaps others that find that there are no more.
+        // One call receives them, and others may find that there are no more.
         assert!(wire.counters().system_calls <= 3, "{:?}", wire.counters());
         for (packet, expected) in packets.iter().zip(sent.chunks(700)) {
             assert_eq!(packet[headers(ip)..], *expected);
@@ -157,7 +157,8 @@ fn datagrams_of_any_length_are_received_whole() -> TestResult {
             let packets = receive(&mut wire, 1)?;
             assert_eq!(packets[0].len(), headers(ip) + len);
             assert_eq!(packets[0][headers(ip)..], sent[..]);
-            // The header states that length, both ends' ports, and what RFC 768 and 8200 ask for.
+            // The header states that length and both ends' ports, and meets the requirements of RFC 768 and
+            // 8200.
             let udp = &packets[0][headers(ip) - 8..];
             assert_eq!(udp[..2], peer.local_addr()?.port().to_be_bytes());
             assert_eq!(udp[2..4], wire.port().to_be_bytes());
@@ -170,7 +171,7 @@ fn datagrams_of_any_length_are_received_whole() -> TestResult {
     Ok(())
 }
 
-/// 20,000 datagrams that nobody takes: memory stays, and what comes afterwards is received.
+/// 20,000 datagrams arrive while the wire reads none. Memory does not grow, and later datagrams are received.
 #[test]
 fn a_flood_takes_no_memory() -> TestResult {
     let (mut wire, peer) = pair(V4)?;
@@ -224,7 +225,8 @@ fn packets_that_are_not_in_udp_are_refused() -> TestResult {
     Ok(())
 }
 
-/// What the headers of the program ask for is in those that the kernel sends, as a plain socket reads them.
+/// The options in the program's headers are those of the packets that the kernel sends, as a plain socket
+/// reads them.
 #[test]
 fn marks_and_hop_limits_leave_with_the_datagram() -> TestResult {
     for (ip, level, options) in [
@@ -257,11 +259,12 @@ fn marks_and_hop_limits_leave_with_the_datagram() -> TestResult {
     Ok(())
 }
 
-/// The first byte of each control message of the next datagram, by type: TOS or traffic class, then hop limit.
+/// Returns the first byte of each control message of the next datagram, by type: TOS or traffic class, then
+/// hop limit.
 fn control_bytes(socket: &UdpSocket) -> TestResult<[u8; 2]> {
     let (mut bytes, mut control) = ([0_u8; 100], [0_u64; 16]);
     let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: zero is a value of the structure, and all pointers are valid for the lengths beside them.
+    // SAFETY: zero is a valid value of the structure, and all pointers are valid for the lengths beside them.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         (header.msg_iov, header.msg_iovlen) = (&raw mut piece, 1);

@@ -1,4 +1,4 @@
-//! Calls: an application that no connection carries.
+//! Calls: an application that needs no connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,70 +9,72 @@ use super::units::{Bytes, Rate, Share, Sizes, Span};
 use super::workload::{self, Distribution, Traced};
 use super::{Arrivals, Closing, Flow, Opening, Scenario, ScenarioError, is_default};
 
-/// The longest message of a call, in bytes: what a stack holds of one for sending by default.
+/// The maximum length of a call's message, in bytes: the default size of a stack's send buffer for a message.
 const LONGEST: u64 = 4 << 20;
 
-/// Messages from endpoint to endpoint, each with a reply or without.
+/// Messages from endpoint to endpoint, each with or without a reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calls {
-    /// How many each host of `from` makes.
+    /// The number of calls that each host of `from` makes.
     #[serde(default = "super::defaults::one")]
     pub count: u64,
-    /// Size of each message; or it is drawn from `size_file`, or is that of `trace`.
+    /// The size of each message, unless it is drawn from `size_file` or given by `trace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Sizes>,
     /// The file of a distribution of sizes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_file: Option<String>,
-    /// Longer messages of the distribution are cut to this.
+    /// The maximum size: longer messages of the distribution are cut to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Bytes>,
-    /// The file of a trace: who calls whom when.
+    /// The file of a trace, with the time, the caller and the server of each call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// Size of each reply; without it nobody replies.
+    /// The size of each reply; without it, servers do not reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Sizes>,
-    /// From one to the next of a host, or the mean of that.
+    /// The time from one call of a host to its next, or the mean of that time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub interval: Span,
-    /// Which share of the rate of its host's line the messages of a host are, in place of an `interval`.
+    /// The share of the rate of a host's line that its messages use, in place of an `interval`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Share>,
-    /// Whether they are due evenly, or at random times.
+    /// The distribution of due times: at even intervals, or at random.
     #[serde(default, skip_serializing_if = "is_default")]
     pub arrivals: Arrivals,
-    /// When connections are opened, where the program carries none of this and messages are framed on connections.
+    /// The time at which connections are opened, for a program without calls and messages, where messages are
+    /// framed on connections.
     #[serde(default, skip_serializing_if = "is_default")]
     pub connect: Connecting,
-    /// How many of a host may be under way; others wait for one of them to be over.
+    /// The maximum number of a host's calls in progress; others wait until one of them is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<u64>,
-    /// How long after it has failed a call is made again; 0: never, and a call that fails is a failure of the run.
+    /// The time after which a failed call is retried. 0 means never: a failed call is then a failure of the
+    /// run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Span,
-    /// What `size_file` says; [`Scenario::read_files`] reads it.
+    /// The content of `size_file`, read by [`Scenario::read_files`].
     #[serde(skip)]
     pub distribution: Option<Arc<Distribution>>,
-    /// What `trace` says.
+    /// The content of `trace`.
     #[serde(skip)]
     pub traced: Option<Arc<Vec<Traced>>>,
 }
 
-/// When connections are opened, where messages of calls are framed on connections.
+/// The time at which connections are opened, where messages of calls are framed on connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connecting {
-    /// With the first call to a peer, which waits for that.
+    /// With the first call to a peer, which waits for the connection.
     #[default]
     FirstCall,
-    /// When the scenario starts, whenever its flow does.
+    /// At the start of the scenario, regardless of the flow's start.
     AtStart,
 }
 
 impl Calls {
-    /// So many calls of these sizes, at once and without a reply.
+    /// Creates `count` calls of these sizes, all at once and without replies.
     #[must_use]
     pub fn of(count: u64, size: Sizes) -> Calls {
         Calls {
@@ -93,7 +95,7 @@ impl Calls {
         }
     }
 
-    /// The mean size of its messages.
+    /// Returns the mean size of the messages, in bytes.
     fn mean(&self) -> f64 {
         match (&self.distribution, self.size) {
             (Some(distribution), _) => distribution.mean(self.at_most.map_or(u64::MAX, |limit| limit.0)),
@@ -104,10 +106,11 @@ impl Calls {
 }
 
 impl Scenario {
-    /// Reads the files that its flows name; `read` gives the text of one, or why it cannot be read.
+    /// Reads the files that its flows name. `read` returns the text of a file, or the reason why it cannot be
+    /// read.
     ///
     /// # Errors
-    /// What is wrong with a file, and where.
+    /// Returns the fault of a file, and its place.
     pub fn read_files(
         &mut self,
         read: &mut dyn FnMut(&str) -> Result<String, String>,
@@ -123,7 +126,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// From one call of a host to its next.
+    /// Returns the time from one call of a host to its next.
     #[must_use]
     pub fn interval(&self, calls: &Calls, host: &str) -> Duration {
         match (calls.load, self.line_rate(host)) {
@@ -132,7 +135,7 @@ impl Scenario {
         }
     }
 
-    /// The rate of the first line of a host.
+    /// Returns the rate of a host's first link.
     fn line_rate(&self, host: &str) -> Option<Rate> {
         let link = self
             .link
@@ -193,7 +196,7 @@ impl Calls {
     }
 }
 
-/// Checks a flow of calls; of others that have none there is nothing to check.
+/// Checks a flow of calls; other flows pass.
 pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
     let Some(calls) = &flow.calls else {
         return Ok(());
@@ -278,7 +281,7 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
     Ok(())
 }
 
-/// A load is a share of a line that there is.
+/// Checks that a load is a valid share of an existing line.
 fn check_load(scenario: &Scenario, flow: &Flow, calls: &Calls, path: &str) -> Result<(), ScenarioError> {
     let Some(load) = calls.load else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What serde cannot see: names that refer to nothing, addresses used twice, numbers out of range.
+//! Checks that serde cannot make: names without a definition, addresses used twice, numbers out of range.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -10,32 +10,35 @@ use super::{
 use crate::paths::Graph;
 use hawser_documents::there_are;
 
-/// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
+/// The maximum number of hosts in a scenario. Each host is a stack with its own buffers, about 150 KB before
+/// it sends any data.
 const HOSTS_MAX: usize = 1000;
-/// The maximum number of switches of one scenario.
+/// The maximum number of switches in a scenario.
 const SWITCHES_MAX: usize = 1000;
-/// The maximum number of links of one scenario.
+/// The maximum number of links in a scenario.
 const LINKS_MAX: usize = 10_000;
-/// The maximum number of changes of links of one scenario.
+/// The maximum number of changes in a scenario.
 const CHANGES_MAX: usize = 100_000;
-/// The maximum number of connections of one scenario.
+/// The maximum number of connections in a scenario.
 const FLOWS_MAX: u64 = 10_000;
-/// The maximum number of exchanges and messages of one scenario.
+/// The maximum number of exchanges and messages in a scenario.
 const EXCHANGES_MAX: u64 = 10_000_000;
-/// The longest message that is delivered whole: what a connection may hold for sending by default.
+/// The maximum length of a message that is delivered whole, in bytes: the default size of a connection's send
+/// buffer.
 const MESSAGE_MAX: u64 = 4 << 20;
-/// The maximum number of messages of one flow that are delivered whole.
+/// The maximum number of messages in a flow that are delivered whole.
 const MESSAGES_MAX: u64 = 1_000_000;
-/// The fewest bytes that a packet is cut to: an IPv4 header with all options.
+/// The minimum number of bytes to which a packet is trimmed: an IPv4 header with all options.
 const TRIM_MIN: u64 = 60;
-/// The longest scenario: a year.
+/// The maximum duration of a scenario: one year.
 const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
-/// The first port that is given out.
+/// The first port that is assigned.
 pub(super) const FIRST_PORT: u16 = 7001;
 
 type Checked = Result<(), ScenarioError>;
 
-/// A scenario and the numbers of its hosts and switches by name, which are in the order of their table.
+/// A scenario, with the numbers of its hosts and switches by name. The numbers follow the order of the
+/// tables.
 struct Nodes<'a> {
     scenario: &'a Scenario,
     numbers: BTreeMap<&'a str, usize>,
@@ -122,7 +125,7 @@ fn check_hosts(hosts: &[Host]) -> Checked {
     Ok(())
 }
 
-/// Hosts and switches have names of their own.
+/// Checks that the names of hosts and switches are unique.
 fn check_switches(scenario: &Scenario) -> Checked {
     let (hosts, mut names) = (scenario.host_numbers(), BTreeSet::new());
     for (i, switch) in scenario.switch.iter().enumerate() {
@@ -151,7 +154,7 @@ fn check_priorities(priorities: u8, path: String) -> Checked {
     Err(ScenarioError::new(path, message).with_hint("1 to 8: the precedence of an IP header has three bits"))
 }
 
-/// What the ports of a switch have agrees with one another.
+/// Checks that the settings of a switch's ports are consistent.
 fn check_ports_of(switch: &Switch, path: &str) -> Checked {
     check_priorities(switch.priorities, format!("{path}.priorities"))?;
     if switch.buffer == Some(Bytes(0)) {
@@ -260,7 +263,8 @@ fn check_changes(nodes: &Nodes<'_>) -> Checked {
     Ok(())
 }
 
-/// A host or a switch goes down or comes up again, and has neither a name of a link nor rules.
+/// Checks a change by which a host or a switch goes down or comes up again: it has neither a link's name nor
+/// rules.
 fn check_fall(nodes: &Nodes<'_>, at: &At, node: &str, i: usize) -> Checked {
     let rules = [&at.both, &at.forward, &at.backward];
     let is_more = at.host.is_some() && at.switch.is_some() || !at.link.is_empty();
@@ -314,7 +318,7 @@ fn check_flows(nodes: &Nodes<'_>) -> Checked {
     check_ports(scenario)
 }
 
-/// A caller and a server of a flow that no path joins, or a host that would connect to itself.
+/// Returns a caller and a server of a flow that no path joins, or a host that would connect to itself.
 fn without_path(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph) -> Option<[usize; 2]> {
     let (from, to) = (flow.from.names(), flow.to.names());
     let number = |name: &String| nodes.number(name).unwrap_or(0);
@@ -412,7 +416,7 @@ fn check_application(flow: &Flow, path: &str) -> Checked {
     Ok(())
 }
 
-/// What is promised about messages agrees with who sends and who closes.
+/// Checks that the promised delivery of messages agrees with the ends that send and close.
 fn check_delivery(flow: &Flow, path: &str) -> Checked {
     let messages = flow.messages.as_ref();
     let delivery = messages.map_or(Delivery::Stream, |messages| messages.delivery);
@@ -447,8 +451,8 @@ fn check_delivery(flow: &Flow, path: &str) -> Checked {
     Ok(())
 }
 
-/// The address and port of each endpoint of calls and of each server: a port that several connections go to has one
-/// listener, and flows that share it name it, and ask the same of it.
+/// Checks the address and port of each endpoint of calls and of each server. A port of several connections
+/// has one listener; flows that share it must name it and have the same settings for it.
 fn check_ports(scenario: &Scenario) -> Checked {
     let (mut first, mut pairs) = (BTreeMap::new(), BTreeSet::new());
     for (flow, ends) in scenario.ends()?.iter().enumerate() {
@@ -482,7 +486,7 @@ fn check_not_zero(flow: usize, server: SocketAddr) -> Checked {
     }
 }
 
-/// Says that another flow has the port of a host.
+/// Returns the error that another flow has a host's port.
 fn taken(
     scenario: &Scenario,
     flow: usize,
@@ -517,7 +521,7 @@ fn check_client_port(
     Ok(())
 }
 
-/// `before` is the first flow whose port the server's is.
+/// Checks a server's port; `before` is the first flow with the same port.
 fn check_server_port(scenario: &Scenario, connection: &Connection, before: usize) -> Checked {
     let number = connection.flow;
     check_not_zero(number, connection.server)?;
@@ -543,7 +547,7 @@ fn check_server_port(scenario: &Scenario, connection: &Connection, before: usize
     Ok(())
 }
 
-/// One host, or several different ones.
+/// Checks that the hosts exist and differ.
 fn known_hosts(nodes: &Nodes<'_>, hosts: &Hosts, path: &str) -> Checked {
     let names = hosts.names();
     if let [name] = names {
@@ -561,7 +565,7 @@ fn known_hosts(nodes: &Nodes<'_>, hosts: &Hosts, path: &str) -> Checked {
     Ok(())
 }
 
-/// A host's number.
+/// Returns a host's number.
 fn known_host(nodes: &Nodes<'_>, name: &str, path: String) -> Result<usize, ScenarioError> {
     if let Some(number) = nodes.host(name) {
         return Ok(number);
@@ -586,7 +590,7 @@ fn known_switch(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
     Err(error.with_hint(there_are("switches", name, names)))
 }
 
-/// An end of a link.
+/// Checks that an end of a link exists.
 fn known_node(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
     if nodes.number(name).is_some() {
         return Ok(());
@@ -602,10 +606,10 @@ fn known_node(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
 }
 
 impl Host {
-    /// Its addresses with prefix lengths, the defaults of the host with this number included.
+    /// Returns its addresses with prefix lengths, or the default addresses of the host with this number.
     ///
     /// # Errors
-    /// When one is not an address.
+    /// Returns an error if an address is invalid.
     pub fn parsed_addresses(&self, number: usize) -> Result<Vec<(IpAddr, u8)>, ScenarioError> {
         if self.addresses.is_empty() {
             let n = number as u32 + 1;
@@ -634,7 +638,7 @@ fn parse_address(text: &str) -> Option<(IpAddr, u8)> {
 }
 
 impl Scenario {
-    /// The server's ports of each flow; nothing where they run out.
+    /// Returns the server's ports of each flow, or `None` if the ports run out.
     #[must_use]
     pub fn ports(&self) -> Vec<Option<std::ops::RangeInclusive<u16>>> {
         let mut next = Some(FIRST_PORT);

@@ -1,4 +1,4 @@
-//! The ends of a scenario's flows: from which host to which, between which addresses and ports.
+//! The ends of a scenario's flows: the hosts, addresses and ports of each connection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -6,51 +6,52 @@ use std::ops::RangeInclusive;
 
 use super::{Flow, Hosts as Names, Opening, Pairs, Scenario, ScenarioError};
 
-/// The first port that a client has whose server's port is shared: below those that stacks give out by themselves.
+/// The first port of a client whose server's port is shared. It is below the ports that stacks choose by
+/// themselves.
 const FIRST_CLIENT_PORT: u16 = 20_001;
 
 /// The ends of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ends {
-    /// Connections, by clients, then by servers.
+    /// Connections, in the order of clients, then of servers.
     Connections(Vec<Connection>),
     /// Hosts that call one another.
     Calls(Calling),
 }
 
-/// The hosts of a flow of calls, each with the address at which it calls and is called. Its size grows with the hosts,
-/// and not with their pairs.
+/// The hosts of a flow of calls, each with the address of its endpoint. Its size grows with the number of
+/// hosts, not of pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calling {
-    /// The hosts that call.
+    /// The calling hosts, each with the address of its endpoint.
     pub callers: Vec<(usize, SocketAddr)>,
-    /// The hosts that are called.
+    /// The called hosts, each with the address of its endpoint.
     pub servers: Vec<(usize, SocketAddr)>,
     pairs: Pairs,
-    /// By caller: its own place among the servers, where it does not call itself.
+    /// By caller: its own index among the servers, if it would otherwise call itself.
     own: Vec<Option<usize>>,
 }
 
-/// A connection, and those that follow it from the same port to the same port (`again`).
+/// A connection, and those that reopen it from the same port to the same port (`again`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The scenario's flow, counted from 0.
+    /// The index of the scenario's flow, counted from 0.
     pub flow: usize,
-    /// Its number among those of the flow.
+    /// Its index among the connections of the flow.
     pub number: usize,
-    /// How many of the flow between the same two hosts come before it.
+    /// The number of earlier connections of the flow between the same two hosts.
     pub place: u64,
     /// The numbers of the client's host and the server's.
     pub hosts: [usize; 2],
-    /// The client's address. The port is 0 where its stack chooses one.
+    /// The client's address. The port is 0 if the client's stack chooses one.
     pub client: SocketAddr,
     /// The server's address.
     pub server: SocketAddr,
-    /// How many connections go there: they share its listener.
+    /// The number of connections to the server's address, which share its listener.
     pub sharing: usize,
 }
 
-/// The hosts of a scenario as its flows name them.
+/// The hosts of a scenario by the names that its flows use.
 struct Hosts<'a> {
     numbers: BTreeMap<&'a str, usize>,
     addresses: Vec<Vec<IpAddr>>,
@@ -63,10 +64,10 @@ impl Hosts<'_> {
 }
 
 impl Scenario {
-    /// The ends of all flows, in their order.
+    /// Returns the ends of all flows, in their order.
     ///
     /// # Errors
-    /// When hosts of a flow have no addresses of one family, or ports run out.
+    /// Returns an error if the hosts of a flow have no addresses of a common family, or if ports run out.
     pub fn ends(&self) -> Result<Vec<Ends>, ScenarioError> {
         let addresses = self.host.iter().enumerate().map(|(number, host)| {
             let addresses = host.parsed_addresses(number)?;
@@ -91,7 +92,8 @@ impl Scenario {
         Ok(ends)
     }
 
-    /// Tells connections to one address and port how many they are, and gives them ports to be known by.
+    /// Counts the connections to each address and port, and assigns distinct client ports to those that share
+    /// one.
     fn share(&self, ends: &mut [Ends]) {
         let connections = |ends: &Ends| match ends {
             Ends::Connections(connections) => connections.iter().map(|of| of.server).collect(),
@@ -107,7 +109,7 @@ impl Scenario {
         });
         for (index, connection) in all.enumerate() {
             connection.sharing = sharing[&connection.server];
-            // Who shares a listener is known by its own address.
+            // Clients of a shared listener are identified by their own addresses.
             let chooses = self.flow[connection.flow].client_port.is_none();
             if connection.sharing > 1 && chooses {
                 connection.client.set_port(FIRST_CLIENT_PORT + index as u16);
@@ -116,7 +118,7 @@ impl Scenario {
     }
 }
 
-/// The families of addresses that a flow may use, the preferred one first.
+/// Returns the families of addresses that a flow may use, the preferred one first.
 fn families(family: Option<u8>) -> &'static [u8] {
     match family {
         Some(6) => &[6],
@@ -125,8 +127,8 @@ fn families(family: Option<u8>) -> &'static [u8] {
     }
 }
 
-/// The client's and the server's address of a flow between two hosts that have these; nothing where they have none of
-/// one family.
+/// Returns the client's and the server's address of a flow between two hosts, or `None` if they have no
+/// family in common.
 fn addresses_of([from, to]: [&[IpAddr]; 2], family: Option<u8>) -> Option<(IpAddr, IpAddr)> {
     let of = |all: &[IpAddr], family: u8| all.iter().copied().find(|a| a.is_ipv4() == (family == 4));
     let mut both = families(family)
@@ -135,7 +137,7 @@ fn addresses_of([from, to]: [&[IpAddr]; 2], family: Option<u8>) -> Option<(IpAdd
     both.find_map(|both| both)
 }
 
-/// The connections of a flow.
+/// Returns the connections of a flow.
 fn connections(
     (flow, of): (usize, &Flow),
     hosts: &Hosts<'_>,
@@ -189,7 +191,7 @@ impl Calling {
                 .find(|address| address.is_ipv4() == (family == 4))
                 .copied()
         };
-        // All hosts of the flow call by one family.
+        // All hosts of the flow use the same family.
         let mut lacking = BTreeSet::new();
         let family = families(flow.family).iter().copied().find(|family| {
             let lacks = from
@@ -223,7 +225,7 @@ impl Calling {
         })
     }
 
-    /// The number of hosts that a caller calls, at least 1; callers are counted from 0.
+    /// Returns the number of hosts that a caller calls, at least 1; callers are counted from 0.
     #[must_use]
     pub fn target_count(&self, caller: usize) -> usize {
         match (self.pairs, self.own.get(caller)) {
@@ -233,7 +235,7 @@ impl Calling {
         }
     }
 
-    /// The place among the servers of one of the hosts that a caller calls, in the order of the servers.
+    /// Returns the server index of a caller's n-th target, in the order of the servers.
     #[must_use]
     pub fn target(&self, caller: usize, number: usize) -> usize {
         match (self.pairs, self.own.get(caller).copied().flatten()) {
@@ -243,7 +245,8 @@ impl Calling {
         }
     }
 
-    /// All pairs of a caller and a server, by their places: as many as the product of both.
+    /// Returns all pairs of a caller and a server, by their indices. Their number is up to the product of
+    /// both counts.
     pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         let targets = move |caller| {
             (0..self.target_count(caller)).map(move |number| (caller, self.target(caller, number)))
@@ -253,7 +256,7 @@ impl Calling {
 }
 
 impl Flow {
-    /// Which host connects to which, by clients, then by servers.
+    /// Returns the pairs of connecting hosts, in the order of clients, then of servers.
     pub fn pairs(&self) -> impl Iterator<Item = (&String, &String)> {
         let (from, to) = (self.from.names(), self.to.names());
         let is_one = move |client: usize, server: usize| match self.pairs {
@@ -266,7 +269,7 @@ impl Flow {
             .map(move |(client, server)| (&from[client], &to[server]))
     }
 
-    /// Tells whether one host connects to another one.
+    /// Returns a function that tells whether one host connects to another.
     pub(crate) fn has_pair(&self) -> impl Fn(&String, &String) -> bool {
         let places =
             |hosts: &Names| -> BTreeMap<String, usize> { hosts.names().iter().cloned().zip(0..).collect() };
@@ -279,7 +282,8 @@ impl Flow {
         }
     }
 
-    /// How many connections it makes, one after the other included; of calls, how many hosts make some.
+    /// Returns the number of connections that it makes, including reopened ones; for calls, the number of
+    /// calling hosts.
     #[must_use]
     pub fn connections(&self) -> Option<u64> {
         let (from, to) = (self.from.names(), self.to.names());

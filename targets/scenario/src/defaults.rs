@@ -42,7 +42,7 @@ pub(super) fn path_mtu() -> Bytes {
     Bytes(1024)
 }
 
-/// As that of queue pairs (IBA, 9.7.6.1.3: 4.096 µs · 2^14).
+/// The default of queue pairs (IBA, 9.7.6.1.3: 4.096 µs · 2^14).
 pub(super) fn pair_timeout() -> Span {
     Span(67_000_000)
 }

@@ -1,4 +1,4 @@
-//! The host at an end of a flow, or several of them.
+//! The hosts at an end of a flow: one, or several.
 
 use std::fmt;
 
@@ -11,39 +11,40 @@ const RANGE_MAX: u64 = 1000;
 /// The largest number of a host in a range.
 const NUMBER_MAX: u64 = u32::MAX as u64;
 
-/// One host by its name, or a list or a range of them: the flow is then opened from each, or to each.
+/// One host by its name, or a list or a range of hosts. A flow is opened from each of them, or to each of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// The names, at least one.
+    /// Returns the names, at least one.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.0
     }
 
-    /// The first of them.
+    /// Returns the first name.
     #[must_use]
     pub fn first(&self) -> &String {
         &self.0[0]
     }
 
-    /// Several hosts; nothing where there is none.
+    /// Creates a list of hosts, or returns `None` if it is empty.
     #[must_use]
     pub fn several(names: Vec<String>) -> Option<Hosts> {
         (!names.is_empty()).then_some(Hosts(names))
     }
 }
 
-/// The names that a name with a range stands for, both ends included: `h[0-2]` is `h0`, `h1`, `h2`. Others stand for
-/// themselves.
+/// Expands a name with a range into the names that it stands for, both ends included: `h[0-2]` is `h0`, `h1`,
+/// `h2`. Other names stand for themselves.
 fn expand(name: &str) -> Result<Vec<String>, String> {
     let Some((prefix, range)) = name.strip_suffix(']').and_then(|name| name.split_once('[')) else {
         return Ok(vec![name.to_owned()]);
     };
     let bounds = range.split_once('-').and_then(|(first, last)| {
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        // A number that has no place in so many bits is above every limit.
+        // A number beyond 64 bits exceeds every limit.
         let number = |text: &str| is_number(text).then(|| text.parse::<u64>().unwrap_or(u64::MAX));
         Some((number(first)?, number(last)?))
     });
@@ -70,7 +71,7 @@ impl From<String> for Hosts {
     }
 }
 
-/// Whether it is this one host alone.
+/// Compares with a single host.
 impl PartialEq<str> for Hosts {
     fn eq(&self, name: &str) -> bool {
         self.0 == [name]

@@ -1,13 +1,14 @@
-//! Scenarios: TOML files that state which hosts there are, what lies between them, what happens when, and who sends what to
-//! whom. `docs/scenarios.md` is the reference.
+//! Scenarios: TOML files that describe hosts, the network between them, scheduled changes, and traffic.
+//! `docs/scenarios.md` is the reference.
 //!
 //! * [`units`]: quantities as text
 //! * [`ScenarioError`]: the fault of a file, and its place
-//! * `topology`: networks by name and numbers; `origin`: where in the file what they stand for is from
-//! * `check`: what serde cannot see: names that refer to nothing, addresses used twice
-//! * [`paths`]: which way frames go through switches; [`rng`]: what is left to chance, by labels
+//! * `topology`: networks by name and numbers; `origin`: the places in the file from which their parts come
+//! * `check`: checks that serde cannot make: names without a definition, addresses used twice
+//! * [`paths`]: the paths of frames through switches; [`rng`]: random numbers, by labels
 //!
-//! It is a crate of its own because of what reading TOML costs to compile: the simulator is optimised, this is not.
+//! It is a separate crate because parsing TOML is expensive to compile: the simulator is optimised, and this
+//! crate is not.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -49,54 +50,57 @@ pub use topology::{Kind, Topology};
 use units::{Bytes, Rate, Share, Sizes, Span, Value};
 pub use works::{WorkKind, Works};
 
-/// Packets without a byte delivered that end a run, unless the scenario says otherwise: more than any transport sends
-/// while a link is down, and a few seconds' work.
+/// The default number of packets without a delivered byte that end a run. It exceeds the number that any
+/// transport sends while a link is down, and takes a few seconds to simulate.
 pub const IDLE_PACKETS: u64 = 200_000;
 
-/// A scenario. Read it with [`Scenario::parse`]; what that returns is consistent.
+/// A scenario. [`Scenario::parse`] reads it and ensures that it is consistent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What it shows.
+    /// The name of the scenario.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Decides everything that is left to chance.
+    /// The seed of all random numbers.
     #[serde(default = "defaults::seed")]
     pub seed: u64,
-    /// When it ends at the latest.
+    /// The maximum duration of the run.
     #[serde(default = "defaults::duration")]
     pub duration: Span,
-    /// How long connections have to close after all flows are done; 0: that is not waited for.
+    /// The time in which connections have to close after all flows are done; 0 means that the run does not
+    /// wait for it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub linger: Span,
-    /// How long hosts then have until they hold nothing of any connection; 0: that is not waited for.
+    /// The time in which hosts then have to release all state of connections; 0 means that the run does not
+    /// wait for it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forget: Span,
-    /// What the run may cost.
+    /// The bounds on the costs of the run.
     #[serde(default, skip_serializing_if = "is_default")]
     pub bounds: Bounds,
-    /// Whether calls are compared with what they take when nothing else is under way.
+    /// True if the durations of calls are compared with those of calls alone on an idle network.
     #[serde(default, skip_serializing_if = "is_default")]
     pub slowdown: bool,
-    /// Whether the report has the depths of queues over time.
+    /// True if the report has the depths of queues over time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue_depths: bool,
-    /// How many packets may be sent without a byte delivered until a run without progress ends; 0: no limit.
+    /// The number of packets without a delivered byte that end a run for lack of progress; 0 means no limit.
     #[serde(default = "defaults::idle_packets", skip_serializing_if = "is_usual_idle")]
     pub idle_packets: u64,
-    /// The transport program: the path of a `.mtp` file or of one that was built from it (`.so`), or
-    /// a built-in one's name.
+    /// The transport program: the path of a `.mtp` file or of one that was built from it (`.so`), or the name
+    /// of a built-in program.
     pub program: String,
-    /// What runs the programs; without it, whoever resolves their names decides.
+    /// The engine that runs the programs. Without it, the resolver of program names decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
     /// Values for the program's params.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
-    /// A program that watches all packets of each host, named as the transport program is.
+    /// A program that watches all packets of each host, named in the same manner as the transport program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
-    /// Hosts, switches and links by name and numbers; [`Scenario::parse`] puts them before those that are listed.
+    /// Hosts, switches and links by name and numbers; [`Scenario::parse`] places them before those that are
+    /// listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
     /// The hosts.
@@ -108,68 +112,70 @@ pub struct Scenario {
     /// The links between them.
     #[serde(default)]
     pub link: Vec<Link>,
-    /// The applications.
+    /// The flows of application traffic.
     pub flow: Vec<Flow>,
-    /// What changes when.
+    /// The scheduled changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<At>,
-    /// Where it is from, for errors.
+    /// The file that it comes from, for errors.
     #[serde(skip)]
     pub origin: Origin,
 }
 
-/// What a run may cost; what is not given has no bound.
+/// The bounds on the costs of a run; a missing value means no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// Bytes that all hosts may send, headers and repetitions included.
+    /// The maximum number of bytes that all hosts send, including headers and retransmissions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Bytes>,
-    /// How long each flow may take from its start until its last byte was read.
+    /// The maximum duration of each flow, from its start until its last byte is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
-    /// How long an end may take to fail once nobody listens, its peer has aborted, or its peer's host has come back
-    /// with nothing while it has bytes to send.
+    /// The maximum time in which an end must fail in each of three cases. No peer listens; its peer has
+    /// aborted; or its peer's host has come back with its state lost, while the end has bytes to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<Span>,
 }
 
-/// What runs a program.
+/// The engine that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
     /// The interpreter.
     Interp,
-    /// Machine code made from it.
+    /// Machine code that was compiled from the program.
     Native,
 }
 
-/// A host.
+/// A host with its addresses, its program and its ports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name.
+    /// The name of the host.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Its addresses with prefix lengths; by default, for the n-th host, `10.0.0.n/16` and `fd00::n/64`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
-    /// The largest IP packet that it sends, in bytes.
+    /// The maximum size of an IP packet that it sends, in bytes.
     #[serde(default = "defaults::mtu")]
     pub mtu: u32,
-    /// What a connection holds for sending, and what for receiving, in bytes; by default what stacks have.
+    /// The size of a connection's send buffer, and of its receive buffer, in bytes. The default is that of
+    /// stacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
-    /// A program of its own.
+    /// The host's own program, if it differs from the scenario's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Values for params, beside and before the scenario's.
+    /// Values for params, which take precedence over the scenario's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, Value>,
-    /// Strict priorities of its ports, 1 to 8.
+    /// The number of strict priorities of its ports, 1 to 8.
     #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
     pub priorities: u8,
-    /// Bytes that its device takes ahead of the lines; what is beyond them waits in the program's queues.
+    /// The number of bytes that its device accepts ahead of the lines; further bytes wait in the program's
+    /// queues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_queue: Option<Bytes>,
 }
@@ -189,7 +195,7 @@ impl Default for Host {
     }
 }
 
-/// Exactly two: an array of fixed size would take the first two of more without a word.
+/// Reads exactly two names: an array of fixed size would silently ignore further ones.
 fn two_nodes<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[String; 2], D::Error> {
     let nodes = Vec::<String>::deserialize(from)?;
     let count = nodes.len();
@@ -213,78 +219,80 @@ pub struct Link {
     /// Rules for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub both: Rules,
-    /// Rules from the first of them to the second, before those for both.
+    /// Rules from the first node to the second; they override those for both.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forward: Rules,
-    /// Rules from the second of them to the first.
+    /// Rules from the second node to the first; they override those for both.
     #[serde(default, skip_serializing_if = "is_default")]
     pub backward: Rules,
-    /// A translator of addresses at one of its ends.
+    /// An address translator at one of its ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nat: Option<Nat>,
 }
 
-/// What a direction of a link does; what is not given stays as it is.
+/// The rules of one direction of a link; a missing value leaves the setting unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// The line's rate; 0: no limit.
+    /// The line's rate; 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Bytes that the queue in front of it holds; 0: no limit.
+    /// The maximum number of bytes in the queue in front of the line; 0 means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Bytes>,
-    /// Frames that it holds.
+    /// The maximum number of frames in the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_packets: Option<u64>,
-    /// Bytes waiting from which on frames are marked (ECN); 0: never.
+    /// The number of waiting bytes from which frames are marked (ECN); 0 means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<Bytes>,
-    /// Numbers of frames that are lost, the first being 1.
+    /// The numbers of frames that are lost, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<Vec<u64>>,
-    /// Share of frames lost.
+    /// The share of frames that are lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Share>,
-    /// Mean number of frames lost in a row.
+    /// The mean number of frames lost in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<f64>,
-    /// Share of frames in which a bit flips.
+    /// The share of frames in which a bit flips.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<Share>,
-    /// Share of frames that come twice.
+    /// The share of frames that are duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
-    /// Propagation delay.
+    /// The propagation delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
-    /// The most that varies on top of it.
+    /// The maximum random delay in addition to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Span>,
-    /// Share of frames held back.
+    /// The share of frames that are held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Share>,
-    /// For how long.
+    /// The time for which frames are held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
 }
 
-/// A change of a link, of a host, or of a switch.
+/// A scheduled change of a link, of a host, or of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
     /// The time since the run began.
     pub time: Span,
-    /// Which link.
+    /// The name of the link.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub link: String,
-    /// Which host instead. One that goes down sends nothing any more, and has forgotten everything when it is up again.
+    /// The name of a host, instead of a link. A host that goes down sends no more packets, and has lost all
+    /// state when it comes up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Which switch instead. One that goes down drops what waits in it and what comes.
+    /// The name of a switch, instead of a link. A switch that goes down drops its waiting frames and those
+    /// that arrive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
-    /// Whether it is cut or mended, both directions; of a host or a switch, whether it runs.
+    /// The new state: a link is cut or restored in both directions; a host or a switch goes down or comes up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// New rules for both directions.
@@ -298,103 +306,104 @@ pub struct At {
     pub backward: Rules,
 }
 
-/// Whether a link works.
+/// The state of a link, a host or a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It does.
+    /// It works.
     Up,
-    /// It is cut.
+    /// It is cut, or down.
     Down,
 }
 
-/// One or several connections between hosts, and what is sent over them. Exactly one of `bulk`, `request`, `messages`,
-/// `streams`, `calls` and `works` is given.
+/// One or several connections between hosts, and the traffic over them. Exactly one of `bulk`, `request`,
+/// `messages`, `streams`, `calls` and `works` is given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// The host that connects, or several: from each of them.
+    /// The host that connects, or several: the flow is opened from each of them.
     pub from: Hosts,
-    /// The host that listens, or several: to each of them.
+    /// The host that listens, or several: the flow is opened to each of them.
     pub to: Hosts,
-    /// Which of them belong together.
+    /// The pairs of hosts that connect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub pairs: Pairs,
-    /// When it starts.
+    /// The start time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub at: Span,
-    /// How many such flows there are, between each two hosts.
+    /// The number of such flows between each pair of hosts.
     #[serde(default = "defaults::one", skip_serializing_if = "is_one")]
     pub count: u64,
-    /// Whether all of them go to one port.
+    /// True if all of them connect to the same port.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_port: bool,
-    /// How much later each starts than the one before.
+    /// The time between the starts of successive flows.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spacing: Span,
-    /// The server's port; the following ones for more flows. By default all flows of a scenario
-    /// count from 7001. Flows that name the same one share it.
+    /// The server's port; further flows use the following ports. By default all flows of a scenario count
+    /// from 7001. Flows that name the same port share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The client's port; the following ones for more flows. By default its stack chooses one.
+    /// The client's port; further flows use the following ports. By default the client's stack chooses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_port: Option<u16>,
-    /// 4 or 6; by default 4 where both hosts have such an address.
+    /// The address family, 4 or 6; by default 4 if both hosts have such an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<u8>,
-    /// How many times it is opened again after its end, from the same port to the same port.
+    /// The number of times that it is reopened after its end, from the same port to the same port.
     #[serde(default, skip_serializing_if = "is_default")]
     pub again: u64,
-    /// Who opens.
+    /// The end that opens.
     #[serde(default, skip_serializing_if = "is_default")]
     pub open: Opening,
-    /// Who closes first.
+    /// The end that closes first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub close: Closing,
-    /// The program carries data from client to server only: the client sees no end of what the server sends.
+    /// True if the program carries data only from client to server: the client sees no end of the server's
+    /// data.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_way: bool,
-    /// Who aborts it instead, and when.
+    /// The end that aborts the flow instead of closing it, and the time at which it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<Abort>,
-    /// Both ends also ask for what must be refused: to send after closing, to connect where they are connected, to
-    /// set an option that nobody knows.
+    /// True if both ends also make requests that must be refused. They send after closing, connect again from
+    /// a connected port, and set an unknown option.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refusals: bool,
-    /// How fast both readers read, at most.
+    /// The maximum rate of both readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
-    /// For how long both readers read nothing at first.
+    /// The initial time during which both readers do not read.
     #[serde(default, skip_serializing_if = "is_default")]
     pub read_stop: Span,
     /// The send buffer that both ends ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Bytes>,
-    /// The receive buffer that both ends ask for, where the program can choose it.
+    /// The receive buffer that both ends ask for, if the program can choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,
-    /// Bulk transfer.
+    /// The parameters of a bulk transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Bulk>,
-    /// Request and response.
+    /// The parameters of requests and responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// Messages.
+    /// The parameters of messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Messages>,
-    /// Streams within the connection.
+    /// The parameters of streams within the connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<Streams>,
-    /// Calls, which need no connection.
+    /// The parameters of calls, which need no connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<Calls>,
-    /// Work of queue pairs.
+    /// The parameters of works of queue pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub works: Option<Works>,
 }
 
 impl Flow {
-    /// A flow between hosts, with no application yet, and everything else by default.
+    /// Creates a flow between hosts, with no application yet, and all other values by default.
     #[must_use]
     pub fn between(from: Hosts, to: Hosts) -> Flow {
         Flow {
@@ -428,90 +437,90 @@ impl Flow {
     }
 }
 
-/// Which of a flow's hosts connect to which.
+/// The pairs of a flow's hosts that connect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairs {
-    /// Each of the ones to each of the others.
+    /// Each client to each server.
     #[default]
     All,
-    /// Each of the ones to each of the others but itself.
+    /// Each client to each server other than itself.
     Others,
-    /// The first to the first, the second to the second, and so on.
+    /// The first client to the first server, the second to the second, and so on.
     InOrder,
 }
 
-/// Who opens a flow.
+/// The end that opens a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Opening {
-    /// The client connects, the server listens.
+    /// The client connects, and the server listens.
     #[default]
     Client,
     /// Both connect at once, without a listener.
     Both,
-    /// The client connects, and nobody listens: it has to fail.
+    /// The client connects, but no server listens: the connection has to fail.
     Nobody,
 }
 
-/// An abort.
+/// An abort of a flow by one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Abort {
-    /// Whose application aborts.
+    /// The end whose application aborts.
     pub by: End,
-    /// How many bytes it has handed over and received by then.
+    /// The number of bytes that this end has handed over and received by then.
     #[serde(default)]
     pub after: Bytes,
 }
 
-/// An end of a flow.
+/// One of the two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// The one that connects.
+    /// The end that connects.
     Client,
-    /// The other one.
+    /// The end that listens.
     Server,
 }
 
-/// Who closes a flow first.
+/// The end that closes a flow first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Closing {
-    /// The client, when it has sent and received everything; then the server.
+    /// The client, after it has sent and received everything; then the server.
     #[default]
     Client,
-    /// The server; then the client.
+    /// The server, after it has sent and received everything; then the client.
     Server,
-    /// Each when it has sent everything, whatever is still to come.
+    /// Each end after it has sent everything, even if data is still to arrive.
     Both,
-    /// Nobody.
+    /// No end closes.
     Never,
 }
 
-/// Bulk transfer, as fast as the transport takes it.
+/// A bulk transfer, as fast as the transport accepts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bulk {
-    /// From client to server.
+    /// The number of bytes from client to server.
     #[serde(default)]
     pub bytes: Bytes,
-    /// From server to client.
+    /// The number of bytes from server to client.
     #[serde(default)]
     pub back: Bytes,
 }
 
-/// Request and response, one after another.
+/// Requests and responses, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// How often a request is sent, each after the response to the one before.
+    /// The number of requests, each sent after the previous response.
     #[serde(default = "defaults::one")]
     pub count: u64,
-    /// Size of each request.
+    /// The size of each request.
     pub size: Sizes,
-    /// Size of each response.
+    /// The size of each response.
     pub response: Sizes,
     /// The client's pause after each response.
     #[serde(default)]
@@ -522,49 +531,49 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Messages {
-    /// How many each sender sends.
+    /// The number of messages that each sender sends.
     #[serde(default = "defaults::one")]
     pub count: u64,
-    /// Size of each.
+    /// The size of each message.
     pub size: Sizes,
-    /// From one to the next, or the mean of that.
+    /// The time from one message to the next, or the mean of that time.
     #[serde(default)]
     pub interval: Span,
-    /// Whether they are due evenly, or at random times.
+    /// The distribution of due times: at even intervals, or at random.
     #[serde(default, skip_serializing_if = "is_default")]
     pub arrivals: Arrivals,
-    /// Whether the server sends as many too.
+    /// True if the server sends as many too.
     #[serde(default)]
     pub both_ways: bool,
-    /// What the transport promises about them.
+    /// The delivery that the transport promises for them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub delivery: Delivery,
-    /// The largest share of datagrams that may be lost.
+    /// The maximum share of datagrams that may be lost.
     #[serde(default = "defaults::any", skip_serializing_if = "is_any")]
     pub may_lose: Share,
 }
 
-/// When messages are due.
+/// The distribution of due times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
-    /// One every interval.
+    /// At even intervals.
     #[default]
     Even,
-    /// Independently of one another, one in an interval on average: a Poisson process.
+    /// Independently of one another, with one interval on average: a Poisson process.
     Poisson,
 }
 
-/// What a transport promises about messages.
+/// The delivery that a transport promises for messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Delivery {
-    /// It knows none: they are bytes of a stream, which arrive in order, once.
+    /// As a stream: the transport sees only bytes, which arrive in order, once.
     #[default]
     Stream,
-    /// Each arrives whole, once, in any order.
+    /// Each message arrives whole, once, in any order.
     Messages,
-    /// Each arrives whole, at most once, in any order.
+    /// Each message arrives whole, at most once, in any order.
     Datagrams,
 }
 
@@ -572,7 +581,7 @@ impl Scenario {
     /// Reads a scenario and checks it.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// Returns the fault of the scenario, and its place.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
         let mut scenario: Scenario = hawser_documents::toml(text)?;
         scenario.expand().map_err(|error| error.located(text))?;
@@ -580,18 +589,18 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Checks what a type cannot express; [`Scenario::parse`] has done so already.
+    /// Checks properties that types cannot express; [`Scenario::parse`] has done so already.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// Returns the first fault.
     pub fn check(&self) -> Result<(), ScenarioError> {
         check::check(self).map_err(|error| self.origin.place(error))
     }
 
-    /// The scenario as TOML; [`Scenario::parse`] reads it back.
+    /// Returns the scenario as TOML; [`Scenario::parse`] reads it back.
     ///
     /// # Errors
-    /// When a number is beyond what TOML can hold.
+    /// Returns an error if a number exceeds the range of TOML.
     pub fn to_toml(&self) -> Result<String, ScenarioError> {
         toml::to_string(self).map_err(|_| {
             ScenarioError::new(
@@ -601,7 +610,7 @@ impl Scenario {
         })
     }
 
-    /// Takes the paths of programs and other files as relative to a directory: that of the scenario's file.
+    /// Makes the paths of programs and other files relative to a directory: that of the scenario's file.
     pub fn relative_to(&mut self, directory: &Path) {
         for program in self.programs_mut() {
             if program.ends_with(".mtp") || program.ends_with(".so") {
@@ -617,13 +626,13 @@ impl Scenario {
         }
     }
 
-    /// The programs by their names, the scenario's first: those of hosts, and the one that watches.
+    /// Returns the names of the programs, the scenario's first, then those of hosts, then the watcher.
     pub fn programs(&self) -> impl Iterator<Item = &String> {
         let of_hosts = self.host.iter().filter_map(|host| host.program.as_ref());
         [&self.program].into_iter().chain(of_hosts).chain(&self.watch)
     }
 
-    /// The same, to be named otherwise.
+    /// Returns the names of the programs mutably.
     pub fn programs_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let of_hosts = self.host.iter_mut().filter_map(|host| host.program.as_mut());
         [&mut self.program]
@@ -632,20 +641,20 @@ impl Scenario {
             .chain(&mut self.watch)
     }
 
-    /// A host's number.
+    /// Returns a host's number.
     #[must_use]
     pub fn host_number(&self, name: &str) -> Option<usize> {
         self.host.iter().position(|host| host.name == name)
     }
 
-    /// The numbers of all hosts, for a caller that asks for many.
+    /// Returns the numbers of all hosts, for callers that need many.
     #[must_use]
     pub fn host_numbers(&self) -> BTreeMap<&str, usize> {
         let names = self.host.iter().map(|host| host.name.as_str());
         names.zip(0..).collect()
     }
 
-    /// The number of a host or a switch in its world: the hosts come first.
+    /// Returns the number of a host or a switch in its world, where hosts come first.
     #[must_use]
     pub fn node_number(&self, name: &str) -> Option<usize> {
         let switch = || self.switch.iter().position(|switch| switch.name == name);
@@ -653,7 +662,7 @@ impl Scenario {
             .or_else(|| Some(self.host.len() + switch()?))
     }
 
-    /// The numbers of all hosts and switches, for a caller that asks for many.
+    /// Returns the numbers of all hosts and switches, for callers that need many.
     #[must_use]
     pub fn node_numbers(&self) -> BTreeMap<&str, usize> {
         let hosts = self.host.iter().map(|host| host.name.as_str());
@@ -663,7 +672,7 @@ impl Scenario {
 }
 
 impl At {
-    /// The host or the switch that changes, if it is no link.
+    /// Returns the host or the switch that changes, or `None` for a link.
     #[must_use]
     pub fn node(&self) -> Option<&String> {
         self.host.as_ref().or(self.switch.as_ref())
@@ -671,7 +680,7 @@ impl At {
 }
 
 impl Link {
-    /// Its name, the default included.
+    /// Returns its name, or the default name.
     #[must_use]
     pub fn label(&self) -> String {
         if self.name.is_empty() {
@@ -683,9 +692,9 @@ impl Link {
 }
 
 impl Rules {
-    /// Puts what is given into a profile.
+    /// Applies the given values to a profile.
     pub fn apply(&self, profile: &mut Profile) {
-        /// 0 means that there is none.
+        /// 0 means that there is no limit.
         fn some(value: u64) -> Option<u64> {
             (value > 0).then_some(value)
         }
@@ -711,7 +720,7 @@ impl Rules {
         profile.hold = self.hold.map_or(profile.hold, Duration::from);
     }
 
-    /// No fault at all; rate, queue and delay as they are.
+    /// Returns rules without any fault that leave rate, queue and delay unchanged.
     #[must_use]
     pub fn healed() -> Rules {
         Rules {

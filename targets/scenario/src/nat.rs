@@ -1,30 +1,30 @@
-//! A translator of addresses at an end of a link.
+//! An address translator at an end of a link.
 
 use serde::{Deserialize, Serialize};
 
 use super::units::Span;
 use super::{Flow, Link, Scenario, ScenarioError, is_default};
 
-/// The maximum number of times that it forgets.
+/// The maximum number of rebindings.
 const REBINDS_MAX: usize = 1000;
 
-/// A translator: the other end of the link sees UDP packets come from a port that it has chosen.
+/// A translator: the other end of the link sees UDP packets come from a port that the translator has chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nat {
-    /// The host that is behind it; by default the first end of the link.
+    /// The host behind it; by default the first end of the link.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub inside: String,
-    /// When it forgets, and chooses other ports.
+    /// The times at which it forgets its choices and chooses other ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rebind: Vec<Span>,
-    /// It has another address as well each time.
+    /// True if it also changes its address each time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub moves: bool,
 }
 
 impl Link {
-    /// The host that is behind its translator, if there is one.
+    /// Returns the host behind its translator, if it has one.
     #[must_use]
     pub fn inside(&self) -> Option<&String> {
         let nat = self.nat.as_ref()?;
@@ -37,7 +37,7 @@ impl Link {
 }
 
 impl Scenario {
-    /// Whether a host is behind a translator.
+    /// Returns true if a host is behind a translator.
     pub(super) fn is_inside(&self, host: &str) -> bool {
         self.link
             .iter()
@@ -70,7 +70,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Nobody connects to who is behind a translator.
+    /// Checks that no flow connects to a host behind a translator.
     pub(super) fn check_outside(&self, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
         let servers = flow.to.names().iter();
         match servers.into_iter().find(|host| self.is_inside(host)) {

@@ -1,20 +1,20 @@
-//! Where a scenario is from: an error names the key that its file has, and the line.
+//! The origin of a scenario: an error names the key in its file, and the line.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Scenario, ScenarioError};
 
-/// Where a scenario is from. Two scenarios are equal whatever they are from.
+/// The origin of a scenario. It does not affect the equality of two scenarios.
 #[derive(Clone, Default)]
 pub struct Origin {
-    /// The text of its file, where that is known.
+    /// The text of its file, if known.
     text: Option<Arc<str>>,
-    /// The hosts that its topology stands for, each with a link; they are the first ones.
+    /// The number of hosts that its topology creates, each with a link; they are the first hosts.
     pub(super) hosts: usize,
-    /// The switches that its topology stands for.
+    /// The number of switches that its topology creates.
     pub(super) switches: usize,
-    /// The links that its topology stands for: those of the hosts, and then those between switches.
+    /// The number of links that its topology creates: those of the hosts, and then those between switches.
     pub(super) links: usize,
 }
 
@@ -31,14 +31,14 @@ impl fmt::Debug for Origin {
 }
 
 impl Scenario {
-    /// Keeps the text of its file, so that errors that are found when it is run have lines.
+    /// Keeps the text of its file, so that errors at run time have lines.
     pub fn keep_text(&mut self, text: &str) {
         self.origin.text = Some(text.into());
     }
 }
 
 impl Origin {
-    /// An error with the key that the file has, and its line where the text is known.
+    /// Returns an error with the key that the file has, and with its line if the text is known.
     #[must_use]
     pub fn place(&self, error: ScenarioError) -> ScenarioError {
         let path = self.written(&error.path).unwrap_or_else(|| error.path.clone());
@@ -49,8 +49,8 @@ impl Origin {
         }
     }
 
-    /// The key of the file behind one of a host, a switch or a link: what a topology stands for is not listed there,
-    /// and what is listed counts from 0 without it.
+    /// Translates the key of a host, a switch or a link into the key in the file. Parts of a topology are not
+    /// listed there, and listed ones count from 0 without them.
     fn written(&self, path: &str) -> Option<String> {
         let (kind, rest) = path.split_once('[')?;
         let (number, rest) = rest.split_once(']')?;
@@ -66,7 +66,7 @@ impl Origin {
             return Some(format!("{kind}[{}]{rest}", number - count));
         }
         let rest = match kind {
-            // A topology's rules are those of both directions, and a link has no other key.
+            // A topology sets only rules for both directions; its links have no other key.
             "link" => rest.strip_prefix(".both").unwrap_or_default(),
             _ => rest,
         };

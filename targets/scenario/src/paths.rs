@@ -1,8 +1,8 @@
-//! Shortest paths through a network of hosts and switches, found once from its links.
+//! Shortest paths through a network of hosts and switches, computed once from its links.
 //!
-//! Every link counts as one. Switches pass frames on and hosts do not, so a path has hosts at its ends alone. From
-//! each node several links may lead to a host on shortest paths: they are given in the order of the links. Each step
-//! is one nearer to the host, so that no frame goes round.
+//! Every link has the length 1. Switches forward frames and hosts do not, so hosts are only at the ends of a
+//! path. Several links of a node may be on shortest paths to a host; they are given in the order of the
+//! links. Each step is one link nearer to the host, so no frame circulates.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,25 +11,26 @@ use crate::Scenario;
 /// Nodes and the links between them.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// By node: who is behind each of its ports. Ports are in the order of the links.
+    /// By node: the nodes behind its ports. Ports are in the order of the links.
     neighbours: Vec<Vec<usize>>,
     forwards: Vec<bool>,
-    /// By node: the parts of the network that it is in, or that it is linked to. Switches that reach one another over
-    /// switches alone are one part.
+    /// By node: the parts of the network that contain it or are linked to it. Switches that reach one another
+    /// over switches alone form one part.
     parts: Vec<BTreeSet<usize>>,
 }
 
-/// How to reach a node from all the others.
+/// The shortest paths to a node from all other nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Towards {
-    /// By node: links on a shortest path; nothing where there is no path.
+    /// By node: the number of links on a shortest path, or `None` if there is no path.
     pub distance: Vec<Option<usize>>,
-    /// By node: the ports that shortest paths leave by, in their order.
+    /// By node: the ports by which shortest paths leave, in their order.
     pub ports: Vec<Vec<usize>>,
 }
 
 impl Graph {
-    /// Nodes, whether each passes frames on, and links between them by their numbers.
+    /// Creates a graph from nodes, each with whether it forwards frames, and links between them by their
+    /// numbers.
     #[must_use]
     pub fn new(forwards: Vec<bool>, links: impl IntoIterator<Item = [usize; 2]>) -> Graph {
         let mut neighbours = vec![Vec::new(); forwards.len()];
@@ -41,7 +42,7 @@ impl Graph {
         Graph { neighbours, forwards, parts }
     }
 
-    /// That of a scenario: its hosts, then its switches. Links of names that there are not are left out.
+    /// Returns the graph of a scenario: its hosts, then its switches. Links to unknown names are omitted.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Graph {
         let hosts = scenario.host.iter().map(|host| (host.name.as_str(), false));
@@ -60,14 +61,15 @@ impl Graph {
         Graph::new(forwards, links.collect::<Vec<_>>())
     }
 
-    /// Whether a path leads from one node to another one.
+    /// Returns true if a path leads from one node to another.
     #[must_use]
     pub fn reaches(&self, from: usize, to: usize) -> bool {
         let [one, other] = [from, to].map(|node| &self.parts[node]);
         from == to || !one.is_disjoint(other) || self.neighbours[from].contains(&to)
     }
 
-    /// Whether one part of the network joins all these nodes, so that each reaches each. Where none does, some may.
+    /// Returns true if one part of the network joins all these nodes, so that each reaches each. Otherwise,
+    /// some of them may still reach others.
     #[must_use]
     pub fn joins_all(&self, mut nodes: impl Iterator<Item = usize>) -> bool {
         let Some(first) = nodes.next() else {
@@ -78,8 +80,8 @@ impl Graph {
         !parts.is_empty()
     }
 
-    /// The switch behind which a node is, where it has no other link, and which of the switch's ports leads to it. All
-    /// paths to such a node are those to its switch, and that port.
+    /// Returns the only switch to which a node is linked, and the switch's port that leads to the node. All
+    /// paths to such a node lead to its switch, and then through that port.
     #[must_use]
     pub fn behind(&self, node: usize) -> Option<(usize, usize)> {
         let [switch] = self.neighbours[node][..] else {
@@ -89,13 +91,13 @@ impl Graph {
         (self.forwards[switch] && !self.forwards[node]).then_some((switch, port))
     }
 
-    /// The number of a node's links.
+    /// Returns the number of a node's links.
     #[must_use]
     pub fn links(&self, node: usize) -> usize {
         self.neighbours[node].len()
     }
 
-    /// How to reach this node.
+    /// Returns the shortest paths to this node.
     #[must_use]
     pub fn towards(&self, to: usize) -> Towards {
         let mut distance = vec![None; self.neighbours.len()];
@@ -128,7 +130,7 @@ impl Graph {
     }
 }
 
-/// By node: the parts of a network that it is in, or that it is linked to.
+/// Returns, by node, the parts of the network that contain it or are linked to it.
 fn parts(neighbours: &[Vec<usize>], forwards: &[bool]) -> Vec<BTreeSet<usize>> {
     let mut parts = vec![BTreeSet::new(); neighbours.len()];
     for first in (0..neighbours.len()).filter(|node| forwards[*node]) {
@@ -155,7 +157,7 @@ mod tests {
 
     const FAR: usize = usize::MAX / 2;
 
-    /// Floyd and Warshall's algorithm, where paths go on at switches alone.
+    /// The algorithm of Floyd and Warshall, in which paths continue only at switches.
     fn distances(forwards: &[bool], links: &[[usize; 2]]) -> Vec<Vec<usize>> {
         let count = forwards.len();
         let mut distance = vec![vec![FAR; count]; count];
@@ -190,7 +192,7 @@ mod tests {
             }
             let graph = Graph::new(forwards.clone(), links.clone());
             let known = distances(&forwards, &links);
-            // As far one way as the other.
+            // The distance is the same in both directions.
             for (to, known) in known.iter().enumerate() {
                 let towards = graph.towards(to);
                 for (from, far) in known.iter().enumerate() {
@@ -204,7 +206,7 @@ mod tests {
                         towards.distance[from], shortest,
                         "seed {seed}: {from} to {to}, {links:?}"
                     );
-                    // Whichever port is taken at each node, it is a shortest path.
+                    // Any choice of ports at the nodes gives a shortest path.
                     for choice in [0, usize::MAX] {
                         let (mut node, mut steps) = (from, 0);
                         while node != to && shortest.is_some() {
@@ -229,7 +231,7 @@ mod tests {
 
     #[test]
     fn of_paths_of_one_length_the_one_by_the_first_link_comes_first() {
-        // Host 0 and host 1, switches 2 to 5: two ways of three links.
+        // Hosts 0 and 1, switches 2 to 5: two paths of three links lead from switch 2 to host 1.
         let forwards = vec![false, false, true, true, true, true];
         let links = [[0, 2], [2, 4], [2, 3], [3, 5], [4, 5], [5, 1]];
         let graph = Graph::new(forwards, links);

@@ -1,4 +1,4 @@
-//! What a switch says of priority-based flow control (PFC).
+//! A switch's settings for priority-based flow control (PFC).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,30 +7,30 @@ use super::{At, Bytes, Link, Profile, Rate, Scenario, ScenarioError, Span, Switc
 
 type Checked = Result<(), ScenarioError>;
 
-/// Bytes of a pause frame, the shortest frame of Ethernet.
+/// The length of a pause frame in bytes: the shortest frame of Ethernet.
 pub const PAUSE_BYTES: u64 = 64;
 
-/// Thresholds of each port and each priority.
+/// The thresholds of each port and each priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Bytes at which whoever sends them is asked to pause.
+    /// The number of bytes at which their sender is asked to pause.
     pub xoff: u64,
-    /// Bytes at which it is asked to go on.
+    /// The number of bytes at which the sender is asked to resume.
     pub xon: u64,
-    /// Bytes above `xoff` for which there is room.
+    /// The room above `xoff`, in bytes.
     pub headroom: u64,
-    /// A bit for each priority of the switch that pauses.
+    /// The priorities of the switch that pause, one bit each.
     pub lossless: u8,
-    /// How many priorities the switch has.
+    /// The number of priorities of the switch.
     pub priorities: u8,
 }
 
-/// How much head room it takes.
+/// The formula for the required headroom.
 const HEADROOM_HINT: &str = "2 × delay × rate / 8 + 64 bytes + 2 packets, and the byte less than a packet that one may \
                              exceed pfc_xoff by: pfc_headroom = \"20kB\"";
 
 impl Switch {
-    /// Its thresholds, where it pauses.
+    /// Returns its thresholds, if it pauses.
     #[must_use]
     pub fn thresholds(&self) -> Option<Thresholds> {
         let Bytes(xoff) = self.pfc_xoff?;
@@ -47,7 +47,7 @@ impl Switch {
         })
     }
 
-    /// Its thresholds agree with one another.
+    /// Checks that its thresholds are consistent.
     pub(super) fn check_pfc(&self, path: &str) -> Checked {
         let error = |key: &str, message: String| ScenarioError::new(format!("{path}.{key}"), message);
         let Some(Bytes(xoff)) = self.pfc_xoff else {
@@ -94,21 +94,22 @@ impl Switch {
     }
 }
 
-/// What comes over a line after a switch has asked for a pause.
+/// The bytes that arrive over a line after a switch has requested a pause.
 struct Need {
-    /// What is under way in both delays.
+    /// The bytes in flight during both delays.
     under_way: u64,
-    /// What comes while the frame on the line back and the pause leave.
+    /// The bytes that arrive while the frame on the line back and the pause frame leave.
     answer: u64,
-    /// The largest packet on the line.
+    /// The size of the largest packet on the line.
     packet: u64,
-    /// Both delays.
+    /// The sum of both delays.
     delay: Duration,
     rate: Rate,
 }
 
 impl Need {
-    /// Over a line towards a switch, with the line back, and the largest packets on both. Nothing comes without a rate.
+    /// Computes the need for a line towards a switch, with the line back, and the largest packets on both. It
+    /// is `None` for a line without a rate.
     fn of(towards: &Profile, back: &Profile, [packet, packet_back]: [u64; 2]) -> Option<Need> {
         let rate = towards.rate?;
         let delay = towards
@@ -129,12 +130,12 @@ impl Need {
         })
     }
 
-    /// What a packet may exceed `pfc_xoff` by.
+    /// Returns the number of bytes by which a packet may exceed `pfc_xoff`.
     fn excess(&self) -> u64 {
         self.packet.saturating_sub(1)
     }
 
-    /// How much head room it takes.
+    /// Returns the required headroom, in bytes.
     fn bytes(&self) -> u64 {
         [self.under_way, self.answer, self.packet, self.excess()]
             .into_iter()
@@ -143,7 +144,8 @@ impl Need {
 }
 
 impl Scenario {
-    /// Every switch that pauses has head room for what may come over each of its lines, whatever changes when.
+    /// Checks that every switch that pauses has headroom for the bytes that may arrive over each of its
+    /// lines, after any change.
     pub(super) fn check_headroom(&self) -> Checked {
         let pausing: BTreeMap<&str, usize> = self
             .switch
@@ -184,7 +186,7 @@ impl Scenario {
         }
     }
 
-    /// What comes over a link towards one of its ends: at first, and after each of its changes.
+    /// Returns the need of a link towards one of its ends: initially, and after each of its changes.
     fn needs(&self, link: &Link, end: usize, changes: &[&At]) -> Vec<(Option<Span>, Need)> {
         let mut directions = [Profile::default(), Profile::default()];
         let largest = |name: &String| {
@@ -229,7 +231,7 @@ impl Scenario {
         ScenarioError::new(format!("switch[{switch}].pfc_headroom"), message).with_hint(hint)
     }
 
-    /// Whoever sends to a switch that pauses has a queue in which frames can wait.
+    /// Checks that the senders to a switch that pauses have queues in which frames can wait.
     pub(super) fn check_paused(&self, link: &Link, path: &str) -> Checked {
         for (rules, end) in [(&link.forward, 1), (&link.backward, 0)] {
             let name = &link.between[end];

@@ -1,41 +1,41 @@
-//! What one direction of a link does to frames, as numbers.
+//! The effects of one direction of a link on frames, as numbers.
 
 use std::time::Duration;
 
-/// One direction of a link in numbers. The default is a perfect link: nothing happens and no
-/// time passes.
+/// One direction of a link in numbers. The default is a perfect link without faults or delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Bits per second of the line; `None`: no limit, and no queue.
+    /// The line's rate in bits per second; `None` means no limit, and no queue.
     pub rate: Option<u64>,
-    /// Bytes that the queue in front of the line holds, the frame on the line included. A frame
-    /// always fits when nothing waits.
+    /// The maximum number of bytes in the queue in front of the line, including the frame on the line. A
+    /// frame always fits in an empty queue.
     pub queue_bytes: u64,
-    /// Frames that it holds, the one on the line included.
+    /// The maximum number of frames in the queue, including the one on the line.
     pub queue_packets: u64,
-    /// Frames of ECN-capable transports that find this many bytes waiting are marked
-    /// "congestion experienced"; `None`: never.
+    /// The number of waiting bytes from which frames of ECN-capable transports are marked "congestion
+    /// experienced"; `None` means never.
     pub ecn_bytes: Option<u64>,
-    /// Bytes that wait from which on all frames are marked, and the share of those that are just below it, 0 to 1, to which it
-    /// rises evenly from `ecn_bytes` on; `None`: all from `ecn_bytes` on.
+    /// The number of waiting bytes from which all frames are marked, and the share that is marked just below
+    /// it, 0 to 1. The share rises linearly from `ecn_bytes` on. `None` means that all frames are marked from
+    /// `ecn_bytes` on.
     pub ecn_all: Option<(u64, f64)>,
-    /// Frames lost by number, the first offered being 1; in ascending order.
+    /// The numbers of lost frames, counted from 1 as offered; in ascending order.
     pub drop: Vec<u64>,
-    /// Share of frames lost, 0 to 1.
+    /// The share of frames that are lost, 0 to 1.
     pub loss: f64,
-    /// Mean number of frames lost in a row; 1 or less: each frame on its own.
+    /// The mean number of frames lost in a row; with 1 or less, losses are independent.
     pub burst: f64,
-    /// Share of frames in which one bit flips.
+    /// The share of frames in which one bit flips.
     pub corrupt: f64,
-    /// Share of frames that a copy follows.
+    /// The share of frames that are duplicated.
     pub duplicate: f64,
-    /// Propagation delay.
+    /// The propagation delay.
     pub delay: Duration,
-    /// The maximum that is added to it, uniformly; order is kept.
+    /// The maximum additional delay, which is uniformly distributed; order is kept.
     pub jitter: Duration,
-    /// Share of frames held back, so that later ones overtake them.
+    /// The share of frames that are held back, so that later ones overtake them.
     pub reorder: f64,
-    /// For how long.
+    /// The time for which frames are held back.
     pub hold: Duration,
 }
 

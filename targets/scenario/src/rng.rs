@@ -1,21 +1,20 @@
 //! Seeded random numbers.
 //!
-//! Everything that is left to chance has a generator of its own, labelled with what it is for, so that
-//! adding one thing does not shift what another draws. The same seed and label give the same
-//! numbers on every machine.
+//! Each random process has its own generator, labelled with its purpose, so that adding one process does not
+//! shift the numbers of another. The same seed and label give the same numbers on every machine.
 
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// A generator: xoshiro256** (Blackman and Vigna, 2018). Not for secrets.
+/// A generator: xoshiro256** (Blackman and Vigna, 2018). It is not for secrets.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
-    /// The generator of the thing called `label` in a world with this seed.
+    /// Creates the generator for a label in a world with this seed.
     #[must_use]
     pub fn new(seed: u64, label: &str) -> Rng {
         let mut hasher = SipHasher13::new_with_keys(seed, 0);
@@ -24,7 +23,7 @@ impl Rng {
         Rng { state: std::array::from_fn(|_| mix.next()) }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let s = &mut self.state;
@@ -39,13 +38,13 @@ impl Rng {
         result
     }
 
-    /// A number below `bound`, each alike to within 2^-64 · `bound`; 0 when `bound` is 0.
+    /// Returns a number below `bound`, uniform to within 2^-64 · `bound`; 0 if `bound` is 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     #[inline]
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low);
@@ -56,7 +55,7 @@ impl Rng {
         }
     }
 
-    /// True with this probability. Certain outcomes (0 or less, 1 or more) draw nothing.
+    /// Returns true with this probability. Certain outcomes (0 or less, 1 or more) draw no number.
     #[inline]
     pub fn chance(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
@@ -65,14 +64,15 @@ impl Rng {
         probability >= 1.0 || self.fraction() < probability
     }
 
-    /// A number in [0, 1).
+    /// Returns a number in [0, 1).
     #[inline]
     pub fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// An exponentially distributed number whose mean is 1: the time between two of independent events (von Neumann's
-    /// method of 1951, which compares numbers and takes no logarithm, so that it is the same on every machine).
+    /// Returns an exponentially distributed number with mean 1: the time between two independent events. It
+    /// uses von Neumann's method of 1951, which compares numbers and needs no logarithm, so that the result
+    /// is the same on every machine.
     pub fn exponential(&mut self) -> f64 {
         let mut whole = 0.0;
         loop {
@@ -101,7 +101,7 @@ impl Rng {
     }
 }
 
-/// Spreads one word over a state: SplitMix64 (Steele, Lea and Flood, 2014).
+/// Expands one word to a state: SplitMix64 (Steele, Lea and Flood, 2014).
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -124,7 +124,7 @@ mod tests {
         let count = 100_000;
         let mut all: Vec<f64> = (0..count).map(|_| rng.exponential()).collect();
         all.sort_by(f64::total_cmp);
-        // Kolmogorov and Smirnov: the largest distance from 1 - e^-x, at a level of 1 in 1,000.
+        // The test of Kolmogorov and Smirnov: the largest distance from 1 - e^-x, at a level of 1 in 1,000.
         let distance = all
             .iter()
             .enumerate()

@@ -7,55 +7,56 @@ use super::{Closing, Flow, Opening, ScenarioError, is_default};
 
 /// The maximum number of streams that an end of a flow opens: both ends know all of them.
 const STREAMS_MAX: u64 = 100_000;
-/// The maximum number that an end has open at a time.
+/// The maximum number of streams that an end has open at a time.
 const CONCURRENT_MAX: u64 = 10_000;
-/// The longest stream, in bytes.
+/// The maximum length of a stream, in bytes.
 const LONGEST: u64 = 1 << 32;
 
 /// Streams within each connection of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Streams {
-    /// How many each end opens that opens some.
+    /// The number of streams that each opening end opens.
     #[serde(default = "super::defaults::one")]
     pub count: u64,
-    /// Bytes that who opens a stream sends on it, beside the eight that say which one it is.
+    /// The number of bytes that the opener of a stream sends on it, in addition to the eight that identify
+    /// the stream.
     pub size: Sizes,
-    /// Bytes that the other end sends; as `size` unless given.
+    /// The number of bytes that the other end sends; by default the same as `size`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Sizes>,
-    /// Who opens them.
+    /// The ends that open streams.
     #[serde(default, skip_serializing_if = "is_default")]
     pub opened_by: Openers,
-    /// How many of its own an end has open at a time.
+    /// The maximum number of its own streams that an end has open at a time.
     #[serde(default = "super::defaults::concurrent")]
     pub concurrent: u64,
-    /// Which share only who opens them sends on.
+    /// The share of streams on which only the opener sends.
     #[serde(default, skip_serializing_if = "is_default")]
     pub one_way: Share,
-    /// Which share of the directions their sender gives up midway.
+    /// The share of directions that their sender resets midway.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reset: Share,
-    /// Which share of the others their reader gives up midway.
+    /// The share of the remaining directions that their reader stops midway.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stop: Share,
 }
 
-/// Which ends open streams.
+/// The ends that open streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Openers {
-    /// The one that connects.
+    /// The end that connects.
     #[default]
     Client,
-    /// The other one.
+    /// The end that listens.
     Server,
-    /// Each of them as many.
+    /// Both ends, with the same number of streams each.
     Both,
 }
 
 impl Streams {
-    /// So many streams of these sizes, which the client opens.
+    /// Creates `count` streams of these sizes, opened by the client.
     #[must_use]
     pub fn of(count: u64, size: Sizes) -> Streams {
         Streams {
@@ -70,7 +71,7 @@ impl Streams {
         }
     }
 
-    /// How many the client opens, and the server.
+    /// Returns the number of streams that the client opens, and that the server opens.
     #[must_use]
     pub fn counts(&self) -> [u64; 2] {
         match self.opened_by {
@@ -81,7 +82,7 @@ impl Streams {
     }
 }
 
-/// Checks a flow of streams; of others that have none there is nothing to check.
+/// Checks a flow of streams; other flows pass.
 pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
     let Some(streams) = &flow.streams else {
         return Ok(());

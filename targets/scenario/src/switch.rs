@@ -1,54 +1,58 @@
-//! Switches: what their ports have.
+//! Switches and the settings of their ports.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Bytes, Profile, ScenarioError, Share, defaults, is_default, is_one_priority};
 
-/// A switch: it stores frames and forwards them to where they want to go, along shortest paths.
+/// A switch: it stores frames and forwards them to their destinations, along shortest paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// Its name, which no host has.
+    /// Its name, which must differ from those of hosts.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Strict priorities of each port, 1 to 8, by the precedence of the packets' IP headers.
+    /// The number of strict priorities of each port, 1 to 8, by the precedence of the packets' IP headers.
     #[serde(default = "defaults::one_priority", skip_serializing_if = "is_one_priority")]
     pub priorities: u8,
-    /// Bytes that wait at each port; if they are shared, at all of them together. What does not fit is lost, or cut.
+    /// The maximum number of bytes that wait at each port, or at all ports together if the buffer is shared.
+    /// Packets that do not fit are lost, or trimmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
-    /// Whether all ports share the buffer.
+    /// True if all ports share the buffer.
     #[serde(default, skip_serializing_if = "is_default")]
     pub shared: bool,
-    /// Bytes before a packet, at its port, from which on it is marked (ECN).
+    /// The number of bytes ahead of a packet, at its port, from which on it is marked (ECN).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_above: Option<Bytes>,
-    /// Bytes from which on all are marked where there is such a threshold: from `mark_above` on the share of those that are
-    /// rises evenly to `mark_share` there (as DCQCN wants it: Zhu and others, SIGCOMM 2015, Figure 5).
+    /// The number of bytes from which on all packets are marked, if there is such a threshold. The marked
+    /// share rises linearly from `mark_above`, to `mark_share` at this threshold (as in DCQCN: Zhu and
+    /// others, SIGCOMM 2015, Figure 5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_all_above: Option<Bytes>,
     /// The share of packets that are marked just below `mark_all_above`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark_share: Option<Share>,
-    /// To how many bytes packets are cut that find their queue full.
+    /// The number of bytes to which packets that find their queue full are trimmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim_to: Option<Bytes>,
-    /// Whether packets for which even what is left of them finds no room go back to their senders.
+    /// True if packets that do not fit even when trimmed return to their senders.
     #[serde(default, skip_serializing_if = "is_default")]
     pub return_to_sender: bool,
-    /// Whether each packet takes a path of its own where several are equally short, and which.
+    /// The choice of a path for each packet, if several are equally short; by default it is made for each
+    /// flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spray: Option<Spray>,
-    /// Bytes that wait of what came on a port with a priority, at which its sender is asked to pause (PFC).
+    /// The number of waiting bytes, by port of arrival and priority, at which the sender is asked to pause
+    /// (PFC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_xoff: Option<Bytes>,
-    /// Bytes at which it is asked to go on; by default half of those.
+    /// The number of bytes at which the sender is asked to resume; by default half of `pfc_xoff`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_xon: Option<Bytes>,
-    /// Bytes beyond `pfc_xoff` for which there is room.
+    /// The room beyond `pfc_xoff`, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_headroom: Option<Bytes>,
-    /// Which priorities pause; by default all.
+    /// The priorities that pause; by default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pfc_priorities: Option<Vec<u8>>,
 }
@@ -75,10 +79,10 @@ impl Default for Switch {
 }
 
 impl Switch {
-    /// Puts what it gives each of its ports into a profile.
+    /// Applies its settings for each port to a profile.
     pub fn apply(&self, profile: &mut Profile) {
         if let Some(buffer) = self.buffer {
-            // Its memory is counted in bytes alone.
+            // Its memory is counted only in bytes.
             profile.queue_packets = u64::MAX;
             if !self.shared {
                 profile.queue_bytes = buffer.0;
@@ -89,7 +93,7 @@ impl Switch {
         profile.ecn_all = self.mark_all_above.map(|above| (above.0, share));
     }
 
-    /// Its thresholds for marking agree with one another.
+    /// Checks that its thresholds for marking are consistent.
     pub(super) fn check_marking(&self, path: &str) -> Result<(), ScenarioError> {
         let error = |key: &str, message: String| {
             let error = ScenarioError::new(format!("{path}.{key}"), message);
@@ -114,12 +118,12 @@ impl Switch {
     }
 }
 
-/// Which of several equal paths each packet takes.
+/// The choice among several equal paths for each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spray {
-    /// A random one.
+    /// A random path.
     Random,
-    /// The next one.
+    /// The next path in turn.
     RoundRobin,
 }

@@ -1,4 +1,4 @@
-//! Good files read as they should, bad ones end in an error that states where.
+//! Good files are read correctly; bad ones give an error with its place.
 
 use super::*;
 
@@ -10,7 +10,7 @@ link = [{ between = ["a", "b"] }]
 flow = [{ from = "a", to = "b", bulk = { bytes = "1MiB" } }]
 "#;
 
-/// An error without the column of its place: hawser-documents tests places.
+/// Returns an error without the column of its place; the tests of hawser-documents cover places.
 pub(crate) fn by_line(error: &ScenarioError) -> String {
     let column = error.place.map(|place| format!(", column {}", place.column));
     error.to_string().replacen(&column.unwrap_or_default(), "", 1)
@@ -122,7 +122,7 @@ state = "down"
     assert_eq!((profile.rate, profile.loss), (None, 0.01), "the rest stays");
 }
 
-/// A change of [`SHORT`], and its error.
+/// Each case is a change of [`SHORT`], and its error.
 #[test]
 fn bad_files_are_rejected_with_reason_and_place() {
     let cases = [
@@ -254,7 +254,7 @@ at = [{ time = "1s", switch = "s1", state = "down" }]
 flow = [{ from = "a", to = "b", bulk = { bytes = "1MiB" } }]
 "#;
 
-/// A change of [`SWITCHED`], and its error.
+/// Each case is a change of [`SWITCHED`], and its error.
 #[test]
 fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
     assert!(Scenario::parse(SWITCHED).is_ok());
@@ -400,7 +400,7 @@ fn ports_that_cannot_be_are_rejected_with_reason_and_place() {
     }
 }
 
-/// Two flows of [`SWITCHED`] at one port, and what is wrong with them.
+/// Two flows of [`SWITCHED`] at one port, and the resulting error.
 #[test]
 fn ports_are_shared_on_purpose_and_alike() {
     let text = |first: &str, second: &str| {
@@ -451,7 +451,7 @@ fn ports_are_shared_on_purpose_and_alike() {
     }
 }
 
-/// The ends of a flow of [`SWITCHED`] as lists, and what is wrong with them.
+/// The ends of a flow of [`SWITCHED`] as lists, and the resulting error.
 #[test]
 fn ends_may_be_lists_of_different_hosts() {
     let text = |from: &str, to: &str| {
@@ -494,7 +494,7 @@ fn ends_may_be_lists_of_different_hosts() {
     }
 }
 
-/// What lies between two hosts is a path where switches alone pass frames on.
+/// Two hosts are connected only if switches, not hosts, forward between them.
 #[test]
 fn hosts_forward_nothing() {
     let through = |middle: &str| {

@@ -1,4 +1,4 @@
-//! Topologies by name and numbers: hosts, switches and links that a scenario has without listing them.
+//! Topologies by name and numbers: hosts, switches and links that a scenario does not have to list.
 //!
 //! | kind | hosts | switches | links |
 //! |---|---|---|---|
@@ -13,43 +13,43 @@ use super::{Host, Link, Rules, Scenario, ScenarioError, Switch, is_default};
 /// The maximum of each number of a topology.
 const NUMBER_MAX: u64 = 1000;
 
-/// A topology: what its numbers stand for is up to its kind.
+/// A topology. Its kind determines the numbers that it needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
-    /// Which one.
+    /// The kind of the topology.
     pub kind: Kind,
-    /// Hosts at each switch that has hosts.
+    /// The number of hosts at each switch that has hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u64>,
-    /// Leaves of a leaf-spine topology.
+    /// The number of leaves of a leaf-spine topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaves: Option<u64>,
-    /// Its spines.
+    /// The number of spines of a leaf-spine topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spines: Option<u64>,
-    /// Ports of each switch of a fat tree.
+    /// The number of ports of each switch of a fat tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<u64>,
-    /// Rules of the links between hosts and switches, both directions.
+    /// Rules of the links between hosts and switches, for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub host_link: Rules,
-    /// Rules of the links between switches, both directions.
+    /// Rules of the links between switches, for both directions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub core_link: Rules,
-    /// What each host has.
+    /// The settings of each host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
-    /// What each switch has.
+    /// The settings of each switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
 }
 
-/// Which topology.
+/// The kind of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Two switches with a link between them, and as many hosts at each.
+    /// Two switches with a link between them, and the same number of hosts at each.
     Dumbbell,
     /// Leaves with hosts, each linked to every spine.
     LeafSpine,
@@ -58,7 +58,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in a scenario.
+    /// Returns its name in a scenario.
     fn name(self) -> &'static str {
         match self {
             Kind::Dumbbell => "dumbbell",
@@ -69,10 +69,10 @@ impl Kind {
 }
 
 impl Scenario {
-    /// Puts what a topology stands for before the hosts, switches and links that are listed.
+    /// Adds the topology's hosts, switches and links before those that are listed.
     ///
     /// # Errors
-    /// When a number is missing, is not one of its kind, or is too large.
+    /// Returns an error if a number is missing, does not belong to the kind, or is too large.
     pub(super) fn expand(&mut self) -> Result<(), ScenarioError> {
         let Some(topology) = self.topology.take() else {
             return Ok(());
@@ -98,7 +98,7 @@ impl Scenario {
 }
 
 impl Topology {
-    /// A number that its kind has to have.
+    /// Returns a number that its kind requires.
     fn number(&self, key: &str, value: Option<u64>) -> Result<u64, ScenarioError> {
         let path = format!("topology.{key}");
         match value {
@@ -123,7 +123,7 @@ impl Topology {
         Err(ScenarioError::new(format!("topology.{key}"), message))
     }
 
-    /// The numbers that are given and that its kind does not have.
+    /// Rejects numbers that do not belong to its kind.
     fn check_keys(&self) -> Result<(), ScenarioError> {
         let has: &[&str] = match self.kind {
             Kind::Dumbbell => &["hosts"],
@@ -166,7 +166,7 @@ impl Topology {
     }
 }
 
-/// What a topology stands for.
+/// The hosts, switches and links of a topology.
 struct Built<'a> {
     topology: &'a Topology,
     host: Vec<Host>,
@@ -180,7 +180,7 @@ impl Built<'_> {
         Ok(Built { topology, host: Vec::new(), switch: Vec::new(), link: Vec::new() })
     }
 
-    /// Refuses what would be more than a scenario has, before any of it is made.
+    /// Rejects numbers beyond the limits of a scenario, before any node is created.
     fn reserve(&self, hosts: u64, switches: u64) -> Result<(), ScenarioError> {
         let over = [("hosts", hosts), ("switches", switches)];
         match over.into_iter().find(|(_, count)| *count > NUMBER_MAX) {
@@ -192,7 +192,7 @@ impl Built<'_> {
         }
     }
 
-    /// So many hosts at a switch.
+    /// Adds `count` hosts at a switch.
     fn hosts_at(&mut self, switch: &str, count: u64) {
         for _ in 0..count {
             let name = format!("h{}", self.host.len());
@@ -247,8 +247,9 @@ impl Built<'_> {
         Ok(())
     }
 
-    /// Of switches with k ports: k pods, in each of which k/2 edge switches are linked to k/2 aggregation switches; the
-    /// i-th of these is linked to the i-th k/2 of the (k/2)² core switches.
+    /// Builds a fat tree of switches with k ports. It has k pods, in each of which k/2 edge switches are
+    /// linked to k/2 aggregation switches. The i-th aggregation switch is linked to the i-th group of k/2 of
+    /// the (k/2)² core switches.
     fn fat_tree(&mut self, ports: u64) -> Result<(), ScenarioError> {
         let half = ports / 2;
         self.reserve(ports * half * half, 2 * ports * half + half * half)?;

@@ -1,7 +1,7 @@
 //! Quantities as people write them: `"10ms"`, `"64KiB"`, `"10Mbit/s"`, `"1%"`.
 //!
-//! Each type reads and writes one form of text, so that a scenario can be written back. What is
-//! written reads as the same value.
+//! Each type reads and writes the same form of text, so that a scenario can be written back. A written
+//! quantity reads as the same value.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,29 +32,29 @@ pub struct Rate(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
-/// A size, or the smallest and the largest of sizes that are drawn alike: `"1KiB"`, `[1, "64KiB"]`.
+/// A size, or the bounds of uniformly drawn sizes: `"1KiB"`, `[1, "64KiB"]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// The smallest.
+    /// The smallest size, in bytes.
     pub min: u64,
-    /// The largest.
+    /// The largest size, in bytes.
     pub max: u64,
 }
 
 /// A param's value: a number, a truth value, a time span (nanoseconds) or an amount of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number.
+    /// An integer.
     Number(u64),
     /// `true` or `false`.
     Flag(bool),
-    /// A time span.
+    /// A time span, in nanoseconds.
     Span(Span),
-    /// An amount of data.
+    /// An amount of data, in bytes.
     Bytes(Bytes),
 }
 
-/// As the language writes it: an amount of data is a number there.
+/// Formats the value as the language writes it: an amount of data is a number there.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,31 +92,31 @@ const RATES: Units = &[
     ("bit/s", 1),
 ];
 
-/// A text is no quantity of its kind.
+/// A text is not a quantity of the expected kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// It is no number with a unit.
+    /// The text is not a number with a unit.
     #[error("`{text}` is not {expected}")]
     Syntax {
-        /// What stands there.
+        /// The invalid text.
         text: String,
-        /// What is expected, with an example.
+        /// A description of the expected form, with an example.
         expected: String,
     },
-    /// It is below zero.
+    /// The number is below zero.
     #[error("`{0}` is negative, and a quantity is at least 0")]
     Negative(String),
-    /// It is a number with a unit, and has no place in 64 bits.
+    /// The number exceeds the range of 64 bits.
     #[error("`{text}` is too large: the most is {max}")]
     TooLarge {
-        /// What stands there.
+        /// The invalid text.
         text: String,
         /// The largest quantity of its kind.
         max: String,
     },
 }
 
-/// The form of a text of these units.
+/// Describes the form of a text with these units.
 fn hint(units: Units) -> String {
     let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
     format!(
@@ -158,7 +158,7 @@ fn decimal(number: f64, factor: u64) -> Option<u64> {
     (value < u64::MAX as f64).then(|| value.round() as u64)
 }
 
-/// The largest quantity of a kind, in the largest unit.
+/// Returns the largest quantity of a kind, in the largest unit.
 fn largest(units: Units) -> String {
     let (name, factor) = units[0];
     format!("{}{name}", u64::MAX / factor)
@@ -174,7 +174,7 @@ fn print(value: u64, units: Units, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}{name}", value / factor)
 }
 
-/// Reads either a bare integer (where `bare` allows it) or text.
+/// Reads either a bare integer (if `bare` allows it) or text.
 struct Quantity {
     units: Units,
     bare: bool,
@@ -281,7 +281,7 @@ impl Visitor<'_> for ShareVisitor {
 }
 
 impl Sizes {
-    /// One size.
+    /// Creates a range of one size.
     #[must_use]
     pub fn one(size: u64) -> Sizes {
         Sizes { min: size, max: size }

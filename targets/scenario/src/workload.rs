@@ -1,8 +1,9 @@
-//! Files that say which messages there are: a distribution of their sizes, or a trace.
+//! Files that describe messages: a distribution of their sizes, or a trace.
 //!
-//! Both are lines of fields with blanks between; what follows a `#` is a comment. A distribution has the bytes of a
-//! message and the share of all messages that are no longer, in rising order, the last share being 1. A trace has the
-//! time since the flow's start, the host that calls, the host that is called, and the bytes, in the order of time.
+//! Both consist of lines of fields separated by blanks; a `#` begins a comment. A line of a distribution has
+//! a message size in bytes and the share of all messages that are no longer. Both rise from line to line, and
+//! the last share is 1. A line of a trace has the time since the flow's start, the calling host, the called
+//! host, and the bytes. Its lines are in the order of time.
 
 use std::time::Duration;
 
@@ -16,33 +17,33 @@ const LINES_MAX: usize = 10_000_000;
 /// A distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
-    /// Bytes, and the share of messages that have no more, both rising.
+    /// Message sizes in bytes, each with the share of messages that are no longer; both rise.
     steps: Vec<(u64, f64)>,
 }
 
 /// A message of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// When it is due, from the flow's start.
+    /// The due time, from the flow's start.
     pub at: Duration,
-    /// The host that sends it.
+    /// The host that sends the message.
     pub from: String,
-    /// The host that it goes to.
+    /// The host to which the message goes.
     pub to: String,
-    /// Its bytes.
+    /// The size of the message, in bytes.
     pub bytes: u64,
 }
 
-/// What is wrong with a file.
+/// The fault of a file.
 struct Wrong {
-    /// The line; none where it is about the whole file.
+    /// The line, or `None` if the fault concerns the whole file.
     line: Option<usize>,
     message: String,
     hint: &'static str,
 }
 
 impl Wrong {
-    /// The error of the key that names the file.
+    /// Returns the error for the key that names the file.
     fn at(self, path: &str, file: &str) -> ScenarioError {
         let line = self
             .line
@@ -55,7 +56,7 @@ const STEP: &str =
     "a line is the bytes of a message and the share of all messages that are no longer: 1500 0.25";
 const MESSAGE: &str = "a line is a time, two hosts and an amount: 1.5ms h0 h3 20kB";
 
-/// The lines of a file that have something, with their numbers and fields.
+/// Returns the lines of a file that have content, with their numbers and fields.
 fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     text.lines().enumerate().filter_map(|(number, line)| {
         let content = line.split('#').next().unwrap_or_default();
@@ -68,7 +69,7 @@ impl Distribution {
     /// Reads a distribution; `path` is the key that names the file.
     ///
     /// # Errors
-    /// The line, and what is wrong with it.
+    /// Returns the line, and its fault.
     pub fn parse(text: &str, path: &str, file: &str) -> Result<Distribution, ScenarioError> {
         let mut steps = Vec::new();
         let error = |line, message: String| Wrong { line, message, hint: STEP }.at(path, file);
@@ -108,14 +109,14 @@ impl Distribution {
         }
     }
 
-    /// A size, the share of which is what the distribution says.
+    /// Draws a size from the distribution.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         let share = rng.fraction();
         let step = self.steps.partition_point(|(_, upto)| *upto <= share);
         self.steps[step.min(self.steps.len() - 1)].0
     }
 
-    /// The mean size of messages, those above `limit` counting as long as that.
+    /// Returns the mean size of messages, where those above `limit` count as `limit`.
     #[must_use]
     pub fn mean(&self, limit: u64) -> f64 {
         let before = [0.0]
@@ -127,7 +128,7 @@ impl Distribution {
             .sum()
     }
 
-    /// The largest size.
+    /// Returns the largest size, in bytes.
     #[must_use]
     pub fn largest(&self) -> u64 {
         self.steps.last().map_or(0, |(bytes, _)| *bytes)
@@ -137,7 +138,7 @@ impl Distribution {
 /// Reads a trace; `path` is the key that names the file.
 ///
 /// # Errors
-/// The line, and what is wrong with it.
+/// Returns the line, and its fault.
 pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, ScenarioError> {
     let mut all: Vec<Traced> = Vec::new();
     let error = |line, message: String| Wrong { line, message, hint: MESSAGE }.at(path, file);
@@ -175,7 +176,7 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
     Ok(all)
 }
 
-/// From one message of a host to its next, on average, where they are `share` of a line's rate.
+/// Returns the average time from one message of a host to its next if they use `share` of a line's rate.
 pub(super) fn interval(mean: f64, share: Share, bits_per_second: u64) -> Duration {
     Duration::try_from_secs_f64(mean * 8.0 / (bits_per_second as f64 * share.0)).unwrap_or(Duration::MAX)
 }
@@ -195,7 +196,7 @@ mod tests {
         let drawn: Vec<u64> = (0..100_000).map(|_| sizes.draw(rng)).collect();
         for (size, share) in [(10, 0.2), (100, 0.7), (1000, 0.1)] {
             let count = drawn.iter().filter(|drawn| **drawn == size).count() as f64 / 100_000.0;
-            // Five standard deviations of a share of so many.
+            // The bound is five standard deviations of the share among this many draws.
             assert!(
                 (count - share).abs() < 5.0 * (share * (1.0 - share) / 1e5).sqrt(),
                 "{size}: {count}"
@@ -272,7 +273,7 @@ mod tests {
         );
     }
 
-    /// The interval has no place in 64 bits of seconds.
+    /// The interval exceeds 64 bits of seconds.
     #[test]
     fn next_to_no_load_is_one_call() {
         assert_eq!(interval(1000.0, Share(1e-300), 1_000_000_000), Duration::MAX);

@@ -1,59 +1,62 @@
-//! Work of queue pairs: memory of another host that is written, read and changed, and messages into memory.
+//! Works of queue pairs: they write, read and change memory of another host, and send messages into memory.
 
 use serde::{Deserialize, Serialize};
 
 use super::units::{Bytes, Share, Sizes, Span};
 use super::{Closing, Flow, Opening, Scenario, ScenarioError, is_default};
 
-/// The largest work, in bytes.
+/// The maximum size of a work, in bytes.
 const LARGEST: u64 = 1 << 24;
-/// Works that an end has posted at a time: as many as a send queue takes.
+/// The maximum number of works that an end has posted at a time: the capacity of a send queue.
 const DEPTH_MAX: u64 = 128;
-/// Memory that an end has posted for messages at a time: as many as a receive queue takes.
+/// The maximum number of memory areas that an end has posted for messages at a time: the capacity of a
+/// receive queue.
 const RECEIVES_MAX: u64 = 256;
-/// Bytes of memory that an end of a flow registers, at most.
+/// The maximum amount of memory that an end of a flow registers, in bytes.
 const MEMORY_MAX: u64 = 1 << 28;
 
-/// What an end of a flow asks of the other one's memory.
+/// The operations that an end of a flow requests on the other end's memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Works {
-    /// How many each end posts that posts some. By default one; with `time`, as many as are done by then.
+    /// The number of works that each posting end posts. The default is one; with `time`, it is as many as are
+    /// done by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// For how long new ones are posted.
+    /// The time during which new works are posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
-    /// Bytes of each; of an atomic operation it is always eight.
+    /// The size of each work in bytes; an atomic operation always has eight.
     pub size: Sizes,
-    /// Which kinds there are, as often each.
+    /// The kinds of works, each equally frequent.
     #[serde(default = "all_kinds", skip_serializing_if = "is_all_kinds")]
     pub kinds: Vec<WorkKind>,
-    /// Whether both ends post some, or the client alone.
+    /// True if both ends post works, false if only the client does.
     #[serde(default, skip_serializing_if = "is_default")]
     pub both_ways: bool,
-    /// How many are posted at a time.
+    /// The number of works that are posted at a time.
     #[serde(default = "super::defaults::posted")]
     pub depth: u64,
-    /// Which share of messages and writes have four bytes of immediate data.
+    /// The share of messages and writes that carry four bytes of immediate data.
     #[serde(default, skip_serializing_if = "is_default")]
     pub immediate: Share,
-    /// Which share waits for the reads and atomic operations before it, beside those that have to.
+    /// The share of works that wait for the reads and atomic operations before them, in addition to those
+    /// that have to.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fence: Share,
-    /// How many messages of its peer an end has memory posted for.
+    /// The number of its peer's messages for which an end has memory posted.
     #[serde(default = "super::defaults::posted")]
     pub receives: u64,
-    /// After which time an end posts memory again that a message has taken.
+    /// The time after which an end posts again the memory that a message has used.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refill: Span,
-    /// Payload of a packet: 256, 512, 1024, 2048 or 4096 bytes.
+    /// The payload of a packet: 256, 512, 1024, 2048 or 4096 bytes.
     #[serde(default = "super::defaults::path_mtu")]
     pub mtu: Bytes,
-    /// Requests to read and for atomic operations that are under way at a time, 1 to 16.
+    /// The number of reads and atomic operations in progress at a time, 1 to 16.
     #[serde(default = "super::defaults::posted")]
     pub reads: u64,
-    /// After which time without an acknowledgement packets go again.
+    /// The time without an acknowledgement after which packets are retransmitted.
     #[serde(default = "super::defaults::pair_timeout")]
     pub timeout: Span,
 }
@@ -62,15 +65,15 @@ pub struct Works {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkKind {
-    /// A message into memory that the peer has posted for one.
+    /// A message into memory that the peer has posted for it.
     Send,
-    /// Bytes into the peer's memory.
+    /// A write of bytes to the peer's memory.
     Write,
-    /// Bytes from the peer's memory.
+    /// A read of bytes from the peer's memory.
     Read,
-    /// Eight bytes there that become others if they are what is expected.
+    /// A compare-and-swap of eight bytes in the peer's memory.
     Swap,
-    /// A number that is added to eight bytes there.
+    /// A fetch-and-add on eight bytes in the peer's memory.
     Add,
 }
 
@@ -84,7 +87,7 @@ fn is_all_kinds(kinds: &[WorkKind]) -> bool {
 }
 
 impl Works {
-    /// So many works of these sizes and of all kinds, which the client posts.
+    /// Creates `count` works of these sizes and of all kinds, posted by the client.
     #[must_use]
     pub fn of(count: u64, size: Sizes) -> Works {
         Works {
@@ -104,21 +107,21 @@ impl Works {
         }
     }
 
-    /// The maximum number that an end posts.
+    /// Returns the maximum number of works that an end posts.
     #[must_use]
     pub fn limit(&self) -> u64 {
         let otherwise = if self.time.is_some() { u64::MAX } else { 1 };
         self.count.unwrap_or(otherwise)
     }
 
-    /// Bytes that the largest of them takes.
+    /// Returns the memory that the largest work needs, in bytes.
     #[must_use]
     pub fn place(&self) -> u64 {
         self.size.max.max(8).next_multiple_of(8)
     }
 }
 
-/// Checks a flow of works; of others that have none there is nothing to check.
+/// Checks a flow of works; other flows pass.
 pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
     let Some(works) = &flow.works else {
         return Ok(());

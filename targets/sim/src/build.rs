@@ -1,4 +1,4 @@
-//! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
+//! Builds a world from a scenario: hosts with their stacks, pipes, changes and applications.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,58 +41,57 @@ use crate::wire::SimWire;
 use crate::working;
 use crate::world::{Change, World};
 
-/// What the clock shows at a scenario's start. Not 0, so that programs may take a time of 0 for
-/// "never".
+/// The clock's value at a scenario's start. It is not 0, so that programs may use a time of 0 for "never".
 pub const START: Instant = Instant::after(Duration::from_secs(1));
 
-/// How long a reader waits for datagrams after the last one was due to be sent.
+/// The time for which a reader waits for datagrams after the last one was due.
 const DATAGRAM_WAIT: Duration = Duration::from_secs(5);
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
-/// Why a program cannot be had: the error of what finds programs, which is the caller's.
+/// The caller's error for a program that it cannot provide.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Finds a program by name and sets its params, each written as the language does: `RTO=200ms`.
 pub type Resolve<'a> = &'a dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, ResolveError>;
 
-/// Somebody's own application in place of a scenario's: the flow's number in the scenario, which end,
-/// when it starts. Nothing: the scenario's own.
+/// Returns the caller's own application in place of the scenario's, or `None` to keep the scenario's. The
+/// arguments are the flow's number in the scenario, the end, and the start time.
 pub type OwnScript<'a> = dyn FnMut(usize, Side, Instant) -> Option<Box<dyn Script>> + 'a;
 
-/// Why a scenario cannot be run at all.
+/// A scenario could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It contradicts itself.
+    /// The scenario contradicts itself.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A program cannot be had.
+    /// A program could not be found or loaded.
     #[error("program `{name}`: {error}")]
     Program {
-        /// Its name.
+        /// The program's name.
         name: String,
-        /// The error of resolving it.
+        /// The error that the caller's resolver returned.
         error: ResolveError,
     },
-    /// A stack does not accept its configuration, or its program.
+    /// A stack rejected its configuration or its program.
     #[error("host `{host}`: {error}")]
     Stack {
-        /// The host's name.
+        /// The name of the host.
         host: String,
-        /// The error of the configuration.
+        /// The error in the configuration.
         error: ConfigError,
     },
 }
 
-/// A world, and where to find things in it.
+/// A world, with the places of its parts.
 pub(crate) struct Built {
     /// The hosts, then the switches, in the scenario's order.
     pub(crate) world: World<Device>,
-    /// One per connection.
+    /// One entry for each connection and for each calling host.
     pub(crate) flows: Vec<BuiltFlow>,
-    /// One per direction of each link: its name, from, to; the index is the pipe's number.
+    /// One entry for each direction of each link: its name, from, to. The index is the pipe's number.
     pub(crate) pipes: Vec<(String, String, String)>,
-    /// What runs the hosts' programs, each once, with commas between.
+    /// The engines that run the hosts' programs, each named once, separated by commas.
     pub(crate) engines: String,
 }
 
@@ -102,54 +101,53 @@ impl Built {
         self.world.nodes().filter_map(Device::host)
     }
 
-    /// A host.
     pub(crate) fn host(&self, number: usize) -> &Host {
         let host = self.world.node(number).host();
         host.expect("the first nodes are the hosts")
     }
 
-    /// A host, to be changed before the first run.
+    /// Returns a host mutably, to be set up before the first run.
     pub(crate) fn host_mut(&mut self, number: usize) -> &mut Host {
         let host = self.world.node_mut(number).host_mut();
         host.expect("the first nodes are the hosts")
     }
 }
 
-/// Where the applications of a flow are.
+/// The places of a flow's applications.
 pub(crate) enum Ends {
-    /// Host and number of the client's end of a connection, and of the server's.
+    /// The host and endpoint number of the client's end of a connection, and of the server's.
     Connection([(usize, usize); 2]),
     /// A host that calls.
     Calls {
-        /// What has become of its calls.
+        /// The record of its calls.
         ledger: Rc<RefCell<Ledger>>,
-        /// Its place among the callers of the flow.
+        /// Its index among the callers of the flow.
         caller: usize,
-        /// Its number.
+        /// The host's number.
         host: usize,
         /// The hosts of the flow and the pairs that call.
         calling: Rc<Calling>,
-        /// The number of each host's application of the flow.
+        /// The number of the flow's application on each host.
         agents: Rc<BTreeMap<usize, usize>>,
     },
-    /// Host and number of the client's end of a flow of works, and of the server's.
+    /// The host and endpoint number of the client's end of a flow of works, and of the server's.
     Works([(usize, usize); 2]),
 }
 
-/// A connection in its world, or a host that calls.
+/// A connection in its world, or a host that makes calls.
 pub(crate) struct BuiltFlow {
-    /// The scenario's flow.
+    /// The index of the scenario's flow.
     pub(crate) flow: usize,
     pub(crate) app: &'static str,
     pub(crate) port: u16,
-    /// The client's address, with port 0 where its stack chooses one.
+    /// The client's address; its port is 0 if the client's stack chooses one.
     pub(crate) client: SocketAddr,
     pub(crate) start: Instant,
     pub(crate) ends: Ends,
 }
 
-/// Builds the world of a scenario. `show` is shown the stack that a host boots with, each time; `depths` is what
-/// records how deep queues are.
+/// Builds the world of a scenario. `show` receives the stack of a host each time the host boots; `depths`
+/// records the depths of queues.
 pub(crate) fn build(
     scenario: &Scenario,
     (seed, depths): (u64, Option<Depths>),
@@ -181,10 +179,10 @@ pub(crate) fn build(
 /// A program by name, with the settings of its params.
 type Instance = (String, Vec<String>);
 
-/// The param by which a program is told the rate of its host's link, in bits per second.
+/// The param that gives a program the rate of its host's link, in bits per second.
 const LINK_RATE: &str = "LINK_RATE";
 
-/// Whether a program has the param, and the scenario does not set it.
+/// Returns true if a program has the param and the scenario does not set it.
 fn asks_for_rate(program: &dyn Program, params: &BTreeMap<&String, Value>) -> bool {
     let has = program
         .module()
@@ -194,7 +192,7 @@ fn asks_for_rate(program: &dyn Program, params: &BTreeMap<&String, Value>) -> bo
     has && !params.keys().any(|param| *param == LINK_RATE)
 }
 
-/// By the name of a host or a switch: the largest rate at which a link brings packets to it.
+/// Returns, for each host or switch by name, the largest rate at which a link brings packets to it.
 fn link_rates(scenario: &Scenario) -> BTreeMap<&str, u64> {
     let mut rates = BTreeMap::new();
     for link in &scenario.link {
@@ -281,11 +279,11 @@ fn add_hosts(
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// What the queue of each port of a node has, by node.
+/// Returns the queue settings for the ports of each node, in the order of nodes.
 fn ports(scenario: &Scenario, depths: Option<&Depths>) -> Vec<Port> {
     let hosts = scenario.host.iter().map(|host| Port {
         priorities: host.priorities,
-        // Without a limit: it counts the bytes in the queues.
+        // The pool has no limit: it only counts the bytes in the queues.
         pool: host.device_queue.map(|_| Arc::new(Pool::new(u64::MAX))),
         depths: depths.cloned(),
         ..Port::default()
@@ -306,7 +304,7 @@ fn ports(scenario: &Scenario, depths: Option<&Depths>) -> Vec<Port> {
     hosts.chain(switches).collect()
 }
 
-/// A direction of a link at the start, with what the switch gives that it leaves.
+/// Returns the initial profile of a link's direction, with the switch's values where the link sets none.
 fn profile_of(switches: &BTreeMap<&str, &ScenarioSwitch>, link: &Link, is_backward: bool) -> Profile {
     let mut profile = Profile::default();
     let from = &link.between[usize::from(is_backward)];
@@ -328,7 +326,7 @@ fn switches(scenario: &Scenario) -> BTreeMap<&str, &ScenarioSwitch> {
     switches.map(|switch| (switch.name.as_str(), switch)).collect()
 }
 
-/// Adds two pipes for each link: 2 · i goes forward, 2 · i + 1 backward.
+/// Adds two pipes for each link: pipe 2 · i leads forward, pipe 2 · i + 1 backward.
 fn add_links(
     world: &mut World<Device>,
     scenario: &Scenario,
@@ -370,15 +368,15 @@ fn add_links(
     pipes
 }
 
-/// Shows each node the ports that lead to each host.
+/// Gives each node the ports that lead to each host.
 fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunError> {
     let graph = Graph::of(scenario);
     let nodes = scenario.host.len() + scenario.switch.len();
-    // A host with one link sends everything there.
+    // A host with one link sends everything over it, so it needs no routes.
     let choosing: Vec<usize> = (0..nodes)
         .filter(|node| *node >= scenario.host.len() || graph.links(*node) > 1)
         .collect();
-    // Hosts behind one switch are found by the same paths.
+    // Hosts behind the same switch share their paths, so these are computed once.
     let mut towards: BTreeMap<usize, Towards> = BTreeMap::new();
     let mut known: Vec<(IpAddr, usize)> = Vec::new();
     for (to, host) in scenario.host.iter().enumerate() {
@@ -406,7 +404,7 @@ fn add_routes(world: &mut World<Device>, scenario: &Scenario) -> Result<(), RunE
     Ok(())
 }
 
-/// Works out what each change leaves a direction with, and schedules it.
+/// Computes the profile that each change leaves a direction with, and schedules it.
 fn add_changes(world: &mut World<Device>, scenario: &Scenario) {
     let (switches, numbers) = (switches(scenario), scenario.node_numbers());
     let mut of_links = BTreeMap::<&str, Vec<&At>>::new();
@@ -467,7 +465,7 @@ fn add_flows(
     Ok(())
 }
 
-/// Puts the ends of a connection, and of those that follow it, on their hosts.
+/// Adds the ends of a connection, and of the connections that follow it, to their hosts.
 fn add_connection(
     built: &mut Built,
     scenario: &Scenario,
@@ -528,8 +526,9 @@ fn add_connection(
     }
 }
 
-/// How the client opens a flow, and the server. Simultaneous opens need a port that the other end knows, to open a
-/// flow again is to take the same port again, and who shares a listener is known to it by its address.
+/// Returns how the client and the server open a flow. A simultaneous open needs a port that the other end
+/// knows. A flow that is reopened takes the same port again. A shared listener tells its clients apart by
+/// their addresses.
 fn opens(flow: &Flow, connection: &Connection) -> [Open; 2] {
     let Connection { client, server, .. } = *connection;
     let connect = |remote, local| Open::Connect { remote, local };
@@ -545,10 +544,10 @@ fn opens(flow: &Flow, connection: &Connection) -> [Open; 2] {
     }
 }
 
-/// What an application is called, what its two ends do, and what each is promised.
+/// The name of an application, the scripts of its two ends, and the service promised to each end.
 type Scripts = (&'static str, [Box<dyn Script>; 2], [Carries; 2]);
 
-/// What the two ends do. [`Scenario::check`] made sure that there is exactly one application.
+/// Returns the scripts of the two ends. [`Scenario::check`] made sure that there is exactly one application.
 fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> Scripts {
     let mut rng = Rng::new(seed, &format!("{label}/sizes"));
     let bounds = |sizes: Sizes| (sizes.min, sizes.max);

@@ -1,4 +1,4 @@
-//! What is reported of hosts that call.
+//! Reports about hosts that make calls.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::report::{DirectionReport, FlowReport, MessagesReport, Times};
 use crate::scenario::{Calling, Scenario};
 use crate::standing::{EndStanding, standing_of};
 
-/// The report of a host that calls.
+/// Builds the report of one calling host.
 pub(crate) fn flow_report(
     scenario: &Scenario,
     flow: &BuiltFlow,
@@ -63,7 +63,7 @@ pub(crate) fn flow_report(
     }
 }
 
-/// How a caller stands, and the host that it waits for: by the first call that is not over.
+/// Returns the standing of a caller and of the host that it waits for, by its first unfinished call.
 pub(crate) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStanding; 2]>> {
     let Ends::Calls { ledger, caller, host, calling, agents } = &flow.ends else {
         return None;
@@ -90,13 +90,13 @@ pub(crate) fn standings(built: &Built, flow: &BuiltFlow) -> Option<Box<[EndStand
     Some(Box::new([of(*host, "client")?, of(server, "server")?]))
 }
 
-/// Hosts whose applications cannot do their work, and why.
+/// Returns the failures of a host's applications, one line each, with the reason.
 pub(crate) fn failures(host: &Host) -> impl Iterator<Item = String> {
     let agents = host.agents().filter_map(|agent| agent.failure());
     agents.map(|why| format!("host {}: {why}", host.name().escape_debug()))
 }
 
-/// Bytes of a caller's messages that were read, and of its replies.
+/// Returns the bytes of a caller's messages that its servers read, and the bytes of the replies that it read.
 pub(crate) fn received(ledger: &Ledger, caller: usize) -> [u64; 2] {
     let tally = ledger.tally(caller);
     [tally.served_bytes, tally.answered_bytes]

@@ -17,7 +17,7 @@ use crate::rng::Rng;
 use crate::scenario::workload::Traced;
 use crate::scenario::{Arrivals, Calling, Calls, Connecting, Flow, Scenario, ScenarioError};
 
-/// Puts a flow's applications on its hosts.
+/// Adds a flow's applications to its hosts.
 pub(crate) fn add(
     built: &mut Built,
     scenario: &Scenario,
@@ -62,7 +62,7 @@ pub(crate) fn add(
     }
 }
 
-/// Draws who calls whom when.
+/// Draws the caller, the server and the time of each call.
 fn plan(
     (scenario, trace): (&Scenario, usize),
     (number, flow, calls): (usize, &Flow, &Calls),
@@ -109,7 +109,7 @@ fn plan(
     }
 }
 
-/// The calls of a host.
+/// Draws the calls of one host.
 fn draw(
     calls: &Calls,
     interval: Duration,
@@ -134,7 +134,7 @@ fn draw(
     (0..calls.count).map(draw).collect()
 }
 
-/// Refuses flows whose files have not been read.
+/// Rejects flows whose files have not been read.
 pub(crate) fn check_files(scenario: &Scenario) -> Result<(), ScenarioError> {
     for (number, flow) in scenario.flow.iter().enumerate() {
         let Some(calls) = &flow.calls else {
@@ -154,8 +154,9 @@ pub(crate) fn check_files(scenario: &Scenario) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// Refuses flows that the programs of their hosts cannot carry: connections where they offer none, calls where they
-/// offer neither these nor connections to frame them on.
+/// Rejects flows that the programs of their hosts cannot carry. Connections need a program that offers them.
+/// Calls with a reply need a program that offers calls, and calls without one need messages. If it offers
+/// neither, connections suffice, because messages are framed on them.
 pub(crate) fn check_offers<'a>(
     scenario: &Scenario,
     program: impl Fn(usize) -> (&'a str, &'a dyn Program),
@@ -228,7 +229,7 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
             let message = format!("`{name}` offers calls, and no messages without a reply");
             Err(ScenarioError::new(key(""), message).with_hint("give `reply`: the size of each reply"))
         }
-        // Messages are framed on connections.
+        // Connections suffice, because messages can be framed on them.
         (_, false, false) if connect => Ok(()),
         (_, false, false) => {
             let message = format!("`{name}` offers neither calls, messages nor connections");

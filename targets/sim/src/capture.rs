@@ -1,4 +1,4 @@
-//! A wire that writes down what passes.
+//! A wire that captures the frames that pass.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use hawser_time::Instant;
 use crate::frame::Frame;
 use crate::pcap;
 
-/// A wire whose frames are captured, received and sent ones alike.
+/// A wire that captures received and sent frames alike.
 ///
-/// A capture never disturbs the traffic: when it cannot be written any more it ends, and
-/// [`Capture::finish`] reports.
+/// A capture never disturbs the traffic: a capture that can no longer be written ends, and
+/// [`Capture::finish`] reports the error.
 pub struct Capture<W, C, O> {
     wire: W,
     clock: C,
@@ -21,22 +21,22 @@ pub struct Capture<W, C, O> {
 }
 
 impl<W: Wire, C: FnMut() -> Instant, O: Write> Capture<W, C, O> {
-    /// Captures what passes this wire to `out`, with times of `clock` plus `base`, since
-    /// 1970.
+    /// Captures the frames of this wire to `out`. Their times are those of `clock` plus `base`, the time
+    /// since 1970.
     ///
     /// # Errors
-    /// When the capture's header cannot be written.
+    /// Returns an error if the capture's header cannot be written.
     pub fn new(wire: W, clock: C, out: O, base: Duration) -> io::Result<Capture<W, C, O>> {
         let pcap = pcap::Writer::new(out, wire.caps().medium, base)?;
         Ok(Capture { wire, clock, pcap: Some(pcap), failed: None })
     }
 
-    /// The wire that is captured.
+    /// Returns the captured wire.
     pub fn inner(&self) -> &W {
         &self.wire
     }
 
-    /// The wire that is captured, to be changed.
+    /// Returns the captured wire mutably.
     pub fn inner_mut(&mut self) -> &mut W {
         &mut self.wire
     }
@@ -44,7 +44,7 @@ impl<W: Wire, C: FnMut() -> Instant, O: Write> Capture<W, C, O> {
     /// Ends the capture.
     ///
     /// # Errors
-    /// The first error of writing, if there was one.
+    /// Returns the first write error, if one occurred.
     pub fn finish(&mut self) -> io::Result<()> {
         match (self.failed.take(), self.pcap.take()) {
             (Some(error), _) => Err(error),
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::wire::SimWire;
 
-    /// A file that is full after some bytes.
+    /// A file that is full after this many bytes.
     struct Full(usize);
 
     impl Write for Full {

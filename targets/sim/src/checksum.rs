@@ -1,12 +1,12 @@
-//! The Internet checksum, as far as a wire has to do with it: completing what a stack left to its
-//! device, and knowing where the checksum of a finished packet lies.
+//! The Internet checksum as a wire handles it. It completes checksums that a stack left to its device, and
+//! locates the checksum field of a finished packet.
 
 use hawser_engine::net::Sum;
 
 use crate::frame::Headers;
 
-/// Where devices that complete checksums find the field in the transport header, by IP protocol
-/// number; `None` where they know none.
+/// Returns the offset of the checksum in the transport header, by IP protocol number, for devices that
+/// complete checksums. It is `None` for protocols that they do not support.
 pub(crate) fn field_offset(protocol: u8) -> Option<usize> {
     match protocol {
         6 => Some(16),
@@ -16,7 +16,7 @@ pub(crate) fn field_offset(protocol: u8) -> Option<usize> {
     }
 }
 
-/// The sum over the pseudo-header of IPv4 (RFC 9293, 3.1) or IPv6 (RFC 8200, 8.1).
+/// Returns the sum over the pseudo-header of IPv4 (RFC 9293, 3.1) or IPv6 (RFC 8200, 8.1).
 pub(crate) fn pseudo_header(packet: &[u8], headers: &Headers, transport_len: usize) -> Sum {
     let addresses = if headers.is_v4 { 12..20 } else { 8..40 };
     Sum::default()
@@ -32,8 +32,8 @@ pub(crate) fn fill_ipv4(header: &mut [u8]) {
     header[10..12].copy_from_slice(&checksum);
 }
 
-/// Writes the checksum of a packet of this protocol into its field. For UDP a checksum of zero is sent
-/// as all ones, because zero means that there is none (RFC 768).
+/// Writes the checksum of a packet of this protocol into its field. A UDP checksum of zero is sent as all
+/// ones, because zero means that the sender computed no checksum (RFC 768).
 pub(crate) fn write_field(field: &mut [u8], sum: Sum, protocol: u8) {
     field.copy_from_slice(&match sum.complement() {
         [0, 0] if protocol == 17 => [0xff, 0xff],
@@ -41,7 +41,8 @@ pub(crate) fn write_field(field: &mut [u8], sum: Sum, protocol: u8) {
     });
 }
 
-/// A checksum after some of what it covers was replaced by as many other bytes, at an even place (RFC 1624, equation 3).
+/// Returns the checksum after some covered bytes, at an even offset, were replaced by as many others (RFC
+/// 1624, equation 3).
 pub(crate) fn replaced(field: [u8; 2], was: &[u8], now: &[u8]) -> [u8; 2] {
     let words = |bytes: &[u8]| -> u64 {
         let pairs = bytes.chunks_exact(2);
@@ -57,7 +58,7 @@ pub(crate) fn replaced(field: [u8; 2], was: &[u8], now: &[u8]) -> [u8; 2] {
     (!(sum as u16)).to_be_bytes()
 }
 
-/// The other form of a checksum: the sum itself.
+/// Converts between a checksum and its sum.
 pub(crate) fn complement(field: [u8; 2]) -> [u8; 2] {
     field.map(|byte| !byte)
 }

@@ -1,4 +1,4 @@
-//! What stands in a scenario's world: hosts and switches.
+//! The nodes of a scenario's world: hosts and switches.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,16 +11,13 @@ use crate::switch::{Directory, Switch};
 use crate::trace::Trace;
 use crate::world::{Exit, Node};
 
-/// A host or a switch.
 pub(crate) enum Device {
-    /// A host.
     Host(Box<Host>),
-    /// A switch.
     Switch(Switch),
 }
 
 impl Device {
-    /// The host that it is.
+    /// Returns the host, if the node is one.
     pub(crate) fn host(&self) -> Option<&Host> {
         match self {
             Device::Host(host) => Some(host),
@@ -28,7 +25,7 @@ impl Device {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the host mutably, if the node is one.
     pub(crate) fn host_mut(&mut self) -> Option<&mut Host> {
         match self {
             Device::Host(host) => Some(host),
@@ -36,7 +33,7 @@ impl Device {
         }
     }
 
-    /// The switch that it is.
+    /// Returns the switch, if the node is one.
     pub(crate) fn switch(&self) -> Option<&Switch> {
         match self {
             Device::Host(_) => None,
@@ -44,7 +41,7 @@ impl Device {
         }
     }
 
-    /// A link more.
+    /// Adds the port of another link.
     pub(crate) fn add_port(&mut self) {
         match self {
             Device::Host(host) => host.add_port(),
@@ -52,7 +49,7 @@ impl Device {
         }
     }
 
-    /// What goes to this host, which has these addresses, leaves by these ports: a host takes the first of them.
+    /// Adds the ports that lead to the host `to`, which has these addresses. A host uses only the first port.
     pub(crate) fn add_route(&mut self, to: usize, addresses: &[IpAddr], ports: &[usize]) {
         match (self, ports.first()) {
             (Device::Host(host), Some(port)) => {
@@ -65,7 +62,7 @@ impl Device {
         }
     }
 
-    /// Whose all addresses are.
+    /// Sets the directory that maps each address to its host.
     pub(crate) fn set_directory(&mut self, directory: &Arc<Directory>) {
         if let Device::Switch(switch) = self {
             switch.set_directory(Arc::clone(directory));

@@ -12,17 +12,17 @@ use crate::inbox::Inbox;
 use crate::link::Pipe;
 use crate::segment;
 
-/// The maximum number of received frames that wait for the stack, and the most sent ones that wait for the
+/// The maximum number of received frames that wait for the stack, and of sent frames that wait for the
 /// device.
 const WAITING_MAX: usize = 4096;
-/// How long to wait before a device that is full is asked again.
+/// The time before a full device is tried again.
 const RETRY: Duration = Duration::from_micros(100);
 
-/// A wire whose frames pass a [`Pipe`] as they come in and another as they go out.
+/// A wire whose received frames pass one [`Pipe`] and whose sent frames pass another.
 ///
-/// Faults act on packets, not on super-segments: received ones are cut before the rules see
-/// them, and the stack is informed that the device cuts none. Frames that a rule holds come through
-/// when the wire is next asked after [`Wire::next_deadline`], so a driver must wake up then.
+/// Faults act on packets, not on super-segments. Received super-segments are cut before the rules see them,
+/// and the stack is informed that the device cuts none. A frame that a rule holds becomes available when the
+/// wire is polled after [`Wire::next_deadline`], so a driver must wake up then.
 ///
 /// The clock is the caller's, and must be the one that stamps received frames.
 pub struct Faulty<W, C> {
@@ -32,9 +32,9 @@ pub struct Faulty<W, C> {
     inward: Pipe,
     outward: Pipe,
     inbox: Inbox,
-    /// Through the rules, not yet taken by the device.
+    /// Frames that have passed the rules but that the device has not yet accepted.
     outbox: VecDeque<TxFrame>,
-    /// When the device that was full is asked again.
+    /// The time at which a full device is tried again.
     retry_at: Option<Instant>,
 }
 
@@ -47,27 +47,28 @@ impl<W: Wire, C: FnMut() -> Instant> Faulty<W, C> {
         Faulty { wire, clock, caps, inward, outward, inbox, outbox, retry_at: None }
     }
 
-    /// The wire behind the rules.
+    /// Returns the wire behind the rules.
     pub fn inner(&self) -> &W {
         &self.wire
     }
 
-    /// The wire behind the rules, to be changed.
+    /// Returns the wire behind the rules mutably.
     pub fn inner_mut(&mut self) -> &mut W {
         &mut self.wire
     }
 
-    /// The rules for received frames: to read counters, to tune, to cut.
+    /// Returns the rules for received frames, so that the caller can read counters, change them or cut the
+    /// link.
     pub fn inward(&mut self) -> &mut Pipe {
         &mut self.inward
     }
 
-    /// The rules for sent frames.
+    /// Returns the rules for sent frames.
     pub fn outward(&mut self) -> &mut Pipe {
         &mut self.outward
     }
 
-    /// Takes what the device has and sends it through the rules.
+    /// Receives the device's frames and sends them through the rules.
     fn pull(&mut self, now: Instant, max: usize) -> io::Result<()> {
         let count = self.wire.receive(max)?;
         for i in 0..count {
@@ -87,7 +88,7 @@ impl<W: Wire, C: FnMut() -> Instant> Faulty<W, C> {
         Ok(())
     }
 
-    /// Gives the device what has come through the rules.
+    /// Offers the device the frames that have passed the rules.
     fn flush(&mut self, now: Instant) -> io::Result<()> {
         while self.outbox.len() < WAITING_MAX
             && let Some(frame) = self.outward.pop(now, &mut |_, _, _| {})
@@ -141,7 +142,7 @@ impl<W: Wire, C: FnMut() -> Instant> Wire for Faulty<W, C> {
 
     fn next_deadline(&self) -> Option<Instant> {
         let waiting = (self.inbox.len() > 0).then_some(Instant::ORIGIN);
-        // While the device is full, what comes through the rules waits too.
+        // While the device is full, frames that have passed the rules wait too.
         let outward = self.retry_at.or_else(|| self.outward.next_deadline());
         let others = [self.inward.next_deadline(), self.wire.next_deadline()];
         others.into_iter().chain([waiting, outward]).flatten().min()
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(wire.next_deadline(), None);
     }
 
-    /// A wire with faults and the hand of its clock, in nanoseconds.
+    /// Returns a wire with faults, and a function that sets its clock, in nanoseconds.
     fn faulty(
         inward: Profile,
         outward: Profile,

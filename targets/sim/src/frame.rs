@@ -8,42 +8,44 @@ use hawser_engine::wire::{Csum, Medium, PayRef, RxFrame, TxFrame};
 
 use crate::checksum;
 
-/// How many bytes of a packet's transport header its summary shows.
+/// The number of transport header bytes that a packet's summary shows.
 const SHOWN: usize = 12;
 
 /// A frame between two wires.
 ///
-/// All headers are in `head`; the payload stays where the sender put it until something has to
-/// change it.
+/// All headers are in `head`; the payload stays where the sender put it until some byte has to change.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The first bytes; all headers are here.
     pub head: Vec<u8>,
-    /// What follows, in pieces.
+    /// The remaining bytes, in pieces.
     pub payload: Vec<PayRef>,
-    /// A checksum that the sender left to complete: where summing starts, where the field is.
-    /// While it is set, the receiver need not verify anything: the bytes never left memory.
+    /// A checksum that the sender left to be completed: the offset at which summing starts, and the offset of
+    /// the field. While it is set, the receiver need not verify the checksum, because the bytes never left
+    /// memory.
     pub partial: Option<(u16, u16)>,
-    /// How the checksum stands when none is left to complete.
+    /// The state of the checksum if `partial` is not set.
     pub csum: Csum,
-    /// For a super-segment: payload bytes of each packet but the last; 0 for one packet.
+    /// For a super-segment, the number of payload bytes in each packet but the last; 0 for a single packet.
     pub seg_size: u16,
-    /// Link-layer priority.
+    /// The link-layer priority.
     pub prio: u8,
-    /// Bytes of the link-layer header at the front of `head`.
+    /// The length of the link-layer header at the front of `head`, in bytes.
     pub link_header: u8,
-    /// The instruction that it comes from: see [`TxFrame::cause`].
+    /// The instruction that caused the frame: see [`TxFrame::cause`].
     pub cause: u32,
-    /// Its number among those that the nodes of a world have sent, and in a capture: the first is 1. 0: not sent.
+    /// Its number among the frames that the nodes of a world have sent, and in a capture. Numbers count from
+    /// 1; 0 means that the frame has not been sent.
     pub number: u64,
-    /// Whether a switch has sent it back.
+    /// True if a switch has returned it to its sender.
     pub returned: bool,
-    /// The port on which it came to a switch that counts what comes ([`crate::link::pause`]); 0: none.
+    /// The port on which it reached a switch that counts arriving frames ([`crate::link::pause`]); 0 if it
+    /// reached none.
     pub ingress: u16,
 }
 
 impl Default for Frame {
-    /// A frame without a byte.
+    /// Returns an empty frame.
     fn default() -> Frame {
         Frame {
             head: Vec::new(),
@@ -62,7 +64,8 @@ impl Default for Frame {
 }
 
 impl Frame {
-    /// A frame as the sender's stack gave it. What a stack completed itself is to be verified.
+    /// Returns the frame as the sender's stack produced it. The receiver verifies a checksum that the stack
+    /// completed itself.
     #[must_use]
     pub fn sent(frame: &TxFrame, medium: Medium) -> Frame {
         Frame {
@@ -80,7 +83,7 @@ impl Frame {
         }
     }
 
-    /// A copy of a frame that a wire received.
+    /// Returns a copy of a frame that a wire received.
     #[must_use]
     pub fn received(frame: &RxFrame<'_>, medium: Medium) -> Frame {
         let tail = (!frame.tail.is_empty()).then(|| PayRef::from(frame.tail.to_vec()));
@@ -99,7 +102,7 @@ impl Frame {
         }
     }
 
-    /// The frame as something to transmit on a real wire.
+    /// Converts the frame for transmission on a real wire.
     #[must_use]
     pub fn into_tx(mut self) -> TxFrame {
         if self.partial.is_none() {
@@ -115,19 +118,19 @@ impl Frame {
         }
     }
 
-    /// Bytes, the link-layer header included.
+    /// Returns the length in bytes, including the link-layer header.
     #[must_use]
     pub fn len(&self) -> usize {
         self.head.len() + self.payload.iter().map(PayRef::len).sum::<usize>()
     }
 
-    /// True for a frame without a single byte.
+    /// Returns true for a frame without bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How the receiver is to treat the checksum.
+    /// Returns how the receiver is to treat the checksum.
     #[must_use]
     pub fn standing(&self) -> Csum {
         if self.partial.is_some() {
@@ -137,7 +140,7 @@ impl Frame {
         }
     }
 
-    /// Where its IP packet wants to go; nothing where it is none.
+    /// Returns the destination address of its IP packet, if it carries one.
     #[must_use]
     pub fn destination(&self) -> Option<IpAddr> {
         let headers = self.headers()?;
@@ -151,8 +154,8 @@ impl Frame {
         }
     }
 
-    /// Its precedence, 0 to 7: the top three bits of IPv4's TOS octet or IPv6's traffic class, which are the class
-    /// selectors of DSCP (RFC 2474, 4.2.2). 0 where it is no IP packet.
+    /// Returns its precedence, 0 to 7: the top three bits of IPv4's TOS octet or IPv6's traffic class. These
+    /// are the class selectors of DSCP (RFC 2474, 4.2.2). It is 0 if the frame carries no IP packet.
     #[must_use]
     pub fn precedence(&self) -> u8 {
         let Some(headers) = self.headers() else {
@@ -166,8 +169,8 @@ impl Frame {
         }
     }
 
-    /// Feeds a hash with what packets of one flow have in common: addresses, protocol, the flow label of IPv6 (RFC 6438),
-    /// and the ports of protocols that are known to begin with them.
+    /// Feeds a hash with the fields that packets of one flow have in common. These are the addresses, the
+    /// protocol, the flow label of IPv6 (RFC 6438), and the ports of protocols that begin with them.
     pub fn flow(&self, hasher: &mut impl Hasher) {
         let Some(headers) = self.headers() else {
             return;
@@ -186,7 +189,8 @@ impl Frame {
         }
     }
 
-    /// Whether its IP header says more than there is: something on the way has cut it.
+    /// Returns true if the IP header gives a length beyond the bytes present, which means that a node has cut
+    /// the packet.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         let Some(headers) = self.headers() else {
@@ -198,7 +202,8 @@ impl Frame {
         stated > self.len() - headers.network
     }
 
-    /// Leaves this many bytes of its packet. Its headers stay as they are, so that they say how long it was.
+    /// Cuts the packet to this many bytes. Its headers stay unchanged, so that they still give the original
+    /// length.
     pub fn cut(&mut self, bytes: usize) {
         let bytes = bytes + usize::from(self.link_header);
         let mut left = bytes.saturating_sub(self.head.len());
@@ -212,7 +217,8 @@ impl Frame {
         });
     }
 
-    /// Exchanges the addresses of its packet: it goes back to its sender. No checksum changes by that.
+    /// Exchanges the addresses of its packet, so that it returns to its sender. The exchange does not change
+    /// any checksum.
     pub fn turn_back(&mut self) {
         let Some(headers) = self.headers() else {
             return;
@@ -224,7 +230,7 @@ impl Frame {
         self.returned = true;
     }
 
-    /// Joins the payload, so that it is one piece or none.
+    /// Joins the payload, so that it has at most one piece.
     pub fn join(&mut self) {
         if self.payload.len() > 1 {
             let bytes = self
@@ -237,16 +243,15 @@ impl Frame {
         }
     }
 
-    /// Moves everything into `head`, so that any byte can be changed.
+    /// Moves all bytes into `head`, so that any of them can be changed.
     pub fn flatten(&mut self) {
         for part in std::mem::take(&mut self.payload) {
             self.head.extend_from_slice(part.bytes());
         }
     }
 
-    /// Makes all checksums true, as they would stand on a real wire: completes what the sender
-    /// left open, and, for a frame that came unverified from memory, what is known of its
-    /// protocol.
+    /// Makes all checksums correct, as they would be on a real wire. It completes a partial checksum, and,
+    /// for an unverified frame from memory, the checksum of a known protocol.
     pub fn complete(&mut self) {
         match self.partial.take() {
             Some((start, field)) => self.complete_partial(usize::from(start), usize::from(field)),
@@ -256,7 +261,7 @@ impl Frame {
         self.csum = Csum::Unverified;
     }
 
-    /// Sums from `start` on, over the pseudo-header's sum which the field holds already.
+    /// Sums from `start` on and adds the sum of the pseudo-header, which the field already holds.
     fn complete_partial(&mut self, start: usize, field: usize) {
         if start > self.head.len() || field + 2 > self.head.len() {
             return;
@@ -266,7 +271,7 @@ impl Frame {
         checksum::write_field(&mut self.head[field..field + 2], sum, protocol);
     }
 
-    /// Computes the checksum of the protocols whose field a device knows.
+    /// Computes the checksum for protocols whose field devices know.
     fn complete_known(&mut self) {
         let Some(headers) = self.headers() else { return };
         let Some(offset) = checksum::field_offset(headers.protocol) else {
@@ -289,13 +294,14 @@ impl Frame {
             .fold(sum, |sum, piece| sum.with(piece.bytes()))
     }
 
-    /// Where its headers are; nothing when it is not IP, or cut off.
+    /// Finds its headers. Returns `None` if it is not an IP packet or if a header is incomplete.
     #[must_use]
     pub fn headers(&self) -> Option<Headers> {
         Headers::find(&self.head, usize::from(self.link_header))
     }
 
-    /// Whose packet it is, and how it begins: `10.0.0.1 -> 10.0.0.2, protocol 253, 60 bytes: c0001b59…`.
+    /// Summarizes the packet by its addresses and first bytes: `10.0.0.1 -> 10.0.0.2, protocol 253, 60 bytes:
+    /// c0001b59…`.
     #[must_use]
     pub fn summary(&self) -> String {
         let Some(headers) = self.headers() else {
@@ -331,7 +337,7 @@ impl Frame {
     }
 }
 
-/// Protocols that network devices know to begin with two ports of two bytes, by their IP protocol numbers.
+/// Returns true for IP protocols that network devices know to begin with two 2-byte ports.
 fn has_ports(protocol: u8) -> bool {
     matches!(protocol, 6 | 17 | 33 | 132 | 136)
 }
@@ -343,24 +349,24 @@ fn link_header(medium: Medium) -> u8 {
     }
 }
 
-/// Where the headers of an IP packet are, from the start of the frame. Extension headers of IPv6
-/// are not followed.
+/// The offsets of an IP packet's headers, from the start of the frame. Extension headers of IPv6 are not
+/// followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// The IP header.
+    /// The offset of the IP header.
     pub network: usize,
-    /// The transport header.
+    /// The offset of the transport header.
     pub transport: usize,
-    /// IPv4, or else IPv6.
+    /// True for IPv4, false for IPv6.
     pub is_v4: bool,
-    /// IP protocol number, or IPv6's next header.
+    /// The IP protocol number, or IPv6's next header.
     pub protocol: u8,
-    /// A fragment of IPv4.
+    /// True for a fragment of IPv4.
     pub is_fragment: bool,
 }
 
 impl Headers {
-    /// Finds them behind `link` bytes of link-layer header.
+    /// Finds the headers behind `link` bytes of link-layer header.
     #[must_use]
     pub fn find(frame: &[u8], link: usize) -> Option<Headers> {
         if link == 14 && !matches!(frame.get(12..14)?, [0x08, 0x00] | [0x86, 0xdd]) {
@@ -387,8 +393,8 @@ pub(crate) mod samples {
 
     use super::*;
 
-    /// An IPv4 packet with this protocol and payload behind an 8-byte transport header whose
-    /// checksum (at offset 6) is left partial.
+    /// Returns an IPv4 packet with this protocol and payload. Its 8-byte transport header has a partial
+    /// checksum at offset 6.
     pub(crate) fn ipv4(protocol: u8, payload: &[u8]) -> Frame {
         let total = 28 + payload.len();
         let mut head = vec![0u8; 28];
@@ -423,7 +429,8 @@ pub(crate) mod samples {
         }
     }
 
-    /// A super-segment of protocol 6 over IPv4: sequence number near the wrap, all flags set.
+    /// Returns a super-segment of protocol 6 over IPv4, with a sequence number near the wrap and all flags
+    /// set.
     pub(crate) fn super_segment(payload: &[u8], size: u16) -> Frame {
         let mut head = vec![0u8; 40];
         head[0] = 0x45;
@@ -447,7 +454,7 @@ pub(crate) mod samples {
         }
     }
 
-    /// A frame of `len` bytes of no known protocol.
+    /// Returns a frame of `len` bytes of no known protocol.
     pub(crate) fn plain(len: usize) -> Frame {
         Frame {
             head: vec![0; len],
@@ -469,7 +476,7 @@ pub(crate) mod samples {
 mod tests {
     use super::*;
 
-    /// Over a correct packet the sum with its pseudo-header is all ones (RFC 1071, section 1).
+    /// Checks a packet: if it is correct, its sum with the pseudo-header is all ones (RFC 1071, section 1).
     fn verifies(frame: &Frame) -> bool {
         let headers = frame.headers().unwrap();
         let sum = checksum::pseudo_header(&frame.head, &headers, frame.len() - headers.transport);

@@ -14,15 +14,15 @@ use crate::trace::Trace;
 use crate::wire::SimWire;
 use crate::world::{Exit, Node};
 
-/// The maximum number of rounds of polling at one instant: beyond that the stack does not come to rest.
+/// The maximum number of polling rounds at one instant. A stack that needs more does not come to rest.
 const ROUNDS_MAX: usize = 10_000;
-/// How many bytes an application reads at a time.
+/// The number of bytes that an application reads at a time.
 const READ: usize = 64 * 1024;
 
-/// Makes the stack and the wire of a host's n-th life; the one that it begins with is the first.
+/// Makes the stack and the wire of a host's n-th life; its first life has the number 1.
 pub type Boot = Box<dyn Fn(u32) -> Result<(Stack, SimWire), ConfigError>>;
 
-/// A host.
+/// A simulated host with its stack, its wire and its applications.
 pub struct Host {
     name: String,
     boot: Boot,
@@ -30,52 +30,52 @@ pub struct Host {
     up: bool,
     stack: Stack,
     wire: SimWire,
-    /// Which port leads to an address.
+    /// The port that leads to each address.
     routes: BTreeMap<IpAddr, usize>,
     ports: usize,
     endpoints: Vec<Endpoint>,
-    /// The applications that call, and are called.
+    /// The applications that make and serve calls.
     agents: Vec<Agent>,
     /// The ends of flows of works.
     workers: Workers,
-    /// The end that follows an end, for a flow that is opened again.
+    /// The end that succeeds each end, for a flow that is reopened.
     heirs: BTreeMap<usize, usize>,
-    /// By listener that several ends share, and a client's address: the first end that takes its connections.
+    /// By shared listener and client address: the first end that takes connections from there.
     expected: BTreeMap<(SocketAddr, SocketAddr), usize>,
     /// By listener that several ends share: the end that opened it.
     listeners: BTreeMap<SocketAddr, usize>,
-    /// Whose notices a handle's are.
+    /// The end that receives the notices of each handle.
     owners: BTreeMap<Handle, usize>,
-    /// When each end wants to be driven, in order; and the same by end.
+    /// The times at which ends want to be driven, in order, and the same by end.
     wakes: BTreeSet<(Instant, usize)>,
     wake_of: Vec<Option<Instant>>,
     buffer: Vec<u8>,
-    /// The end that was observed last.
+    /// The most recently observed end.
     observed: usize,
     no_route: u64,
     failure: Option<HostFailure>,
     progress: u64,
 }
 
-/// Why a host stopped working: a bug of its program or of the stack.
+/// A host stopped working because of a bug in its program or in the stack.
 #[derive(Debug, thiserror::Error)]
 pub enum HostFailure {
     /// The stack failed.
     #[error(transparent)]
     Stack(io::Error),
-    /// The stack has something to do again and again at one moment.
+    /// The stack repeatedly has work to do at the same instant.
     #[error("the stack does not come to rest")]
     Restless,
-    /// The stack cannot be set up again.
+    /// The stack could not be set up again.
     #[error(transparent)]
     Boot(ConfigError),
 }
 
 impl Host {
-    /// A host in its first life, without links and applications.
+    /// Creates a host in its first life, without links and applications.
     ///
     /// # Errors
-    /// When its stack does not accept its configuration, or its program.
+    /// Returns an error if its stack rejects its configuration or its program.
     pub fn new(name: &str, boot: Boot) -> Result<Host, ConfigError> {
         let (stack, wire) = boot(1)?;
         Ok(Host {
@@ -109,7 +109,7 @@ impl Host {
         self.ports += 1;
     }
 
-    /// What goes to this address leaves by this port.
+    /// Sends packets to this address through this port.
     pub fn add_route(&mut self, address: IpAddr, port: usize) {
         self.routes.insert(address, port);
     }
@@ -139,60 +139,59 @@ impl Host {
         self.workers.add(worker)
     }
 
-    /// The ends of flows of works.
     pub(crate) fn workers(&self) -> &Workers {
         &self.workers
     }
 
-    /// The application of a flow of calls.
+    /// Returns the application of a flow of calls.
     #[must_use]
     pub fn agent(&self, number: usize) -> &Agent {
         &self.agents[number]
     }
 
-    /// The applications of flows of calls.
+    /// Returns the applications of flows of calls.
     pub fn agents(&self) -> impl Iterator<Item = &Agent> {
         self.agents.iter()
     }
 
-    /// Its name.
+    /// Returns the host's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// An end of a flow.
+    /// Returns an end of a flow.
     #[must_use]
     pub fn endpoint(&self, number: usize) -> &Endpoint {
         &self.endpoints[number]
     }
 
-    /// Its stack.
+    /// Returns the host's stack.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// Frames that it sent to addresses to which no link leads, and frames that came faster
-    /// than it took them.
+    /// Returns the number of frames sent to addresses without a route, and of frames that overflowed its
+    /// wire's receive queue.
     #[must_use]
     pub fn lost(&self) -> (u64, u64) {
         (self.no_route, self.wire.overflow())
     }
 
-    /// Connections that came to its listeners and that no flow expects there.
+    /// Returns the number of connections that reached its listeners unexpectedly: no flow expects them there.
     #[must_use]
     pub fn unexpected_connections(&self) -> u64 {
         self.endpoints.iter().map(Endpoint::extra_connections).sum()
     }
 
-    /// Why it stopped working, if it did.
+    /// Returns the failure that stopped the host, if any.
     #[must_use]
     pub fn failure(&self) -> Option<&HostFailure> {
         self.failure.as_ref()
     }
 
-    /// True when all its applications are done.
+    /// Returns true if all its applications are done.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.failure.is_some()
@@ -201,7 +200,7 @@ impl Host {
                 && self.workers.is_finished())
     }
 
-    /// True when all its connections are closed.
+    /// Returns true if all its connections are closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.failure.is_some()
@@ -210,15 +209,15 @@ impl Host {
                 && self.workers.is_finished())
     }
 
-    /// True when its stack holds nothing of any connection: no context but those of listeners, and no byte. What a
-    /// host held that went down is gone.
+    /// Returns true if its stack holds no state of any connection: no context except those of listeners, and
+    /// no bytes. A host that went down holds no state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let gone = self.failure.is_some() || !self.up;
         gone || (self.leaked_contexts() == 0 && self.stack.held_bytes() == (0, 0))
     }
 
-    /// Contexts beyond those of its applications' listeners.
+    /// Returns the number of contexts beyond those of its applications' listeners.
     #[must_use]
     pub fn leaked_contexts(&self) -> usize {
         let listeners = self
@@ -230,7 +229,7 @@ impl Host {
         self.stack.contexts().saturating_sub(listeners + agents)
     }
 
-    /// Does one round of work; false when there was none.
+    /// Does one round of work; returns false if there was none.
     fn round(&mut self, now: Instant, trace: &mut Trace) -> io::Result<bool> {
         let mut busy = self.stack.poll(now, &mut self.wire)?;
         let mut is_noticed = false;
@@ -276,7 +275,7 @@ impl Host {
         self.progress += self.workers.moved() - before;
     }
 
-    /// Gives a notice to the application of calls whose handle it is about, if there is one.
+    /// Passes a notice to the application of calls that owns the handle, if there is one.
     fn notify_agent(&mut self, now: Instant, handle: Handle, notice: Notice, trace: &mut Trace) {
         let Some(agent) = self.agents.iter_mut().find(|agent| agent.has(handle)) else {
             return;
@@ -287,8 +286,9 @@ impl Host {
         self.progress += agent.received() - before;
     }
 
-    /// Who takes a notice of an end's handle. A connection that a shared listener has accepted is that end's which
-    /// expects it from there, if there is one; one that comes after an end's own is its heir's.
+    /// Returns the end that receives a notice about a handle of `owner`. A connection that a shared listener
+    /// accepted belongs to the end that expects it from that address, if there is one. A connection that
+    /// arrives after an end's own belongs to its successor.
     fn taker_of(&self, owner: usize, handle: Handle, notice: Notice) -> Option<usize> {
         let Notice::Accepted(child) = notice else {
             return Some(owner);
@@ -308,7 +308,7 @@ impl Host {
         Some(taker)
     }
 
-    /// Drives an end, and its heir when it is over.
+    /// Drives an end, and its successor once the end is over.
     fn drive(&mut self, number: usize, now: Instant) {
         self.drive_alone(number, now);
         if self.endpoints[number].is_over()
@@ -340,7 +340,7 @@ impl Host {
         self.plan_wake(number);
     }
 
-    /// An end that is about to listen where another one does already does so by its listener.
+    /// Lets an end that is about to listen share the listener that another end has already opened there.
     fn join_listener(&mut self, number: usize, now: Instant) {
         let endpoint = &self.endpoints[number];
         let shared = endpoint.shares().filter(|_| endpoint.is_opening(now));
@@ -358,7 +358,7 @@ impl Host {
         self.wakes.extend(wake.map(|at| (at, number)));
     }
 
-    /// Observes one end after the other, one at a time, because observing costs as much as a packet.
+    /// Observes the ends in turn, one per call, because observing costs about the work of a packet.
     fn observe(&mut self) {
         self.observed = (self.observed + 1) % self.endpoints.len().max(1);
         if let Some(endpoint) = self.endpoints.get_mut(self.observed) {
@@ -366,7 +366,7 @@ impl Host {
         }
     }
 
-    /// The port that leads to a frame's destination. A host with one link sends everything there.
+    /// Returns the port that leads to a frame's destination. A host with one link sends everything there.
     fn port_for(&self, frame: &Frame) -> Option<usize> {
         if self.ports == 1 {
             return Some(0);
@@ -391,7 +391,7 @@ impl Node for Host {
         if !up {
             self.owners.clear();
             self.listeners.clear();
-            // An end's number is above that of the one that it follows.
+            // An end has a higher number than the end that it follows, so successors are visited later.
             for number in 0..self.endpoints.len() {
                 if self.endpoints[number].fall()
                     && let Some(&heir) = self.heirs.get(&number)

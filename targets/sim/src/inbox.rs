@@ -1,4 +1,4 @@
-//! Frames that wait to be received, in the shape that [`Wire`](hawser_engine::wire::Wire) asks for.
+//! Frames that wait to be received, in the form that [`Wire`](hawser_engine::wire::Wire) requires.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use hawser_time::Instant;
 
 use crate::frame::Frame;
 
-/// Waiting frames; the first few are the batch that is being received.
+/// Waiting frames; the first `batch` of them are being received.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     frames: VecDeque<(Instant, Frame)>,
@@ -21,7 +21,7 @@ impl Inbox {
         self.frames.push_back((at, frame));
     }
 
-    /// How many frames there are, the batch included.
+    /// Returns the number of frames, including the batch.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
@@ -32,7 +32,6 @@ impl Inbox {
         self.batch
     }
 
-    /// The i-th frame of the batch.
     pub(crate) fn frame(&self, i: usize) -> RxFrame<'_> {
         let (at, frame) = &self.frames[i];
         RxFrame {
@@ -44,7 +43,7 @@ impl Inbox {
         }
     }
 
-    /// Forgets the batch.
+    /// Drops the batch.
     pub(crate) fn release(&mut self) {
         self.frames.drain(..self.batch);
         self.batch = 0;

@@ -1,7 +1,7 @@
 //! The simulator: hosts, links and faults under virtual time.
 //!
-//! A run is decided by its scenario and its seed alone. [`run`] takes a [`Scenario`] to a
-//! [`Report`]; the report's trace hash shows whether two runs did the same.
+//! A scenario and a seed determine a run completely. [`run`] takes a [`Scenario`] to a [`Report`]; two runs
+//! with the same trace hash in their reports did the same.
 //!
 //! ```text
 //! scenario ─ build ─► world: event core, one clock ─► run ─► report
@@ -11,17 +11,20 @@
 //!                       └─ link: pipes of seeded rules
 //! ```
 //!
-//! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed;
+//! * [`scenario`]: the topology, the faults and the traffic, as TOML; [`swarm`]: scenarios drawn from a seed;
 //!   [`shrink`]: smaller ones that still fail
-//! * [`world`]: the event core; [`host`], [`app`], [`switch`]: what it runs; [`trace`]: its fingerprint
-//! * [`paths`]: which way frames go through switches; [`map`]: the network as a drawing
-//! * [`watch`]: how things are in the course of a run; [`standing`]: what the ends of a connection wait for at its end
-//! * [`slowdown`]: what calls take, beside what they take alone
-//! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
+//! * [`world`]: the event core; [`host`], [`app`], [`switch`]: the nodes and applications that it runs;
+//!   [`trace`]: its fingerprint
+//! * [`paths`]: the paths of frames through switches; [`map`]: the network as a drawing
+//! * [`watch`]: the state of a run while it goes on; [`standing`]: the events that the ends of a connection
+//!   still wait for when it stops
+//! * [`slowdown`]: the time that calls take, relative to the time that they take alone
+//! * [`link`]: the rules that links apply to frames; [`frame`], [`segment`]: frames, and the packets within
+//!   super-segments
 //! * [`faulty`], [`capture`]: the same rules, and captures, in front of any [`Wire`]
 //!
-//! Invariants: no thread, no clock, no socket; nothing depends on the order of a hash map or on
-//! an address in memory. It names no transport program.
+//! Invariants: the simulator uses no thread, clock or socket. Its behaviour does not depend on the order of a
+//! hash map or on an address in memory. It names no transport program.
 //!
 //! [`Wire`]: hawser_engine::wire::Wire
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! A scenario's network as something to draw: which nodes there are, in rows, and what lies between them.
+//! A scenario's network as a drawing: its nodes, in rows, and the links between them.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -7,44 +7,45 @@ use crate::link::Profile;
 use crate::scenario::units::{Rate, Span};
 use crate::scenario::{Link, Scenario};
 
-/// The most links whose rates and delays are written beside them; beyond that they are tool tips alone.
+/// The maximum number of links whose rates and delays are written beside them. In larger networks these are
+/// tool tips only.
 const LABELS_MAX: usize = 40;
 
-/// Nodes and links of a scenario.
+/// The nodes and links of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// The scenario's name.
     pub name: String,
     /// The hosts, then the switches, in the scenario's order.
     pub nodes: Vec<Node>,
-    /// The links.
+    /// The links, in the scenario's order.
     pub links: Vec<Edge>,
 }
 
 /// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The node's name.
     pub name: String,
-    /// Whether it is a host.
+    /// True for a host, false for a switch.
     pub is_host: bool,
-    /// How many links lie between it and the nearest host; hosts are the row 0.
+    /// The number of links between it and the nearest host; hosts are in row 0.
     pub row: usize,
-    /// Its place in its row.
+    /// Its position in its row.
     pub place: usize,
 }
 
-/// A link.
+/// A link between two nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// The nodes at its ends.
+    /// The indices of the nodes at its ends.
     pub ends: [usize; 2],
-    /// Rate and delay, of both directions where they differ; empty where it has neither.
+    /// Its rate and delay, for both directions if they differ; empty if it has neither.
     pub label: String,
 }
 
 impl Map {
-    /// The map of a scenario.
+    /// Returns the map of a scenario.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Map {
         let numbers = scenario.node_numbers();
@@ -73,19 +74,19 @@ impl Map {
         Map { name: scenario.name.clone(), nodes, links }
     }
 
-    /// How many nodes a row has.
+    /// Returns the number of nodes in a row.
     #[must_use]
     pub fn width(&self, row: usize) -> usize {
         self.nodes.iter().filter(|node| node.row == row).count()
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.nodes.iter().map(|node| node.row + 1).max().unwrap_or(0)
     }
 
-    /// The graph in the language of Graphviz.
+    /// Returns the graph in the language of Graphviz.
     #[must_use]
     pub fn dot(&self) -> String {
         let mut out = format!("graph {} {{\n  node [shape=box];\n", quoted(&self.name));
@@ -98,7 +99,7 @@ impl Map {
             out += " }\n";
         }
         for link in &self.links {
-            // What is nearer to the hosts comes second: Graphviz puts it below.
+            // The end nearer to the hosts comes second, because Graphviz places it below.
             let mut ends = link.ends.map(|end| &self.nodes[end]);
             ends.sort_by_key(|node| std::cmp::Reverse(node.row));
             let label = quoted(&link.label);
@@ -113,7 +114,8 @@ impl Map {
     }
 }
 
-/// How far each node is from the nearest host; switches without one are in the first row of switches.
+/// Returns the row of each node: its distance from the nearest host. Switches that reach no host are in the
+/// first row of switches.
 fn rows(nodes: usize, hosts: usize, links: &[Edge]) -> Vec<usize> {
     let mut neighbours = vec![Vec::new(); nodes];
     for Edge { ends: [one, other], .. } in links {
@@ -152,7 +154,7 @@ fn label(link: &Link) -> String {
     }
 }
 
-/// A text as Graphviz quotes it.
+/// Quotes a text for Graphviz.
 fn quoted(text: &str) -> String {
     let shown = |letter: char| match letter {
         '"' | '\'' | '\\' => letter.to_string(),

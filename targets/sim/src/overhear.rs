@@ -1,9 +1,9 @@
-//! Watchers of the wire: beside each host a program that is given all that the host sends and receives, in this order,
-//! and whose assertions are what packets have to meet.
+//! Watchers of the wire. A watcher is a program beside a host that receives all packets that the host sends
+//! and receives, in that order. Its assertions state the properties that packets must have.
 //!
-//! A watcher is a program like others, on a stack of its own that has the host's addresses and
-//! [overhears](hawser_engine::net::Interface::overhear). Invariant: what it sends goes nowhere, so a run is the same
-//! without it.
+//! A watcher is an ordinary program on a stack of its own, which has the host's addresses and
+//! [overhears](hawser_engine::net::Interface::overhear). Invariant: the packets that it sends are discarded,
+//! so a run is the same without it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,10 +28,10 @@ use crate::world::{Fate, Sight, Watcher};
 pub(crate) struct Watchers(Rc<RefCell<BTreeMap<usize, Beside>>>);
 
 impl Watchers {
-    /// Those that a scenario asks for; none where it names no program for them.
+    /// Creates the watchers that a scenario asks for, or returns `None` if it names no program for them.
     ///
     /// # Errors
-    /// When the program cannot be had, or no stack takes it.
+    /// Returns an error if the program cannot be found, or if a stack rejects it.
     pub(crate) fn new(
         scenario: &Scenario,
         seed: u64,
@@ -57,7 +57,8 @@ impl Watchers {
         Ok(Some(Watchers(Rc::new(RefCell::new(of_hosts)))))
     }
 
-    /// Shows them what becomes of packets, before `others` see it. `ends` are the nodes to which the pipes lead.
+    /// Shows the watchers the fate of each packet before `others` see it. `ends` are the nodes to which the
+    /// pipes lead.
     pub(crate) fn seeing(&self, ends: Vec<usize>, mut others: Option<Watcher>) -> Watcher {
         let watchers = self.clone();
         Box::new(move |sight| {
@@ -76,7 +77,7 @@ impl Watchers {
         })
     }
 
-    /// The assertions that packets broke, a line for each host.
+    /// Returns the assertions that packets broke, one line for each host.
     pub(crate) fn failures(&self) -> Vec<String> {
         let of_hosts = self.0.borrow();
         of_hosts.values().filter_map(Beside::failure).collect()
@@ -125,7 +126,7 @@ impl Beside {
 
     fn take(&mut self, sight: &Sight<'_>, frame: Frame) {
         self.wire.arrive(sight.at, frame);
-        // The packets that it would send and its refusals are ignored: assertions count.
+        // The watcher's packets and refusals are ignored: only assertions count.
         let _ = self.stack.poll(sight.at, &mut self.wire);
         self.wire.sent().for_each(drop);
         if self.first.is_none() && self.stack.counters().asserts > 0 {

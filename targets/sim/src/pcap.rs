@@ -9,7 +9,7 @@ use hawser_time::Instant;
 use crate::frame::Frame;
 use crate::segment;
 
-/// The magic number of files with nanosecond times.
+/// The magic number of captures with nanosecond times.
 const MAGIC: u32 = 0xa1b2_3c4d;
 /// The maximum number of bytes kept of a frame: larger than any.
 const SNAP_LEN: u32 = 262_144;
@@ -25,10 +25,10 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts a capture of frames of this medium. `base`, since 1970, is added to all times.
+    /// Starts a capture of frames of this medium. `base`, the time since 1970, is added to all times.
     ///
     /// # Errors
-    /// When the header cannot be written.
+    /// Returns an error if the header cannot be written.
     pub fn new(mut out: W, medium: Medium, base: Duration) -> io::Result<Writer<W>> {
         let link_type = match medium {
             Medium::Ip | Medium::Socket => LINKTYPE_RAW,
@@ -43,10 +43,10 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out, base })
     }
 
-    /// Adds a frame as it would be on a real wire: super-segments cut, checksums complete.
+    /// Adds a frame as it would be on a real wire: super-segments are cut, and checksums are complete.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the frame cannot be written.
     pub fn frame(&mut self, at: Instant, frame: &Frame) -> io::Result<()> {
         segment::cut(frame.clone())
             .into_iter()
@@ -56,7 +56,7 @@ impl<W: Write> Writer<W> {
             })
     }
 
-    /// Adds a packet as it is.
+    /// Adds a packet unchanged.
     fn packet(&mut self, at: Instant, packet: &Frame) -> io::Result<()> {
         let at = self.base + at.since_origin();
         let len = packet.len() as u32;
@@ -74,10 +74,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Flushes what is buffered below.
+    /// Flushes the underlying writer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the writer cannot be flushed.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

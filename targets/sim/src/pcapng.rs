@@ -1,4 +1,4 @@
-//! Captures in the pcapng format (draft-ietf-opsawg-pcapng), with a comment at packets that have one.
+//! Captures in the pcapng format (draft-ietf-opsawg-pcapng), with optional comments on packets.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,7 +8,7 @@ const LINKTYPE_RAW: u16 = 101;
 /// The maximum number of bytes kept of a comment: an option's length has 16 bits.
 const MAX_COMMENT: usize = 65_532;
 
-/// Writes IP packets to a capture. All numbers are little-endian, times in nanoseconds.
+/// Writes IP packets to a capture. All numbers are little-endian, and times are in nanoseconds.
 pub struct Writer<W> {
     out: W,
 }
@@ -17,7 +17,7 @@ impl<W: Write> Writer<W> {
     /// Starts a capture.
     ///
     /// # Errors
-    /// When the header cannot be written.
+    /// Returns an error if the header cannot be written.
     pub fn new(mut out: W) -> io::Result<Writer<W>> {
         let mut section = Vec::new();
         section.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
@@ -34,10 +34,10 @@ impl<W: Write> Writer<W> {
         Ok(Writer { out })
     }
 
-    /// Adds a packet, at a time since 1970.
+    /// Adds a packet. `at` is the time since 1970.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the packet cannot be written.
     pub fn packet(&mut self, at: Duration, packet: &[u8], comment: Option<&str>) -> io::Result<()> {
         let at = hawser_time::nanos(at);
         let len = packet.len() as u32;
@@ -55,10 +55,10 @@ impl<W: Write> Writer<W> {
         block(&mut self.out, 6, &body)
     }
 
-    /// Flushes what is buffered below.
+    /// Flushes the underlying writer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the writer cannot be flushed.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

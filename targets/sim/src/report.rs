@@ -1,4 +1,4 @@
-//! What came of a run: for people as text, for programs as JSON.
+//! The result of a run: as text for people, as JSON for programs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,74 +17,77 @@ use crate::standing::EndStanding;
 pub struct Report {
     /// The scenario's name.
     pub name: String,
-    /// The seed that was used.
+    /// The seed of the run.
     pub seed: u64,
-    /// The program.
+    /// The program's name.
     pub program: String,
-    /// What ran the hosts' programs: `interp`, `native`; several with commas between.
+    /// The engines that ran the hosts' programs: `interp`, `native`; several are separated by commas.
     pub engine: String,
-    /// True when every flow was safe and complete and nothing failed.
+    /// True if every flow was safe and complete and no check failed.
     pub ok: bool,
-    /// What went wrong, a line each.
+    /// The failures, one line each.
     pub failures: Vec<String>,
-    /// Why it ended: `done`, `time`, `idle` or `stalled`.
+    /// The reason why the run ended: `done`, `time`, `idle`, `stalled`, `no-progress` or `paused`.
     pub end: &'static str,
     /// Seconds from the start to the end.
     pub seconds: f64,
-    /// Things that the event core worked off.
+    /// The number of entries that the event core processed.
     pub events: u64,
-    /// Hash over every frame sent, delivered or dropped, and every event of the applications:
-    /// 16 hexadecimal digits. Alike for two runs that did the same.
+    /// A hash over every frame that was sent, delivered or dropped, and over every event of the applications:
+    /// 16 hexadecimal digits. It is equal for two runs that did the same.
     pub trace_hash: String,
-    /// The flows, one per connection.
+    /// The flows, one for each connection and each calling host.
     pub flows: Vec<FlowReport>,
-    /// How calls were slowed down, where the scenario asks for it.
+    /// The slowdown of calls, if the scenario asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Slowdown>,
-    /// The directions of the links.
+    /// The counters of each direction of each link.
     pub links: Vec<LinkReport>,
-    /// The switches.
+    /// The counters of each switch.
     pub switches: Vec<SwitchReport>,
-    /// The hosts.
+    /// The counters of each host.
     pub hosts: Vec<HostReport>,
 }
 
-/// One connection, or a host that calls others.
+/// A connection, or a host that calls others.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowReport {
-    /// The scenario's flow, counted from 0.
+    /// The index of the scenario's flow, counted from 0.
     pub flow: usize,
     /// `bulk`, `request`, `messages`, `streams`, `calls` or `works`.
     pub app: &'static str,
     /// The client's host.
     pub from: String,
-    /// The server's host; of calls that go to several, how many these are.
+    /// The server's host. For calls to several servers, the number of servers.
     pub to: String,
     /// The server's port.
     pub port: u16,
-    /// The client's port, where the scenario decides it: where it is opened again, or shares its server's port.
+    /// The client's port, if the scenario determines it: if the flow is reopened, or shares its server's
+    /// port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_port: Option<u16>,
-    /// When it started.
+    /// The start time, in seconds.
     pub start: f64,
-    /// From the start to the client's connection.
+    /// The time from the start until the client was connected, in seconds.
     pub connect_seconds: Option<f64>,
-    /// True when it was safe and complete.
+    /// True if the flow was safe and complete.
     pub ok: bool,
-    /// From client to server.
+    /// The direction from client to server.
     pub forward: DirectionReport,
-    /// From server to client.
+    /// The direction from server to client.
     pub backward: DirectionReport,
-    /// Packets sent again, by both ends, if the program has an observable `retransmissions`.
+    /// The number of packets that both ends retransmitted, if the program has an observable
+    /// `retransmissions`.
     pub retransmissions: Option<u64>,
-    /// The client's last smoothed round-trip time, if the program has an observable `srtt` of
-    /// type `duration_t`.
+    /// The client's last smoothed round-trip time, if the program has an observable `srtt` of type
+    /// `duration_t`.
     pub srtt_seconds: Option<f64>,
-    /// Times of exchanges or messages.
+    /// The times of exchanges or messages.
     pub times: Option<Times>,
-    /// What is wrong with it.
+    /// The failures of this flow.
     pub failures: Vec<String>,
-    /// Of a connection that failed, or that is still there when a run fails: how its ends stood, the client's first.
+    /// The standing of both ends, the client's first. It is present if the connection failed, or if it still
+    /// existed when the run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<Box<[EndStanding; 2]>>,
 }
@@ -92,58 +95,60 @@ pub struct FlowReport {
 /// One direction of a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionReport {
-    /// Bytes that the receiving application has read.
+    /// The number of bytes that the receiving application read.
     pub bytes: u64,
-    /// From the flow's start to the last byte.
+    /// The time from the flow's start to the last byte, in seconds.
     pub seconds: Option<f64>,
-    /// Bytes over seconds.
+    /// The average rate: the bytes, in bits, divided by the seconds.
     pub bits_per_second: Option<f64>,
-    /// SHA-256 of what was read; empty of streams and of calls, whose bytes are compared.
+    /// The SHA-256 of the bytes that were read. It is empty for streams and calls, whose bytes are compared
+    /// instead.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub sha256: String,
-    /// Whether it is that of what was sent; of datagrams, whether each that was read is one that was sent.
+    /// True if the hash equals that of the bytes sent. For datagrams, true if each datagram that was read is
+    /// one that was sent.
     pub sha256_ok: bool,
-    /// Messages, where they are delivered whole.
+    /// Counts of messages, if messages are delivered whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<MessagesReport>,
-    /// Streams, where the connection has them within it.
+    /// The streams within the connection, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamsReport>,
-    /// Works of queue pairs; bytes and times are theirs.
+    /// The works of queue pairs, if the flow has them. Bytes and times are those of the works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub works: Option<WorksReport>,
 }
 
-/// Works of one end of a flow.
+/// The works of one end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WorksReport {
-    /// Those that it has posted.
+    /// The number of works that it posted.
     pub posted: u64,
-    /// Those of them that are done.
+    /// The number of posted works that are done.
     pub done: u64,
 }
 
-/// Messages of one direction that are delivered whole.
+/// The messages of one direction that are delivered whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MessagesReport {
-    /// Those that the sender handed over.
+    /// The number of messages that the sender handed over.
     pub sent: u64,
-    /// Those that the receiving application has read.
+    /// The number of messages that the receiving application read.
     pub received: u64,
 }
 
 /// A distribution of times, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Times {
-    /// How many were measured.
+    /// The number of measurements.
     pub count: usize,
-    /// The smallest.
+    /// The smallest time.
     pub min: f64,
-    /// Half are not above it.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100 are not above it.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The largest.
+    /// The largest time.
     pub max: f64,
 }
 
@@ -152,74 +157,74 @@ pub struct Times {
 pub struct LinkReport {
     /// The link's name.
     pub link: String,
-    /// The host or switch that frames come from.
+    /// The host or switch at the sending end.
     pub from: String,
-    /// The host or switch that they go to.
+    /// The host or switch at the receiving end.
     pub to: String,
-    /// Frames offered.
+    /// The number of frames offered to the link.
     pub sent: u64,
-    /// Their bytes.
+    /// The number of bytes offered to the link.
     pub sent_bytes: u64,
-    /// Frames that came out, copies included.
+    /// The number of frames delivered, including copies.
     pub delivered: u64,
-    /// Their bytes.
+    /// The number of bytes delivered, including copies.
     pub delivered_bytes: u64,
-    /// Frames dropped, by cause.
+    /// The number of frames dropped, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Frames marked by ECN.
+    /// The number of frames marked by ECN.
     pub marked: u64,
-    /// Packets that its queue has cut.
+    /// The number of packets that its queue trimmed.
     #[serde(skip_serializing_if = "is_zero")]
     pub trimmed: u64,
-    /// Packets that went back to their senders.
+    /// The number of packets that were returned to their senders.
     #[serde(skip_serializing_if = "is_zero")]
     pub returned: u64,
-    /// How deep the queue in front of it has been, where it has a rate.
+    /// The depth of the queue in front of it, if the link has a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueReport>,
-    /// The same over time, where the scenario asks for it.
+    /// The depth of the queue over time, if the scenario asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depths: Option<Depths>,
-    /// How the switch at its end has paused it, by priority; empty where that does not pause.
+    /// The pauses that the switch at its end requested, by priority; empty if that node does not pause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<PauseReport>,
-    /// Frames in which a bit was flipped.
+    /// The number of frames in which a bit was flipped.
     pub corrupted: u64,
-    /// Copies made.
+    /// The number of copies made.
     pub duplicated: u64,
-    /// Frames held back.
+    /// The number of frames held back.
     pub reordered: u64,
-    /// Whether it is up when the run is over.
+    /// True if the link is up when the run is over.
     pub up: bool,
-    /// Frames under way then.
+    /// The number of frames in flight when the run is over.
     pub under_way: usize,
 }
 
-/// How deep a queue has been, the frame on the line included.
+/// The depth of a queue, including the frame that is being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct QueueReport {
-    /// The most bytes at a time.
+    /// The maximum number of bytes at any time.
     pub max_bytes: u64,
-    /// The most frames at a time.
+    /// The maximum number of frames at any time.
     pub max_packets: u64,
-    /// Bytes on average over the run.
+    /// The average number of bytes over the run.
     pub mean_bytes: f64,
 }
 
-/// How a switch has paused a priority of the port in front of it (PFC).
+/// The pauses that a switch requested for one priority of the port in front of it (PFC).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PauseReport {
     /// The switch's priority.
     pub priority: u8,
-    /// How many times it asked for a pause.
+    /// The number of pauses that it requested.
     pub pauses: u64,
-    /// For how long the port has paused.
+    /// The total time for which the port paused, in seconds.
     pub seconds: f64,
-    /// Whether it still does when the run is over.
+    /// True if the port is still paused when the run is over.
     pub is_paused: bool,
-    /// The most bytes that waited in the switch of what came this way.
+    /// The maximum number of bytes from this link that waited in the switch.
     pub max_bytes: u64,
-    /// Packets that it lost for want of head room.
+    /// The number of packets that it lost for lack of headroom.
     pub lost: u64,
 }
 
@@ -228,33 +233,34 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// A switch.
+/// The counters of one switch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SwitchReport {
-    /// Its name.
+    /// The switch's name.
     pub switch: String,
-    /// Frames that it passed on.
+    /// The number of frames that it forwarded.
     pub forwarded: u64,
-    /// Frames that it dropped, by reason: `no_route` to where they want to go, or it was `down`.
+    /// The number of frames that it dropped, by reason: `no_route` if it has no route to the destination,
+    /// `down` if it was down.
     pub dropped: BTreeMap<&'static str, u64>,
 }
 
-/// A host.
+/// The counters of one host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostReport {
-    /// Its name.
+    /// The host's name.
     pub host: String,
-    /// What its stack has counted, apart from zeros.
+    /// The counters of its stack that are not zero.
     pub counters: BTreeMap<String, u64>,
 }
 
 impl Times {
-    /// The distribution of times; nothing when there are none.
+    /// Returns the distribution of the times, or `None` if there are none.
     #[must_use]
     pub fn of(mut times: Vec<Duration>) -> Option<Times> {
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;
-        // The nearest rank: the smallest value that so large a part does not exceed.
+        // The nearest rank: the smallest value that at least this percentage of the values does not exceed.
         let rank = |percent: usize| (times.len() * percent).div_ceil(100).max(1) - 1;
         let seconds = |i: usize| nanos(times[i]) as f64 / 1e9;
         Some(Times {

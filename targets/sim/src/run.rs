@@ -1,4 +1,4 @@
-//! Runs a scenario and reports.
+//! Runs a scenario and reports the result.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -34,24 +34,24 @@ use crate::watch::Watch;
 use crate::working;
 use crate::world::{End, Watcher};
 
-/// How many kinds of packets that went round are shown.
+/// The maximum number of packet kinds shown when packets circulate without progress.
 const KINDS_SHOWN: usize = 4;
 
-/// Is shown a host's stack, by the host's name.
+/// Receives each host's name and stack.
 pub type Show = Box<dyn FnMut(&str, &mut Stack)>;
 
-/// Which part of a run depths of queues are recorded of.
+/// The part of a run for which queue depths are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DepthsOf {
-    /// From this time after the start on.
+    /// The start of the recording, counted from the start of the run.
     pub from: Duration,
-    /// Until this one.
+    /// The end of the recording, counted from the start of the run.
     pub to: Duration,
-    /// The maximum number of spans of time.
+    /// The maximum number of time intervals.
     pub spans: usize,
 }
 
-/// How many spans of time a report has, at most, where a scenario asks for depths of queues.
+/// The maximum number of time intervals in a report if the scenario asks for queue depths.
 pub const DEPTH_SPANS: usize = 512;
 
 impl DepthsOf {
@@ -70,38 +70,38 @@ impl DepthsOf {
     }
 }
 
-/// How to run a scenario.
+/// Options for a run of a scenario.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// A seed instead of the scenario's.
+    /// A seed that replaces the scenario's.
     pub seed: Option<u64>,
-    /// The most that may happen, as [`Report::events`] counts it; a run beyond that has failed. 0: no limit.
+    /// The maximum number of events, as [`Report::events`] counts them; a run with more has failed. 0 means
+    /// no limit.
     pub events_max: u64,
-    /// Where every frame is written as it was sent, in pcap format. A buffered writer is faster.
+    /// A writer that receives every frame as it was sent, in pcap format. A buffered writer is faster.
     pub pcap: Option<Box<dyn Write>>,
-    /// Receives from time to time which share of the duration has passed, 0 to 1.
+    /// Receives the elapsed share of the duration, 0 to 1, from time to time.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
-    /// Receives samples from time to time. The run is the same without.
+    /// Receives samples from time to time. Sampling does not change the run.
     pub watch: Option<Watch<'a>>,
-    /// Shown each host's stack by the host's name, before anything happens: to put it on a bus. The new one too of a
-    /// host that was down and comes up.
+    /// Receives each host's name and stack before the run begins, so that the caller can put the stack on a
+    /// bus. It also receives the new stack of a host that was down and comes up.
     pub stacks: Option<Show>,
-    /// Is shown what becomes of every packet.
+    /// Receives the fate of every packet.
     pub packets: Option<Watcher>,
-    /// Which part of the run depths of queues are recorded of, and in how many spans of time, in place of what the
-    /// scenario asks for.
+    /// The part of the run for which queue depths are recorded, and the number of intervals, in place of the
+    /// scenario's setting.
     pub depths: Option<DepthsOf>,
-    /// Applications that stand in for the scenario's.
+    /// Applications that replace the scenario's.
     pub scripts: Option<&'a mut OwnScript<'a>>,
 }
 
-/// Runs a scenario to its end: until all flows are done and, if it lingers, closed; or until its
-/// time is up.
+/// Runs a scenario to its end: until all flows are done and, if it lingers, closed; or until its time is up.
 ///
 /// The same scenario, seed and program give the same report.
 ///
 /// # Errors
-/// When it cannot be run at all. What goes wrong in a run is in the report.
+/// Returns an error if the scenario cannot be run at all. Failures within a run are in the report.
 pub fn run(scenario: &Scenario, resolve: Resolve<'_>, mut options: Options<'_>) -> Result<Report, RunError> {
     let (progress, watch) = (options.progress.take(), options.watch.take());
     let events_max = options.events_max;
@@ -132,7 +132,7 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, mut options: Options<'_>) 
     Ok(Report { slowdown, ..run.report() })
 }
 
-/// A run of a scenario that its owner drives entry by entry: what happens is the same as in [`run`].
+/// A run of a scenario that its owner drives entry by entry. The events are the same as in [`run`].
 pub struct Run {
     scenario: Scenario,
     seed: u64,
@@ -140,27 +140,27 @@ pub struct Run {
     watchers: Option<Watchers>,
     failures: Vec<String>,
     phase: Phase,
-    /// When it is over: the scenario's duration, the time to linger, or the time to forget.
+    /// The end of the current phase: the scenario's duration, the time to linger, or the time to forget.
     until: Instant,
     end: Option<End>,
 }
 
-/// What a run waits for.
+/// The condition that a run waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// All flows are done.
     Flows,
     /// All connections are closed.
     Lingering,
-    /// Nothing is left of them.
+    /// All state of the connections is gone.
     Forgetting,
 }
 
 impl Run {
-    /// Builds the world. Samples and progress are for who runs it whole.
+    /// Builds the world. It ignores the options for samples and progress, which `run` serves.
     ///
     /// # Errors
-    /// When the scenario cannot be run at all.
+    /// Returns an error if the scenario cannot be run at all.
     pub fn begin(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Run, RunError> {
         let seed = options.seed.unwrap_or(scenario.seed);
         let depths = options.depths.or_else(|| DepthsOf::asked(scenario));
@@ -203,19 +203,19 @@ impl Run {
         })
     }
 
-    /// Lets the next thing happen. False when the run is over.
+    /// Processes the next event. Returns false when the run is over.
     pub fn step(&mut self) -> bool {
         self.go_on(|_, _| true);
         self.end.is_none()
     }
 
-    /// The time since its start.
+    /// Returns the virtual time since the start.
     #[must_use]
     pub fn time(&self) -> Duration {
         self.built.world.now() - START
     }
 
-    /// What came of it so far.
+    /// Returns the report of the run so far.
     #[must_use]
     pub fn report(mut self) -> Report {
         let end = self.end.unwrap_or(End::Paused);
@@ -236,12 +236,12 @@ impl Run {
         report(&self.scenario, self.seed, &self.built, end, self.failures)
     }
 
-    /// Lets everything happen that is left.
+    /// Runs to the end.
     pub(crate) fn finish(&mut self) {
         self.go_on(|_, _| false);
     }
 
-    /// The calls that are done.
+    /// Returns the calls that are done.
     pub(crate) fn calls(&self) -> Vec<crate::app::calls::Call> {
         let mut all = Vec::new();
         for flow in &self.built.flows {
@@ -252,8 +252,8 @@ impl Run {
         all
     }
 
-    /// Goes on until `pause` asks for a pause, or to its end. `pause` receives the number of events so far and the time,
-    /// after each of them.
+    /// Continues until `pause` returns true, or to the end. After each event, `pause` receives the number of
+    /// events so far and the time.
     pub fn go_on(&mut self, mut pause: impl FnMut(u64, Instant) -> bool) {
         while self.end.is_none() {
             let is_done = match self.phase {
@@ -270,7 +270,7 @@ impl Run {
         }
     }
 
-    /// A phase is over: what is left to do is to linger, and to forget, if the scenario does.
+    /// Ends a phase and begins the next one: lingering, then forgetting, if the scenario asks for them.
     fn ended(&mut self, end: End) {
         let (linger, forget) = (self.scenario.linger, self.scenario.forget);
         if self.phase == Phase::Lingering && end != End::Met {
@@ -291,14 +291,14 @@ impl Run {
                 self.phase = phase;
                 self.until = self.built.world.now() + span.into();
             }
-            // That nothing more can happen is no news once everything is done.
+            // In the last phase any end counts as met: the leaks are already among the failures.
             _ if self.phase == Phase::Forgetting => self.end = Some(End::Met),
             _ => self.end = Some(end),
         }
     }
 }
 
-/// Which packets went round: those that were most frequent among the last.
+/// Describes the circulating packets: the kinds that were most frequent among the last frames.
 fn went_round(limit: u64, last: &[Frame]) -> String {
     let mut kinds = BTreeMap::<String, usize>::new();
     last.iter()
@@ -316,7 +316,7 @@ fn went_round(limit: u64, last: &[Frame]) -> String {
     )
 }
 
-/// What a host still holds of connections that have all closed.
+/// Describes the state that a host still holds for connections that have all closed.
 fn leak(host: &Host, after: Span) -> Option<String> {
     let (contexts, (sending, receiving)) = (host.leaked_contexts(), host.stack().held_bytes());
     (!host.is_empty()).then(|| {
@@ -328,7 +328,7 @@ fn leak(host: &Host, after: Span) -> Option<String> {
     })
 }
 
-/// What the run cost beyond its bounds.
+/// Returns one failure for each bound that the run exceeded.
 fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport]) -> Vec<String> {
     let bounds = &scenario.bounds;
     let mut failures = Vec::new();
@@ -365,7 +365,7 @@ fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport])
     failures
 }
 
-/// Connections that noticed too late, or not at all, that their peer is gone.
+/// Returns the connections that noticed too late, or not at all, that their peer was gone.
 fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
     let Some(bound) = scenario.bounds.notice else {
         return Vec::new();
@@ -396,7 +396,8 @@ fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
     failures
 }
 
-/// Since when an end of a flow is gone, why, and whether the other one notices though it has nothing to send.
+/// Returns the time at which an end of a flow went away, and the reason. The flag is true if the other end
+/// must notice even with no data to send.
 fn peer_gone(
     scenario: &Scenario,
     built: &Built,
@@ -539,7 +540,8 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
     }
 }
 
-/// How the ends of a connection stood, where that may be why a run failed: nothing where all is over.
+/// Returns the standing of both ends of a connection, if it may explain why a run failed. Returns `None` if
+/// the connection is over.
 fn standings(built: &Built, flow: &BuiltFlow, ok: bool) -> Option<Box<[EndStanding; 2]>> {
     let ends = match flow.ends {
         Ends::Connection(ends) => ends,
@@ -661,7 +663,7 @@ fn host_report(host: &Host) -> HostReport {
     HostReport { host: host.name().to_owned(), counters }
 }
 
-/// What must not happen on any host.
+/// Returns the faults of a host that must not occur in any run.
 fn host_faults(host: &Host) -> Vec<String> {
     let mut faults: Vec<String> = host.failure().map(ToString::to_string).into_iter().collect();
     let asserts = host.stack().counters().asserts;

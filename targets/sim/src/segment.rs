@@ -1,29 +1,30 @@
 //! Cuts super-segments into the packets that they stand for, as a device would.
 //!
-//! What changes from packet to packet is exactly what segmentation offload changes: lengths, the
-//! IPv4 identification, and for IP protocol 6 the sequence number and those flags that belong to
-//! the first or the last packet alone.
+//! The packets differ in exactly the fields that segmentation offload changes: lengths and the IPv4
+//! identification. For IP protocol 6, these are also the sequence number and the flags that belong to the
+//! first or the last packet alone.
 
 use hawser_engine::wire::{Csum, PayRef};
 
 use crate::checksum;
 use crate::frame::{Frame, Headers};
 
-/// The protocol whose super-segments carry one sequence number, and where it keeps things.
+/// The protocol whose super-segments carry one sequence number, and the offsets of its header fields.
 const SEQUENCED: u8 = 6;
 const SEQUENCE_AT: usize = 4;
 const HEADER_WORDS_AT: usize = 12;
 const FLAGS_AT: usize = 13;
-/// Flags of the first packet alone: CWR (RFC 3168, 6.1.2).
+/// The flag that only the first packet carries: CWR (RFC 3168, 6.1.2).
 const FIRST_ONLY: u8 = 0x80;
-/// Flags of the last packet alone: PSH and FIN.
+/// The flags that only the last packet carries: PSH and FIN.
 const LAST_ONLY: u8 = 0x08 | 0x01;
 
-/// The protocol whose super-segments are datagrams of one size, and where the length is.
+/// The protocol whose super-segments are datagrams of one size, and the offset of its length field.
 const DATAGRAMS: u8 = 17;
 const DATAGRAM_LEN_AT: usize = 4;
 
-/// The packets of a frame, in order: itself when it is one, or when no device knows how to cut it.
+/// Returns the packets of a frame, in order. A frame that is one packet, or that no device can cut, is
+/// returned unchanged.
 #[must_use]
 pub fn cut(mut frame: Frame) -> Vec<Frame> {
     let Some((headers, header_len)) = shape(&frame) else {
@@ -51,7 +52,7 @@ pub fn cut(mut frame: Frame) -> Vec<Frame> {
     (0..count).map(packet).collect()
 }
 
-/// Where the headers are and where they end, if this is something that can be cut.
+/// Returns the places of the headers and their total length if the frame can be cut.
 fn shape(frame: &Frame) -> Option<(Headers, usize)> {
     let headers = frame.headers().filter(|h| !h.is_fragment)?;
     let len = match headers.protocol {
@@ -64,7 +65,7 @@ fn shape(frame: &Frame) -> Option<(Headers, usize)> {
     (whole && end <= frame.head.len()).then_some((headers, end))
 }
 
-/// Leaves the headers alone in `head` and returns everything behind them as one piece.
+/// Leaves only the headers in `head` and returns the bytes behind them as one piece.
 fn take_payload(frame: &mut Frame, header_len: usize) -> PayRef {
     if frame.head.len() == header_len {
         frame.join();

@@ -1,10 +1,10 @@
-//! Makes a failing scenario smaller: fewer flows, faults and changes, smaller sizes, plainer values, as long as it fails in
-//! the same manner.
+//! Makes a failing scenario smaller: fewer flows, faults and changes, smaller sizes, plainer values, as long
+//! as it fails in the same manner.
 //!
-//! A step makes a scenario smaller or plainer in one respect, and the network no worse: what fails because
-//! a link is cut for good, or because the time is up sooner, is no fault of a program. Steps are tried, the large
-//! ones first, until no single one is left after which the scenario still fails (delta debugging; Zeller and
-//! Hildebrandt, 2002).
+//! A step makes a scenario smaller or plainer in one respect and does not make the network worse. A failure
+//! caused by a permanently cut link, or by less time, would not be a fault of the program. Steps are tried in
+//! order of size, the largest first, until the scenario passes after every single remaining step (delta
+//! debugging; Zeller and Hildebrandt, 2002).
 
 mod calls;
 mod network;
@@ -25,59 +25,61 @@ use crate::scenario::Scenario;
 use crate::scenario::units::Span;
 use crate::world::{Fate, Sight};
 
-/// The maximum number of runs.
 const MAX_RUNS: usize = 2000;
 
-/// What is known of a run that failed.
+/// The properties of a failed run that steps depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failing {
-    /// How long it took.
+    /// The duration of the run.
     pub took: Span,
-    /// It ended because its time was up.
+    /// True if the run ended because its time was up.
     pub by_time: bool,
-    /// The frames that were lost, by direction of a link as in the report.
+    /// The lost frames, by direction of a link as in the report.
     pub lost: Vec<Vec<LostFrame>>,
 }
 
 /// A frame that a direction of a link lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostFrame {
-    /// Its number among those that were sent that way; the first is 1.
+    /// Its number among the frames sent in that direction, counted from 1.
     pub sent: u64,
-    /// The same without those that came while the link was cut: as the rule `drop` counts. 0: it is one of those.
+    /// The same number without the frames that arrived while the link was cut, as the rule `drop` counts. It
+    /// is 0 if this frame is one of those.
     pub entered: u64,
 }
 
-/// What came of a try.
+/// The outcome of a try.
 #[derive(Clone, Debug)]
 pub enum Tried {
-    /// It fails in the same manner.
+    /// The scenario fails in the same manner.
     Fails(Failing),
-    /// It does not, or cannot be run.
+    /// The scenario does not fail in this manner, or cannot be run.
     Passes,
-    /// There is no time for further ones.
+    /// The time for tries is used up.
     Enough,
 }
 
-/// A smaller scenario.
+/// The result of shrinking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shrunk {
-    /// The scenario.
+    /// The smallest scenario found.
     pub scenario: Scenario,
-    /// How many were run.
+    /// The number of runs.
     pub runs: usize,
-    /// No step makes it smaller; otherwise there was no time for more.
+    /// True if no step makes it smaller; false if the tries ended first.
     pub is_minimal: bool,
 }
 
-/// The smallest scenario that steps lead to; `fails` is asked about each. Nothing when the scenario itself does not fail.
+/// Returns the smallest scenario that steps lead to, calling `fails` for each candidate. Returns `None` if
+/// the scenario itself does not fail.
 pub fn shrink(scenario: &Scenario, fails: &mut dyn FnMut(&Scenario) -> Tried) -> Option<Shrunk> {
     let Tried::Fails(failing) = fails(scenario) else {
         return None;
     };
     let mut current = (scenario.clone(), failing);
     let (mut runs, mut pass, mut without) = (1, 0, 0);
-    // A pass is over when none of its steps is left; all are over when that holds of each in a row.
+    // A pass is over when none of its steps succeeds; the search is over when that holds for all passes in a
+    // row.
     while without < steps::PASSES.len() {
         let candidates = steps::PASSES[pass](&current.0, &current.1);
         let mut smaller = None;
@@ -110,12 +112,12 @@ fn shrunk(scenario: Scenario, runs: usize, is_minimal: bool) -> Shrunk {
     Shrunk { scenario, runs, is_minimal }
 }
 
-/// Less time must not be why it fails.
+/// Returns false if a shorter duration could be the reason for the failure.
 fn is_fair(before: &Scenario, after: &Scenario, failing: &Failing) -> bool {
     after.duration >= before.duration || !failing.by_time
 }
 
-/// All steps that may be taken from a scenario.
+/// Returns all steps that may be taken from a scenario.
 #[must_use]
 pub fn steps(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
     let all = steps::PASSES.iter().flat_map(|pass| pass(scenario, failing));
@@ -123,13 +125,13 @@ pub fn steps(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
         .collect()
 }
 
-/// In which manner a run failed: the failures of the first connection that failed, or the first other one, without their
-/// numbers.
+/// The manner in which a run failed: the failures of the first failed connection, or else the first other
+/// failure, without digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner(Vec<String>);
 
 impl Manner {
-    /// That of a run.
+    /// Returns the manner of a run's failure.
     #[must_use]
     pub fn of(report: &Report) -> Manner {
         let flow = report.flows.iter().find(|flow| !flow.ok);
@@ -144,8 +146,8 @@ impl Manner {
         )
     }
 
-    /// Whether a run failed in this manner: with the first of these failures, and none that is not among them. What
-    /// fails in a further respect may do so for another reason.
+    /// Returns true if a run failed in this manner: with the first of these failures, and with no failure
+    /// outside this set. A run that fails in a further respect may do so for another reason.
     #[must_use]
     pub fn is_of(&self, report: &Report) -> bool {
         let Some(first) = self.0.first() else { return false };
@@ -163,10 +165,10 @@ fn plain(failure: &str) -> String {
     failure.chars().filter(|char| !char.is_ascii_digit()).collect()
 }
 
-/// Runs a scenario with its own seed: whether it fails in this manner.
+/// Runs a scenario with its own seed. Returns the failing run if it fails in this manner.
 ///
 /// # Errors
-/// Why it cannot be run at all.
+/// Returns an error if the scenario cannot be run at all.
 pub fn try_out(
     scenario: &Scenario,
     resolve: Resolve<'_>,
@@ -187,22 +189,22 @@ pub fn try_out(
     }))
 }
 
-/// Counts the frames of each pipe, and notes the lost ones.
+/// Counts the frames of each pipe and records the lost ones.
 #[derive(Default)]
 struct Losses {
     lost: Vec<Vec<LostFrame>>,
-    /// By pipe: frames sent, and frames that entered.
+    /// By pipe: the number of frames sent, and of frames that entered.
     counts: Vec<(u64, u64)>,
-    /// By pipe: frames under way, by their number in a capture, and when they were sent.
+    /// By pipe: the frames in flight, by their number in a capture, with the times at which they were sent.
     under_way: Vec<BTreeMap<u64, (LostFrame, Instant)>>,
 }
 
-/// The maximum number of frames that are followed; more are under way only in a scenario without any limit.
+/// The maximum number of frames followed at once. More are in flight only in a scenario without any limit.
 const MAX_FOLLOWED: usize = 1 << 16;
 
 impl Losses {
     fn see(&mut self, sight: &Sight<'_>) {
-        // What a switch drops is lost on no link.
+        // A frame that a switch drops is not lost on any link.
         let Some(pipe) = sight.pipe else { return };
         let number = sight.frame.number;
         if self.lost.len() <= pipe {
@@ -227,7 +229,7 @@ impl Losses {
                 let Some((mut frame, at)) = under_way.remove(&number) else {
                     return;
                 };
-                // A link that is cut takes nothing in.
+                // A cut link accepts no frames, so this one did not enter.
                 if rule == "down" && at == sight.at {
                     frame.entered = 0;
                     *entered -= 1;

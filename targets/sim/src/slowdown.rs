@@ -1,8 +1,8 @@
-//! Slowdown: how long each call took, as a multiple of what it takes when nothing else is under way.
+//! Slowdown: the duration of each call as a multiple of its duration on an otherwise idle network.
 //!
-//! What a call takes alone is simulated: on the same network without faults, calls of each size that there was are
-//! made one after the other, once for each kind of path (links of the same rates and delays, hosts with the same
-//! program).
+//! The duration of a call alone is simulated. On the same network without faults, one call of each size that
+//! occurred is made after the other. This is done once for each kind of path: links of the same rates and
+//! delays, and hosts with the same program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,47 +19,47 @@ use crate::scenario::units::{Sizes, Span};
 use crate::scenario::workload::Traced;
 use crate::scenario::{Bounds, Calls, Connecting, Flow, Hosts, Link, Rules, Scenario};
 
-/// How many groups of sizes a report has at most, each with as many calls.
+/// The maximum number of size groups in a report. Calls are divided as evenly as their sizes allow.
 const GROUPS: usize = 10;
-/// When calls alone begin: connections, where there are any, are open by then.
+/// The time at which calls alone begin. Any connections are open by then.
 const CONNECTED: Span = Span(1_000_000_000);
-/// How long calls alone may take altogether: a year.
+/// The maximum total duration of calls alone: one year.
 const LONG: Span = Span(365 * 24 * 3600 * 1_000_000_000);
 
-/// How calls were slowed down.
+/// The slowdown of calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Slowdown {
-    /// All of them.
+    /// All calls.
     pub all: Group,
-    /// Groups of the smallest tenth of the messages to the largest; messages of one size are in one group.
+    /// Groups by message size, from the smallest tenth to the largest; messages of one size are in one group.
     pub by_size: Vec<Group>,
 }
 
-/// Calls whose messages have these sizes.
+/// The calls whose messages have sizes in this range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Group {
     /// The smallest message, in bytes.
     pub min_bytes: u64,
-    /// The largest.
+    /// The largest message, in bytes.
     pub max_bytes: u64,
-    /// How many calls.
+    /// The number of calls.
     pub count: usize,
     /// The mean of their slowdowns.
     pub mean: f64,
-    /// Half are not above it.
+    /// The median.
     pub p50: f64,
-    /// 99 of 100 are not.
+    /// The 99th percentile.
     pub p99: f64,
-    /// 999 of 1000 are not.
+    /// The 99.9th percentile.
     pub p999: f64,
-    /// The largest.
+    /// The largest slowdown.
     pub max: f64,
 }
 
-/// The slowdown of calls of a scenario; nothing where there were none.
+/// Returns the slowdown of a scenario's calls, or `None` if there were none.
 ///
 /// # Errors
-/// When what they take alone cannot be simulated.
+/// Returns an error if the calls alone cannot be simulated.
 pub(crate) fn of(
     scenario: &Scenario,
     seed: u64,
@@ -88,7 +88,7 @@ pub(crate) fn of(
     Ok(groups(slowdowns))
 }
 
-/// Calls of these sizes alone, one after the other.
+/// Simulates one call of each of these sizes alone, one after the other.
 fn alone_on(
     scenario: &Scenario,
     seed: u64,
@@ -154,7 +154,7 @@ fn without_faults(link: &Link) -> Link {
     }
 }
 
-/// Slowdowns with their messages' sizes, in groups.
+/// Groups slowdowns by the sizes of their messages.
 fn groups(mut slowdowns: Vec<(u64, f64)>) -> Option<Slowdown> {
     slowdowns.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let all = group(&slowdowns)?;
@@ -176,7 +176,7 @@ fn group(slowdowns: &[(u64, f64)]) -> Option<Group> {
     let mut sorted: Vec<f64> = slowdowns.iter().map(|(_, slowdown)| *slowdown).collect();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
-    // The nearest rank, as that of times.
+    // The nearest rank, as in `Times::of`.
     let rank = |of_1000: usize| sorted[(count * of_1000).div_ceil(1000).max(1) - 1];
     Some(Group {
         min_bytes: first.0,
@@ -208,14 +208,14 @@ impl fmt::Display for Group {
     }
 }
 
-/// What calls have in common that take the same alone: the flow, and what lies on the path.
+/// The common properties of calls that take the same time alone: the flow, and the path.
 type Kind = (usize, Arc<str>);
 
-/// Finds the kinds of paths.
+/// Finds the kind of a call's path.
 struct Kinds<'a> {
     scenario: &'a Scenario,
     graph: Graph,
-    /// By node: its links.
+    /// The links of each node.
     links: Vec<Vec<usize>>,
     numbers: BTreeMap<&'a str, usize>,
     known: BTreeMap<[usize; 2], Arc<str>>,
@@ -252,7 +252,8 @@ impl Kinds<'_> {
         (call.flow, path)
     }
 
-    /// Rates and delays from one host to another one, over the first of the shortest paths, and what the host is.
+    /// Describes the host at the start of the path to another host. The rates and delays of the first of the
+    /// shortest paths follow.
     fn path(&self, from: usize, to: usize) -> String {
         let scenario = self.scenario;
         let host = &scenario.host[from];
@@ -291,7 +292,7 @@ mod tests {
 
     #[test]
     fn groups_have_as_many_calls_and_sizes_stay_together() {
-        // 100 calls: 40 of one byte, and 60 of sizes of their own.
+        // 100 calls: 40 with messages of one byte, and 60 with messages of different sizes.
         let ones = (0..40).map(|n| (1, 1.0 + f64::from(n) / 64.0));
         let others = (0..60).map(|n| (100 + n, 2.0));
         let slowdown = groups(ones.chain(others).collect()).expect("calls");

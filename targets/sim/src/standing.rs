@@ -1,4 +1,5 @@
-//! How the ends of a connection stood when a run was over: what each has done, and what it waits for.
+//! The standing of a connection's ends when a run is over: the progress of each, and the events that it waits
+//! for.
 
 use std::net::SocketAddr;
 
@@ -10,45 +11,46 @@ use crate::app::Application;
 use crate::build::START;
 use crate::host::Host;
 
-/// How one end stood.
+/// The standing of one end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EndStanding {
-    /// Its host.
+    /// The name of its host.
     pub host: String,
     /// `client` or `server`.
     pub side: &'static str,
-    /// Its own address, where there is a connection.
+    /// Its own address, if it has a connection.
     pub local: Option<SocketAddr>,
-    /// The other end's.
+    /// The address of the other end, if it has a connection.
     pub remote: Option<SocketAddr>,
-    /// What its application has done, and waits for.
+    /// The progress of its application, and the event that it waits for.
     pub application: Application,
-    /// When something went wrong at it, in seconds since the start; absent when only something did not happen.
+    /// The time at which an error occurred at this end, in seconds since the start; absent if an expected
+    /// event merely did not occur.
     pub failed: Option<f64>,
-    /// The type of its context; absent when there is none: not yet, or not any more.
+    /// The type of its context; absent if it has no context yet, or no longer.
     pub context: Option<String>,
-    /// The timers of that.
+    /// The timers of its context.
     pub timers: Vec<TimerStanding>,
-    /// Bytes accepted for sending that the program has not retired: those not acknowledged.
+    /// The bytes accepted for sending that the program has not retired, because they are not acknowledged.
     pub kept: u64,
-    /// Those of them that no packet has had yet.
+    /// The accepted bytes that no packet has carried yet.
     pub unsent: u64,
-    /// Bytes delivered that the application has not read.
+    /// The bytes delivered that the application has not read.
     pub unread: u64,
     /// Requests that the program has not received, because the worst case of their chains was not free.
     pub deferred: Vec<&'static str>,
 }
 
-/// A timer.
+/// The state of one timer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimerStanding {
     /// Its name in the program.
     pub timer: String,
-    /// When it fires, in seconds since the start; absent when it is not armed.
+    /// The time at which it fires, in seconds since the start; absent if it is not armed.
     pub fires: Option<f64>,
 }
 
-/// How an end of a host stands.
+/// Returns the standing of an end of a host.
 pub(crate) fn standing(host: &Host, number: usize, side: &'static str) -> EndStanding {
     let endpoint = host.endpoint(number);
     EndStanding {
@@ -57,7 +59,7 @@ pub(crate) fn standing(host: &Host, number: usize, side: &'static str) -> EndSta
     }
 }
 
-/// How an end stands whose connection, or call, has this handle.
+/// Returns the standing of the end whose connection, or call, has this handle.
 pub(crate) fn standing_of(
     host: &Host,
     handle: Option<Handle>,
@@ -93,7 +95,7 @@ pub(crate) fn standing_of(
     standing
 }
 
-/// Since the start.
+/// Returns the seconds since the start.
 fn seconds(at: Instant) -> f64 {
     nanos(at - START) as f64 / 1e9
 }

@@ -1,13 +1,15 @@
-//! Scenarios drawn from a seed: a swarm of them finds what nobody thought of.
+//! Scenarios drawn from a seed. A swarm of them finds faults in combinations that no author of a test
+//! foresaw.
 //!
-//! Links of all kinds, faults in both directions, cuts, several flows of all applications that
-//! open and close in all orders. After a minute the network heals: from then on a transport has
-//! no excuse, and everything must be complete at the end. A minute is less than any transport may
-//! give up after (RFC 9293, 3.8.3: 100 seconds).
+//! The scenarios have links of all kinds, faults in both directions, cuts, and several flows of all
+//! applications that open and close in all orders. After a minute the network heals. From then on a transport
+//! has no excuse, and everything must be complete at the end. Transports must not give up within that minute
+//! (RFC 9293, 3.8.3: 100 seconds).
 //!
-//! Some seeds are about something that seldom comes by chance ([`themes`]): networks without faults, where bytes and
-//! time have bounds, readers that stop, ports used again, hosts that go down, idle hours. `docs/swarm.md` says what is
-//! drawn and what is checked. No program is named here: what one can do is claimed ([`Abilities`]).
+//! Some seeds cover conditions that rarely occur by chance ([`themes`]). Examples are networks without
+//! faults, where bytes and time have bounds, readers that stop, reused ports, hosts that go down, and idle
+//! hours. `docs/swarm.md` says what is drawn and what is checked. This module names no program: each subject
+//! declares its [`Abilities`].
 
 mod abilities;
 mod calls;
@@ -34,14 +36,14 @@ use crate::scenario::{
     Request, Rules, Scenario, State,
 };
 
-/// When the network heals.
+/// The time at which the network heals.
 const HEALED: Span = Span(60 * SECOND);
-/// How long a scenario may take: long enough for a timer that has backed off to a minute to fire
-/// after the network has healed, and for the slowest link to carry everything then.
+/// The duration of a scenario. A timer that has backed off to a minute can still fire after the network has
+/// healed, and the slowest link can then carry everything.
 const DURATION: Span = Span(600 * SECOND);
-/// When faults that come and go are drawn: while there is something to disturb.
+/// The latest time for drawn faults that come and go, so that traffic still flows when they occur.
 const EARLY: u64 = 20 * SECOND;
-/// The maximum number of bytes of one direction of a flow: little enough for the slowest link drawn.
+/// The maximum number of bytes in one direction of a flow: few enough for the slowest link drawn.
 const BYTES_MAX: u64 = 256 * 1024;
 
 const MICROSECOND: u64 = 1000;
@@ -53,15 +55,15 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Subject<'a> {
     /// Its name, or its file.
     pub program: &'a str,
-    /// What it can do.
+    /// The program's abilities.
     pub abilities: Abilities,
-    /// What it carries.
+    /// The kind of data that it carries.
     pub carried: Carried,
-    /// The width of its param `START`, if it has one: where its numbers begin.
+    /// The width, in bits, of its param `START`, at which its numbers begin, if it has one.
     pub start_bits: Option<u8>,
-    /// It has a param `LINK_RATE`: the rate of its host's link, in bits per second.
+    /// True if it has a param `LINK_RATE`: the rate of its host's link, in bits per second.
     pub link_rate: bool,
-    /// The port of UDP that its packets are at, where they are at one: of a program of streams the port of both ends.
+    /// The UDP port of its packets, if it uses one. A program of streams uses that port at both ends.
     pub udp_port: Option<u16>,
     /// Other programs, and values of its params.
     pub beside: Beside<'a>,
@@ -74,14 +76,15 @@ pub struct Beside<'a> {
     pub watch: Option<&'a str>,
     /// The program that one of the hosts runs in a quarter of the seeds.
     pub peer: Option<&'a str>,
-    /// How often it sends each byte on purpose, at most: bounds of bytes and of time are so many times as wide. 0 is 1.
+    /// The maximum number of times that it sends each byte on purpose. Bounds on bytes and time are
+    /// multiplied by it. 0 counts as 1.
     pub redundancy: f64,
-    /// Params, and values of which each host draws one.
+    /// Params with the values from which each host draws one.
     pub vary: &'a [(String, Vec<Value>)],
 }
 
 impl<'a> Subject<'a> {
-    /// A program that carries streams, of which nothing is known but what it can do.
+    /// Describes a program that carries streams, by its abilities alone.
     #[must_use]
     pub fn new(program: &'a str, abilities: Abilities) -> Subject<'a> {
         Subject {
@@ -95,19 +98,19 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The same, with what it meets.
+    /// Sets the partners of the program.
     #[must_use]
     pub fn beside(self, beside: Beside<'a>) -> Subject<'a> {
         Subject { beside, ..self }
     }
 
-    /// The same, with what it carries.
+    /// Sets the kind of data that the program carries.
     #[must_use]
     pub fn carrying(self, carried: Carried) -> Subject<'a> {
         Subject { carried, ..self }
     }
 
-    /// The same, with what its compiled form shows.
+    /// Sets the properties that the program's compiled form shows.
     #[must_use]
     pub fn known(self, module: &Module) -> Subject<'a> {
         let param = module.params.iter().find(|param| param.name == "START");
@@ -127,7 +130,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The scenario of this seed for a program.
+/// Returns the scenario that this seed draws for a program.
 #[must_use]
 pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
     let asked = Subject { abilities: calls::abilities(subject.abilities), ..*subject };
@@ -150,7 +153,7 @@ pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
     scenario
 }
 
-/// A message that is handed over whole has room in the buffers that flows ask for.
+/// Enlarges the buffers that flows ask for, so that each whole message fits.
 fn fit_messages(scenario: &mut Scenario) {
     for flow in &mut scenario.flow {
         let Some(messages) = flow
@@ -168,9 +171,10 @@ fn fit_messages(scenario: &mut Scenario) {
     }
 }
 
-/// Adds what the program meets. A peer that is another program costs what it costs: it is not where costs have bounds.
+/// Adds the program's partners. A different program as the peer has unknown costs, so it appears only in
+/// scenarios without bounds on costs.
 fn join(scenario: &mut Scenario, beside: Beside<'_>) {
-    // Bits of their own: they shift nothing of what was drawn.
+    // A separate random stream, so that these draws do not shift any others.
     let rng = &mut Rng::new(scenario.seed, "swarm/beside");
     for (name, values) in beside.vary {
         for host in &mut scenario.host {
@@ -193,8 +197,9 @@ fn join(scenario: &mut Scenario, beside: Beside<'_>) {
     };
 }
 
-/// In some scenarios a translator is in front of the host whose connections go out, and chooses another port up to three
-/// times, while there is something to disturb; on some also another address. It knows UDP alone.
+/// Places a translator in front of the host that opens the connections, in some scenarios. The translator
+/// chooses another port up to three times while traffic still flows, and in some scenarios also another
+/// address. It supports UDP only.
 fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
     let rng = &mut Rng::new(scenario.seed, "swarm/nat");
     let may_move = subject.carried.kind != Kind::Works && subject.abilities.has(Ability::Migration);
@@ -203,13 +208,14 @@ fn translate(scenario: &mut Scenario, subject: &Subject<'_>) {
     let is_one_way = flows
         .iter()
         .all(|flow| flow.from == flows[0].from && flow.calls.is_none());
-    // Neither a bound of what a rebinding costs is known, nor does ICMP pass, from which an end has to notice its peer's.
+    // The cost of a rebinding has no known bound. ICMP does not pass the translator, but an end needs it to
+    // notice that its peer is gone.
     let has_bounds = scenario.bounds != Bounds::default();
     if !is_asked || !is_one_way || has_bounds || !rng.chance(0.4) {
         return;
     }
     let longest = if rng.chance(0.5) { SECOND } else { EARLY };
-    // Where a host goes down, not before both ends have the connection.
+    // If a host goes down, rebindings begin only after both ends have the connection.
     let falls = scenario.at.iter().any(|change| change.host.is_some());
     let first = if falls { scenario.at[0].time.0 } else { 0 };
     let mut rebind: Vec<Span> = (0..rng.between(1, 3))
@@ -233,7 +239,7 @@ fn set_link_rates(scenario: &mut Scenario) {
     }
 }
 
-/// What chance draws.
+/// Draws the ordinary part of a scenario.
 fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
     let mut rng = Rng::new(seed, "swarm");
     let abilities = subject.abilities;
@@ -315,12 +321,12 @@ fn link(rng: &mut Rng) -> Link {
     }
 }
 
-/// A span between two, in whole microseconds.
+/// Draws a time span between two bounds, in whole microseconds.
 fn span(rng: &mut Rng, min: u64, max: u64) -> Span {
     Span(rng.between(min, max).next_multiple_of(MICROSECOND))
 }
 
-/// Faults of one direction: often none, sometimes many.
+/// Draws the faults of one direction: often none, sometimes many.
 fn faults(rng: &mut Rng, delay: u64) -> Rules {
     if rng.chance(0.2) {
         return Rules::default();
@@ -343,7 +349,7 @@ fn faults(rng: &mut Rng, delay: u64) -> Rules {
     }
 }
 
-/// Cuts early on, perhaps new faults, and the healing.
+/// Draws cuts early in the run, perhaps new faults, and the healing.
 fn changes(rng: &mut Rng) -> Vec<At> {
     let at = |time, state, forward, backward| At {
         time: Span(time),
@@ -370,7 +376,7 @@ fn changes(rng: &mut Rng) -> Vec<At> {
     changes
 }
 
-/// From then on the network has no faults.
+/// Returns the change after which the network has no faults.
 fn healing() -> At {
     At {
         time: HEALED,
@@ -440,7 +446,7 @@ fn messages(rng: &mut Rng) -> Messages {
     }
 }
 
-/// What to print about a scenario that failed: the failures, the scenario, how to repeat it.
+/// Describes a failed scenario: the failures, the scenario, and how to repeat it.
 #[must_use]
 pub fn explain(scenario: &Scenario, report: &Report) -> String {
     let mut text = String::new();
@@ -462,7 +468,7 @@ pub fn explain(scenario: &Scenario, report: &Report) -> String {
 mod tests {
     use super::*;
 
-    /// What a scenario shows, and the ability that it is drawn for.
+    /// A condition that a scenario meets, and the ability for which it is drawn.
     type Condition<'a> = (&'a dyn Fn(&Scenario) -> bool, Option<Ability>);
 
     const EVERYTHING: Subject<'_> = Subject {
@@ -480,7 +486,8 @@ mod tests {
         beside: Beside { watch: None, peer: None, redundancy: 1.0, vary: &[] },
     };
 
-    /// A message is handed over in one request, so that one which no buffer takes would wait for ever.
+    /// A whole message is handed over in one request, so a message larger than every buffer would wait for
+    /// ever.
     #[test]
     fn whole_messages_find_room_in_every_buffer_that_is_drawn() {
         let mut small = 0;
@@ -512,7 +519,8 @@ mod tests {
         assert!(bounded > 20, "{bounded}");
     }
 
-    /// Hosts draw values of their own, and a peer of another program is met in some seeds, never where costs have bounds.
+    /// Hosts draw their own values. In some seeds a host runs another program, but never in those with bounds
+    /// on costs.
     #[test]
     fn hosts_draw_values_and_meet_another_program() {
         let vary = [("MARKS".to_owned(), vec![Value::Flag(true), Value::Flag(false)])];
@@ -577,7 +585,7 @@ mod tests {
                 assert_eq!(drawn, scenario(seed, &subject));
             }
         }
-        // Where a link has no rate, the param stays as it is.
+        // If a link has no rate, the param keeps its value.
         let knows = |seed| {
             let drawn = scenario(seed, &EVERYTHING);
             let link = &drawn.link[0];
@@ -614,7 +622,8 @@ mod tests {
         }
     }
 
-    /// Four packets of each end, full ones, come before anything goes wrong.
+    /// Faults and falls come only after four delays and the time of four full packets, when both ends have
+    /// the connection.
     #[test]
     fn a_host_goes_down_only_after_both_ends_have_the_connection() {
         let subject = Subject { udp_port: Some(4433), ..EVERYTHING };
@@ -638,7 +647,7 @@ mod tests {
         assert!(translated > 0);
     }
 
-    /// Each condition stands in some of 300 seeds where the program can do it, and in none where it cannot.
+    /// Each condition occurs in some of 300 seeds if the program has the ability, and in none otherwise.
     #[test]
     fn every_condition_is_drawn_for_those_who_claim_it() {
         let count = |subject: &Subject<'_>, is: &dyn Fn(&Scenario) -> bool| {
@@ -707,7 +716,7 @@ mod tests {
         for (number, (is, ability)) in conditions.into_iter().enumerate() {
             assert!(count(&EVERYTHING, is) > 2, "condition {number}");
             let without = ability.map_or(Abilities::ALL, |ability| Abilities::ALL.without(ability));
-            // A host that comes back is opened to again, too.
+            // A restarted host is opened to again as well, so its ability is removed too.
             let without = if ability == Some(Ability::Reuse) {
                 without.without(Ability::Restart)
             } else {

@@ -1,11 +1,12 @@
-//! A switch: it stores frames and forwards them by where they want to go.
+//! A switch that stores frames and forwards them by destination.
 //!
-//! A frame has arrived when its last bit has, and leaves at once by a port that leads to its destination: the queue
-//! there is that of the link. What a switch knows of destinations is found out from the scenario beforehand
-//! ([`paths`](crate::paths)); it learns nothing, and changes nothing in a frame.
+//! A frame has arrived when its last bit has, and leaves at once by a port that leads to its destination. The
+//! queue of that port belongs to the link. A switch gets its routes from the scenario beforehand
+//! ([`paths`](crate::paths)). It does not learn addresses, and it does not change frames.
 //!
-//! Where several ports lead there on shortest paths, packets of one flow leave by one of them (equal-cost multipath,
-//! RFC 2992), chosen by a hash of what [`Frame::flow`] says of them; or each packet by another one ([`Spread`]).
+//! If several ports lead to a destination on shortest paths, packets of one flow leave by one of them
+//! (equal-cost multipath, RFC 2992). A hash of the fields in [`Frame::flow`] selects the port. Alternatively,
+//! each packet leaves by another port ([`Spread`]).
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -20,37 +21,37 @@ use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::world::{Exit, Node};
 
-/// Why it drops frames.
+/// Reasons for which a switch drops frames.
 const NO_ROUTE: &str = "no_route";
 const DOWN: &str = "down";
 
-/// Which of several ports on shortest paths a packet leaves by.
+/// The choice among several ports on shortest paths.
 #[derive(Debug)]
 pub enum Spread {
-    /// That of its flow. Each switch has a key of its own, so that flows which one has put on one path are spread
-    /// again by the next.
+    /// One port for each flow. Each switch has its own key, so that flows which one switch puts on the same
+    /// path are spread again by the next.
     Flow([u64; 2]),
-    /// A random one, each packet anew.
+    /// A random port for each packet.
     Random(Rng),
-    /// One after the other, in turn over all packets that have a choice.
+    /// The next port in turn, over all packets that have a choice.
     RoundRobin(usize),
 }
 
 impl Spread {
-    /// By flow, for the switch of this name.
+    /// Creates the choice by flow for the switch of this name.
     #[must_use]
     pub fn by_flow(seed: u64, name: &str) -> Spread {
         let mut rng = Rng::new(seed, &format!("switch/{name}"));
         Spread::Flow([rng.bits(), rng.bits()])
     }
 
-    /// At random, for the switch of this name.
+    /// Creates the random choice for the switch of this name.
     #[must_use]
     pub fn at_random(seed: u64, name: &str) -> Spread {
         Spread::Random(Rng::new(seed, &format!("switch/{name}")))
     }
 
-    /// The place of a frame's port among so many.
+    /// Returns the index of a frame's port among `count` ports.
     fn choose(&mut self, frame: &Frame, count: usize) -> usize {
         if count == 1 {
             return 0;
@@ -70,16 +71,16 @@ impl Spread {
     }
 }
 
-/// Which host has an address, by its number.
+/// The number of the host that has each address.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
-    /// In the order of the addresses.
+    /// Sorted by address.
     v4: Vec<(u32, usize)>,
     v6: Vec<(u128, usize)>,
 }
 
 impl Directory {
-    /// The host that has an address.
+    /// Returns the host that has an address.
     #[must_use]
     pub fn find(&self, address: IpAddr) -> Option<usize> {
         fn find<A: Ord + Copy>(all: &[(A, usize)], address: A) -> Option<usize> {
@@ -108,25 +109,25 @@ impl FromIterator<(IpAddr, usize)> for Directory {
     }
 }
 
-/// A switch.
+/// A switch with its routes and counters.
 #[derive(Debug)]
 pub struct Switch {
     name: String,
     up: bool,
     directory: Arc<Directory>,
     spread: Spread,
-    /// By host: which of the sets of ports leads there.
+    /// By host: the index of the set of ports that leads there.
     routes: Vec<Option<u32>>,
-    /// Sets of ports, each once, since many hosts are behind the same.
+    /// Each distinct set of ports, stored once, since many hosts share the same set.
     sets: Vec<Vec<usize>>,
-    /// What has arrived at this moment.
+    /// The frames that have arrived at this instant.
     arrived: Vec<Frame>,
     forwarded: u64,
     dropped: BTreeMap<&'static str, u64>,
 }
 
 impl Switch {
-    /// A switch without routes.
+    /// Creates a switch without routes.
     #[must_use]
     pub fn new(name: &str, spread: Spread) -> Switch {
         Switch {
@@ -142,12 +143,12 @@ impl Switch {
         }
     }
 
-    /// Whose the addresses are that routes are asked for.
+    /// Sets the directory that maps destination addresses to hosts.
     pub fn set_directory(&mut self, directory: Arc<Directory>) {
         self.directory = directory;
     }
 
-    /// What goes to this host leaves by one of these ports; there may be none.
+    /// Adds the ports that lead to this host; there may be none.
     pub fn add_route(&mut self, host: usize, ports: &[usize]) {
         if ports.is_empty() {
             return;
@@ -163,25 +164,25 @@ impl Switch {
         self.routes[host] = u32::try_from(number).ok();
     }
 
-    /// Its name.
+    /// Returns the switch's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Frames that it has passed on.
+    /// Returns the number of frames that it has forwarded.
     #[must_use]
     pub fn forwarded(&self) -> u64 {
         self.forwarded
     }
 
-    /// Frames that it has dropped, by reason: `no_route` and `down`.
+    /// Returns the number of frames that it has dropped, by reason: `no_route` and `down`.
     #[must_use]
     pub fn dropped(&self) -> &BTreeMap<&'static str, u64> {
         &self.dropped
     }
 
-    /// Which set of ports leads to a frame's destination.
+    /// Returns the index of the set of ports that leads to a frame's destination.
     fn ports_for(&self, frame: &Frame) -> Option<usize> {
         let host = self.directory.find(frame.destination()?)?;
         self.routes.get(host)?.map(|set| set as usize)
@@ -214,7 +215,7 @@ impl Node for Switch {
             }
             out.push((exit, frame));
         }
-        // Its memory is for what comes next.
+        // The buffer is kept for later frames.
         self.arrived = arrived;
     }
 

@@ -1,13 +1,13 @@
-//! The fingerprint of a run: a running hash over everything that happened, in order.
+//! The fingerprint of a run: a running hash over all its events, in order.
 
 use hawser_time::Instant;
 
 use crate::frame::Frame;
 
-/// Bytes that are mixed in at a time.
+/// The number of bytes that are mixed in at once.
 const BLOCK: usize = 64;
 const LANES: usize = BLOCK / 16;
-/// Odd, and with about as many ones as zeros: digits of pi.
+/// Odd numbers with about equal counts of ones and zeros: digits of pi.
 const KEYS: [u64; LANES] = [
     0x243f_6a88_85a3_08d3,
     0x1319_8a2e_0370_7345,
@@ -17,15 +17,15 @@ const KEYS: [u64; LANES] = [
 
 /// A running hash. Two runs with the same hash did the same, frame by frame and byte by byte.
 ///
-/// All bytes of a frame count where its course ends. Where a node passes it on, its length, its headers and its number
-/// do: whatever changes a byte on the way shows at the end.
+/// The hash covers all bytes of a frame at the end of its path. At a node that forwards the frame, it covers
+/// only the length, the headers and the number. Any byte that changes in transit therefore shows at the end.
 ///
-/// It does not depend on the machine: all numbers go in as little-endian bytes, and payload
-/// counts by its bytes, wherever they lie. It tells runs apart and proves nothing to an adversary.
+/// The hash does not depend on the machine. All numbers go in as little-endian bytes, and the payload goes in
+/// as bytes, wherever they lie in memory. It distinguishes runs, but does not resist an adversary.
 #[derive(Clone, Debug)]
 pub struct Trace {
     lanes: [u64; LANES],
-    /// Bytes that wait for more.
+    /// Bytes that do not yet fill a block.
     block: [u8; BLOCK],
     filled: usize,
     entries: u64,
@@ -38,7 +38,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// A frame's course has ended at a place: `what` is `delivered` or a rule's name.
+    /// Records that a frame's path ended at a place: `what` is `delivered` or a rule's name.
     pub fn frame(&mut self, at: Instant, place: usize, what: &str, frame: &Frame) {
         self.entry(at, place, what, [frame.len() as u64, frame.number]);
         self.write(&frame.head);
@@ -46,14 +46,14 @@ impl Trace {
         self.flush();
     }
 
-    /// A frame has come to a node that passes it on.
+    /// Records that a frame reached a node that forwards it.
     pub fn passed(&mut self, at: Instant, place: usize, frame: &Frame) {
         self.entry(at, place, "passed", [frame.len() as u64, frame.number]);
         self.write(&frame.head);
         self.flush();
     }
 
-    /// Something happened in an application.
+    /// Records an event in an application.
     pub fn event(&mut self, at: Instant, place: usize, what: &str, value: u64) {
         self.entry(at, place, what, [value, 0]);
     }
@@ -74,7 +74,7 @@ impl Trace {
         }
     }
 
-    /// Adds bytes, of which it does not matter how they are cut.
+    /// Adds bytes. The hash does not depend on how the caller splits them.
     fn write(&mut self, mut bytes: &[u8]) {
         if self.filled > 0 {
             let taken = bytes.len().min(BLOCK - self.filled);
@@ -93,7 +93,7 @@ impl Trace {
         self.filled = rest.len();
     }
 
-    /// Adds the bytes that are buffered; their number has been added as a length.
+    /// Adds the buffered bytes; their count has already been added as a length.
     fn flush(&mut self) {
         if self.filled > 0 {
             let mut block = self.block;
@@ -111,13 +111,13 @@ impl Trace {
         }
     }
 
-    /// How many things happened.
+    /// Returns the number of recorded events.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// The hash of all that happened so far.
+    /// Returns the hash of all events so far.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let all = self.lanes.iter().zip(KEYS);
@@ -125,7 +125,7 @@ impl Trace {
     }
 }
 
-/// Both halves of a product, one over the other: each bit of it depends on many of the factors.
+/// XORs both halves of the product, so that each bit depends on many bits of the factors.
 fn fold(one: u64, other: u64) -> u64 {
     let product = u128::from(one) * u128::from(other);
     product as u64 ^ (product >> 64) as u64

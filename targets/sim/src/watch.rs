@@ -1,4 +1,4 @@
-//! How things are in the course of a run: what figures over time are drawn from.
+//! The state of a run while it goes on, from which figures over time are drawn.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::host::Host;
 use crate::working;
 use crate::world::End;
 
-/// Who wants to know what, and how often.
+/// A request for samples: their interval, their fields and their receiver.
 pub struct Watch<'a> {
-    /// Between two samples; the first comes after so long.
+    /// The time between two samples, and before the first.
     pub every: Duration,
     /// The program's observable fields to sample, on the clients' side of each flow.
     pub fields: &'a [&'a str],
@@ -19,10 +19,10 @@ pub struct Watch<'a> {
     pub reported: &'a mut dyn FnMut(&Moment),
 }
 
-/// How things are at a time.
+/// The state of a run at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Since the start.
+    /// The time since the start.
     pub at: Duration,
     /// The flows, one per connection.
     pub flows: Vec<FlowMoment>,
@@ -30,29 +30,29 @@ pub struct Moment {
     pub links: Vec<LinkMoment>,
 }
 
-/// How a connection is.
+/// The state of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMoment {
-    /// Bytes that the server has read, and the client.
+    /// The bytes that the server has read, and those that the client has read.
     pub received: [u64; 2],
-    /// The fields of [`Watch::fields`]; nothing while there is no connection, or for one that the
-    /// program does not let see.
+    /// The values of [`Watch::fields`]. A value is `None` while there is no connection, or if the program
+    /// does not make the field observable.
     pub values: Vec<Option<u64>>,
 }
 
-/// What a direction of a link has done.
+/// The counters of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkMoment {
-    /// Frames that came out.
+    /// The number of frames delivered.
     pub delivered: u64,
-    /// Frames that did not, whatever the cause.
+    /// The number of frames dropped, for any reason.
     pub dropped: u64,
-    /// Bytes that wait in its queue.
+    /// The bytes that wait in its queue.
     pub waiting: u64,
 }
 
 impl Watch<'_> {
-    /// Runs a world, and samples it.
+    /// Runs a world and samples it.
     pub(crate) fn run(self, built: &mut Built, until: Instant, progress: &mut dyn FnMut(Instant)) -> End {
         let every = self.every.max(Duration::from_nanos(1));
         let mut next = START + every;

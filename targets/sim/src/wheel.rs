@@ -1,41 +1,40 @@
-//! What is due when: a hierarchical timing wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP 1987,
-//! scheme 7).
+//! A queue ordered by time: a hierarchical timing wheel (Varghese and Lauck, "Hashed and hierarchical timing
+//! wheels", SOSP 1987, scheme 7).
 //!
-//! An entry lies on the level that the highest digit of its time names in which that differs from the present, digits
-//! being of six bits; its place there is that digit. When no entry is left on the levels below, the present becomes the
-//! time of the first entry of the first place, and all of that place move down. So an entry moves once for each digit at
-//! most, however many there are; those of one time keep the order in which they were added, because a place is emptied
-//! downwards before anything can be added below it.
+//! Times are numbers with digits of six bits. An entry's level is the highest digit in which its time differs
+//! from the present. Its place on that level is the value of that digit. When the levels below have no
+//! entries left, the present advances to the earliest time in the first occupied place. All entries of that
+//! place then move down. An entry therefore moves at most once for each digit, regardless of the number of
+//! entries. A place is emptied downwards before entries can be added below it. Entries of the same time
+//! therefore keep the order in which they were added.
 
 use std::collections::VecDeque;
 
 use hawser_time::Instant;
 
-/// Bits of a digit.
+/// The number of bits in a digit.
 const DIGIT: u32 = 6;
 const PLACES: usize = 1 << DIGIT;
-/// Digits of a time.
+/// The number of digits in a time.
 const LEVELS: usize = 64_usize.div_ceil(DIGIT as usize);
 
-/// Entries in the order of their times, and of one time in that in which they were added.
+/// Entries in the order of their times; entries of the same time are in the order in which they were added.
 #[derive(Debug)]
 pub(crate) struct Wheel<T> {
     now: u64,
-    /// What is due now.
     due: VecDeque<T>,
-    /// The lowest first.
+    /// The levels, the lowest first.
     levels: [Level<T>; LEVELS],
 }
 
 #[derive(Debug)]
 struct Level<T> {
-    /// A bit for each place that has entries.
+    /// One bit for each place that has entries.
     occupied: u64,
     places: [Vec<(u64, T)>; PLACES],
 }
 
 impl<T> Wheel<T> {
-    /// An empty one.
     pub(crate) fn new() -> Wheel<T> {
         Wheel {
             now: 0,
@@ -47,7 +46,7 @@ impl<T> Wheel<T> {
         }
     }
 
-    /// Adds an entry. What is late is due with what is due at the time of the entry that was taken last.
+    /// Adds an entry. An entry whose time has passed is due at the time of the entry that was taken last.
     pub(crate) fn add(&mut self, at: Instant, entry: T) {
         self.put(at.as_nanos().max(self.now), entry);
     }
@@ -64,7 +63,8 @@ impl<T> Wheel<T> {
         level.places[place].push((at, entry));
     }
 
-    /// Takes the first entry, unless it is due after `until`; how late it may be is up to who adds.
+    /// Takes the first entry, unless it is due after `until`. Callers of `add` decide how late an
+    /// entry may be.
     pub(crate) fn take(&mut self, until: Instant) -> Option<(Instant, T)> {
         let until = until.as_nanos();
         loop {
@@ -74,7 +74,7 @@ impl<T> Wheel<T> {
             if let Some(entry) = self.due.pop_front() {
                 return Some((Instant::from_nanos(self.now), entry));
             }
-            // All of a level are due before any of the next one.
+            // All entries of a level are due before those of the next level.
             let number = (0..LEVELS).find(|number| self.levels[*number].occupied != 0)?;
             let level = &mut self.levels[number];
             let place = level.occupied.trailing_zeros() as usize;
@@ -86,12 +86,12 @@ impl<T> Wheel<T> {
             level.occupied &= !(1 << place);
             let mut entries = std::mem::take(&mut level.places[place]);
             entries.drain(..).for_each(|(at, entry)| self.put(at, entry));
-            // Its memory is for those that come.
+            // The buffer is kept for later entries.
             self.levels[number].places[place] = entries;
         }
     }
 
-    /// Whether there is no entry.
+    /// Returns true if the wheel has no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.due.is_empty() && self.levels.iter().all(|level| level.occupied == 0)
     }
@@ -113,7 +113,7 @@ mod tests {
         Instant::from_nanos(nanos)
     }
 
-    /// The same as a heap ordered by time and by number in the order of adding.
+    /// Compares the wheel with a heap ordered by time and by the order of adding.
     #[test]
     fn entries_come_in_the_order_of_time_and_of_adding() {
         for seed in 0..50 {
@@ -122,7 +122,7 @@ mod tests {
             let (mut now, mut number) = (0u64, 0u64);
             for _ in 0..5_000 {
                 for _ in 0..rng.below(4) {
-                    // Of every magnitude, often alike, and sometimes none or the last that there is.
+                    // Times of every magnitude, often equal, and sometimes the present or the largest time.
                     let magnitude = rng.below(70);
                     let time = match magnitude {
                         64.. => now,
@@ -141,7 +141,7 @@ mod tests {
                         heap.pop();
                         now = time.as_nanos();
                     }
-                    // The clock shows `until` now, as that of a world whose time is up.
+                    // The clock now shows `until`, as in a world whose time is up.
                     None => now = until,
                 }
                 assert_eq!(wheel.is_empty(), heap.is_empty());

@@ -1,4 +1,4 @@
-//! What a simulated host receives and sends: an inbox and an outbox.
+//! The wire of a simulated host: an inbox and an outbox.
 
 use std::io;
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use crate::inbox::Inbox;
 use crate::link::queue::Pool;
 use crate::segment;
 
-/// The maximum number of frames that wait to be received; more are lost.
+/// The maximum number of frames that wait to be received; further ones are lost.
 const INBOX_MAX: usize = 65_536;
 
-/// The queue of a host's device: what it takes ahead of the line.
+/// The queue of a host's device, which accepts frames ahead of the line.
 #[derive(Debug)]
 struct Device {
-    /// What waits in front of all lines of the host.
+    /// The bytes that wait in front of all lines of the host.
     pool: Arc<Pool>,
-    /// The most bytes of it.
+    /// The maximum number of bytes in the pool.
     limit: u64,
 }
 
 /// A wire between a stack and a simulated network.
 ///
-/// Checksums stay partial in transit, and payload stays where the sender put it.
+/// Checksums stay partial in transit, and the payload stays where the sender put it.
 #[derive(Debug)]
 pub struct SimWire {
     caps: Caps,
     inbox: Inbox,
     outbox: Vec<Frame>,
-    /// Bytes in the outbox.
+    /// The number of bytes in the outbox.
     outbox_bytes: u64,
     device: Option<Device>,
     overflow: u64,
@@ -39,7 +39,7 @@ pub struct SimWire {
 }
 
 impl SimWire {
-    /// A wire for IP packets of up to `mtu` bytes.
+    /// Creates a wire for IP packets of up to `mtu` bytes.
     #[must_use]
     pub fn new(mtu: u32) -> SimWire {
         let caps = Caps {
@@ -60,7 +60,7 @@ impl SimWire {
         }
     }
 
-    /// The same wire to a device that cuts super-segments of up to 65,535 bytes: the network sees
+    /// Creates the same wire with a device that cuts super-segments of up to 65,535 bytes: the network sees
     /// the packets.
     #[must_use]
     pub fn cutting(mtu: u32) -> SimWire {
@@ -69,19 +69,19 @@ impl SimWire {
         wire
     }
 
-    /// The same wire to a device that takes no more than `limit` bytes ahead of its lines, whose queues share `pool`.
+    /// Limits the device to `limit` bytes ahead of its lines, whose queues share `pool`.
     #[must_use]
     pub fn behind(self, pool: Arc<Pool>, limit: u64) -> SimWire {
         SimWire { device: Some(Device { pool, limit }), ..self }
     }
 
-    /// Super-segments that were cut.
+    /// Returns the number of super-segments that were cut.
     #[must_use]
     pub fn super_segments(&self) -> u64 {
         self.super_segments
     }
 
-    /// Puts a frame where the stack will receive it.
+    /// Adds a frame for the stack to receive.
     pub fn arrive(&mut self, at: Instant, frame: Frame) {
         if self.inbox.len() < INBOX_MAX {
             self.inbox.push(at, frame);
@@ -90,19 +90,19 @@ impl SimWire {
         }
     }
 
-    /// True while frames wait to be received.
+    /// Returns true while frames wait to be received.
     #[must_use]
     pub fn has_frames(&self) -> bool {
         self.inbox.len() > 0
     }
 
-    /// Frames lost because the inbox was full.
+    /// Returns the number of frames lost because the inbox was full.
     #[must_use]
     pub fn overflow(&self) -> u64 {
         self.overflow
     }
 
-    /// Bytes that the device takes now.
+    /// Returns the number of bytes that the device can accept now.
     #[must_use]
     pub fn free(&self) -> usize {
         let Some(Device { pool, limit }) = &self.device else {
@@ -111,7 +111,7 @@ impl SimWire {
         limit.saturating_sub(pool.used() + self.outbox_bytes) as usize
     }
 
-    /// Takes what the stack has sent.
+    /// Takes the frames that the stack has sent.
     pub fn sent(&mut self) -> impl Iterator<Item = Frame> + '_ {
         self.outbox_bytes = 0;
         self.outbox.drain(..)

@@ -1,4 +1,4 @@
-//! The applications of flows of works, and what is reported of them.
+//! The applications of flows of works, and reports about them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::report::{DirectionReport, FlowReport, Times, WorksReport};
 use crate::scenario::{Connection, Flow, Scenario};
 use crate::standing::{EndStanding, standing_of};
 
-/// Puts the two ends of a connection on their hosts.
+/// Adds the two ends of a connection to their hosts.
 pub(crate) fn add(built: &mut Built, flow: &Flow, connection: &Connection, seed: u64) {
     let Some(works) = &flow.works else {
         return;
@@ -45,12 +45,12 @@ pub(crate) fn add(built: &mut Built, flow: &Flow, connection: &Connection, seed:
     });
 }
 
-/// Both ends of a flow, the client's first.
+/// Returns both ends of a flow, the client's first.
 fn workers(built: &Built, ends: [(usize, usize); 2]) -> [&Worker; 2] {
     ends.map(|(host, number)| built.host(host).workers().get(number))
 }
 
-/// The report of a flow: what the client's works have moved is forward.
+/// Builds the report of a flow. The data moved by the client's works is the forward direction.
 pub(crate) fn flow_report(
     scenario: &Scenario,
     built: &Built,
@@ -105,7 +105,7 @@ pub(crate) fn flow_report(
     }
 }
 
-/// How both ends stand.
+/// Returns the standing of both ends.
 pub(crate) fn standings(built: &Built, ends: [(usize, usize); 2]) -> [EndStanding; 2] {
     let of = |end: usize, side| {
         let (host, number) = ends[end];
@@ -120,12 +120,12 @@ pub(crate) fn standings(built: &Built, ends: [(usize, usize); 2]) -> [EndStandin
     [of(0, "client"), of(1, "server")]
 }
 
-/// Bytes that the works of the client have moved, and of the server.
+/// Returns the bytes moved by the client's works, and by the server's.
 pub(crate) fn moved(built: &Built, ends: [(usize, usize); 2]) -> [u64; 2] {
     workers(built, ends).map(|worker| worker.report().bytes)
 }
 
-/// What the program lets see of the client's queue pair.
+/// Returns an observable field of the client's queue pair.
 pub(crate) fn value_of(built: &Built, ends: [(usize, usize); 2], field: &str) -> Option<u64> {
     let (host, number) = ends[0];
     let host = built.host(host);

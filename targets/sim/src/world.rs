@@ -1,8 +1,9 @@
 //! The event core: nodes, the pipes between them, and one clock.
 //!
-//! What happens next is the earliest entry of a [timing wheel](crate::wheel), and of one time the one that was entered
-//! first, so a run depends on nothing but its beginning. A node or a pipe has at most one entry that counts,
-//! for the earliest time that it asked for; entries that were overtaken are skipped.
+//! The next event is the earliest entry of a [timing wheel](crate::wheel); entries of the same time come in
+//! the order in which they were added. A run therefore depends only on its initial state. A node or a pipe
+//! has at most one valid entry, for the earliest time that it asked for; entries that were superseded are
+//! skipped.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,84 +18,84 @@ use crate::scenario::PAUSE_BYTES;
 use crate::trace::Trace;
 use crate::wheel::Wheel;
 
-/// The maximum number of entries that are worked off at one instant: beyond that, time stands still.
+/// The maximum number of entries that are processed at one instant; beyond it, the run has stalled.
 const INSTANT_MAX: u64 = 1 << 20;
 
-/// Where a frame goes that a node is done with.
+/// The destination of a frame that a node has finished with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It leaves by the port of this number; ports count from 0 in the order of [`World::connect`].
+    /// The frame leaves by the port of this number; ports count from 0 in the order of [`World::connect`].
     Port(usize),
-    /// The node drops it, for this reason.
+    /// The node drops the frame, for this reason.
     Drop(&'static str),
 }
 
-/// Something with ports, which frames reach and leave: a host, a switch.
+/// A host or a switch: frames reach and leave it through ports.
 pub trait Node {
-    /// A frame has arrived; [`Node::run`] follows at the same time.
+    /// Accepts a frame that has arrived; [`Node::run`] follows at the same time.
     fn arrive(&mut self, now: Instant, frame: Frame);
 
-    /// Does all that is due at `now`. Frames that it is done with go to `out`.
+    /// Does all work that is due at `now`. Frames that leave or are dropped go to `out`.
     fn run(&mut self, now: Instant, out: &mut Vec<(Exit, Frame)>, trace: &mut Trace);
 
-    /// When it next has something to do though no frame arrives.
+    /// Returns the next time at which the node has work to do even if no frame arrives.
     fn next_deadline(&self) -> Option<Instant>;
 
-    /// Whether it holds frames back that it hands over once its lines have sent others.
+    /// Returns true if the node holds frames back until its lines have sent others.
     fn waits_for_line(&self) -> bool {
         false
     }
 
-    /// It goes down without a word, or comes up again and has forgotten everything.
+    /// Takes the node down without notice, or brings it up again with all its state lost.
     fn set_up(&mut self, _now: Instant, _up: bool) {}
 
-    /// Whether it passes on what others have sent, and sends nothing itself. Frames keep their numbers then, and what
-    /// waits for a line behind it is lost when it goes down.
+    /// Returns true for a node that forwards the frames of others and sends none itself. Its frames keep
+    /// their numbers. The frames that wait for a line behind it are lost when it goes down.
     fn forwards(&self) -> bool {
         false
     }
 
-    /// How far its applications have come: grows with each byte that one of them was given.
+    /// Returns the progress of its applications, which grows with each byte delivered to one of them.
     fn progress(&self) -> u64;
 }
 
-/// A change of a link at a time.
+/// A scheduled change of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// It is cut (`false`) or mended.
+    /// The link is cut (`false`) or restored (`true`).
     Up(bool),
-    /// Its parameters are these from now on.
+    /// The link gets these parameters.
     Tune(Profile),
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The condition was met.
     Met,
     /// The time was up.
     Time,
-    /// Nothing was left that could happen.
+    /// No further event was scheduled.
     Idle,
-    /// Too much happened at one instant: two nodes answer each other without any delay between.
+    /// Too many events occurred at one instant: two nodes answer each other without any delay between them.
     Stalled,
     /// Too many frames were sent without progress of any application.
     NoProgress,
-    /// It is not over: whoever runs it wanted a pause.
+    /// The run is not over: its caller asked for a pause.
     Paused,
 }
 
-/// Frames that were sent without progress of any application.
+/// Counts the frames that were sent without progress of any application.
 #[derive(Default)]
 struct Idle {
-    /// The most there may be; 0: no limit.
+    /// The maximum number of frames; 0 means no limit.
     limit: u64,
     count: u64,
-    /// The last of them, when the limit is near.
+    /// The last of these frames, kept when the limit is near.
     last: Vec<Frame>,
 }
 
-/// How many of the last frames are kept, to see which went round.
+/// The number of last frames that are kept, to show which packets circulated.
 const LAST_FRAMES: u64 = 64;
 
 impl Idle {
@@ -117,8 +118,8 @@ impl Idle {
 
 /// Nodes joined by pipes.
 ///
-/// Build it with [`World::add`], [`World::connect`] and [`World::schedule`], then call
-/// [`World::run`], as often as you like.
+/// Build it with [`World::add`], [`World::connect`] and [`World::schedule`], then call [`World::run`]
+/// repeatedly.
 pub struct World<N> {
     now: Instant,
     agenda: Wheel<Target>,
@@ -126,7 +127,7 @@ pub struct World<N> {
     pipes: Vec<Joint>,
     changes: Vec<(usize, Change)>,
     record: Record,
-    /// Nodes that go down or come up.
+    /// Scheduled changes of nodes that go down or come up.
     falls: Vec<(usize, bool)>,
     pcap: Option<pcap::Writer<Box<dyn Write>>>,
     pcap_error: Option<std::io::Error>,
@@ -134,46 +135,46 @@ pub struct World<N> {
     instant: u64,
     events: u64,
     idle: Idle,
-    /// Frames that nodes have sent.
+    /// The number of frames that nodes have sent.
     sent: u64,
 }
 
-/// What becomes of a frame. Of one that nothing doubles the first is [`Fate::Sent`], the last [`Fate::Delivered`] or
-/// [`Fate::Lost`].
+/// The fate of a frame. A frame that is not duplicated begins with [`Fate::Sent`] and ends with
+/// [`Fate::Delivered`] or [`Fate::Lost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It enters its first pipe.
+    /// The frame enters its first pipe.
     Sent,
-    /// It comes out of a pipe at a node that passes frames on.
+    /// The frame leaves a pipe at a node that forwards frames.
     Arrived,
-    /// Such a node has passed it on: it enters a further pipe.
+    /// Such a node has forwarded the frame: it enters a further pipe.
     Forwarded,
-    /// It comes out where it ends.
+    /// The frame leaves a pipe at its last node.
     Delivered,
-    /// It is lost, by the rule of this name; by `down` when the pipe is cut, by `overflow` when it is full. Outside of
-    /// pipes: by the node, for this reason.
+    /// The frame is lost, by the rule of this name: `down` if the pipe is cut, `overflow` if it is full.
+    /// Outside of pipes, a node dropped it for this reason.
     Lost(&'static str),
 }
 
-/// A frame, at a moment of its course.
+/// A frame at one moment of its path.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// When.
+    /// The time of the event.
     pub at: Instant,
-    /// The node that sent it this way, or that dropped it.
+    /// The node that sent it into the pipe, or that dropped it.
     pub from: usize,
-    /// The pipe that it goes through; nothing when a node dropped it.
+    /// The pipe that it passes through, or `None` if a node dropped it.
     pub pipe: Option<usize>,
-    /// What becomes of it.
+    /// The frame's fate at this moment.
     pub fate: Fate,
-    /// The frame.
+    /// The frame, as it is at this moment.
     pub frame: &'a Frame,
 }
 
-/// Is shown what becomes of each frame.
+/// Receives the fate of each frame.
 pub type Watcher = Box<dyn FnMut(&Sight<'_>)>;
 
-/// What is noted of all that happens.
+/// Records of all events.
 #[derive(Default)]
 struct Record {
     trace: Trace,
@@ -182,7 +183,7 @@ struct Record {
 
 impl Record {
     fn frame(&mut self, at: Instant, (from, pipe): (usize, Option<usize>), fate: Fate, frame: &Frame) {
-        // What enters a pipe is known by what comes of it. Nodes have places beyond those of pipes.
+        // A frame's entry into a pipe shows in its later fate. Nodes use places beyond those of pipes.
         let place = pipe.unwrap_or(usize::MAX - from);
         match fate {
             Fate::Sent | Fate::Forwarded => {}
@@ -196,7 +197,7 @@ impl Record {
     }
 }
 
-/// What an entry is for.
+/// The target of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Change(usize),
@@ -207,30 +208,30 @@ enum Target {
     Pause(u32, Order),
 }
 
-/// A node in its place.
+/// A node with its ports and schedule.
 struct Seat<N> {
     node: N,
     /// The pipe behind each port.
     ports: Vec<usize>,
     scheduled: Option<Instant>,
-    /// A frame has arrived since it last ran.
+    /// True if a frame has arrived since the node last ran.
     called: bool,
-    /// What waits in it by the port on which it came, where it pauses who sends that.
+    /// The waiting bytes by port of arrival, if the node pauses its senders.
     ingress: Option<Arc<Ingress>>,
 }
 
-/// A pipe in its place.
+/// A pipe with its ends and schedule.
 struct Joint {
     pipe: Pipe,
     from: usize,
     to: usize,
     scheduled: Option<Instant>,
-    /// The number of its port in what `to` counts; 0: that counts nothing.
+    /// The number of its port in the ingress counters of `to`; 0 if `to` does not count.
     ingress: u16,
 }
 
 impl<N: Node> World<N> {
-    /// An empty world whose clock shows `start`.
+    /// Creates an empty world whose clock shows `start`.
     #[must_use]
     pub fn new(start: Instant) -> World<N> {
         World {
@@ -258,7 +259,7 @@ impl<N: Node> World<N> {
         self.nodes.len() - 1
     }
 
-    /// Adds a one-way connection, the next port of `from`; returns the pipe's number.
+    /// Adds a one-way connection at the next port of `from`; returns the pipe's number.
     pub fn connect(&mut self, from: usize, to: usize, pipe: Pipe) -> usize {
         let number = self.pipes.len();
         self.pipes
@@ -267,15 +268,15 @@ impl<N: Node> World<N> {
         number
     }
 
-    /// What comes through a pipe is counted at the node where it ends, and paused by frames through the pipe back
-    /// ([`crate::link::pause`]).
+    /// Counts the frames of a pipe at the node where it ends. That node pauses the sender by frames through
+    /// the pipe `back` ([`crate::link::pause`]).
     pub fn count_ingress(&mut self, pipe: usize, back: usize, ingress: &Arc<Ingress>) {
         let joint = &mut self.pipes[pipe];
         joint.ingress = ingress.add(pipe, back);
         self.nodes[joint.to].ingress = Some(Arc::clone(ingress));
     }
 
-    /// How the priorities of a pipe were paused.
+    /// Returns the pauses of each priority of a pipe.
     #[must_use]
     pub fn pauses(&self, pipe: usize) -> Vec<Pauses> {
         let joint = &self.pipes[pipe];
@@ -283,24 +284,24 @@ impl<N: Node> World<N> {
         ingress.map_or_else(Vec::new, |ingress| ingress.pauses(joint.ingress, self.now))
     }
 
-    /// Has a change happen to a pipe at a time.
+    /// Schedules a change of a pipe.
     pub fn schedule(&mut self, at: Instant, pipe: usize, change: Change) {
         self.changes.push((pipe, change));
         self.enter(at, Target::Change(self.changes.len() - 1));
     }
 
-    /// Has a node go down or come up at a time.
+    /// Schedules the time at which a node goes down or comes up.
     pub fn schedule_fall(&mut self, at: Instant, node: usize, up: bool) {
         self.falls.push((node, up));
         self.enter(at, Target::Fall(self.falls.len() - 1));
     }
 
-    /// Writes every frame that a node sends to a capture, before any rule touches it.
+    /// Writes every frame that a node sends to a capture, before any rule changes it.
     pub fn capture(&mut self, pcap: pcap::Writer<Box<dyn Write>>) {
         self.pcap = Some(pcap);
     }
 
-    /// Shows what becomes of every frame; [`Frame::number`] is that in a capture.
+    /// Passes the fate of every frame to a watcher; [`Frame::number`] is the number in a capture.
     pub fn watch(&mut self, watcher: Watcher) {
         self.record.watcher = Some(watcher);
     }
@@ -308,7 +309,7 @@ impl<N: Node> World<N> {
     /// Ends the capture.
     ///
     /// # Errors
-    /// The first error of writing it.
+    /// Returns the first write error.
     pub fn finish_capture(&mut self) -> std::io::Result<()> {
         match (self.pcap_error.take(), self.pcap.take()) {
             (Some(error), _) => Err(error),
@@ -317,19 +318,19 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// Ends runs when `limit` frames were sent without progress of any application; 0: never.
+    /// Ends runs after `limit` frames without progress of any application; 0 means never.
     pub fn limit_idle(&mut self, limit: u64) {
         self.idle = Idle { limit, ..Idle::default() };
     }
 
-    /// The last frames that were sent without progress, when a run ended for that.
+    /// Returns the last frames that were sent without progress, if a run ended for that reason.
     #[must_use]
     pub fn idle_frames(&self) -> &[Frame] {
         &self.idle.last
     }
 
-    /// Lets time pass until `until`, or until `met` holds of every node. `progress` receives the
-    /// time every few thousand events.
+    /// Lets time pass until `until`, or until `met` holds for every node. `progress` receives the time every
+    /// few thousand events.
     pub fn run(
         &mut self,
         until: Instant,
@@ -344,8 +345,9 @@ impl<N: Node> World<N> {
         })
     }
 
-    /// [`World::run`] that is asked after each entry whether to pause; called again it goes on, as if there had been
-    /// no pause. `pause` receives the number of entries that were worked off, and the time.
+    /// Like [`World::run`], but calls `pause` after each entry and returns when it asks for a pause. A
+    /// further call continues as if there had been no pause. `pause` receives the number of processed entries
+    /// and the time.
     pub fn run_with_pauses(
         &mut self,
         until: Instant,
@@ -390,52 +392,52 @@ impl<N: Node> World<N> {
         End::Met
     }
 
-    /// The time.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// The nodes, by number.
+    /// Returns the nodes, by number.
     pub fn nodes(&self) -> impl Iterator<Item = &N> {
         self.nodes.iter().map(|seat| &seat.node)
     }
 
-    /// A node.
+    /// Returns a node by number.
     #[must_use]
     pub fn node(&self, number: usize) -> &N {
         &self.nodes[number].node
     }
 
-    /// A node, to be changed before the first run.
+    /// Returns a node mutably, to be set up before the first run.
     pub fn node_mut(&mut self, number: usize) -> &mut N {
         &mut self.nodes[number].node
     }
 
-    /// A pipe.
+    /// Returns a pipe by number.
     #[must_use]
     pub fn pipe(&self, number: usize) -> &Pipe {
         &self.pipes[number].pipe
     }
 
-    /// A pipe, to be asked what waits in it.
+    /// Returns a pipe mutably, to query its waiting frames.
     pub fn pipe_mut(&mut self, number: usize) -> &mut Pipe {
         &mut self.pipes[number].pipe
     }
 
-    /// What happened so far.
+    /// Returns the trace of the run so far.
     #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.record.trace
     }
 
-    /// How many entries were worked off.
+    /// Returns the number of processed entries.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Moves the clock; false when it has not moved for too long.
+    /// Moves the clock; returns false if it has not advanced for too many entries.
     fn advance(&mut self, at: Instant) -> bool {
         self.events += 1;
         self.instant = if at > self.now { 0 } else { self.instant + 1 };
@@ -461,7 +463,7 @@ impl<N: Node> World<N> {
         self.call_sender(index);
     }
 
-    /// A node goes down or comes up.
+    /// Takes a node down or brings it up.
     fn fall(&mut self, number: usize) {
         let (now, (index, up)) = (self.now, self.falls[number]);
         let seat = &mut self.nodes[index];
@@ -482,7 +484,7 @@ impl<N: Node> World<N> {
         self.reschedule_node(index);
     }
 
-    /// Hands over what has come through a pipe.
+    /// Hands over the frames that have come through a pipe.
     fn pass(&mut self, index: usize) {
         let now = self.now;
         let joint = &mut self.pipes[index];
@@ -508,7 +510,7 @@ impl<N: Node> World<N> {
         }
         self.reschedule_pipe(index);
         if fate == Fate::Arrived {
-            // What passes frames on takes no time for it, and needs no entry of its own.
+            // A node that forwards frames takes no time for it, and needs no entry of its own.
             self.work(to);
         } else {
             self.reschedule_node(to);
@@ -517,7 +519,7 @@ impl<N: Node> World<N> {
         self.call_sender(index);
     }
 
-    /// Something may have left a pipe's queue: the node in front of it may have waited for that.
+    /// Reschedules the node in front of a pipe, which may wait for frames to leave the pipe's queue.
     fn call_sender(&mut self, pipe: usize) {
         let from = self.pipes[pipe].from;
         if self.nodes[from].node.waits_for_line() {
@@ -526,7 +528,7 @@ impl<N: Node> World<N> {
         self.send_pauses(from);
     }
 
-    /// Sends the pause frames that a node has to send.
+    /// Sends the pause frames that a node has pending.
     fn send_pauses(&mut self, node: usize) {
         let Some(ingress) = &self.nodes[node].ingress else {
             return;
@@ -539,7 +541,7 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// A pause frame of a node arrives at the other end of a link: the queue there obeys it.
+    /// Applies a pause frame of a node to the queue at the other end of the link.
     fn pause(&mut self, node: usize, order: Order) {
         let now = self.now;
         let ingress = self.nodes[node].ingress.as_ref();
@@ -567,7 +569,7 @@ impl<N: Node> World<N> {
         self.reschedule_node(index);
     }
 
-    /// Has a node do what it has to do.
+    /// Runs a node if it has work to do.
     fn work(&mut self, index: usize) {
         let seat = &mut self.nodes[index];
         if !seat.called && seat.node.next_deadline().is_none_or(|at| at > self.now) {
@@ -618,7 +620,7 @@ impl<N: Node> World<N> {
         self.send_pauses(from);
     }
 
-    /// What a pipe has turned back arrives at the node in front of it.
+    /// Passes the frames that a pipe has returned to the node in front of it.
     fn give_back(&mut self, pipe: usize) {
         let Joint { pipe, from, .. } = &mut self.pipes[pipe];
         if !pipe.has_returned() {

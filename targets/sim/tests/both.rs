@@ -1,9 +1,10 @@
-//! Real transfers of the built-in TCP, each call made on the interpreter and on generated C: after every
-//! event the same contexts, scratchpad and records; of every packet the same events and header.
+//! Real transfers of the built-in TCP, with each call made on the interpreter and on generated C. After every
+//! event both have the same contexts, scratchpad and records; for every packet both give the same events and
+//! header.
 //!
-//! Random programs and events (`lang/equality`) reach every corner of the language; these reach the
-//! states that connections get into. `hawser swarm --engine both` compares what leaves a host; this,
-//! what has not left it.
+//! Random programs and events (`lang/equality`) cover the language; these transfers cover the states of real
+//! connections. `hawser swarm --engine both` compares the packets that leave a host; this test also compares
+//! the state within it.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -22,7 +23,7 @@ use hawser_load::programs::resolve_with_on;
 use hawser_sim::swarm::{self, Abilities, Subject};
 use hawser_sim::{Options, Scenario, run};
 
-/// Calls that were compared.
+/// The numbers of compared calls.
 #[derive(Default)]
 struct Calls {
     react: AtomicU64,
@@ -31,14 +32,14 @@ struct Calls {
     coalesce: AtomicU64,
 }
 
-/// The interpreter, with generated C beside it on copies of everything.
+/// The interpreter, with generated C beside it on copies of all state.
 struct Both {
     interpreter: Arc<dyn Program>,
     native: Arc<dyn Program>,
     calls: Arc<Calls>,
 }
 
-/// What a chain runs on, copied.
+/// Copies of the regions on which a chain runs.
 struct Copied {
     event: Vec<u8>,
     keyed: Option<Vec<u8>>,
@@ -58,7 +59,7 @@ impl Copied {
         }
     }
 
-    /// Each region by name.
+    /// Returns each region with its name.
     fn regions(&self) -> Vec<(String, &[u8])> {
         let one = |name: &str, bytes: &Option<Vec<u8>>| bytes.as_ref().map(|_| name.to_owned());
         let mut all = vec![
@@ -77,7 +78,7 @@ impl Copied {
     }
 }
 
-/// Fails where two texts of bytes differ.
+/// Panics if the two byte strings differ.
 fn same(what: &str, interpreted: &[u8], native: &[u8]) {
     if interpreted != native {
         let at = interpreted.iter().zip(native).position(|(a, b)| a != b);
@@ -175,7 +176,7 @@ impl Program for Both {
     }
 }
 
-/// Runs a scenario of TCP; gives how many calls were the same.
+/// Runs a scenario of TCP; returns the numbers of calls that gave equal results.
 fn compared(scenario: &Scenario) -> Arc<Calls> {
     let calls = Arc::new(Calls::default());
     let resolve = |name: &str, settings: &[String]| {

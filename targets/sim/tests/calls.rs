@@ -1,4 +1,4 @@
-//! Flows of calls: each message whole, once, at the host that it was for, and its reply to who made the call.
+//! Flows of calls: each message arrives whole, once, at the right host, and its reply arrives at the caller.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -31,7 +31,7 @@ fn go(text: &str) -> Report {
     on(Engine::Native, text)
 }
 
-/// Hosts `h0` and so on at a switch.
+/// Hosts `h0` and so on, connected by a switch.
 fn star(hosts: usize, link: &str) -> String {
     let mut text = "program = 'homa'\nduration = '30s'\nlinger = '1s'\nforget = '1s'\n\
                     switch = [{ name = 's', priorities = 8 }]\n"
@@ -45,7 +45,8 @@ fn star(hosts: usize, link: &str) -> String {
 
 const FAST: &str = "rate = '10Gbit/s', delay = '1us'";
 
-/// All call all others with messages of all lengths, the short ones alike among them, through losses.
+/// All hosts call all others through losses, with messages of all lengths, including short ones that are
+/// equal.
 #[test]
 fn all_hosts_call_all_others_the_same_on_both_engines() {
     let text = star(
@@ -76,7 +77,7 @@ fn all_hosts_call_all_others_the_same_on_both_engines() {
     );
 }
 
-/// One at a time: each call takes a round trip, and the next one begins then.
+/// With one call at a time, each call takes a round trip, and the next one begins after it.
 #[test]
 fn no_more_calls_are_under_way_than_may_be() {
     let text = |outstanding| {
@@ -97,7 +98,7 @@ fn no_more_calls_are_under_way_than_may_be() {
     assert_eq!(took(""), (Some(400e-6), Some(400e-6)));
 }
 
-/// A host that goes down in the middle: its own calls have no end, and calls to it fail or are made again.
+/// A host goes down during calls: its own calls end without a result, and calls to it fail or are retried.
 #[test]
 fn calls_to_a_host_that_falls_are_made_again() {
     let text = star(3, FAST)
@@ -121,7 +122,8 @@ fn calls_to_a_host_that_falls_are_made_again() {
     assert!(own.is_some_and(|own| (40..=100).contains(&own)), "{own:?}");
 }
 
-/// While a host is down nobody keeps calling it for ever: the others end, and when it is up again the calls are made.
+/// Calls to a host that is down are not retried forever: the run ends with the others. If the host comes up
+/// again, the calls are made.
 #[test]
 fn calls_to_a_host_that_stays_down_come_to_an_end() {
     let text = |up: &str| {
@@ -147,7 +149,7 @@ fn calls_to_a_host_that_stays_down_come_to_an_end() {
     assert_eq!(answered(&report), Some(100), "{report}");
 }
 
-/// Without `retry` a call that fails is a failure of the run, and the report says which.
+/// Without `retry`, a failed call is a failure of the run, and the report names it.
 #[test]
 fn a_call_that_fails_is_reported() {
     let text = star(2, FAST)
@@ -185,8 +187,8 @@ fn a_program_is_asked_only_for_what_it_offers() {
     );
 }
 
-/// The swarm draws calls for the programs that carry them, over a link or a fabric, and all of them come to an end.
-/// Here are the first seeds; the phase `swarm` of scripts/phases takes a hundred.
+/// The swarm draws calls for the programs that carry them, over a link or a fabric, and all of them end.
+/// These are the first seeds; the phase `swarm` of scripts/phases runs a hundred.
 #[test]
 fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
     let carried = Carried { longest: 4000, ..Carried::of(Kind::Calls) };
@@ -214,8 +216,8 @@ fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
     }
 }
 
-/// The params with which a program runs through the swarm, whose round trips are a thousand times those of the networks
-/// that its defaults are for: those that its file of arguments has for `hawser swarm`.
+/// The params of a program for the swarm, whose round trips are a thousand times those for which its defaults
+/// are meant. They are taken from the program's file of arguments for `hawser swarm`.
 fn params(program: &str) -> Vec<(String, Value)> {
     let file = format!(
         "{}/../../transports/{program}/swarm.args",
@@ -232,8 +234,8 @@ fn params(program: &str) -> Vec<(String, Value)> {
     params.map(param).collect()
 }
 
-/// The mean size of each distribution is the one that its source states: that of Facebook's within 2 %, because its tail
-/// is a formula there and a table here.
+/// The mean size of each distribution is the one that its source states. Facebook's is accurate to 2 %,
+/// because its tail is a formula in the source and a table here.
 #[test]
 fn the_workloads_have_the_means_of_their_sources() {
     let means = [
@@ -274,7 +276,7 @@ fn run_files(text: &str, file: &str) -> Report {
     run(&scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Messages at 50 % of a line of 10 Gbit/s: 2,000 of 10,000 bytes on average take 32 ms.
+/// Messages at 50 % of a 10 Gbit/s line: 2,000 messages of 10,000 bytes on average take 32 ms.
 #[test]
 fn a_load_is_the_share_of_the_line_that_messages_are() {
     let text = star(3, FAST)
@@ -284,13 +286,13 @@ fn a_load_is_the_share_of_the_line_that_messages_are() {
     assert!(report.ok, "{report}");
     let flow = &report.flows[0];
     let seconds = flow.forward.seconds.unwrap_or_default();
-    // The last of 2,000 is due within five standard deviations.
+    // The last of 2,000 messages is due within five standard deviations.
     assert!((seconds / 32e-3 - 1.0).abs() < 5.0 / 2000f64.sqrt(), "{seconds}");
     let mean = flow.forward.bytes as f64 / 2000.0;
     assert!((mean - 10_000.0).abs() < 5.0 * 5000.0 / 2000f64.sqrt(), "{mean}");
 }
 
-/// The second call is due when no clock has such a time any more.
+/// The second call is due beyond the range of the clock.
 #[test]
 fn next_to_no_load_is_one_call() {
     let text = star(2, FAST)
@@ -327,7 +329,7 @@ fn a_trace_is_replayed() {
     );
 }
 
-/// One call at a time is not slowed down by any other; many at once into one line are.
+/// Single calls are not slowed down by others; many simultaneous calls into one line are.
 #[test]
 fn slowdown_is_one_where_nothing_else_is_under_way() {
     let slowdown = |from: &str, calls: &str| {
@@ -346,7 +348,7 @@ fn slowdown_is_one_where_nothing_else_is_under_way() {
         );
     }
     let together = slowdown("h[1-4]", "size = 50000, reply = 8");
-    // Four messages share the line of the receiver: the last takes four times as long as one, nearly.
+    // Four messages share the receiver's line, so the last takes nearly four times as long as one.
     assert!((3.0..4.2).contains(&together.all.max), "{together}");
     assert_eq!(together.by_size.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Programs whose packets are in UDP.
+//! Programs whose packets are carried in UDP.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -10,7 +10,8 @@ use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
-/// A stream by the example whose packets are in UDP, over a bad link, on both engines.
+/// The example program, changed to carry its packets in UDP, transfers a stream over a bad link, on both
+/// engines.
 #[test]
 fn a_stream_in_udp_survives_a_bad_link_on_both_engines() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");

@@ -1,4 +1,4 @@
-//! Flows that are no streams in both directions: messages, datagrams, and data in one direction only.
+//! Flows other than streams in both directions: messages, datagrams, and data in only one direction.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -14,8 +14,8 @@ use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 const DATAGRAMS: &str = "examples/datagrams.mtp";
 const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
-/// What makes stop-and-wait a program of one direction: a server that closes sends no FIN, and goes on to
-/// acknowledge.
+/// Changes that make stop-and-wait a program of one direction: a server that closes sends no FIN, and
+/// continues to acknowledge.
 const ONE_WAY: [[&str; 2]; 3] = [
     [
         "    uint32 next_out, next_in;",
@@ -35,7 +35,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A copy of a program in which some texts are others.
+/// Writes a copy of a program with some texts replaced.
 fn altered(program: &str, name: &str, changes: &[[&str; 2]]) -> PathBuf {
     let mut text = fs::read_to_string(root().join(program)).expect("the program");
     for [from, to] in changes {
@@ -51,7 +51,7 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveE
     Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
-/// Two hosts, a link with these rules, and a flow with this in it.
+/// Runs two hosts, a link with these rules, and one flow with these keys.
 fn go(program: &Path, rules: &str, flow: &str) -> Report {
     let text = format!(
         "program = '{}'\nduration = '2min'\nlinger = '30s'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
@@ -87,7 +87,8 @@ fn datagrams_may_be_lost_up_to_their_share() {
     assert_eq!((messages.sent, messages.received), (10, 8));
     assert!(report.to_string().contains("8 of 10 messages"), "{report}");
     is_blamed(&lost("19%"), "2 datagrams did not come, and 1 may be lost");
-    // Who waits for what does not come waits for five seconds after the last was due, 9 ms after the start.
+    // The receiver waits for missing datagrams until five seconds after the last one was due, 9 ms after the
+    // start.
     assert!((report.seconds - 5.009).abs() < 0.01, "{} s", report.seconds);
 }
 
@@ -130,7 +131,7 @@ fn messages_that_are_lost_or_repeated_fail() {
         &report,
         "server: not done: 9 of 10 messages received, 0 of 0 handed over",
     );
-    // One datagram for two messages: neither is one that was sent.
+    // One datagram holds two messages, so it equals neither.
     let joined = [[
         "emit new_rx_ordered_data(ev.len, uid, NONE, ev.len);",
         "emit new_rx_ordered_data(ev.len - 1, uid, NONE, ev.len);",
@@ -141,7 +142,7 @@ fn messages_that_are_lost_or_repeated_fail() {
         &messages("messages").replace("size = [1, 1200]", "size = 1000"),
     );
     is_blamed(&report, "a message of 999 bytes is none that was sent");
-    // A program of streams.
+    // The program carries streams, not messages.
     let report = go(&root().join(STOP_AND_WAIT), "", &messages("messages"));
     is_blamed(
         &report,
@@ -179,7 +180,7 @@ fn datagrams_pass_their_swarm() {
     }
 }
 
-/// A program that delivers nothing in a network without faults has no excuse.
+/// A program that delivers no data in a network without faults has no excuse.
 #[test]
 fn a_swarm_of_datagrams_notices_that_none_come() {
     let mute = [["emit rx_flush_and_notify(uid, ev.len, NONE);", ""]];

@@ -1,5 +1,5 @@
-//! The examples in `docs/scenarios.md` and `examples/scenarios/` are scenarios, and the reference
-//! names every key that there is.
+//! The examples in `docs/scenarios.md` and `examples/scenarios/` are valid scenarios, and the reference names
+//! every key.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -12,7 +12,7 @@ mod reference;
 use hawser_sim::Scenario;
 use reference::{assert_named, keys_in};
 
-/// What fragments of the reference are completed with.
+/// The text that completes fragments of the reference.
 const BASE: &str = r#"
 program = "x"
 [[host]]

@@ -1,4 +1,4 @@
-//! What ports of switches do with packets that meet there, and which of several paths they take.
+//! Ports of switches at which packets meet, and the choice among several paths.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -16,14 +16,15 @@ use hawser_sim::report::{LinkReport, Report};
 use hawser_sim::world::Fate;
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
-/// Bytes of a datagram's headers, those of the example and of IPv4.
+/// The bytes of a datagram's headers: the example's and IPv4's.
 pub(crate) const HEADERS: u64 = 12 + 20;
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
     Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
-/// The example of datagrams, whose packets have a class of their own. It is written once: tests run side by side.
+/// Returns the example of datagrams, whose packets have a class of their own. It is written only once,
+/// because tests run in parallel.
 pub(crate) fn datagrams() -> PathBuf {
     static WRITTEN: OnceLock<PathBuf> = OnceLock::new();
     WRITTEN.get_or_init(write_datagrams).clone()
@@ -67,7 +68,8 @@ pub(crate) fn link<'a>(report: &'a Report, from: &str, to: &str) -> &'a LinkRepo
         .unwrap_or_else(|| panic!("no link {from} -> {to}"))
 }
 
-/// Two hosts at a switch with a narrow line to a third one: the first sends without pause, the second now and then.
+/// Two hosts at a switch with a narrow line to a third one. The first sends without pause, the second
+/// occasionally.
 fn two_classes(switch: &str) -> Report {
     go(&format!(
         "program = '{}'\nduration = '1min'\n\
@@ -82,7 +84,7 @@ fn two_classes(switch: &str) -> Report {
     ))
 }
 
-/// At 8 Mbit/s a byte takes a microsecond: a datagram of 132 bytes waits for no more than the packet on the line.
+/// At 8 Mbit/s a byte takes a microsecond. A datagram of 132 bytes waits only for the packet on the line.
 #[test]
 fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
     let report = two_classes("priorities = 8");
@@ -95,7 +97,7 @@ fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
         "{times:?} of {lowest} to {highest}"
     );
     assert_eq!(times.count, 20);
-    // The line is never idle for its sake.
+    // The priority never leaves the line idle.
     let all = (500 * other + 20 * own + 1000) as f64 / 1e6;
     let last = report
         .flows
@@ -109,7 +111,8 @@ fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
     assert!(times.min > 100.0 * highest, "behind what came before: {times:?}");
 }
 
-/// A program with a queue of ranks: a packet's rank is its length. `device` is what the host's device takes ahead.
+/// A program with a queue of ranks, where a packet's rank is its length. `device` sets the bytes that the
+/// host's device accepts ahead of the line.
 fn ranked(device: &str) -> Report {
     let text = std::fs::read_to_string(datagrams()).expect("the program");
     let changes = [
@@ -143,15 +146,16 @@ fn ranked(device: &str) -> Report {
     ))
 }
 
-/// A short packet waits for what the device has taken, and for nothing else that the host has yet to send.
+/// A short packet waits for the packets that the device has accepted, but for no other packet that the host
+/// has yet to send.
 #[test]
 fn a_rank_decides_until_the_device_takes_a_packet() {
     let (own, other) = (100 + HEADERS, 1000 + HEADERS);
     for ahead in [1, 2, 5] {
-        // The device takes another packet as long as it has less than this.
+        // The device accepts another packet as long as it holds less than this.
         let report = ranked(&format!("device_queue = {}", ahead * other));
         assert!(report.ok, "{report}");
-        // Behind a short packet, with which less than that waits, comes another long one.
+        // With a short packet the device still holds less than the limit, so another long one follows.
         let deepest = link(&report, "a", "b").queue.expect("a queue").max_bytes;
         assert_eq!(deepest, ahead * other + own);
         let times = report.flows[1].times.as_ref().expect("times");
@@ -163,7 +167,7 @@ fn a_rank_decides_until_the_device_takes_a_packet() {
             times.min >= lowest - 1e-9 && times.max <= highest + 1e-9,
             "{times:?} of {lowest} to {highest}"
         );
-        // The line is never idle for its sake.
+        // The rank never leaves the line idle.
         let all = (500 * other + 20 * own + 1000) as f64 / 1e6;
         let seconds = report.flows.iter().filter_map(|flow| flow.forward.seconds);
         let last = seconds.fold(0.0, f64::max);
@@ -174,7 +178,7 @@ fn a_rank_decides_until_the_device_takes_a_packet() {
     assert!(times.max > 0.4, "behind what came before: {times:?}");
 }
 
-/// A burst of 100 packets at one moment, of which the port has memory for 20.
+/// A burst of 100 packets at one instant, of which the port has memory for 20.
 fn burst(switch: &str, hosts: u64) -> Report {
     let mut text = format!(
         "program = '{}'\nduration = '1min'\nswitch = [{{ name = 's', {switch} }}]\nhost = [{{ name = 'a' }}, {{ name = 'b' }}",
@@ -218,7 +222,7 @@ fn a_port_has_as_much_memory_as_its_switch_gives_it() {
     assert_eq!(delivered, 20, "{shared}");
 }
 
-/// A burst of 100 packets leaves one packet after the other, and so deep the queue is at each moment.
+/// A burst of 100 packets leaves one packet after another, and the recorded depth matches at each time.
 #[test]
 fn depths_over_time_are_those_of_a_draining_queue() {
     let (packet, name) = (1000 + HEADERS, datagrams().display().to_string());
@@ -242,7 +246,7 @@ fn depths_over_time_are_those_of_a_draining_queue() {
     let (mut deepest, mut sum) = (0, 0.0);
     for (from, max, mean) in spans {
         let (begins, ends) = (from.as_secs_f64(), from.as_secs_f64() + width);
-        // It is deepest when the span begins, but for the one in which the burst comes.
+        // The queue is deepest at the start of each span, except in the span of the burst.
         let expected = if begins < 0.01 && ends > 0.01 {
             at(0.01)
         } else {
@@ -259,17 +263,18 @@ fn depths_over_time_are_those_of_a_draining_queue() {
         (deepest, sum) = (max.max(deepest), sum + mean * width);
     }
     assert_eq!(deepest, 100 * packet);
-    // The area below the stairs: 100 + 99 + … + 1 packets, each for the time of one.
+    // The area below the staircase: 100 + 99 + … + 1 packets, each for the time of one.
     let area = 5050.0 * packet as f64 * packet as f64 / 1e6;
     assert!((sum - area).abs() < 1e-6 * area, "{sum} of {area}");
-    // The line from the switch alone is deep, and lines without a rate have no queue.
+    // Only the line from the switch is deep; lines without a rate have no queue.
     assert!(link(&report, "a", "s").queue_depths.is_none());
     let unasked = go(&text.replace("queue_depths = true", ""));
     assert!(unasked.links.iter().all(|link| link.queue_depths.is_none()));
     assert_eq!(unasked.trace_hash, report.trace_hash);
 }
 
-/// Nothing is lost in the network: what has no room comes as a header. The stack of the host counts it as truncated.
+/// The network loses no packet: a packet that finds no room arrives as a header. The host's stack counts it
+/// as truncated.
 #[test]
 fn what_finds_no_room_arrives_as_a_header() {
     let packet = 1000 + HEADERS;
@@ -293,7 +298,8 @@ fn what_finds_no_room_arrives_as_a_header() {
     assert_eq!((messages.sent, messages.received), (100, 20));
 }
 
-/// What does not even fit as a header comes back to its sender, whose stack counts it: nothing is lost.
+/// A packet that does not fit even as a header returns to its sender, whose stack counts it. No packet is
+/// lost.
 #[test]
 fn what_finds_no_room_at_all_goes_back() {
     let ports = format!(
@@ -307,7 +313,7 @@ fn what_finds_no_room_at_all_goes_back() {
     assert_eq!(report.hosts[0].counters["interface_truncated"], port.returned);
 }
 
-/// Leaves with hosts, and spines: each leaf has a link to each spine.
+/// Two leaves with hosts, and spines: each leaf has a link to each spine.
 fn leaf_spine(spines: usize, switch: &str, rate: &str) -> String {
     let (mut hosts, mut switches, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for leaf in 0..2 {
@@ -330,7 +336,8 @@ fn leaf_spine(spines: usize, switch: &str, rate: &str) -> String {
     format!("duration = '1min'\nhost = [{hosts}]\nswitch = [{switches}]\nlink = [{links}]\n")
 }
 
-/// Which flow of packets went over which spine, and how many: by the hosts' addresses and the ports.
+/// The number of packets of each flow over each spine. Flows are identified by the hosts' addresses and the
+/// ports.
 type Paths = BTreeMap<(u8, u8, [u8; 4]), BTreeMap<usize, u64>>;
 
 fn paths(text: &str, seed: u64) -> (Paths, Report) {
@@ -376,7 +383,7 @@ fn a_flow_keeps_to_one_path_and_flows_use_all_of_them() {
     );
     let (seen, report) = paths(&text, 1);
     assert!(report.ok, "{report}");
-    // Those that go up, of both directions.
+    // Flows of both directions that cross a spine.
     assert_eq!(seen.len(), 2 * 64);
     let mut of_spine = [0u64; 4];
     for (flow, spines) in &seen {
@@ -425,10 +432,12 @@ fn sprayed_packets_of_one_flow_use_all_paths() {
     }
 }
 
-/// The first switch of each path has the same choice: what one flow's packets hash to says nothing of another switch.
+/// The first switch of each path has the same choice. The hash of a flow's packets at one switch does not
+/// determine the choice at another.
 #[test]
 fn switches_that_follow_one_another_choose_anew() {
-    // a - s - (t0, t1) - u - (v0, v1) - w - b: of flows on either path of the first choice, some take each of the second.
+    // a - s - (t0, t1) - u - (v0, v1) - w - b: among the flows on either first path, some take each of the
+    // second paths.
     let names = ["s", "t0", "t1", "u", "v0", "v1", "w"]
         .map(|name| format!("{{ name = '{name}' }}"))
         .join(", ");
@@ -472,7 +481,7 @@ fn switches_that_follow_one_another_choose_anew() {
     assert_eq!(kinds, [[2, 10], [2, 12], [4, 10], [4, 12]].map(Vec::from).into());
 }
 
-/// Al-Fares et al.: with a path for each host of a pod, a permutation of hosts of different pods has its whole rate where
+/// Al-Fares et al.: with a path for each host of a pod, a permutation between pods has its full rate if
 /// packets are spread. Sixteen bulk transfers at 1 Gbit/s take little longer than one.
 #[test]
 fn a_fat_tree_carries_a_permutation() {
@@ -486,7 +495,7 @@ fn a_fat_tree_carries_a_permutation() {
     let shifted: Vec<String> = (0..16).map(|host| format!("h{}", (host + 4) % 16)).collect();
     let all = go(&format!("from = 'h[0-15]'\nto = {shifted:?}\npairs = 'in-order'"));
     assert!(all.ok && all.flows.len() == 16, "{all}");
-    // What goes up from the edge goes to the core: nobody stays in its pod.
+    // All packets that leave the edge reach the core: no flow stays within its pod.
     let up = |from: &str, to: &str| -> u64 {
         let links = all.links.iter();
         let between = links.filter(|link| link.from.starts_with(from) && link.to.starts_with(to));
@@ -505,7 +514,8 @@ fn a_fat_tree_carries_a_permutation() {
     assert_eq!((aggregation, up("edge", "h")), (hosts, hosts));
 }
 
-/// All that many send to one leaves by one line: the last byte comes when that line has carried everything.
+/// All data from many senders to one host leaves by one line: the last byte arrives when that line has
+/// carried everything.
 #[test]
 fn an_incast_takes_as_long_as_the_receivers_line() {
     let report = go(&format!(
@@ -522,7 +532,8 @@ fn an_incast_takes_as_long_as_the_receivers_line() {
         .filter_map(|flow| flow.times.as_ref())
         .map(|times| times.max)
         .fold(0.0, f64::max);
-    // Packets of 1,000 bytes take 8 us at 1 Gbit/s and 2 us at 4: the first one four lines, and 1 us on each.
+    // Packets of 1,000 bytes take 8 us at 1 Gbit/s and 2 us at 4 Gbit/s. The first one crosses four lines,
+    // with 1 us of delay on each.
     let first = 8.0 + 2.0 + 2.0 + 8.0 + 4.0;
     let expected = (first + 8.0 * (16.0 * 20.0 - 1.0)) / 1e6;
     assert!((last - expected).abs() < 1e-9, "{last} of {expected}");

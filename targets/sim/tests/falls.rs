@@ -1,5 +1,5 @@
-//! Hosts that go down, ports used again, readers that stop, costs with bounds: what scenarios can say, and what is
-//! reported when a program does not bear it.
+//! Hosts that go down, reused ports, readers that stop, and bounds on costs. The tests cover their form in
+//! scenarios, and the reports when a program fails under them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveE
     Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
-/// Two hosts, 10 ms and 1 Mbit/s apart, and what else is given.
+/// Runs two hosts, 10 ms and 1 Mbit/s apart, with the rest of the scenario as given.
 fn go(program: &str, rest: &str) -> Report {
     let text = format!(
         "program = '{program}'\nduration = '10min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
@@ -39,13 +39,13 @@ fn a_host_comes_back_with_nothing_and_is_connected_to_again() {
         );
         assert!(report.ok, "{program}: {report}");
         let bytes: Vec<u64> = report.flows.iter().map(|flow| flow.forward.bytes).collect();
-        // In two seconds less the opening 1 Mbit/s carries at most 250,000 bytes.
+        // In two seconds minus the opening, 1 Mbit/s carries at most 250,000 bytes.
         assert!(bytes[0] > 0 && bytes[0] < 250_000, "{program}: {bytes:?}");
         assert_eq!(bytes[1], 1 << 20, "{program}");
     }
 }
 
-/// Stop-and-wait repeats its packet for ever.
+/// Stop-and-wait repeats its packet forever.
 #[test]
 fn a_sender_whose_peer_is_gone_has_to_fail() {
     let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nsend_buffer = '32KiB'\nbulk = { bytes = '1MiB' }\n";
@@ -58,7 +58,7 @@ fn a_sender_whose_peer_is_gone_has_to_fail() {
     assert!(go("selective-repeat", &format!("{flow}{FALL}")).ok);
 }
 
-/// A listener of the other host takes every connection of a flow that is opened again.
+/// The listener of the other host accepts every connection of a reopened flow.
 #[test]
 fn a_flow_is_opened_again_from_the_same_port() {
     for close in ["client", "server", "both"] {
@@ -79,7 +79,7 @@ fn a_flow_is_opened_again_from_the_same_port() {
 
 #[test]
 fn costs_have_bounds() {
-    // 100,000 bytes take 0.8 s at 1 Mbit/s, and headers more than 3 %.
+    // 100,000 bytes take 0.8 s at 1 Mbit/s, and headers take more than 3 %.
     let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nbulk = { bytes = 100000 }\n";
     let bounds = |sent: u64, time: &str| format!("bounds = {{ sent = {sent}, time = '{time}' }}\n{flow}");
     assert!(go("selective-repeat", &bounds(120_000, "1200ms")).ok);
@@ -107,7 +107,7 @@ fn what_is_left_of_connections_is_reported() {
     );
 }
 
-/// Of what the sender has, no more goes out than the receiver's buffer takes.
+/// The sender sends no more of its data than the receiver's buffer holds.
 #[test]
 fn a_reader_that_stops_stops_the_sender() {
     let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nread_stop = '100s'\nreceive_buffer = '8KiB'\n\
@@ -121,7 +121,7 @@ fn a_reader_that_stops_stops_the_sender() {
     }
 }
 
-/// Go-back-N has no chain for an abort: its context ends without a word, and the peer notices late, or never.
+/// Go-back-N has no chain for an abort: its context ends without notice, and the peer notices late, or never.
 #[test]
 fn an_abort_ends_the_peer_at_once() {
     for (by, other, bulk) in [("client", "server", "bytes"), ("server", "client", "back")] {
@@ -142,7 +142,7 @@ fn an_abort_ends_the_peer_at_once() {
     }
 }
 
-/// Go-back-N tries until its timer gives up.
+/// Go-back-N retries until its timer gives up.
 #[test]
 fn a_connection_fails_at_once_where_nobody_listens() {
     let flow = "bounds = { notice = '1s' }\n[[flow]]\nfrom = 'a'\nto = 'b'\nopen = 'nobody'\nbulk = { bytes = 1000 }\n";
@@ -158,7 +158,7 @@ fn a_connection_fails_at_once_where_nobody_listens() {
     );
 }
 
-/// The peer sends to a host that has come back with nothing, and nobody opens the connection again.
+/// The peer sends to a host that has come back with its state lost, and the connection is not reopened.
 #[test]
 fn a_host_that_has_forgotten_a_connection_resets_it() {
     let flow = "bounds = { notice = '12s' }\n[[flow]]\nfrom = 'a'\nto = 'b'\nsend_buffer = '32KiB'\n\
@@ -175,7 +175,7 @@ fn a_host_that_has_forgotten_a_connection_resets_it() {
     );
 }
 
-/// Go-back-N refuses nothing by itself.
+/// Go-back-N itself refuses no request.
 #[test]
 fn what_must_be_refused_is_asked_for() {
     let flow = "linger = '5min'\n[[flow]]\nfrom = 'a'\nto = 'b'\nrefusals = true\nbulk = { bytes = 5000, back = 1 }\n";

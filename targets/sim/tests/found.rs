@@ -1,5 +1,5 @@
-//! What swarms have found in the programs of this repository, each as the simplest scenario that failed: `found/`, a file
-//! each, whose comment says what was wrong.
+//! Failures that swarms have found in the programs of this repository, each as the simplest scenario that
+//! failed. Each is a file in `found/`, whose comment describes the fault.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -12,7 +12,7 @@ use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
-/// Those that claim all abilities: what was found in one of them is asked of the others, too.
+/// The programs that claim all abilities: each must pass the failures found in the other.
 const PROGRAMS: [&str; 2] = ["selective-repeat", "tcp"];
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {

@@ -1,4 +1,5 @@
-//! Flows of calls over programs that offer connections alone: messages are framed on them, or each call is a stream within one.
+//! Flows of calls over programs that offer only connections: messages are framed on them, or each call is a
+//! stream within one.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -19,7 +20,7 @@ fn on(engine: Engine, text: &str) -> Report {
     run(&scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Hosts `h0` and so on at a switch.
+/// Hosts `h0` and so on, connected by a switch.
 fn star(program: &str, hosts: usize, link: &str) -> String {
     let mut text = format!(
         "program = '{program}'\nduration = '5min'\nlinger = '3min'\nforget = '5min'\nswitch = [{{ name = 's' }}]\n"
@@ -38,7 +39,8 @@ fn received(report: &Report, flow: usize) -> Option<u64> {
     messages.map(|messages| messages.received)
 }
 
-/// The scenario of `calls::all_hosts_call_all_others_the_same_on_both_engines`, unchanged but for the program.
+/// The scenario of `calls::all_hosts_call_all_others_the_same_on_both_engines`, unchanged but for the
+/// program.
 #[test]
 fn all_hosts_call_all_others_over_tcp_through_losses_the_same_on_both_engines() {
     let text = star(
@@ -49,7 +51,7 @@ fn all_hosts_call_all_others_over_tcp_through_losses_the_same_on_both_engines() 
            calls = { count = 30, size = [1, 40000], reply = [1, 3000], interval = '50us', arrivals = 'poisson' }\n\
            [[flow]]\nfrom = 'h[1-3]'\nto = 'h0'\ncalls = { count = 50, size = [1, 3], reply = [1, 9] }\n\
            [[flow]]\nfrom = 'h[1-3]'\nto = 'h0'\ncalls = { count = 20, size = [1, 9000] }\n";
-    // Connections are closed with the last call, and not for want of use after a minute.
+    // Connections must close with the last call, and not after a minute of idleness.
     let text = text.replace("linger = '3min'", "linger = '10s'");
     let reports = [Engine::Interp, Engine::Native].map(|engine| on(engine, &text));
     for report in &reports {
@@ -65,8 +67,8 @@ fn all_hosts_call_all_others_over_tcp_through_losses_the_same_on_both_engines() 
     assert_eq!(reports[0].trace_hash, reports[1].trace_hash);
 }
 
-/// One connection to each peer, which is opened once: the first call waits for the handshake, the next ones do not;
-/// none does where connections are opened before.
+/// Each peer has one connection, which is opened once. The first call waits for the handshake, and the next
+/// ones do not. If connections are opened beforehand, no call waits.
 #[test]
 fn a_connection_is_opened_once_and_used_again() {
     let times = |connect: &str| {
@@ -80,13 +82,13 @@ fn a_connection_is_opened_once_and_used_again() {
         let times = report.flows[0].times.expect("there are calls");
         (report.flows[0].backward.seconds, times.p50, times.max)
     };
-    // There and back over two links each: 400 us, and as long again for SYN and SYN-ACK.
+    // There and back over two links each take 400 us, and SYN and SYN-ACK take as long again.
     assert_eq!(times(""), (Some(0.0024), 400e-6, 800e-6));
     assert_eq!(times("connect = 'first-call'"), times(""));
     assert_eq!(times("connect = 'at-start'"), (Some(0.0020), 400e-6, 400e-6));
 }
 
-/// A host that falls breaks its connections: calls to it are made again, over others.
+/// A host that goes down breaks its connections: calls to it are retried over new ones.
 #[test]
 fn calls_to_a_host_that_falls_are_made_again_over_another_connection() {
     let text = star("tcp", 3, FAST)
@@ -105,7 +107,7 @@ fn calls_to_a_host_that_falls_are_made_again_over_another_connection() {
     assert!(own.is_some_and(|own| (40..=100).contains(&own)), "{own:?}");
 }
 
-/// A call fails when its connection does, and the report says which.
+/// A call fails when its connection fails, and the report names it.
 #[test]
 fn a_call_whose_connection_fails_is_reported() {
     let text = star("tcp", 2, FAST)
@@ -120,8 +122,8 @@ fn a_call_whose_connection_fails_is_reported() {
     assert_eq!([&ends[0].host, &ends[1].host], ["h0", "h1"]);
 }
 
-/// A connection with streams within it has one for each call, through losses; calls in both directions between two hosts have
-/// two connections.
+/// A connection with streams has one stream for each call, through losses. Calls in both directions between
+/// two hosts use two connections.
 #[test]
 fn each_call_is_a_stream_of_its_own_the_same_on_both_engines() {
     let text = star(
@@ -162,7 +164,7 @@ fn a_short_call_does_not_wait_for_a_long_one() {
     assert!(times.min < 2e-3 && times.max > 8e-3, "{times:?}");
 }
 
-/// A call fails when the connection of its stream does, and when that is refused.
+/// A call fails when the connection of its stream fails, or when that connection is refused.
 #[test]
 fn a_call_whose_streams_connection_fails_is_reported() {
     let text = star("quic-lite", 2, FAST)
@@ -175,7 +177,7 @@ fn a_call_whose_streams_connection_fails_is_reported() {
     assert!(first.is_some_and(|fault| fault.starts_with(expected)), "{report}");
 }
 
-/// Stop-and-wait has streams too, of one packet at a time.
+/// Stop-and-wait has streams too, with one packet at a time.
 #[test]
 fn any_program_with_streams_carries_calls() {
     let text = star("selective-repeat", 3, FAST)
@@ -185,8 +187,8 @@ fn any_program_with_streams_carries_calls() {
     assert!(report.ok, "{report}");
 }
 
-/// Alone, a call finds its connection open: calls one at a time are as long as alone, and the first one takes the
-/// handshake more.
+/// A call alone finds its connection open. Sequential calls take as long as alone, and the first one takes
+/// the handshake in addition.
 #[test]
 fn slowdown_compares_with_a_call_over_an_open_connection() {
     let text = star("tcp", 2, "delay = '100us'")

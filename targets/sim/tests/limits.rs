@@ -26,7 +26,7 @@ fn go(text: &str) -> Report {
     run(&scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A host behind each switch, and the switches linked to those that follow them in a ring.
+/// A host behind each switch, with the switches linked in a ring to those that follow them.
 fn ring() -> String {
     let mut text = String::from("duration = '1s'\nprogram = 'tcp'\n");
     for number in 0..HOSTS {
@@ -72,7 +72,7 @@ fn the_largest_network_of_streams_runs() {
     assert_eq!(report.flows.len(), CONNECTIONS);
 }
 
-/// Every host may call every other one: nearly a million pairs.
+/// Every host may call every other one: almost a million pairs.
 #[test]
 fn the_most_hosts_call_one_another() {
     let text = ring().replace("program = 'tcp'", "program = 'homa'");

@@ -1,4 +1,5 @@
-//! The tests of this crate as its users see it, in one program: each links everything.
+//! The tests of this crate through its public interface. They are one program, because each test program
+//! links everything.
 
 mod both;
 mod calls;
@@ -21,7 +22,7 @@ mod super_segments;
 mod switches;
 mod works;
 
-/// An error without the column of its place: hawser-documents tests places.
+/// Returns an error without the column of its place; the tests of hawser-documents cover places.
 fn by_line(error: &str) -> String {
     match error.split_once(", column ") {
         Some((line, rest)) => format!("{line}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit())),

@@ -1,4 +1,4 @@
-//! Watchers of the wire: what they see, and that a run is the same without them.
+//! Watchers of the wire: the packets that they see, and the equality of a run without them.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -10,7 +10,8 @@ use hawser_load::programs::resolve_with_on;
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 use hawser_temporary::Folder;
 
-/// Stop-and-wait seen from a host. What a host asserts of the packets of either direction is put in place of `RULES`.
+/// Stop-and-wait as seen from a host. `RULES` is replaced with a host's assertions about the packets of
+/// either direction.
 const WATCHER: &str = "enum kind_t : uint8 { DATA, ACK, FIN }
 pkt_bp SW {
     uint16 sport, dport; kind_t kind; uint8 zero; checksum16_t sum over (pseudo, this);
@@ -51,7 +52,7 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveE
     Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
-/// A lossy transfer, watched by these rules; without a watcher where there are none.
+/// Runs a lossy transfer, watched by these rules; without rules, no watcher runs.
 fn go(rules: Option<&str>) -> Report {
     let folder = Folder::new().expect("a folder");
     let watch = folder.join("watch.mtp");
@@ -72,8 +73,8 @@ fn go(rules: Option<&str>) -> Report {
     run(&scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Each host's order is its own: a sender has its acknowledgement before it sends the next packet, and a receiver the
-/// packet before it acknowledges it. Each rule turned round is false.
+/// Each host has its own order. A sender has its acknowledgement before it sends the next packet, and a
+/// receiver has the packet before it acknowledges it. The opposite of each rule is false.
 #[test]
 fn a_watcher_sees_both_directions_in_the_order_of_its_host() {
     let sender = "ev.seq < s.next || s.acknowledged == s.next";

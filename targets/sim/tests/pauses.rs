@@ -1,5 +1,5 @@
-//! Priority-based flow control: switches that pause who sends to them, with head room enough and too small, what else
-//! is held up by that, and what never ends.
+//! Priority-based flow control. Switches pause their senders, with enough headroom and with too little. A
+//! pause delays other traffic, and some pauses never end.
 
 use std::fmt::Write as _;
 
@@ -8,20 +8,20 @@ use hawser_sim::report::{PauseReport, Report};
 
 use crate::fabric::{HEADERS, datagrams, go, link};
 
-/// A datagram of 1000 bytes on the lines of these tests.
+/// The length of a 1000-byte datagram on the lines of these tests.
 const PACKET: u64 = 1000 + HEADERS;
 /// On a line of 8 Mbit/s a byte takes a microsecond.
 const BYTES_PER_SECOND: u64 = 1_000_000;
-/// The one-way delay of the paused link, as bytes on the line.
+/// The one-way delay of the paused link, in bytes on the line.
 const DELAY_BYTES: u64 = 10_000;
 
-/// What arrives at most from the moment at which a switch asks for a pause: the pause frame (64 bytes) waits for the
-/// frame on the line back, both ways take the delay, and the frame on the line is not interrupted (IEEE 802.1Qbb,
-/// annex O; Cisco's white paper C11-542809 has the same terms, and those of transceivers and of the sender's
-/// reaction, which take no time here).
+/// The maximum number of bytes that arrive after a switch has requested a pause. The pause frame (64 bytes)
+/// waits for the frame on the line back. Both directions take the delay, and the frame on the line is not
+/// interrupted. The terms are those of IEEE 802.1Qbb, annex O. Cisco's white paper C11-542809 adds terms for
+/// transceivers and for the sender's reaction, which take no time here.
 const HEADROOM: u64 = 2 * DELAY_BYTES + 64 + 2 * PACKET;
 
-/// A host sends 500 datagrams at 8 Mbit/s to a switch behind which there is 1 Mbit/s.
+/// A host sends 500 datagrams at 8 Mbit/s to a switch, from which a line of 1 Mbit/s continues.
 fn narrow(switch: &str, link: &str, back: &str) -> Report {
     let (name, delay) = (datagrams().display().to_string(), DELAY_BYTES);
     go(&format!(
@@ -35,7 +35,7 @@ fn narrow(switch: &str, link: &str, back: &str) -> Report {
     ))
 }
 
-/// As many as fill the line from the switch back to the sender all the time.
+/// As many datagrams as keep the line from the switch back to the sender busy all the time.
 fn busy_back() -> String {
     ",\n{ from = 'b', to = 'a', one_way = true, \
      messages = { count = 990, size = 1000, interval = '1032us', delivery = 'datagrams' } }"
@@ -50,7 +50,8 @@ fn pauses(report: &Report, from: &str, to: &str) -> PauseReport {
 
 fn lossless(link: &str, back: &str) -> Report {
     let xoff = 20 * PACKET;
-    // What has no packets of other sizes than these exceeds `pfc_xoff` by none of these bytes.
+    // The extra PACKET - 1 bytes allow for a packet that crosses `pfc_xoff`. Packets of this size reach it
+    // exactly, and do not need them.
     let headroom = HEADROOM + PACKET - 1;
     narrow(
         &format!(
@@ -71,20 +72,22 @@ fn nothing_is_lost_where_the_head_room_is_that_of_the_standard() {
         assert_eq!((messages.sent, messages.received), (500, 500), "{report}");
         let paused = pauses(&report, "a", "s");
         assert_eq!((paused.lost, paused.is_paused), (0, false));
-        // No more came than the formula says; and all that is under way when a pause is sent did come, less what the
-        // narrow line has taken meanwhile: an eighth of it.
+        // No more arrived than the formula gives. All data in flight when the pause was sent did arrive, less
+        // an eighth of it that the narrow line carried away meanwhile.
         let above = paused.max_bytes - 20 * PACKET;
         let smallest = 2 * DELAY_BYTES * 7 / 8 - PACKET;
         assert!(
             (smallest..=HEADROOM).contains(&above),
             "{above} of {smallest} to {HEADROOM}"
         );
-        // It asks for a pause each time that it has emptied to XON and was filled again. The narrow line is never idle.
+        // The switch requests a pause each time that its queue has fallen to XON and filled again. The narrow
+        // line is never idle.
         assert!(paused.pauses > 5, "{paused:?}");
         let seconds = report.flows[0].forward.seconds.expect("it ended");
         let all = (PACKET + DELAY_BYTES + 8 * 500 * PACKET) as f64 / BYTES_PER_SECOND as f64;
         assert!((seconds - all).abs() < 1e-6, "{seconds} of {all}");
-        // The host's line has sent for as long as it takes, and was paused the rest of the time, from the first pause on.
+        // The host's line sent for as long as it takes, and was paused for the rest of the time, from the
+        // first pause on.
         let sending = (500 * PACKET) as f64 / BYTES_PER_SECOND as f64;
         assert!(
             paused.seconds < all - sending + 0.2 && paused.seconds > 0.8 * (all - sending) - 0.2,
@@ -100,7 +103,7 @@ fn a_busy_line_back_takes_a_packet_of_head_room() {
     assert!(busy > idle && busy <= idle + PACKET, "{idle} {busy}");
 }
 
-/// Packets that the medium holds back come later than the pause allows for.
+/// Packets that the medium holds back arrive later than the headroom allows for.
 #[test]
 fn packets_are_lost_that_come_after_the_head_room_is_full() {
     let report = lossless(", reorder = 1, hold = '20ms'", "");
@@ -118,7 +121,8 @@ fn packets_are_lost_that_come_after_the_head_room_is_full() {
     );
 }
 
-/// Two hosts behind one switch; one sends to a host behind a narrow line, the other, the victim, to one that is idle.
+/// Two hosts are behind one switch. One sends to a host behind a narrow line; the other, the victim, sends to
+/// an idle host.
 fn victim(s1: &str, s2: &str, class: u8) -> Report {
     let name = datagrams().display().to_string();
     go(&format!(
@@ -137,7 +141,7 @@ fn victim(s1: &str, s2: &str, class: u8) -> Report {
 #[test]
 fn a_pause_holds_up_who_goes_elsewhere_and_other_priorities_not() {
     let pfc = "pfc_xoff = '10kB', pfc_headroom = '5kB'";
-    // The victim's own three hops, behind one packet on each of the lines that are shared.
+    // The victim's own three hops, behind one packet on each of the shared lines.
     let free = (3 * (100 + HEADERS) + PACKET) as f64 / BYTES_PER_SECOND as f64;
     let times = |report: &Report| report.flows[1].times.expect("times");
     let without = victim("buffer = '20kB'", "buffer = '20kB'", 0);
@@ -150,7 +154,7 @@ fn a_pause_holds_up_who_goes_elsewhere_and_other_priorities_not() {
     let held = victim(pfc, pfc, 0);
     assert!(times(&held).p50 > 2.0 * times(&without).p50, "{held}\n{without}");
     assert!(held.links.iter().all(|link| link.dropped.is_empty()), "{held}");
-    // The pause spreads from port to port, up to the host that causes it.
+    // The pause spreads from port to port, back to the host that causes it.
     for (from, to) in [("s1", "s2"), ("a", "s1")] {
         assert!(pauses(&held, from, to).pauses > 0, "{held}");
     }
@@ -168,8 +172,8 @@ fn a_pause_holds_up_who_goes_elsewhere_and_other_priorities_not() {
     );
 }
 
-/// In a ring of five switches each host sends to the second next: each line waits for room that the next one frees, and
-/// none does. The report shows the circle.
+/// In a ring of five switches each host sends to the second next. Each line waits for room that the next one
+/// should free, so no line sends. The report shows the circle.
 #[test]
 fn a_circle_of_pauses_is_seen_in_the_report() {
     let ring = |pfc: &str| {
@@ -205,7 +209,7 @@ fn a_circle_of_pauses_is_seen_in_the_report() {
         assert_eq!(paused.lost, 0);
     }
     assert!(report.to_string().contains("and still"), "{report}");
-    // With room for everything there is no circle.
+    // With room for everything the circle does not form.
     assert_eq!(ring("pfc_xoff = '1MB'\npfc_headroom = '15kB'").0, 1000);
 }
 
@@ -301,7 +305,7 @@ fn thresholds_that_cannot_be_are_rejected_with_reason_and_place() {
     assert!(error.contains(expected), "{error}");
 }
 
-/// The least head room of a scenario is the one that is asked for where it is a byte smaller.
+/// The minimum headroom of a scenario is the value that the error demands if it is one byte smaller.
 #[test]
 fn head_room_is_at_least_that_of_the_formula() {
     let text = |headroom: u64, link: &str, at: &str| {

@@ -1,8 +1,9 @@
-//! Bugs that are planted in programs, a file each in `planted/`: the swarm has to find them.
+//! Bugs that are planted in programs, one file each in `planted/`. The swarm has to find them.
 //!
-//! A file names the program, one place of its text and what stands there instead; the first line says what is wrong.
-//! Those with a `seed` are about a condition that a swarm of chance alone does not draw, and the seed finds them; they
-//! are checked here. `cargo xtask long planted` searches for all of them, and says how long each took.
+//! A file names the program, one place in its text, and the replacement; the first line describes the fault.
+//! A file with a `seed` concerns a condition that the swarm rarely draws by chance. The seed finds the bug,
+//! which is checked here. `cargo xtask long planted` searches for all bugs, and prints the time that each
+//! took.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -19,27 +20,27 @@ use hawser_sim::swarm::{self, Abilities, Ability, Beside, Subject};
 use hawser_sim::{Options, Report, ResolveError, run};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The processor time that the search for one bug may take.
+/// The maximum processor time of the search for one bug.
 const SEARCH: Duration = Duration::from_secs(10);
-/// Of a hundred bugs so many have to be found.
+/// The number of bugs out of a hundred that have to be found.
 const GOAL: usize = 95;
-/// The seeds that are searched.
 const SEEDS: u64 = 300;
-/// What a run may have before it counts as one that does not end.
+/// The maximum number of events in a run; beyond it, the run counts as endless.
 const EVENTS_MAX: u64 = 500_000;
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Planted {
     program: String,
-    /// The file of it that is changed, where it has several.
+    /// The changed file, if the program has several.
     file: Option<String>,
     was: String,
     now: String,
-    /// What it takes to find it.
+    /// The condition under which the bug shows.
     cause: Option<String>,
     seed: Option<u64>,
-    /// TCP's watcher looks on, a peer may renege, and each host draws whether it has ECN, as in `swarm.args`.
+    /// True if TCP's watcher runs, a peer may renege, and each host draws whether it has ECN, as in
+    /// `swarm.args`.
     #[serde(default)]
     watched: bool,
 }
@@ -61,7 +62,7 @@ fn planted() -> BTreeMap<String, Planted> {
     entries.map(read).collect()
 }
 
-/// The program with the bug, in a folder of its own; nothing but the program where `plant` is false.
+/// Writes the program with the bug to a folder of its own, or the unchanged program if `plant` is false.
 fn variant(name: &str, bug: &Planted, plant: bool) -> Loaded {
     let main = root().join(&bug.program);
     let from = main.parent().expect("a folder");
@@ -90,7 +91,7 @@ fn variant(name: &str, bug: &Planted, plant: bool) -> Loaded {
     Loaded::open(&path, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What the program claims, bug or not: docs/swarm.md.
+/// The abilities that the program claims, with or without the bug: docs/swarm.md.
 fn abilities(bug: &Planted) -> (Abilities, &'static [(&'static str, &'static str)]) {
     if bug.program.starts_with("examples/go-back-n") {
         let less = [
@@ -150,7 +151,7 @@ fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
     run(&scenario, &resolve, options).unwrap_or_else(|error| panic!("seed {seed}: {error}"))
 }
 
-/// The seed finds the bug, and the bug alone.
+/// The seed finds the bug, and passes without it.
 #[test]
 fn what_chance_does_not_draw_is_found() {
     let mut checked = 0;
@@ -171,13 +172,13 @@ fn what_chance_does_not_draw_is_found() {
     assert!(checked >= 9, "{checked}");
 }
 
-/// The processor time of this thread, which other work on the machine does not lengthen.
+/// Returns the processor time of this thread, which other work on the machine does not lengthen.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Searches for all of them, when asked to.
+/// Searches for all bugs if the environment asks for it.
 #[test]
 fn all_planted_bugs_are_found_in_time() {
     let all = planted();

@@ -1,5 +1,4 @@
-//! Whole runs with real programs: safe, complete, and the same every time; and what is reported
-//! when they are not.
+//! Whole runs with real programs: they are safe, complete and reproducible, and violations are reported.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -24,7 +23,7 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveE
     Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
-/// A scenario of `examples/scenarios/`.
+/// Returns a scenario of `examples/scenarios/`.
 fn example(name: &str) -> Scenario {
     let folder = root().join("examples/scenarios");
     let text = fs::read_to_string(folder.join(name)).expect("the example");
@@ -33,7 +32,7 @@ fn example(name: &str) -> Scenario {
     scenario
 }
 
-/// Two hosts, a link with these rules, and what else is given.
+/// Returns a scenario with two hosts, a link with these rules, and the rest as given.
 fn pair(program: &str, rules: &str, rest: &str) -> Scenario {
     let program = root().join(program);
     let text = format!(
@@ -48,7 +47,7 @@ fn go(scenario: &Scenario) -> Report {
     run(scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
 }
 
-/// Runs twice, and expects that all goes well and the same.
+/// Runs twice, and expects success and equal reports.
 fn good(scenario: &Scenario) -> Report {
     let report = go(scenario);
     assert!(report.ok, "{}", swarm::explain(scenario, &report));
@@ -66,7 +65,8 @@ fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
     let report = good(&scenario);
     let flow = &report.flows[0];
     assert_eq!((flow.forward.bytes, flow.forward.sha256_ok), (1 << 20, true));
-    // 749 packets of 1400 bytes; a round fails when packet or answer is lost: 0.19 of them do.
+    // 749 packets of 1400 bytes. A round fails if the packet or its answer is lost, which happens to 0.19 of
+    // them.
     let again = flow.retransmissions.expect("an observable") as f64;
     let expected = 749.0 * 0.19 / 0.81;
     assert!(
@@ -83,8 +83,7 @@ fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
     assert_ne!(other.trace_hash, report.trace_hash);
 }
 
-/// A run that is watched is the run that it would be; and the first moments are those that two rounds of
-/// 5 ms and 1400 bytes each make.
+/// Watching does not change a run. The first samples are those of two rounds of 5 ms and 1400 bytes each.
 #[test]
 fn a_watch_changes_nothing_and_sees_everything() {
     let scenario = pair(
@@ -124,9 +123,9 @@ fn a_program_of_ones_own_runs_by_its_path() {
 
 #[test]
 fn rounds_take_the_time_that_the_link_takes() {
-    // One packet of 1400 bytes and its answer at a time. At 8 Mbit/s a byte takes 1 µs: there
-    // 1400 + 12 + 20 bytes and 3 ms, back 12 + 20 bytes and 3 ms. The last byte comes at
-    // 9 rounds and one way.
+    // One packet of 1400 bytes and its answer are in flight at a time. At 8 Mbit/s a byte takes 1 µs. A
+    // packet takes 1400 + 12 + 20 bytes and 3 ms, and its answer 12 + 20 bytes and 3 ms. The last byte
+    // arrives after 9 rounds and one way.
     let scenario = pair(
         STOP_AND_WAIT,
         "rate = '8Mbit/s', delay = '3ms'",
@@ -134,7 +133,7 @@ fn rounds_take_the_time_that_the_link_takes() {
     );
     let there = 0.001_432 + 0.003;
     let back = 0.000_032 + 0.003;
-    // The first packet makes the connection and comes again after the RTO of 100 ms.
+    // The first packet makes the connection and is repeated after the RTO of 100 ms.
     let expected = 0.1 + there + 9.0 * (there + back);
     let taken = good(&scenario).flows[0].forward.seconds.expect("it arrives");
     assert!((taken - expected).abs() < 1e-9, "{taken} instead of {expected}");
@@ -167,7 +166,7 @@ fn a_cut_delays_and_a_cut_for_good_is_reported() {
     let taken = good(&pair(GO_BACK_N, "delay = '5ms'", &mended)).flows[0]
         .forward
         .seconds;
-    // The timer doubles from 100 ms: after six times 6.3 s have passed.
+    // The timer doubles from 100 ms: six timeouts take 6.3 s.
     assert!(taken.is_some_and(|taken| taken > 6.3 && taken < 6.5), "{taken:?}");
 
     let report = go(&pair(
@@ -236,7 +235,7 @@ fn three_hosts_in_a_row() {
     );
 }
 
-/// A program with a change that makes it wrong.
+/// Writes a program with a change that makes it wrong.
 fn broken(from: &str, to: &str) -> PathBuf {
     let text = fs::read_to_string(root().join(STOP_AND_WAIT)).expect("the example");
     assert!(text.contains(from), "{from}");
@@ -254,15 +253,15 @@ fn unsafe_programs_are_found_out() {
             .failures
             .join("\n")
     };
-    // Takes every packet, the repeated ones too.
+    // Accepts every packet, including repeated ones.
     let twice = broken("if (ev.seq == c.next_in) {", "if (true) {");
     let message = failures(twice, "delay = '1ms', loss = 0.1");
     assert!(message.contains("is not what was sent there"), "{message}");
-    // Looks at no checksum.
+    // Does not verify checksums.
     let blind = broken("checksum16_t sum over (pseudo, this)", "uint16 sum");
     let message = failures(blind, "delay = '1ms', corrupt = 0.2");
     assert!(message.contains("is not what was sent there"), "{message}");
-    // Never sends again.
+    // Never retransmits.
     let deaf = broken(
         "transmit(c, c.flight == 0 ? FIN : DATA, c.next_out, c.flight);\n    emit timer_start(c.rtx, max(c.rto, c.wait));\n}\nvoid listen",
         "}\nvoid listen",
@@ -293,7 +292,8 @@ fn what_cannot_be_run_is_rejected_with_the_reason() {
     }
 }
 
-/// What is copied has to be right as it stands: `hawser swarm examples/stop-and-wait.mtp --plain`.
+/// Readers copy the example, so it has to be correct by itself: `hawser swarm examples/stop-and-wait.mtp
+/// --plain`.
 #[test]
 fn stop_and_wait_passes_the_plain_swarm() {
     swarm_of(STOP_AND_WAIT, Abilities::MINIMAL, &[]);
@@ -325,7 +325,8 @@ fn a_swarm_of_selective_repeat() {
     swarm_of(SELECTIVE_REPEAT, Abilities::ALL, &[]);
 }
 
-/// The end of the stream, reported before the data: a real client closes then, and loses what was to come.
+/// The end of the stream is reported before the data. A real client would close at that point, and lose the
+/// data to come.
 #[test]
 fn an_end_of_stream_before_the_data_fails_at_once() {
     let early = broken(
@@ -380,7 +381,7 @@ fn packets_that_go_round_end_a_run() {
     );
 }
 
-/// Whoever stops after each thing that happens sees the same run as who does not.
+/// A caller that stops after each event sees the same run as one that does not.
 #[test]
 fn a_run_in_steps_is_the_same_run() {
     let mut scenario = example("stop-and-wait.toml");

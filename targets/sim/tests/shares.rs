@@ -1,5 +1,5 @@
-//! A thousand connections that nobody reads leave the others their rate: the memory that all connections of a
-//! stack share is not theirs alone.
+//! A thousand connections whose data is not read leave the others their rate. They cannot occupy all of the
+//! memory that the connections of a stack share.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
-/// Connections that everybody else has.
+/// The number of connections that behave well.
 const HONEST: usize = 10;
-/// Bytes that each of them carries: half a second's worth of the link's share.
+/// The number of bytes that each of them carries: half a second's worth of its share of the link.
 const BYTES: u64 = 1 << 20;
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
     Ok(resolve_with_on(Some(Engine::Native), name, settings)?)
 }
 
-/// Ten honest clients of a server, and others; `buffer` is what the others' host offers to receive.
+/// Ten honest clients of a server, and others; `buffer` is the receive buffer that the others' host offers.
 fn scenario(buffer: u64, others: &str, honest: &str) -> Scenario {
     let text = format!(
         "program = 'tcp'\nduration = '40s'\nidle_packets = 0\n\
@@ -34,7 +34,7 @@ fn go(scenario: &Scenario) -> Report {
     run(scenario, &resolve, Options::default()).expect("it runs")
 }
 
-/// How long the slowest of the honest connections took, in seconds.
+/// Returns the duration of the slowest honest connection, in seconds.
 fn slowest(report: &Report) -> f64 {
     let honest = &report.flows[..HONEST];
     assert!(honest.iter().all(|flow| flow.ok), "{:?}", report.failures.first());

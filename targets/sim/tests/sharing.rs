@@ -36,7 +36,7 @@ fn go(text: &str, seed: u64) -> Report {
     report
 }
 
-/// From whom to whom, and how much both ways.
+/// Returns the ends of each flow, its port, and its bytes both ways.
 fn rows(report: &Report) -> Vec<(&str, &str, u16, u64, u64)> {
     let row = |flow: &'_ hawser_sim::report::FlowReport| (flow.port, flow.forward.bytes, flow.backward.bytes);
     let rows = report.flows.iter().map(|flow| {
@@ -55,7 +55,7 @@ fn unexpected(report: &Report, host: &str) -> u64 {
 const LOSSY: &str =
     "rate = '10Mbit/s', delay = '2ms', loss = 0.05, reorder = 0.1, hold = '5ms', duplicate = 0.02";
 
-/// Every connection gets its own bytes, in whichever order they are accepted.
+/// Every connection gets its own bytes, in whatever order they are accepted.
 #[test]
 fn connections_at_one_port_are_matched_by_their_clients() {
     let flows = "[[flow]]\nfrom = 'a'\nto = 'server'\nport = 80\ncount = 3\none_port = true\nbulk = { bytes = 20000, back = 100 }\n\
@@ -84,21 +84,22 @@ fn connections_at_one_port_are_matched_by_their_clients() {
     }
 }
 
-/// More than wait to be accepted at a listener of one flow, all at once.
+/// A hundred simultaneous opens exceed the number of connections that may wait at a listener of one flow.
 #[test]
 fn a_hundred_clients_open_at_once() {
     let flows = "[[flow]]\nfrom = ['a', 'b', 'c']\nto = 'server'\nport = 80\ncount = 34\none_port = true\nbulk = { bytes = 1000 }\n";
     let text = star("tcp", "rate = '100Mbit/s', delay = '1ms'", flows);
     let report = go(&text, 1);
     assert_eq!(report.flows.len(), 102);
-    // Nobody was turned away: each opens in one round trip, and the queue of 102 packets of at most 100 bytes.
+    // All connections were accepted: each opens within one round trip, and behind a queue of 102 packets of
+    // at most 100 bytes.
     let slowest = report.flows.iter().filter_map(|flow| flow.connect_seconds);
     let slowest = slowest.fold(0.0, f64::max);
     let bound = 8.0 * 0.001 + 2.0 * 102.0 * 100.0 * 8.0 / 100e6;
     assert!(slowest < bound, "{slowest} of {bound}");
 }
 
-/// One row for each pair of hosts, in the order of the lists.
+/// The report has one row for each pair of hosts, in the order of the lists.
 #[test]
 fn lists_of_hosts_are_as_many_flows() {
     let rules = "rate = '10Mbit/s', delay = '1ms'";
@@ -123,7 +124,7 @@ fn lists_of_hosts_are_as_many_flows() {
     assert_eq!(rows(&report), expected);
 }
 
-/// What many send to one goes over its line: together no faster than that, and nearly as fast.
+/// Data from many senders to one host shares its line: together they reach almost the line's rate.
 #[test]
 fn an_incast_fills_the_line_of_its_receiver() {
     let flows = "[[flow]]\nfrom = ['a', 'b', 'c']\nto = 'server'\nport = 80\nbulk = { bytes = '1MiB' }\n";
@@ -138,7 +139,8 @@ fn an_incast_fills_the_line_of_its_receiver() {
     assert!((0.85 * limit..=limit).contains(&goodput), "{goodput} of {limit}");
 }
 
-/// The listener is gone with its host; who has not connected yet listens by a new one, and those that follow.
+/// The listener is gone with its host. An end that has not connected yet opens a new listener, and the ends
+/// that follow share it.
 #[test]
 fn a_shared_listener_listens_again_when_its_host_is_back() {
     let flows = "[[flow]]\nfrom = 'a'\nto = 'server'\nport = 80\nagain = 1\nsend_buffer = '32KiB'\nbulk = { bytes = '1MiB' }\n\
@@ -154,7 +156,8 @@ fn a_shared_listener_listens_again_when_its_host_is_back() {
     }
 }
 
-/// It is reset, counted at the host, and takes nobody's place.
+/// The unexpected connection is reset and counted at the host, and does not take the place of an expected
+/// one.
 #[test]
 fn a_connection_that_no_flow_expects_is_reset_and_counted() {
     let flows = "[[flow]]\nfrom = ['a', 'b']\nto = 'server'\nport = 80\nbulk = { bytes = '2MiB' }\n";

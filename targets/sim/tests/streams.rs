@@ -14,12 +14,11 @@ use hawser_sim::scenario::units::Span;
 use hawser_sim::swarm::{self, Abilities, Ability, Carried, Kind, Subject};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
-/// Streams on a path that loses nothing.
+/// A program of streams for a path without losses.
 const STREAMS: &str = "stack/load/tests/two_stacks/streams.mtp";
-/// Streams in QUIC's frames, on any path.
+/// A program of streams in QUIC's frames, for any path.
 const QUIC: &str = "transports/quic-lite/quic-lite.mtp";
 
-/// Seeds of the swarm.
 const SEEDS: &[u64] = &[
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 18, 19, 20, 22, 23, 24, 26, 27, 28, 29, 33, 34,
 ];
@@ -40,7 +39,7 @@ fn pair(program: &Path, rules: &str, streams: &str, more: &str) -> Scenario {
     Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
 }
 
-/// A program of this repository with other words in some places.
+/// Writes a copy of a repository program with some texts replaced.
 fn variant(program: &str, name: &str, changes: &[(&str, &str)]) -> PathBuf {
     let path = root().join(program);
     let mut text = fs::read_to_string(&path).expect("the program");
@@ -53,7 +52,7 @@ fn variant(program: &str, name: &str, changes: &[(&str, &str)]) -> PathBuf {
     path
 }
 
-/// [`STREAMS`], in which who closes a connection ends it.
+/// A change of [`STREAMS`] by which the end that closes a connection ends it.
 const ENDS: (&str, &str) = (
     "void close_conn(close_request ev, conn c) { }",
     "void close_conn(close_request ev, conn c) { end_all(c, 0); }",
@@ -110,7 +109,7 @@ fn streams_of_both_ends_are_whole_through_losses() {
     }
 }
 
-/// Some streams are reset by who sends, some stopped by who reads, on a path that loses nothing.
+/// Some streams are reset by their sender, and some are stopped by their reader, on a path without losses.
 const GIVEN_UP: &str = "size = [0, 20000], count = 30, concurrent = 3, one_way = '30%', opened_by = 'both', \
                         reset = '20%', stop = '20%'";
 const CLEAN: &str = "delay = '2ms', rate = '10Mbit/s'";
@@ -133,7 +132,7 @@ fn streams_that_are_given_up_are_so_at_both_ends_the_same_on_both_engines() {
     }
 }
 
-/// Each promise broken once: the report says which.
+/// Breaks each promise once; the report names it.
 #[test]
 fn a_program_that_breaks_a_promise_about_streams_is_found() {
     for (name, was, now, wanted) in [
@@ -234,8 +233,8 @@ fn a_program_without_streams_is_refused() {
     );
 }
 
-/// Seeds of a swarm in which streams are whole, reset and stopped, of one direction and of both, through losses, cuts and
-/// translators: the same on both engines.
+/// Seeds of a swarm in which streams are whole, reset and stopped, of one direction and of both, through
+/// losses, cuts and translators. Both engines give the same result.
 #[test]
 fn a_swarm_of_streams_is_safe_and_live_on_both_engines() {
     let name = root().join(QUIC).to_string_lossy().into_owned();
@@ -275,7 +274,7 @@ fn a_swarm_of_streams_is_safe_and_live_on_both_engines() {
     );
 }
 
-/// A translator in front of the client, which gives it another port in the midst of the streams.
+/// A translator in front of the client gives it another port while streams are in progress.
 #[test]
 fn streams_go_on_through_a_translator_that_rebinds() {
     let streams = "size = [100, 100000], count = 20, opened_by = 'both'";
@@ -311,7 +310,7 @@ fn streams_go_on_through_a_translator_that_rebinds() {
     }
 }
 
-/// [`QUIC`] with other words in one place.
+/// Writes a copy of [`QUIC`] with one text replaced.
 fn variant_of_quic(name: &str, file: &str, was: &str, now: &str) -> PathBuf {
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     for folder in ["quic-lite", "tcp"] {
@@ -333,7 +332,7 @@ fn variant_of_quic(name: &str, file: &str, was: &str, now: &str) -> PathBuf {
     to.join("quic-lite/quic-lite.mtp")
 }
 
-/// A program that keeps to its peer's first address does not survive that, and is found out.
+/// A program that keeps to its peer's first address does not survive a rebinding, and the swarm reports it.
 #[test]
 fn a_program_that_does_not_follow_its_peer_is_found() {
     let program = variant_of_quic(

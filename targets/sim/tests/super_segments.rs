@@ -1,9 +1,9 @@
-//! Packets that the program cuts are those that a device makes of its super-segments, byte for
-//! byte: the same program over a simulated device that cuts and over one that does not, captures
-//! compared with checksums filled in.
+//! Packets that the program cuts equal those that a device makes of its super-segments, byte for byte. The
+//! same program runs over a simulated device that cuts and over one that does not. The captures are compared
+//! with checksums filled in.
 //!
-//! The program sends bytes with everything that may vary drawn from `ev.rand`, which is the same
-//! in both runs.
+//! All properties of the bytes that the program sends are drawn from `ev.rand`, which is the same in both
+//! runs.
 
 #![allow(clippy::disallowed_methods)] // Tests write and read programs; the crate itself does not.
 
@@ -19,11 +19,11 @@ use hawser_sim::rng::Rng;
 use hawser_sim::wire::SimWire;
 use hawser_time::Instant;
 
-/// Runs of both kinds; each sends this many times.
+/// The number of runs of both kinds, and of sends in each.
 const SEEDS: u64 = 12;
 const SENDS: usize = 120;
 
-/// The program, with these segmentation rules and these of them in use.
+/// Compiles the program with these segmentation rules, of which `used` are in use.
 fn program(rules: &str, used: &str) -> Module {
     let text = TEXT.replace("RULES", rules).replace("USED", used);
     let folder = hawser_temporary::Folder::new().expect("a temporary folder");
@@ -107,7 +107,7 @@ deploy {
 }
 ";
 
-/// The packets on the link, and how many super-segments the device cut.
+/// The packets on the link, and the number of super-segments that the device cut.
 struct Sent {
     packets: Vec<Vec<u8>>,
     super_segments: u64,
@@ -122,7 +122,7 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     let program = Interpreted::new(module.clone(), &[]).expect("a program that runs");
     let interface = InterfaceConfig { addresses: vec![(address(1), 24)], gateways: vec![], mtu: 1500 };
     let mut config = StackConfig::new(interface, seed);
-    // Nothing is acknowledged here.
+    // The peer sends no acknowledgements here.
     config.limits.first_bytes = config.limits.tx_bytes;
     let mut stack = Stack::new(Arc::new(program), config, wire.caps()).expect("good");
     stack.check_super_segments(check);
@@ -164,7 +164,7 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     sent
 }
 
-/// Runs a program over both devices; super-segments cut in all.
+/// Runs a program over both devices; returns the total number of super-segments cut.
 fn compare(module: &Module) -> u64 {
     let mut super_segments = 0;
     for seed in 0..SEEDS {
@@ -199,7 +199,7 @@ fn a_device_makes_the_packets_of_the_program() {
     );
 }
 
-/// PSH is set on every packet of some instructions: those are not for a device.
+/// Some instructions set PSH on every packet, so a device cannot cut them.
 #[test]
 fn a_flag_without_a_rule_keeps_an_instruction_from_the_device() {
     let module = program("", "");

@@ -1,4 +1,4 @@
-//! Switches: what formulas say of paths, shared lines and falls, the simulator does.
+//! Switches: the simulator agrees with formulas for paths, shared lines and failures.
 
 #![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
 
@@ -37,7 +37,7 @@ fn link<'a>(report: &'a Report, from: &str, to: &str) -> &'a LinkReport {
         .unwrap_or_else(|| panic!("no link {from} -> {to}"))
 }
 
-/// Four lines in a row: each takes the whole packet before it sends the first bit of it.
+/// Four lines in a row: each receives the whole packet before it sends the first bit.
 #[test]
 fn a_single_packet_takes_serialisation_and_propagation_of_each_hop() {
     let stop_and_wait = example("stop-and-wait.mtp");
@@ -51,7 +51,7 @@ fn a_single_packet_takes_serialisation_and_propagation_of_each_hop() {
              [[link]]\nbetween = ['s3', 'b']\nboth = {{ rate = '1Gbit/s', delay = '5us' }}\n\
              [[flow]]\nfrom = 'a'\nto = 'b'\nfamily = {family}\nbulk = {{ bytes = {bytes} }}\n"
         ));
-        // The first packet, with nothing else on the lines yet.
+        // The first packet finds all lines idle.
         let seen = Rc::new(RefCell::new(Vec::new()));
         let into = Rc::clone(&seen);
         let options = Options {
@@ -101,9 +101,9 @@ fn two_flows_of_tcp_share_a_bottleneck() {
     let goodput = bytes as f64 * 8.0 / seconds;
     let limit = rate * (packet - header) / packet;
     assert!(goodput <= limit, "{goodput} of {limit}");
-    // Both flows together keep the line busy: neither waits for a timeout for long.
+    // Both flows together keep the line busy: neither waits long for a timeout.
     assert!(goodput > 0.85 * limit, "{goodput} of {limit}");
-    // Everything that crosses the line comes from both hosts, and no line before it is the narrow one.
+    // All traffic on the shared line comes from both hosts, and no earlier line is the bottleneck.
     let shared = link(&report, "s1", "s2");
     let before = ["a", "b"].map(|host| link(&report, host, "s1"));
     assert_eq!(shared.sent, before[0].delivered + before[1].delivered);
@@ -117,7 +117,7 @@ fn two_flows_of_tcp_share_a_bottleneck() {
     assert_eq!(forwarded[0], shared.sent + back);
 }
 
-/// With a threshold in the shared queue packets are marked instead, and nothing is lost.
+/// With a threshold in the shared queue packets are marked instead, and none is lost.
 #[test]
 fn a_shared_queue_marks_instead_of_dropping() {
     let run = |ecn: &str| {
@@ -146,7 +146,7 @@ const FALLING: &str = "duration = '10min'\nhost = [{ name = 'a' }, { name = 'b' 
     [[flow]]\nfrom = 'a'\nto = 'b'\nbulk = { bytes = '1MiB' }\n\
     [[at]]\ntime = '2s'\nswitch = 's'\nstate = 'down'\n[[at]]\ntime = '5s'\nswitch = 's'\nstate = 'up'\n";
 
-/// What waits in it is lost, and what comes while it is down.
+/// Packets that wait in the switch are lost, and so are packets that arrive while it is down.
 #[test]
 fn a_switch_that_goes_down_drops_everything_until_it_is_up() {
     for program in ["tcp", "selective-repeat"] {
@@ -171,7 +171,7 @@ fn a_switch_that_goes_down_drops_everything_until_it_is_up() {
             "{program}: {:?}",
             report.links
         );
-        // What had left it by then is 5 ms under way at most; what comes afterwards takes 5 ms at least.
+        // Packets that had left by then are in flight for at most 5 ms; later packets take at least 5 ms.
         let arrivals = arrivals.borrow();
         let meanwhile = |at: &&u64| (2_005_000_000..5_005_000_000).contains(*at);
         let silent = arrivals.iter().filter(|at| **at > 2_005_000_000).min();
@@ -184,7 +184,8 @@ fn a_switch_that_goes_down_drops_everything_until_it_is_up() {
     }
 }
 
-/// Every packet that a host sends is delivered, lost by a rule, or dropped by a switch; on each link, and in all.
+/// Every packet that a host sends is delivered, lost by a rule, or dropped by a switch. The totals agree on
+/// each link and for the network.
 #[test]
 fn what_is_sent_is_delivered_or_dropped() {
     let lossy = "loss = 0.02, corrupt = 0.02, rate = '5Mbit/s', queue_packets = 8, delay = '1ms'";
@@ -235,7 +236,7 @@ fn what_is_sent_is_delivered_or_dropped() {
             let lost: u64 = link.dropped.values().sum();
             assert_eq!(link.sent, link.delivered + lost, "seed {seed}: {link:?}");
         }
-        // Some corrupt bits are in addresses.
+        // Some corrupted bits are in addresses.
         let no_route: u64 = report
             .switches
             .iter()
@@ -248,7 +249,8 @@ fn what_is_sent_is_delivered_or_dropped() {
     assert!(dropped > 0);
 }
 
-/// A capture has a packet once, as its host sent it, however many links it crosses.
+/// A capture contains each packet once, as its host sent it, regardless of the number of links that it
+/// crosses.
 #[test]
 fn a_capture_has_each_packet_once() {
     let sent = Rc::new(RefCell::new(0u64));
@@ -285,7 +287,8 @@ fn a_capture_has_each_packet_once() {
     assert_eq!(hosts, *sent.borrow());
 }
 
-/// What a host sends costs once, as [`a_capture_has_each_packet_once`] has it, however many switches pass it on.
+/// A packet that a host sends counts once, as in [`a_capture_has_each_packet_once`], regardless of the number
+/// of switches that forward it.
 #[test]
 fn a_bound_of_bytes_counts_a_packet_once() {
     let run = |sent: u64| {
@@ -297,9 +300,9 @@ fn a_bound_of_bytes_counts_a_packet_once() {
              flow = [{{ from = 'a', to = 'b', bulk = {{ bytes = 100000 }} }}]\n"
         ))
     };
-    // Headers and acknowledgements take less than a fifth of it; on three links it would be 300,000 bytes.
+    // Headers and acknowledgements add less than a fifth; counted on three links it would be 300,000 bytes.
     let report = run(120_000);
     assert!(report.ok, "{report}");
-    // Not even its bytes alone are within a bound below them.
+    // The payload alone exceeds a bound below its size.
     assert!(!run(100_000).ok);
 }

@@ -1,4 +1,4 @@
-//! Works of queue pairs: memory that is written, read and changed, and messages.
+//! Works of queue pairs: they write, read and change memory, and send messages.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // Tests read the repository and start tshark.
 
@@ -17,7 +17,7 @@ use hawser_sim::swarm::{self, Abilities, Carried, Kind, Subject};
 use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
-/// Seeds of the swarm that both engines run here; `scripts/phases swarm` runs a hundred.
+/// The seeds of the swarm that both engines run here; `scripts/phases swarm` runs a hundred.
 const SEEDS: std::ops::Range<u64> = 1..5;
 
 /// Both programs: go-back-N and selective repeat.
@@ -65,7 +65,7 @@ fn good(scenario: &Scenario) -> Report {
     report
 }
 
-/// Counters of what a program must not do.
+/// Counters that must stay zero for a correct program.
 const FAULTS: [&str; 5] = [
     "dangling",
     "duplicate_ids",
@@ -116,9 +116,9 @@ fn nothing_is_lost_and_nothing_happens_twice_where_packets_are_lost() {
     }
 }
 
-/// A path on which half of the answers are overtaken, and no packet is lost. An answer beyond the next one is an implied NAK
-/// (IBA, 9.7.5.2.2): go-back-N asks again, and by time where the answers to that change places as well. Selective repeat
-/// takes the answers as they come, and needs no time-out.
+/// A path that reorders half of the answers and loses no packet. An answer beyond the next one is an implied
+/// NAK (IBA, 9.7.5.2.2). Go-back-N asks again, and needs a timeout if the answers to that are reordered as
+/// well. Selective repeat accepts the answers in any order, and needs no timeout.
 #[test]
 fn answers_to_reads_may_overtake_one_another() {
     for (seed, program) in (0..8).flat_map(|seed| PROGRAMS.map(|program| (seed, program))) {
@@ -151,7 +151,7 @@ fn both_engines_send_the_same_packets() {
     }
 }
 
-/// For each byte that comes, as many as leave, where two of a hundred packets are lost.
+/// Returns the ratio of bytes sent to bytes delivered when two of a hundred packets are lost.
 fn repeated(program: &str) -> f64 {
     let rules = "delay = '100us', rate = '1Gbit/s', loss = '2%'";
     let report = good(&pair(
@@ -163,7 +163,8 @@ fn repeated(program: &str) -> f64 {
     line.expect("the line is there").sent_bytes as f64 / report.flows[0].forward.bytes as f64
 }
 
-/// A lost packet goes again alone: two of a hundred, beside headers and framing, which are 9 % of a packet.
+/// Only the lost packets are sent again: two of a hundred, in addition to headers and framing, which are 9 %
+/// of a packet.
 #[test]
 fn selective_repeat_sends_again_what_is_missing_and_no_more() {
     let [all, missing] = PROGRAMS.map(repeated);
@@ -171,7 +172,8 @@ fn selective_repeat_sends_again_what_is_missing_and_no_more() {
     assert!(all > 1.09 * 1.2, "{all}");
 }
 
-/// What writes carry, in Gbit/s, with so many bytes under way, over a line of 10 Gbit/s and a round trip of 1 ms.
+/// Returns the rate of writes, in Gbit/s, with `window` bytes in flight. The line has 10 Gbit/s, and the
+/// round trip takes 1 ms.
 fn rate(window: u64) -> f64 {
     let text = format!(
         "program = '{}'\nduration = '10s'\nparams = {{ WINDOW = {window}, LINK_RATE = 0 }}\n\
@@ -186,7 +188,7 @@ fn rate(window: u64) -> f64 {
     flow.bytes as f64 * 8.0 / flow.seconds.expect("it ends") / 1e9
 }
 
-/// 65,536 bytes in each round trip are 0.52 Gbit/s, 524,288 bytes 4.2 Gbit/s.
+/// 65,536 bytes in each round trip are 0.52 Gbit/s, and 524,288 bytes are 4.2 Gbit/s.
 #[test]
 fn a_window_bounds_what_is_under_way_and_a_larger_one_fills_a_longer_line() {
     let [small, large] = [65_536, 524_288].map(rate);
@@ -194,8 +196,8 @@ fn a_window_bounds_what_is_under_way_and_a_larger_one_fills_a_longer_line() {
     assert!((3.5..4.2).contains(&large), "{large}");
 }
 
-/// Five hosts write into one for 60 ms: what the queue before its line holds on average, and Jain's index of what they wrote
-/// in the second half of that time.
+/// Five hosts write into one for 60 ms. Returns the average content of the queue before its line, and Jain's
+/// index of the bytes written in the second half of that time.
 fn incast(link_rate: u64) -> (f64, f64) {
     let mut text = format!(
         "program = '{}'\nduration = '1s'\nidle_packets = 0\nparams = {{ LINK_RATE = {link_rate}, WINDOW = 65536 }}\n\
@@ -248,7 +250,7 @@ fn marked_packets_slow_their_senders_down_alike() {
     assert!(with < without / 3.0, "{with} bytes with DCQCN, {without} without");
 }
 
-/// Memory for one message, posted late: the peer asks again and again, and nothing is lost.
+/// Memory for one message is posted late: the peer asks repeatedly, and no message is lost.
 #[test]
 fn messages_wait_for_a_receiver_that_is_not_ready() {
     let works = "count = 50, size = 3000, kinds = ['send'], receives = 1, refill = '2ms'";
@@ -300,7 +302,8 @@ fn random_networks(name: &str) {
     assert!(storms > 0 && pauses > 0, "{storms} storms, {pauses} pauses");
 }
 
-/// The program with other words in one of its files. What is in `selective.mtp` takes the place of `go_back.mtp`.
+/// Writes a copy of the program with one text replaced. The text of `selective.mtp` replaces that of
+/// `go_back.mtp`.
 fn variant(name: &str, file: &str, was: &str, now: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name).join("roce");
     fs::create_dir_all(&folder).expect("a folder");
@@ -322,7 +325,7 @@ fn variant(name: &str, file: &str, was: &str, now: &str) -> PathBuf {
     folder.join("roce.mtp")
 }
 
-/// Each of these makes the program wrong, and a flow of works on a lossy path notices.
+/// Each change makes the program wrong, and a flow of works on a lossy path detects it.
 #[test]
 fn planted_faults_are_found() {
     for (name, file, was, now) in [
@@ -402,7 +405,7 @@ fn planted_faults_are_found() {
     }
 }
 
-/// Wireshark reads each packet as InfiniBand's, and finds nothing wrong in it.
+/// Wireshark reads each packet as InfiniBand, and reports no fault in it.
 #[test]
 fn wireshark_finds_no_fault_in_any_packet() {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("roce.pcap");
@@ -415,7 +418,7 @@ fn wireshark_finds_no_fault_in_any_packet() {
     );
     assert!(report.ok, "{report}");
     let mut tshark = Command::new("tshark");
-    // Otherwise it takes payload for other protocols.
+    // Otherwise Wireshark takes the payload for other protocols.
     for heuristic in [
         "eth_over_ib",
         "mellanox_eoib",
@@ -457,6 +460,6 @@ fn wireshark_finds_no_fault_in_any_packet() {
         );
         opcodes.insert(opcode.parse::<u8>().expect("a number"));
     }
-    // Everything but messages that invalidate a key.
+    // All opcodes except those of messages that invalidate a key.
     assert_eq!(opcodes, (0..=20).collect::<BTreeSet<u8>>());
 }

@@ -1,21 +1,21 @@
-//! Why a wire cannot be opened, and what works instead.
+//! Reasons why a wire cannot be opened, with alternatives that work.
 
 use std::io;
 
-/// Why a wire cannot be opened. The text states what would help, or which device works instead.
+/// A wire could not be opened. The text suggests a remedy, or another device that works.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The interface is none that a stack can stand beside.
+    /// The interface is not suitable for a stack beside the kernel's.
     #[error(transparent)]
     Interface(#[from] hawser_host::OpenError),
-    /// The process is root of a user namespace only.
+    /// The process is root only in a user namespace.
     #[error(
         "the kernel refuses to load an eBPF program in a user namespace, and a device xdp:{name} needs one: its bpf(2) wants \
          CAP_BPF outside of all user namespaces; packet:{name} works here"
     )]
     UserNamespace {
-        /// The interface.
+        /// The interface's name.
         name: String,
     },
     /// A capability is missing.
@@ -24,30 +24,30 @@ pub enum OpenError {
          them (setcap cap_bpf,cap_net_admin,cap_net_raw+ep PROGRAM); packet:{name} takes CAP_NET_RAW alone"
     )]
     Permission {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// What was tried.
+        /// The action that was refused.
         action: &'static str,
     },
     /// The kernel lacks a feature.
     #[error("this kernel has no {feature}; use packet:{name} instead")]
     Kernel {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// What it lacks, and since which version or by which option it has it.
+        /// The missing feature, with the version or option that provides it.
         feature: &'static str,
     },
-    /// The device takes no XDP program, neither in its driver nor in front of the kernel's stack.
+    /// The device accepts no XDP program, neither in its driver nor in front of the kernel's stack.
     #[error(
         "the interface '{name}' takes no XDP program (by its driver: {native}; in front of the kernel's stack: {generic}); use \
          packet:{name} instead"
     )]
     NoXdp {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// How its driver refused.
+        /// The error from attaching in its driver.
         native: io::Error,
-        /// How the kernel refused.
+        /// The error from attaching in front of the kernel's stack.
         generic: io::Error,
     },
     /// Another XDP program is attached.
@@ -56,57 +56,57 @@ pub enum OpenError {
          instead, which stands beside it"
     )]
     Busy {
-        /// The interface.
+        /// The interface's name.
         name: String,
     },
-    /// The device receives by another number of queues than there are to be sockets.
+    /// The number of the device's receive queues differs from the number of requested sockets.
     #[error(
         "the interface '{name}' spreads what it receives over {queues} queues, and an AF_XDP socket has one: ask for as many \
          shards, one for each, or let it have {count} (ethtool -L {name} combined {count}), or use packet:{name} instead"
     )]
     Queues {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// How many.
+        /// The number of receive queues.
         queues: u32,
-        /// How many sockets there are to be.
+        /// The number of requested sockets.
         count: u16,
     },
-    /// More addresses than the program in the kernel has room for.
+    /// The program in the kernel has no room for so many addresses.
     #[error("a device xdp:{name} has room for 64 addresses, not for {count}; use packet:{name} instead")]
     Addresses {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// How many.
+        /// The number of addresses.
         count: usize,
     },
-    /// Not as much memory may be locked as the buffers take.
+    /// The process may not lock as much memory as the buffers need.
     #[error(
         "the buffers of a device xdp:{name} lock {} MB of memory, more than this process may: raise the limit (ulimit -l), or \
          grant CAP_IPC_LOCK; packet:{name} needs neither", bytes >> 20
     )]
     Memory {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// How much.
+        /// The size of the buffers, in bytes.
         bytes: u64,
     },
     /// The kernel refused the eBPF program.
     #[error("the kernel refused the eBPF program ({why}); use packet:{name} instead")]
     Refused {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// libbpf's words.
+        /// The reason as libbpf gives it.
         why: String,
     },
-    /// Anything else.
+    /// Another system call failed.
     #[error("cannot {action}: {error}; use packet:{name} instead")]
     Io {
-        /// The interface.
+        /// The interface's name.
         name: String,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// How it failed.
+        /// The error of the system call.
         #[source]
         error: io::Error,
     },
@@ -116,7 +116,7 @@ pub enum OpenError {
 pub(crate) struct About<'a>(pub(crate) &'a str);
 
 impl About<'_> {
-    /// For a system call that failed; the lack of a capability is an error of its own.
+    /// Builds the error for a failed system call; a missing capability has its own error.
     pub(crate) fn call(&self, action: &'static str, error: io::Error) -> OpenError {
         let name = self.0.to_owned();
         match error.kind() {

@@ -1,16 +1,19 @@
-//! A wire of a Linux host by AF_XDP: Ethernet frames in memory that is shared with the kernel, behind a small eBPF
-//! program on an existing interface.
+//! A wire of a Linux host by AF_XDP: Ethernet frames in memory that is shared with the kernel, behind a small
+//! eBPF program on an existing interface.
 //!
-//! What it is for: frames reach the stack before the kernel has made a packet of them, and a batch of them costs no more
-//! system calls than one. What it has not: super-segments, and checksums by the device. So it is for small messages and
-//! for devices with zero copy; in bulk on a veth pair, a packet socket (`hawser_host::PacketWire`) carries more.
+//! Frames reach the stack before the kernel has made packets of them, and a batch of them costs no more
+//! system calls than a single frame. The wire lacks super-segments, and checksums by the device. It is
+//! therefore for small messages and for devices with zero copy. For bulk data on a veth pair, a packet socket
+//! (`hawser_host::PacketWire`) is faster.
 //!
 //! * `XdpWire`: the wire
-//! * `program` and `bpf/`: which frames are the stack's, in the kernel; `attach_for_libxdp` is that alone, for sockets of others
+//! * `program` and `bpf/`: the selection of the stack's frames, in the kernel; `attach_for_libxdp` attaches
+//!   only this program, for sockets of other libraries
 //! * `front` and `bpf/front.h`: chains of the stack's program in the kernel, while the stack sleeps
 //! * `socket`: the AF_XDP socket and its four rings
 //!
-//! `unsafe` is confined to `shared` and `front/arena`, where memory is shared with the kernel, and to one call in `program`.
+//! `unsafe` is confined to `shared` and `front/arena`, where memory is shared with the kernel, and to one
+//! call in `program`.
 #![cfg(feature = "ebpf")]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

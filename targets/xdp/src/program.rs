@@ -1,6 +1,7 @@
-//! The eBPF program that says which frames are the stack's: loaded, attached, and the maps by which it is spoken to.
+//! The eBPF program that selects the stack's frames: loading and attaching it, and the maps that configure
+//! it.
 //!
-//! It is attached by a link that its file descriptor owns: however the process ends, nothing stays.
+//! It is attached by a link that its file descriptor owns, so it is detached however the process ends.
 
 use std::io;
 use std::net::IpAddr;
@@ -20,15 +21,15 @@ use crate::error::About;
 
 /// The compiled program.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hawser.bpf.o"));
-/// What it is called in the kernel: by the beginning, libxdp knows its map of variables.
+/// The program's name in the kernel. From its beginning, libxdp recognizes the map of variables.
 const NAME: &str = "xsk_def_hawser";
-/// How many addresses the program has room for: `MAX_ADDRESSES` of `bpf/`.
+/// The maximum number of addresses in the program: `MAX_ADDRESSES` of `bpf/`.
 const MAX_ADDRESSES: usize = 64;
 /// Numbers of <errno.h>.
 const EEXIST: i32 = 17;
 const EBUSY: i32 = 16;
 
-/// The program, loaded.
+/// The loaded program.
 #[derive(Debug)]
 pub(crate) struct Program {
     object: Object,
@@ -36,8 +37,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Loads the program for frames to `own` and questions for `addresses`; `in_pieces`, if frames may take more than one
-    /// buffer. There are to be as many sockets as the interface has receive queues.
+    /// Loads the program for frames to `own` and address queries for `addresses`. `in_pieces` allows frames
+    /// of more than one buffer. The number of sockets must equal the number of the interface's receive
+    /// queues.
     pub(crate) fn load(
         interface: &Interface,
         own: [u8; 6],
@@ -54,7 +56,7 @@ impl Program {
             return Err(OpenError::Addresses { name, count });
         }
         let name = if in_pieces { "pieces" } else { "xsk_def_prog" };
-        // What libbpf would print is in the error.
+        // The error contains the text that libbpf would print.
         let print = set_print(None);
         let object = open(name, own, sockets).and_then(|object| object.load());
         set_print(print);
@@ -64,7 +66,7 @@ impl Program {
             .map_err(|error| refused(&interface.name, &error))
     }
 
-    /// Has questions for these addresses redirected.
+    /// Redirects address queries for these addresses.
     fn answer(&self, addresses: &[IpAddr]) -> libbpf_rs::Result<()> {
         addresses.iter().try_for_each(|ip| {
             let mapped = match ip {
@@ -75,14 +77,14 @@ impl Program {
         })
     }
 
-    /// Has frames of a queue redirected to a socket.
+    /// Redirects the frames of a queue to a socket.
     pub(crate) fn redirect_to(&self, queue: u16, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = socket.as_raw_fd().to_ne_bytes();
         self.update("xsks_map", &u32::from(queue).to_ne_bytes(), &socket)
             .map_err(io::Error::other)
     }
 
-    /// One of its maps.
+    /// Returns one of its maps.
     pub(crate) fn map(&self, name: &str) -> libbpf_rs::Result<MapHandle> {
         let mut maps = self.object.maps();
         let map = maps.find(|map| map.name() == name);
@@ -96,7 +98,8 @@ impl Program {
         map.update(key, value, MapFlags::ANY)
     }
 
-    /// Attaches it to an interface: in its driver, or where that cannot or must not, in front of the kernel's stack.
+    /// Attaches it to an interface: in the driver, or else in front of the kernel's stack if the driver
+    /// cannot or must not run it.
     pub(crate) fn attach(&self, interface: &Interface, generic: bool) -> Result<Attached, OpenError> {
         let name = || interface.name.clone();
         let attach = |mode| self.link(interface.index, mode);
@@ -132,41 +135,43 @@ impl Program {
             flags: mode,
             ..bpf_link_create_opts::default()
         };
-        // SAFETY: the program is open, and the options are valid and readable during the call, which keeps neither.
+        // SAFETY: the program is open. The options are valid and readable during the call, which does not
+        // keep them.
         let link = unsafe { bpf_link_create(program.as_fd().as_raw_fd(), interface, BPF_XDP, &options) };
         if link < 0 {
             return Err(io::Error::from_raw_os_error(-link));
         }
-        // SAFETY: it is a new descriptor, which nobody else has.
+        // SAFETY: it is a new descriptor without another owner.
         Ok(unsafe { OwnedFd::from_raw_fd(link) })
     }
 }
 
-/// The program, attached for as long as this is there.
+/// The program while it is attached.
 #[derive(Debug)]
 pub(crate) struct Attached {
     link: OwnedFd,
-    /// In the interface's driver.
+    /// True if it runs in the interface's driver.
     pub(crate) is_native: bool,
 }
 
 impl Attached {
-    /// Whether the program still gets the interface's frames: root may detach it, and then the link has no
-    /// interface any more. A question that the kernel refuses to answer says nothing against it.
+    /// Returns true if the program still receives the interface's frames. Root may detach it, and then the
+    /// link has no interface any more. If the kernel refuses to answer, the program counts as attached.
     #[allow(unsafe_code)] // It calls libbpf: libbpf-rs reads no link that it has not made.
     pub(crate) fn is_in_force(&self) -> bool {
         let mut info = bpf_link_info::default();
         let mut length = size_of::<bpf_link_info>() as u32;
-        // SAFETY: both are writable, and the kernel writes so many bytes of the first.
+        // SAFETY: both are writable, and the kernel writes at most `length` bytes of the first.
         let result = unsafe { bpf_link_get_info_by_fd(self.link.as_raw_fd(), &mut info, &mut length) };
-        // SAFETY: the link is of the kind XDP, and all bits of its part are a number.
+        // SAFETY: the link is of the kind XDP, and any bits of its part are a valid number.
         result != 0 || unsafe { info.__bindgen_anon_1.xdp.ifindex } != 0
     }
 }
 
-/// Attaches the program to an interface for AF_XDP sockets that others open by libxdp, as DPDK does: that library takes it for
-/// its own, and puts each of them into its map. There are to be `count`, as many as the interface has receive queues. It is
-/// attached until the descriptor that is returned is closed, however that happens.
+/// Attaches the program to an interface for AF_XDP sockets that other code opens by libxdp, as DPDK does.
+/// libxdp takes the program for its own, and adds each socket to its map. There must be `count` sockets, as
+/// many as the interface has receive queues. The program stays attached until the returned descriptor is
+/// closed, in whatever manner.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -196,7 +201,7 @@ fn open(name: &str, own: [u8; 6], queues: u16) -> libbpf_rs::Result<libbpf_rs::O
     Ok(object)
 }
 
-/// Whether another program has the place.
+/// Returns true if another program is attached.
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EBUSY | EEXIST))
 }

@@ -1,10 +1,10 @@
-//! Memory that is shared with the kernel: the buffers of frames, and the rings in which they change hands (the kernel's
+//! Memory that is shared with the kernel: the buffers of frames, and the rings that pass them (the kernel's
 //! `af_xdp.rst`).
 //!
-//! Invariants: a buffer belongs to the kernel from when it is put into a ring until the kernel gives it back in another,
-//! which it does once. A [`Buffer`] stands for one that belongs to us, and only [`Buffers::new`] and the rings make it: there
-//! is at most one for each, so that who holds it may read and write its bytes. Indices of a ring only grow, and wrap
-//! around; each has one writer.
+//! Invariants: a buffer belongs to the kernel once it is put into a ring, until the kernel returns it in
+//! another ring. The kernel returns it once. A [`Buffer`] stands for a buffer that belongs to us. Only
+//! [`Buffers::new`] and the rings create it, so there is at most one for each buffer, and its holder may read
+//! and write the bytes. Indices of a ring only grow, and wrap around; each has one writer.
 
 use std::io;
 use std::marker::PhantomData;
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use rustix::net::xdp::{XdpDesc, XdpDescOptions, XdpRingFlags, XdpRingOffset};
 
-/// A mapping, undone when it is dropped.
+/// A mapping that is unmapped when it is dropped.
 #[derive(Debug)]
 struct Mapping {
     at: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: the mapping is owned, and nothing of it is bound to a thread.
+// SAFETY: the mapping is owned, and no part of it is bound to a thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
@@ -30,16 +30,16 @@ impl Mapping {
 
     fn anonymous(len: usize) -> io::Result<Mapping> {
         let mut flags = MapFlags::PRIVATE;
-        // Miri has no pages.
+        // Miri does not support pages.
         flags.set(MapFlags::POPULATE, !cfg!(miri));
-        // SAFETY: a new mapping wherever the kernel likes.
+        // SAFETY: it is a new mapping at an address that the kernel chooses.
         let at = unsafe { mmap_anonymous(ptr::null_mut(), len, Mapping::ACCESS, flags) }?;
         Mapping::of(at.cast(), len)
     }
 
     fn of_file(file: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Mapping> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new mapping wherever the kernel likes.
+        // SAFETY: it is a new mapping at an address that the kernel chooses.
         let at = unsafe { mmap(ptr::null_mut(), len, Mapping::ACCESS, flags, file, offset) }?;
         Mapping::of(at.cast(), len)
     }
@@ -52,7 +52,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, of this length, and nothing refers to it any more.
+        // SAFETY: the mapping is ours, of this length, and no reference to it remains.
         let unmapped = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
         debug_assert_eq!(unmapped, Ok(()), "it was mapped");
     }
@@ -72,42 +72,43 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// So many buffers of `size` bytes, a power of two, and all of them.
+    /// Creates `count` buffers of `size` bytes, a power of two, and returns all of them.
     pub(crate) fn new(size: u32, count: u32) -> io::Result<(Buffers, Vec<Buffer>)> {
         let memory = Mapping::anonymous(size as usize * count as usize)?;
         let all = (0..count).map(|index| Buffer { index }).collect();
         Ok((Buffers { memory, size }, all))
     }
 
-    /// Where they are, for the kernel.
+    /// Returns their address, for the kernel.
     pub(crate) fn address(&self) -> u64 {
         self.memory.at.as_ptr() as u64
     }
 
-    /// Bytes of them all.
+    /// Returns the total size in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.memory.len as u64
     }
 
-    /// Bytes of each.
+    /// Returns the size of each buffer in bytes.
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
 
-    /// The bytes of a piece. What is beyond its buffer is cut off.
+    /// Returns the bytes of a piece, limited to its buffer.
     pub(crate) fn read<'a>(&'a self, piece: &'a Piece) -> &'a [u8] {
         let start = piece.start.min(self.size);
         let len = piece.len.min(self.size - start);
         let at = self.start(&piece.buffer) + start as usize;
-        // SAFETY: the bytes are inside of the buffer, which is inside of the mapping, initialized, and ours: the kernel
-        // writes it only once its `Buffer` has been given up, which takes the end of its borrow.
+        // SAFETY: the bytes are within the buffer, which is within the mapping; they are initialized and
+        // ours. The kernel writes them only after the `Buffer` has been given up, which requires that this
+        // borrow has ended.
         unsafe { std::slice::from_raw_parts(self.memory.at.as_ptr().add(at), len as usize) }
     }
 
-    /// The whole buffer, to be written.
+    /// Returns the whole buffer for writing.
     pub(crate) fn write<'a>(&'a mut self, buffer: &'a mut Buffer) -> &'a mut [u8] {
         let at = self.start(buffer);
-        // SAFETY: as for `read`; both borrows are exclusive.
+        // SAFETY: the same as for `read`; both borrows are exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.memory.at.as_ptr().add(at), self.size as usize) }
     }
 
@@ -118,26 +119,26 @@ impl Buffers {
     }
 }
 
-/// A frame in a buffer, or a part of it.
+/// A frame in a buffer, or a part of a frame.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) buffer: Buffer,
-    /// Where in the buffer it begins.
+    /// The offset in the buffer.
     pub(crate) start: u32,
     pub(crate) len: u32,
-    /// The next piece goes on with the frame.
+    /// True if the next piece continues the frame.
     pub(crate) continues: bool,
 }
 
-/// Entries of a ring, as they are in memory: any bytes are a value.
+/// Entries of a ring as they are in memory: any bytes are a valid value.
 pub(crate) trait Entry: Copy {
-    /// What is handed over by it.
+    /// The object that the entry hands over.
     type Owned;
 
-    /// The entry by which a buffer of `size` bytes is given to the kernel.
+    /// Creates the entry that gives a buffer of `size` bytes to the kernel.
     fn give(owned: Self::Owned, size: u32) -> Self;
 
-    /// What the kernel gives back by it.
+    /// Returns the object that the kernel gives back by this entry.
     fn take(self, size: u32) -> Self::Owned;
 }
 
@@ -177,29 +178,29 @@ impl Entry for XdpDesc {
     }
 }
 
-/// How a ring is mapped.
+/// The layout of a ring's mapping.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    /// Where in the socket's file.
+    /// The offset in the socket's file.
     pub(crate) page: u64,
-    /// What is where in the mapping, as the kernel says.
+    /// The offsets within the mapping, as the kernel reports them.
     pub(crate) offsets: XdpRingOffset,
-    /// Entries, a power of two, as many as the socket was asked for.
+    /// The number of entries, a power of two, as requested from the socket.
     pub(crate) size: u32,
-    /// Bytes of a buffer.
+    /// The size of a buffer in bytes.
     pub(crate) buffer: u32,
 }
 
-/// A ring: entries, and how many were ever put in and taken out.
+/// A ring: entries, and the numbers of entries that were ever put in and taken out.
 #[derive(Debug)]
 struct Ring<T> {
     memory: Mapping,
     offsets: XdpRingOffset,
     size: u32,
     buffer: u32,
-    /// Our index, of which the other side may not know yet.
+    /// Our index, which may not be published yet.
     own: u32,
-    /// The other side's, as last looked at.
+    /// The other side's index, as last read.
     other: u32,
     entries: PhantomData<T>,
 }
@@ -210,7 +211,7 @@ impl<T: Entry> Ring<T> {
         Mapping::of_file(socket, shape.page, len).map(|memory| Ring::of(memory, shape))
     }
 
-    /// The ring in a mapping, whose length is that of the shape.
+    /// Creates the ring in a mapping, whose length matches the shape.
     fn of(memory: Mapping, shape: Shape) -> Ring<T> {
         assert!(shape.size.is_power_of_two());
         Ring {
@@ -225,7 +226,8 @@ impl<T: Entry> Ring<T> {
     }
 
     fn number(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: the kernel says where in the mapping an aligned integer is, which both sides use atomically.
+        // SAFETY: the kernel gives the offset of an aligned integer in the mapping, which both sides use
+        // atomically.
         unsafe { &*self.memory.at.as_ptr().add(offset as usize).cast::<AtomicU32>() }
     }
 
@@ -237,10 +239,10 @@ impl<T: Entry> Ring<T> {
         self.number(self.offsets.consumer)
     }
 
-    /// The entry at our index.
+    /// Returns the entry at our index.
     fn entry(&self) -> *mut T {
         let index = (self.own & (self.size - 1)) as usize;
-        // SAFETY: less than `size` entries behind the first one, as the mapping is long.
+        // SAFETY: the entry is less than `size` entries behind the first one, which the mapping covers.
         unsafe {
             self.memory
                 .at
@@ -257,12 +259,11 @@ impl<T: Entry> Ring<T> {
 pub(crate) struct Producer<T>(Ring<T>);
 
 impl<T: Entry> Producer<T> {
-    /// Maps a ring of the socket's.
     pub(crate) fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
         Ring::map(socket, shape).map(Producer)
     }
 
-    /// How many entries there is room for.
+    /// Returns the number of free entries.
     pub(crate) fn room(&mut self) -> u32 {
         self.0.other = self.0.consumer().load(Ordering::Acquire);
         self.0.size - self.0.own.wrapping_sub(self.0.other)
@@ -271,31 +272,34 @@ impl<T: Entry> Producer<T> {
     /// Hands a buffer over to the kernel, which sees it after [`Producer::publish`].
     ///
     /// # Panics
-    /// When there is no room for it.
+    /// Panics if the ring is full.
     pub(crate) fn push(&mut self, owned: T::Owned) {
         if self.0.own.wrapping_sub(self.0.other) == self.0.size {
             assert!(self.room() > 0, "there is room");
         }
         let entry = T::give(owned, self.0.buffer);
-        // SAFETY: the entry is aligned, in the mapping, and not the kernel's before our index is published.
+        // SAFETY: the entry is aligned and in the mapping, and the kernel does not read it before our index
+        // is published.
         unsafe { self.0.entry().write(entry) };
         self.0.own = self.0.own.wrapping_add(1);
     }
 
-    /// Lets the kernel see what was put in.
+    /// Makes the pushed entries visible to the kernel.
     pub(crate) fn publish(&self) {
         self.0.producer().store(self.0.own, Ordering::Release);
-        // The kernel asks for a wake-up, then looks once more: we publish, then look whether it asks.
+        // The kernel requests a wake-up, then checks the ring once more. We publish, then check for the
+        // request.
         fence(Ordering::SeqCst);
     }
 
-    /// How many entries the kernel has not taken.
+    /// Returns the number of entries that the kernel has not taken.
     pub(crate) fn waiting(&self) -> u32 {
         let taken = self.0.consumer().load(Ordering::Acquire);
         self.0.own.wrapping_sub(taken)
     }
 
-    /// Whether the kernel wants a system call before it looks into the ring again. One that knows no such flag always does.
+    /// Returns true if the kernel needs a system call before it reads the ring again. A kernel without this
+    /// flag always does.
     pub(crate) fn needs_wakeup(&self) -> bool {
         let flags = |offset| XdpRingFlags::from_bits_retain(self.0.number(offset).load(Ordering::Relaxed));
         self.0
@@ -310,12 +314,11 @@ impl<T: Entry> Producer<T> {
 pub(crate) struct Consumer<T>(Ring<T>);
 
 impl<T: Entry> Consumer<T> {
-    /// Maps a ring of the socket's.
     pub(crate) fn map(socket: BorrowedFd<'_>, shape: Shape) -> io::Result<Self> {
         Ring::map(socket, shape).map(Consumer)
     }
 
-    /// Takes the next entry, if there is one; the kernel may use its place after [`Consumer::release`].
+    /// Takes the next entry, if there is one; the kernel may reuse it after [`Consumer::release`].
     pub(crate) fn pop(&mut self) -> Option<T::Owned> {
         if self.0.own == self.0.other {
             self.0.other = self.0.producer().load(Ordering::Acquire);
@@ -323,19 +326,20 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the entry is aligned, in the mapping, and was written before the kernel's index, which we have seen.
+        // SAFETY: the entry is aligned and in the mapping, and was written before the kernel's index, which
+        // we have read.
         let entry = unsafe { self.0.entry().read() };
         self.0.own = self.0.own.wrapping_add(1);
         Some(entry.take(self.0.buffer))
     }
 
-    /// How many entries wait to be taken.
+    /// Returns the number of entries that wait to be taken.
     pub(crate) fn waiting(&self) -> u32 {
         let producer = self.0.producer().load(Ordering::Acquire);
         producer.wrapping_sub(self.0.own)
     }
 
-    /// Lets the kernel use the places of what was taken.
+    /// Lets the kernel reuse the entries that were taken.
     pub(crate) fn release(&self) {
         self.0.consumer().store(self.0.own, Ordering::Release);
     }
@@ -348,14 +352,14 @@ mod tests {
     const SIZE: u32 = 4;
     const BUFFER: u32 = 64;
 
-    /// Both ends of a ring, whose indices begin shortly before they wrap. The memory stays mapped.
+    /// Returns both ends of a ring, whose indices begin shortly before they wrap. The memory stays mapped.
     fn ends<T: Entry>() -> (Producer<T>, Consumer<T>) {
         let offsets = XdpRingOffset { producer: 0, consumer: 64, desc: 128, flags: None };
         let shape = Shape { page: 0, offsets, size: SIZE, buffer: BUFFER };
         let len = 128 + SIZE as usize * size_of::<T>();
         let memory = Mapping::anonymous(len).expect("memory");
         let again = Mapping { at: memory.at, len };
-        // The pages end with the process: they belong to both ends.
+        // The pages stay until the process ends, because they belong to both ends.
         let (one, other) = (Ring::of(memory, shape), Ring::of(again, shape));
         let first = u32::MAX - 2;
         one.producer().store(first, Ordering::Relaxed);

@@ -17,46 +17,48 @@ use crate::OpenError;
 use crate::error::About;
 use crate::shared::{Buffers, Consumer, Producer, Shape};
 
-/// Buffers for frames that are received: 3 MB of full-sized ones.
+/// The number of buffers for received frames, enough for 3 MB of full-sized frames.
 pub(crate) const RECEIVE: u32 = 2048;
-/// Entries of the ring by which they go to the kernel: it may give frames out before it says that it has taken their buffers,
-/// so each may be in there twice.
+/// The number of entries of the ring by which they go to the kernel. The kernel may deliver frames before it
+/// reports that it has taken their buffers, so each buffer may be in the ring twice.
 const FILL_RING: u32 = 2 * RECEIVE;
-/// Buffers for frames that are sent: those of the ring, and those that the kernel has taken from it and not given back.
+/// The number of buffers for frames to send: those in the ring, and those that the kernel has taken and not
+/// given back.
 pub(crate) const SEND: u32 = 1024;
-/// Frames that may wait for the device, a quarter of a millisecond of them at 10 Gbit/s.
+/// The maximum number of frames that wait for the device: a quarter of a millisecond at 10 Gbit/s.
 const SEND_RING: u32 = 256;
-/// What frames on their way through the kernel may take, in its reckoning, which doubles it: fewer than there are buffers
-/// for, so that the ring is full before buffers run out. It is for room in the ring that the socket can be waited for.
+/// The limit on memory of frames on their way through the kernel, in bytes; the kernel's accounting doubles
+/// it. It allows fewer frames than there are buffers, so that the ring is full before buffers run out.
+/// Readiness for writing then means room in the ring.
 const IN_KERNEL: usize = 104 << 10;
-/// How long a socket that was closed has its queue at most.
+/// The maximum time for which a closed socket still occupies its queue.
 const RELEASE: Duration = Duration::from_secs(1);
 
-/// A socket, bound to a queue of the interface.
+/// A socket that is bound to a queue of the interface.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
-    /// Buffers for the kernel to receive into.
+    /// The ring of buffers for the kernel to receive into.
     pub(crate) fill: Producer<u64>,
-    /// Frames received.
+    /// The ring of received frames.
     pub(crate) arrivals: Consumer<XdpDesc>,
-    /// Frames to send.
+    /// The ring of frames to send.
     pub(crate) departures: Producer<XdpDesc>,
-    /// Buffers of frames that were sent.
+    /// The ring of buffers whose frames were sent.
     pub(crate) sent: Consumer<u64>,
 }
 
-/// How a socket is bound.
+/// The options with which a socket is bound.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding {
-    /// A frame may take more than one buffer.
+    /// True if a frame may occupy more than one buffer.
     pub(crate) in_pieces: bool,
-    /// The kernel copies, though the device might not have to.
+    /// True if the kernel has to copy, even if the device supports zero copy.
     pub(crate) copies: bool,
 }
 
 impl Socket {
-    /// Opens a socket whose frames lie in `buffers`, and binds it.
+    /// Opens a socket whose frames are in `buffers`, and binds it.
     pub(crate) fn open(
         interface: &Interface,
         queue: u16,
@@ -108,23 +110,23 @@ impl Socket {
         })
     }
 
-    /// Whether the device reads and writes our buffers itself.
+    /// Returns true if the device reads and writes our buffers itself.
     pub(crate) fn is_zero_copy(&self) -> io::Result<bool> {
         let options = sockopt::xdp_options(&self.fd)?;
         Ok(options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
     }
 
-    /// What the kernel has counted.
+    /// Returns the kernel's counters.
     pub(crate) fn statistics(&self) -> io::Result<XdpStatistics> {
         Ok(sockopt::xdp_statistics(&self.fd)?)
     }
 
-    /// Has the kernel look into the rings.
+    /// Makes the kernel process the rings.
     pub(crate) fn wake(&self) -> rustix::io::Result<usize> {
         send(&self.fd, &[], SendFlags::DONTWAIT)
     }
 
-    /// An error that the kernel has noted: its interface was removed.
+    /// Returns an error that the kernel has recorded: the interface was removed.
     pub(crate) fn error(&self) -> io::Result<()> {
         Ok(sockopt::socket_error(&self.fd)??)
     }
@@ -136,7 +138,8 @@ impl AsFd for Socket {
     }
 }
 
-/// Binds a socket. One that was closed a moment ago may still have the queue: the kernel releases it in the background.
+/// Binds a socket. A recently closed socket may still occupy the queue, because the kernel releases it in the
+/// background.
 fn bind_once_released(socket: &OwnedFd, address: &SocketAddrXdp) -> rustix::io::Result<()> {
     let begin = Instant::now();
     loop {

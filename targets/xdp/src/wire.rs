@@ -23,44 +23,46 @@ use crate::program::{Attached, Program};
 use crate::shared::{Buffer, Buffers, Piece};
 use crate::socket::{Binding, RECEIVE, SEND, Socket};
 
-/// Bytes of an Ethernet header.
+/// The length of an Ethernet header, in bytes.
 const ETHERNET: u32 = 14;
-/// What the kernel leaves free in front of a received frame (XDP_PACKET_HEADROOM).
+/// The space that the kernel leaves free in front of a received frame, in bytes (XDP_PACKET_HEADROOM).
 const HEADROOM: u32 = 256;
-/// Bytes of a buffer where they hold a frame, and otherwise.
+/// The size of a buffer, in bytes: the smaller one if it holds a frame, otherwise the larger one.
 const BUFFER_BYTES: [u32; 2] = [2048, 4096];
-/// Frames per batch, at most.
+/// The maximum number of frames in a batch.
 const BATCH: usize = 64;
-/// The interval at which an idle wire checks whether its interface and its program are still there: a socket without either is
-/// never readable.
+/// The interval at which an idle wire checks whether its interface and its program still exist. Without
+/// either, a socket is never readable.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a system call polls the device's queue: that it may is what counts, since sockets that do not block poll it once.
+/// The time for which a system call polls the device's queue. Only the permission to poll matters, because
+/// nonblocking sockets poll the queue once.
 const BUSY_POLL: Duration = Duration::from_micros(20);
 
-/// How a wire is opened.
+/// Options for opening a wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct XdpOptions {
-    /// The stack's own Ethernet address; otherwise one is made from the interface's.
+    /// The stack's own Ethernet address; if it is not given, one is derived from the interface's.
     pub mac: Option<[u8; 6]>,
-    /// The stack's IP addresses, at most 64: questions for their Ethernet address reach the stack and not the kernel, all
-    /// other frames to groups the kernel and not the stack.
+    /// The stack's IP addresses, at most 64. Queries for their Ethernet address reach the stack and not the
+    /// kernel. All other frames to groups reach the kernel and not the stack.
     pub addresses: Vec<IpAddr>,
-    /// Frames are to be answered in the kernel ([`XdpWire::run_chains`]). The driver of veth pairs delivers answers only
-    /// where the other end has an XDP program as well: there it is done in front of the kernel's stack.
+    /// True if frames are to be answered in the kernel ([`XdpWire::run_chains`]). The driver of veth pairs
+    /// delivers answers only if the other end has an XDP program as well. On veth pairs, frames are therefore
+    /// answered in front of the kernel's stack.
     pub answers: bool,
 }
 
-/// How a device works with the kernel.
+/// The cooperation of a device with the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// Frames are redirected in the device's driver; otherwise in front of the kernel's stack, once it has made a packet
-    /// of them.
+    /// True if frames are redirected in the device's driver; otherwise, in front of the kernel's stack, after
+    /// the kernel has made packets of them.
     pub is_native: bool,
-    /// The device reads and writes the frames' buffers itself; otherwise the kernel copies.
+    /// True if the device reads and writes the frames' buffers itself; otherwise the kernel copies.
     pub is_zero_copy: bool,
-    /// A frame may take more than one buffer.
+    /// True if a frame may occupy more than one buffer.
     pub is_in_pieces: bool,
-    /// A system call polls the device's queue as well, rather than leave that to its interrupts.
+    /// True if system calls poll the device's queue, in addition to its interrupts.
     pub polls_device: bool,
 }
 
@@ -82,18 +84,19 @@ impl fmt::Display for Mode {
     }
 }
 
-/// An AF_XDP socket: one more host on the link that an interface is on, with an Ethernet address of its own, so that the
-/// kernel neither answers nor forwards what is sent to it. Frames for other hosts and for the kernel reach the kernel.
+/// An AF_XDP socket: a further host on the interface's link, with its own Ethernet address. The kernel
+/// therefore neither answers nor forwards frames to it. Frames for other hosts and for the kernel reach the
+/// kernel.
 ///
-/// Frames come and go as they are on the link, one by one: there are no super-segments, and the stack computes and
-/// verifies checksums. So a peer at the other end of a veth pair has to complete its checksums itself: `ethtool -K PEER tx
-/// off`.
+/// Frames are sent and received as they are on the link, one by one. There are no super-segments, and the
+/// stack computes and verifies checksums. A peer at the other end of a veth pair must therefore complete its
+/// checksums itself: `ethtool -K PEER tx off`.
 ///
-/// Each of the interface's queues has a wire. Nothing stays on it once they are gone, however the process ends.
+/// Each of the interface's queues has a wire. They leave no state on the interface, however the process ends.
 #[derive(Debug)]
 pub struct XdpWire {
     socket: Socket,
-    /// Before the program: what it calls is let go first.
+    /// Declared before the program, because the chains that it calls must be dropped first.
     ahead: Option<Ahead>,
     stand: Arc<Stand>,
     buffers: Buffers,
@@ -101,15 +104,15 @@ pub struct XdpWire {
     mode: Mode,
     counters: WireCounters,
     batch: Batch,
-    /// Buffers for frames to send.
+    /// Free buffers for frames to send.
     spare: Vec<Buffer>,
-    /// There was no room for all frames: that there is again is news.
+    /// True if there was no room for all frames, so that new room must be reported.
     is_full: bool,
-    /// When the wire last checked that the interface and the program are there.
+    /// The time of the last check that the interface and the program exist.
     checked: Instant,
 }
 
-/// What the wires of an interface have in common.
+/// The state that the wires of an interface share.
 #[derive(Debug)]
 struct Stand {
     interface: Interface,
@@ -119,18 +122,18 @@ struct Stand {
     promiscuous: OwnedFd,
 }
 
-/// What was received and not given back.
+/// Received frames that have not been released.
 #[derive(Debug, Default)]
 struct Batch {
     frames: Vec<Received>,
-    /// What follows the first piece of frames in several.
+    /// The bytes behind the first pieces of frames in several pieces.
     tails: Vec<u8>,
-    /// Buffers to give back beside those of the frames.
+    /// Buffers to release in addition to those of the frames.
     copied: Vec<Buffer>,
     at: Instant,
 }
 
-/// One received frame.
+/// A received frame.
 #[derive(Debug)]
 struct Received {
     first: Piece,
@@ -147,8 +150,8 @@ impl XdpWire {
         Ok(wires.remove(0))
     }
 
-    /// The same with a socket for each of the interface's receive queues, of which there must be so many, each a wire. By
-    /// which of them a frame comes is the device's affair.
+    /// Opens a wire for each of the interface's receive queues, of which there must be `count`. The device
+    /// determines the queue of each frame.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -164,7 +167,7 @@ impl XdpWire {
         let attached = program.attach(&interface, options.answers && interface.is_veth()?)?;
         let binding = Binding {
             in_pieces: is_in_pieces,
-            // Without its driver a device does not know the buffers.
+            // A device does not know the buffers unless its driver runs the program.
             copies: !attached.is_native,
         };
         let stand = Arc::new(Stand { promiscuous: interface.promiscuous()?, interface, program, attached });
@@ -192,7 +195,7 @@ impl XdpWire {
         wires.collect()
     }
 
-    /// Has a queue's frames redirected to its socket.
+    /// Creates the wire of a queue, and redirects the queue's frames to its socket.
     fn new(
         stand: Arc<Stand>,
         queue: u16,
@@ -234,7 +237,7 @@ impl XdpWire {
         })
     }
 
-    /// The stack's own Ethernet address.
+    /// Returns the stack's own Ethernet address.
     #[must_use]
     pub fn mac(&self) -> [u8; 6] {
         match self.caps.medium {
@@ -243,12 +246,12 @@ impl XdpWire {
         }
     }
 
-    /// Has the chains of a program run in the kernel while the stack sleeps, which is to lend them its contexts
-    /// ([`hawser_engine::Stack::lend`]). `c` is the program in C for the kernel (`hawser emit --machine ebpf`), at least
-    /// the chains of [`crate::chains_in_kernel`].
+    /// Runs the chains of a program in the kernel while the stack sleeps. The stack has to lend them its
+    /// contexts ([`hawser_engine::Stack::lend`]). `c` is the program in C for the kernel (`hawser emit
+    /// --machine ebpf`), with at least the chains of [`crate::chains_in_kernel`].
     ///
     /// # Errors
-    /// Why they do not run; the wire is then as before.
+    /// Returns an error if the chains cannot run; the wire is then unchanged.
     pub fn run_chains(&mut self, module: &Module, c: &str) -> Result<(), ChainsError> {
         if self.mode.is_in_pieces {
             return Err(ChainsError::InPieces);
@@ -257,41 +260,44 @@ impl XdpWire {
         Ok(())
     }
 
-    /// How many frames the chains in the kernel have handled, and how many of them they have answered.
+    /// Returns the number of frames that the chains in the kernel have handled, and the number of these that
+    /// they have answered.
     #[must_use]
     pub fn handled(&self) -> (u64, u64) {
         self.ahead.as_ref().map_or((0, 0), |ahead| ahead.chains.handled())
     }
 
-    /// How the device works with the kernel.
+    /// Returns the cooperation of the device with the kernel.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Counts since it was opened.
+    /// Returns the counters since the wire was opened.
     #[must_use]
     pub fn counters(&self) -> WireCounters {
         self.counters
     }
 
-    /// Received frames that were dropped since it was opened: they found no room, were longer than the interface's MTU, or
-    /// were of no connection and came in a flood while chains run in the kernel.
+    /// Returns the number of received frames that were dropped since the wire was opened. Such frames found
+    /// no room, or were longer than the interface's MTU. While chains run in the kernel, frames without a
+    /// connection in a flood count too.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// Returns an error if the kernel does not answer.
     pub fn missed(&self) -> io::Result<u64> {
         let counts = self.socket.statistics()?;
-        // Without a buffer to fill, a frame is among the dropped as well.
+        // A frame that finds no free buffer counts among the dropped ones as well.
         let sifted = self.ahead.as_ref().map_or(0, |ahead| ahead.chains.sifted());
         Ok(counts.rx_dropped + counts.rx_ring_full.unwrap_or(0) + sifted)
     }
 
-    /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
-    /// is over; without a limit, for as long as it takes. A signal may end it early, and an idle wire does now and then.
+    /// Sleeps until a frame waits, until a full device has room again, or until `limit` is over. Without a
+    /// limit, it sleeps as long as necessary. A signal may end it early, and an idle wire occasionally
+    /// returns early.
     ///
     /// # Errors
-    /// When the socket cannot be waited for.
+    /// Returns an error if the socket cannot be waited for.
     pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         let limit = limit.map_or(CHECK_INTERVAL, |limit| limit.min(CHECK_INTERVAL));
         match &self.ahead {
@@ -303,7 +309,7 @@ impl XdpWire {
         }
     }
 
-    /// The error of an interface that was removed.
+    /// Returns the error of an interface that was removed.
     fn gone(&self) -> io::Error {
         let name = &self.stand.interface.name;
         io::Error::new(
@@ -314,7 +320,7 @@ impl XdpWire {
         )
     }
 
-    /// The error of a program that another process has detached: no frame comes any more.
+    /// Returns the error of a program that another process has detached: no further frames arrive.
     fn detached(&self) -> io::Error {
         let name = &self.stand.interface.name;
         io::Error::new(
@@ -326,9 +332,9 @@ impl XdpWire {
         )
     }
 
-    /// Checks now and then that the interface and the program are still there.
+    /// Checks at intervals that the interface and the program still exist.
     fn check(&mut self) -> io::Result<()> {
-        // It costs a few nanoseconds, which counts for one who spins.
+        // The coarse clock costs only a few nanoseconds, which matters to a caller that polls in a loop.
         let time = clock_gettime(ClockId::MonotonicCoarse);
         let now = Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
         if now - self.checked < CHECK_INTERVAL {
@@ -343,12 +349,12 @@ impl XdpWire {
         }
     }
 
-    /// Has the kernel take what is to be sent, where it does not by itself. It takes so many at a time.
+    /// Makes the kernel take the frames to send, if it needs a system call. Each call takes a limited number.
     fn kick(&mut self) -> io::Result<()> {
         let mut waiting = self.socket.departures.waiting();
         while waiting > 0 && self.socket.departures.needs_wakeup() {
             self.counters.system_calls += 1;
-            // Whatever else fails, the device is full or down: the frames are taken when it is not.
+            // After any other error the device is full or down, and takes the frames later.
             if let Err(Errno::NXIO) = self.socket.wake() {
                 return Err(self.gone());
             }
@@ -361,7 +367,7 @@ impl XdpWire {
         Ok(())
     }
 
-    /// Takes buffers back whose frames have left.
+    /// Reclaims the buffers of frames that have been sent.
     fn reclaim(&mut self) {
         while let Some(buffer) = self.socket.sent.pop() {
             self.spare.push(buffer);
@@ -369,7 +375,7 @@ impl XdpWire {
         self.socket.sent.release();
     }
 
-    /// Takes a frame in. False when there is none.
+    /// Takes the next received frame. Returns false if there is none.
     fn take(&mut self) -> bool {
         let Some(first) = self.socket.arrivals.pop() else {
             return false;
@@ -378,7 +384,7 @@ impl XdpWire {
         let mut continues = first.continues;
         while continues {
             let Some(next) = self.socket.arrivals.pop() else {
-                // The kernel gives whole frames.
+                // The kernel should deliver only whole frames.
                 self.counters.malformed += 1;
                 self.batch.tails.truncate(begin);
                 self.batch.copied.push(first.buffer);
@@ -401,7 +407,7 @@ impl XdpWire {
         true
     }
 
-    /// Puts a frame into buffers and the ring. False when there is no room for it.
+    /// Puts a frame into buffers and the ring. Returns false if there is no room for it.
     fn put(&mut self, frame: &TxFrame) -> bool {
         let size = self.buffers.size() as usize;
         let count = frame.len().div_ceil(size);
@@ -448,7 +454,7 @@ impl Wire for XdpWire {
                 return Ok(ahead.batch.len());
             }
         }
-        // Whoever still has something to send asks for room again, or transmits.
+        // A caller that still has data to send asks for room again, or transmits.
         self.is_full = false;
         self.kick()?;
         let passed = self.ahead.as_ref().map(|ahead| ahead.chains.passed());
@@ -497,7 +503,7 @@ impl Wire for XdpWire {
         self.socket.fill.publish();
         if self.socket.fill.needs_wakeup() {
             self.counters.system_calls += 1;
-            // An interface that was removed is found when frames are received or sent.
+            // The next receive or transmit detects a removed interface.
             let _ = self.socket.wake();
         }
     }

@@ -1,4 +1,4 @@
-//! What runs Hawser's side of a measurement, by name.
+//! The engine of Hawser's side of a measurement, by name.
 
 use std::sync::Arc;
 
@@ -7,25 +7,24 @@ use hawser_engine::program::Program;
 
 use crate::handwritten::Handwritten;
 
-/// What runs the program unless another is asked for.
+/// The default engine.
 pub(crate) const DEFAULT: &str = "native";
-/// TCP by hand in C, in place of the program.
+/// The hand-written TCP in C, in place of the program.
 pub(crate) const HANDWRITTEN: &str = "handwritten";
-/// The built-in TCP.
 pub(crate) const TCP: &str = "tcp";
 
-/// The built-in TCP on an engine, or the one by hand, with params as users write them.
+/// Returns the built-in TCP on an engine, or the hand-written one, with params as users write them.
 ///
 /// # Errors
-/// The message to show: no such engine, or a param that the program does not have.
+/// The engine does not exist, or the program does not have a param. The error is a message for users.
 pub(crate) fn program(engine: &str, params: &[String]) -> Result<Arc<dyn Program>, String> {
     named(engine, TCP, params)
 }
 
-/// The same of any built-in program; by hand there is TCP alone.
+/// Returns any built-in program in the same way. The hand-written engine has TCP alone.
 ///
 /// # Errors
-/// As [`program`].
+/// The errors of [`program`].
 pub(crate) fn named(engine: &str, name: &str, params: &[String]) -> Result<Arc<dyn Program>, String> {
     if engine == HANDWRITTEN && name == TCP {
         let program = Handwritten::new(params).map_err(|error| error.to_string())?;

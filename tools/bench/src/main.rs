@@ -1,13 +1,12 @@
-//! `hawser-bench`: measures Hawser beside its peers, in one run, alternating. `hawser bench` starts
-//! it.
+//! `hawser-bench`: measures Hawser beside its peers, in one run, alternating. `hawser bench` starts it.
 //!
 //! * `bench/`: the benches, one file for each
 //! * `sides/`: the two sides of a measurement over a network, each a process of its own
-//! * `ring/`: two stacks in one thread, and a wire of memory
+//! * `ring/`: two stacks in one thread, and a wire in memory
 //! * `stage`: the namespaces, cables and devices between them
-//! * `report`, `table`, `svg`: what comes out
-//! * `engine`: what runs Hawser's programs
-//! * `handwritten/`: TCP by hand in C, to compare with
+//! * `report`, `table`, `svg`: the output
+//! * `engine`: the engines that run Hawser's programs
+//! * `handwritten/`: a hand-written TCP in C, as a baseline
 //! * `sys`: system calls
 //!
 //! `unsafe` is confined to `sys`, `handwritten` and `sides/bare`.
@@ -70,27 +69,27 @@ enum Command {
     Race(race::Args),
     Fabric(fabric::Args),
     Gates(gates::Args),
-    /// One side of a measurement: the benches start it
+    /// Run one side of a measurement; the benches start it
     #[command(hide = true)]
     Side {
         spec: String,
     },
-    /// One transfer from ring to ring: what is run under valgrind
+    /// Make one transfer from ring to ring; runs under valgrind
     #[command(hide = true)]
     Once(callgrind::Once),
-    /// One transfer by a session: what is run under valgrind
+    /// Make one transfer by a session; runs under valgrind
     #[command(hide = true)]
     OnceSession(session::Once),
-    /// The border, once: what is run under valgrind
+    /// Run the ABI measurement once; runs under valgrind
     #[command(hide = true)]
     OnceAbi(abi::Once),
-    /// Rankings, some times: what is run under valgrind
+    /// Rank a number of times; runs under valgrind
     #[command(hide = true)]
     OncePolicy(policy::Once),
-    /// Selections, some times: what is run under valgrind
+    /// Select a number of times; runs under valgrind
     #[command(hide = true)]
     OnceRace(race::Once),
-    /// A fabric, for a while: a process of its own
+    /// Simulate a fabric for some time, in a process of its own
     #[command(hide = true)]
     OnceFabric(fabric::Once),
 }
@@ -139,7 +138,8 @@ fn main() -> ExitCode {
     ended(result.and_then(|report| show(&report, common)))
 }
 
-/// Exit code 4: a device, permission or resource of this machine (docs/exit-codes.md).
+/// Exits with code 4 on an error: a missing device, permission or resource of this machine
+/// (docs/exit-codes.md).
 fn ended(result: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,93 +1,93 @@
-//! What a bench has measured: rows of metrics, the same for all benches; as JSON its shape is
-//! stable (tools/bench/README.md describes it).
+//! The results of a bench: rows of metrics, the same for all benches. Their form as JSON is stable
+//! (tools/bench/README.md describes it).
 
 use serde::Serialize;
 
 use crate::sys;
 
-/// The version of the JSON's shape; it grows when a field changes its meaning or goes.
+/// The version of the JSON's form. It grows when a field is removed or changes its meaning.
 pub(crate) const VERSION: u32 = 1;
 
-/// A whole bench.
+/// The results of one bench.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
-    /// [`VERSION`].
+    /// The version of the form, [`VERSION`].
     pub(crate) version: u32,
-    /// The sub-command.
+    /// The name of the sub-command.
     pub(crate) bench: &'static str,
-    /// What it measures, in a sentence.
+    /// A sentence that describes the measurement.
     pub(crate) title: String,
-    /// Where it ran.
+    /// The machine that it ran on.
     pub(crate) environment: Environment,
     /// Settings that the figures depend on: name and value.
     pub(crate) settings: Vec<(String, String)>,
-    /// What was measured.
+    /// The measurements.
     pub(crate) rows: Vec<Row>,
-    /// Rows that are compared beside their baseline.
+    /// Comparisons in addition to those with the baselines.
     pub(crate) comparisons: Vec<Comparison>,
 }
 
-/// Two rows' ratio in one metric.
+/// The ratio of two rows in one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Comparison {
-    /// The row in question.
+    /// The name of the compared row.
     pub(crate) row: String,
-    /// The row that it is compared with.
+    /// The name of the row that it is compared with.
     pub(crate) with: String,
-    /// Of which metric.
+    /// The metric compared.
     pub(crate) metric: &'static str,
-    /// The medians' ratio.
+    /// The ratio of the medians.
     pub(crate) ratio: f64,
 }
 
-/// One thing that was measured.
+/// The measurement of one subject.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The row's name in the table.
+    /// The name in the table.
     pub(crate) name: String,
-    /// The row that its ratios are to, by name.
+    /// The name of the row that its ratios refer to.
     pub(crate) baseline: Option<String>,
-    /// Why it was not measured after all.
+    /// The reason why it was not measured.
     pub(crate) skipped: Option<String>,
-    /// How much.
+    /// The measured metrics.
     pub(crate) metrics: Vec<Metric>,
-    /// What goes with it and is no measure: counts, for instance.
+    /// Further values that are not metrics, such as counts.
     pub(crate) facts: Vec<(String, u64)>,
 }
 
-/// Whether more is better.
+/// The better direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
-    /// A rate.
+    /// A rate: higher is better.
     Higher,
-    /// A time or a cost.
+    /// A time or a cost: lower is better.
     Lower,
 }
 
-/// One measure of a row, once for each run.
+/// One metric of a row, with a value for each run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Metric {
-    /// Its name, the same in all rows.
+    /// The name, the same in all rows.
     pub(crate) name: &'static str,
-    /// Its unit.
+    /// The unit.
     pub(crate) unit: &'static str,
-    /// Whether more is better.
+    /// The better direction.
     pub(crate) better: Better,
-    /// In the order of the runs.
+    /// The values in the order of the runs.
     pub(crate) runs: Vec<f64>,
-    /// The least.
+    /// The smallest value.
     pub(crate) min: f64,
-    /// The one in the middle; of an even number, the mean of the two there.
+    /// The median; of an even number of values, the mean of the two in the middle.
     pub(crate) median: f64,
-    /// The greatest.
+    /// The largest value.
     pub(crate) max: f64,
-    /// The median's ratio to the baseline's; `None` without a baseline.
+    /// The ratio of the median to the baseline's; `None` without a baseline.
     pub(crate) ratio: Option<f64>,
 }
 
 impl Metric {
-    /// A metric of these runs; nothing when there is none.
+    /// Makes a metric of these runs, or `None` if there are none.
     #[must_use]
     pub(crate) fn new(
         name: &'static str,
@@ -108,7 +108,7 @@ impl Metric {
 }
 
 impl Row {
-    /// A row of these metrics.
+    /// Makes a row of these metrics.
     #[must_use]
     pub(crate) fn new(name: impl Into<String>, metrics: impl IntoIterator<Item = Option<Metric>>) -> Row {
         let metrics = metrics.into_iter().flatten().collect();
@@ -121,7 +121,7 @@ impl Row {
         }
     }
 
-    /// A row that could not be measured.
+    /// Makes a row that could not be measured.
     #[must_use]
     pub(crate) fn skipped(name: impl Into<String>, why: impl ToString) -> Row {
         Row {
@@ -133,7 +133,7 @@ impl Row {
         }
     }
 
-    /// A metric by name.
+    /// Returns a metric by its name.
     #[must_use]
     pub(crate) fn metric(&self, name: &str) -> Option<&Metric> {
         self.metrics.iter().find(|metric| metric.name == name)
@@ -141,7 +141,7 @@ impl Row {
 }
 
 impl Report {
-    /// A report without rows yet.
+    /// Makes a report without rows.
     #[must_use]
     pub(crate) fn new(bench: &'static str, title: impl Into<String>) -> Report {
         Report {
@@ -155,7 +155,7 @@ impl Report {
         }
     }
 
-    /// Compares two rows beside their baseline, where both were measured.
+    /// Adds the comparison of two rows, if both were measured.
     pub(crate) fn compare(&mut self, row: &str, with: &str, metric: &'static str) {
         let median = |name: &str| {
             let row = self.rows.iter().find(|row| row.name == name)?;
@@ -170,12 +170,12 @@ impl Report {
         }
     }
 
-    /// Notes a setting.
+    /// Adds a setting.
     pub(crate) fn setting(&mut self, name: &str, value: impl ToString) {
         self.settings.push((name.to_owned(), value.to_string()));
     }
 
-    /// Gives every metric its ratio to the same metric of the row that `baseline` names for its row.
+    /// Sets the ratio of every metric to the same metric of the row that `baseline` names.
     pub(crate) fn against(&mut self, baseline: impl Fn(&str) -> Option<String>) {
         let known = self.rows.clone();
         for row in &mut self.rows {
@@ -192,29 +192,29 @@ impl Report {
     }
 }
 
-/// Where a bench ran.
+/// The machine and the conditions of a bench.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Environment {
-    /// The revision that was built, with `-dirty` where files had been changed; or `unknown`.
+    /// The revision that was built, with `-dirty` if files had been changed; or `unknown`.
     pub(crate) revision: String,
-    /// `/proc/sys/kernel/osrelease`.
+    /// The kernel's version, from `/proc/sys/kernel/osrelease`.
     pub(crate) kernel: String,
     /// The processor's name.
     pub(crate) processor: String,
-    /// Cores that this process may use.
+    /// The number of cores that this process may use.
     pub(crate) cores: usize,
-    /// The governor of the first core; `unknown` on most virtual machines.
+    /// The frequency governor of the first core; `unknown` on most virtual machines.
     pub(crate) governor: String,
-    /// The load average over one minute when the bench began: others disturb the figures.
+    /// The load average over one minute when the bench began, because other load disturbs the figures.
     pub(crate) load: f64,
-    /// Whether Hawser and its peers were compiled with debug assertions and overflow checks.
+    /// True if Hawser and its peers were compiled with debug assertions and overflow checks.
     pub(crate) debug_assertions: bool,
-    /// Seconds since 1970 when the bench began.
+    /// The time at which the bench began, in seconds since 1970.
     pub(crate) time: u64,
 }
 
 impl Environment {
-    /// This machine, now.
+    /// Reads the properties of this machine now.
     #[must_use]
     pub(crate) fn read() -> Environment {
         let file = |path: &str| {

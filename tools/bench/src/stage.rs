@@ -1,6 +1,6 @@
-//! The networks that measurements run on: two hosts on a cable, or one beside a TUN or TAP device.
+//! The networks of measurements: two hosts on a cable, or one with a TUN or TAP device.
 //!
-//! Everything is in namespaces of its own and goes when the last process in them ends.
+//! All networks are in namespaces of their own, which disappear when their last process ends.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,34 +14,34 @@ use crate::sides::process::run_pair;
 use crate::sides::spec::{BareWork, Measured, Spec, StackKind, Work};
 use crate::sys;
 
-/// The cable's ends.
+/// The names of the cable's ends.
 const ENDS: [&str; 2] = ["left0", "right0"];
 /// The name of a TUN or TAP device.
 const DEVICE: &str = "bench0";
-/// Prefix length of all addresses.
+/// The prefix length of all addresses.
 const PREFIX: u8 = 24;
 
 /// The port that servers listen on.
 pub(crate) const PORT: u16 = 5201;
 
-/// The address of the client's or the server's stack.
+/// Returns the address of the client's or the server's stack.
 #[must_use]
 pub(crate) fn address(server: bool) -> IpAddr {
     IpAddr::from([10, 9, 0, if server { 2 } else { 1 }])
 }
 
-/// Where servers are reached.
+/// Returns the address and port of servers.
 #[must_use]
 pub(crate) fn server() -> SocketAddr {
     SocketAddr::new(address(true), PORT)
 }
 
-/// What lies between the two stacks.
+/// The medium between the two stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
-    /// A veth pair between two network namespaces, segmentation and merging as the kernel has them.
+    /// A veth pair between two network namespaces, with the kernel's default segmentation and merging.
     Veth,
-    /// The same with segmentation and merging switched off (TSO, GSO, GRO).
+    /// A veth pair with segmentation and merging switched off (TSO, GSO, GRO).
     VethPlain,
     /// A TUN or TAP device, whose other end is the kernel's.
     Device,
@@ -54,26 +54,24 @@ pub(crate) enum Medium {
 pub(crate) enum Stack {
     /// The kernel's TCP.
     Linux,
-    /// Ours.
+    /// Our stack.
     Hawser,
-    /// Ours, in so many shards.
+    /// Our stack, in this many shards.
     Shards(u16),
-    /// Ours, which refers to what the application writes in place of copying it.
+    /// Our stack, with writes passed by reference in place of copies.
     ByReference,
-    /// smoltcp.
     Smoltcp,
-    /// Ours with a program in UDP, on a socket of the host.
+    /// Our stack with a program in UDP, on a socket of the host.
     QuicLite,
-    /// quinn, likewise.
+    /// quinn, on a socket of the host.
     Quinn,
-    /// gVisor's.
     Gvisor,
-    /// None: a loop over a port of DPDK, and what it does with payload.
+    /// No stack: a loop over a port of DPDK, with this work on payload.
     Bare(BareWork),
 }
 
 impl Stack {
-    /// As reports call it.
+    /// Returns the name in reports.
     #[must_use]
     pub(crate) fn name(self) -> Cow<'static, str> {
         let name = match self {
@@ -92,25 +90,23 @@ impl Stack {
         name.into()
     }
 
-    /// Whether it is at an address of the kernel's.
+    /// Returns whether it uses an address of the kernel's.
     fn is_on_sockets(self) -> bool {
         matches!(self, Stack::Linux | Stack::QuicLite | Stack::Quinn)
     }
 }
 
-/// Two stacks and what lies between.
+/// Two stacks and the medium between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Constellation {
-    /// The one that connects; in bulk transfer it sends.
+    /// The stack that connects; in bulk transfer it sends.
     pub(crate) client: Stack,
-    /// The one that listens.
+    /// The stack that listens.
     pub(crate) server: Stack,
-    /// What lies between.
     pub(crate) medium: Medium,
 }
 
-/// Hawser at either end, at both and at none, over a virtual cable: Linux at both ends is what the others are
-/// compared with.
+/// Hawser at either end, at both and at neither, over a virtual cable. Linux at both ends is the baseline.
 pub(crate) const OVER_A_CABLE: [Constellation; 4] = [
     between(Stack::Linux, Stack::Linux),
     between(Stack::Hawser, Stack::Linux),
@@ -123,7 +119,7 @@ const fn between(client: Stack, server: Stack) -> Constellation {
 }
 
 impl Constellation {
-    /// As reports call it: `Hawser → Linux, AF_PACKET`.
+    /// Returns the name in reports: `Hawser → Linux, AF_PACKET`.
     #[must_use]
     pub(crate) fn name(&self) -> String {
         let medium = match (self.medium, self.client, self.server) {
@@ -139,31 +135,32 @@ impl Constellation {
     }
 }
 
-/// How both sides run.
+/// The settings of both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Manner {
-    /// Sleep when there is nothing to do.
+    /// True if the sides sleep when they are idle.
     pub(crate) sleeps: bool,
     /// The program of Hawser's sides: its name, or its file.
     pub(crate) program: String,
-    /// What runs it.
+    /// The engine that runs it.
     pub(crate) engine: String,
     /// The program's params.
     pub(crate) params: Vec<String>,
-    /// Seconds after which a side that hangs is ended.
+    /// The number of seconds after which a hanging side is ended.
     pub(crate) timeout_s: u64,
 }
 
-/// Makes sure that namespaces can be made: as root directly, otherwise in a user namespace, which
-/// the whole process enters. Call it before any thread is started. Returns whether it is in one.
+/// Ensures that this process can make namespaces: directly as root, otherwise in a user namespace, which the
+/// whole process enters. It must be called before any thread is started. Returns whether the process has
+/// entered one.
 ///
 /// # Errors
-/// When the system allows neither.
+/// The system permits neither.
 pub(crate) fn prepare() -> Result<bool, netns::NamespaceError> {
     if rustix::process::geteuid().is_root() && Namespace::create().is_ok() {
         return Ok(false);
     }
-    // A thread of the attempt before may be in the middle of its end.
+    // A thread of the previous attempt may not have ended completely.
     let mut last = netns::enter_user_namespace();
     for _ in 0..10 {
         match &last {
@@ -180,7 +177,7 @@ pub(crate) fn prepare() -> Result<bool, netns::NamespaceError> {
 /// Runs one measurement: client and server, each in a process of its own on a core of its own.
 ///
 /// # Errors
-/// When the network cannot be made, or a side fails.
+/// The network could not be made, or a side failed.
 pub(crate) fn run(
     constellation: &Constellation,
     manner: &Manner,
@@ -209,11 +206,11 @@ pub(crate) fn run(
     Ok((client, server))
 }
 
-/// The hosts: client, server. With a TUN or TAP device, or memory, both stacks are in one namespace.
+/// The hosts: client, server. With a TUN or TAP device, or shared memory, both stacks are in one namespace.
 struct Network {
     hosts: [Namespace; 2],
     medium: Medium,
-    /// Where processes that share memory find each other.
+    /// The folder in which processes that share memory meet.
     folder: Folder,
 }
 
@@ -223,13 +220,13 @@ impl Network {
         let left = Namespace::create().map_err(other)?;
         let right = match medium {
             Medium::Veth | Medium::VethPlain => Namespace::create().map_err(other)?,
-            // Another handle of the same.
+            // A second handle of the same namespace.
             Medium::Device | Medium::Memif => left.run(Namespace::current).map_err(other)?.map_err(other)?,
         };
         Ok(Network { hosts: [left, right], medium, folder: Folder::new()? })
     }
 
-    /// Makes the cable, and gives the kernel's stacks their addresses.
+    /// Makes the cable, and assigns the addresses of the kernel's stacks.
     fn configure(&self, constellation: &Constellation) -> io::Result<()> {
         let [left, right] = &self.hosts;
         for host in [left, right] {
@@ -273,7 +270,7 @@ impl Network {
         Ok(())
     }
 
-    /// The memory between two processes, as DPDK names it: the server makes it.
+    /// Returns DPDK's name for the memory between two processes, which the server creates.
     fn memif(&self, is_server: bool) -> String {
         let role = if is_server { "server" } else { "client" };
         let socket = self.folder.join("memif");
@@ -294,7 +291,7 @@ impl Network {
         } else {
             constellation.client
         };
-        // The device's other end is the other side's address.
+        // The device's other end has the other side's address.
         let kernel = (self.medium == Medium::Device).then_some((address(!is_server), PREFIX));
         let ours = |device: String| StackKind::Hawser {
             device,

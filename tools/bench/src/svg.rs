@@ -1,4 +1,4 @@
-//! A report as a drawing: for each metric, a bar for each row, with the runs' spread on it.
+//! A report as a drawing: for each metric, a bar for each row, with the spread of the runs.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,15 @@ use crate::report::{Better, Metric, Report, Row};
 use crate::table::number;
 
 const WIDTH: f64 = 860.0;
-/// Where bars begin: names stand to the left.
+/// The start of the bars; names are to the left.
 const LEFT: f64 = 250.0;
-/// Room for figures at the right.
+/// The room for figures at the right.
 const RIGHT: f64 = 130.0;
 const BAR: f64 = 16.0;
 const STEP: f64 = 24.0;
 const HEAD: f64 = 40.0;
 
-/// The drawing, as a document of its own.
+/// Returns the drawing as a complete document.
 #[must_use]
 pub(crate) fn render(report: &Report) -> String {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.skipped.is_none()).collect();
@@ -131,7 +131,7 @@ mod tests {
         let svg = render(&report);
         assert_eq!(svg.matches("<rect x=").count(), 2);
         assert!(svg.contains("A &lt; B") && svg.ends_with("</svg>\n"));
-        // The greatest fills the room between names and figures.
+        // The longest bar fills the room between names and figures.
         assert!(
             svg.contains(&format!("width=\"{:.1}\"", WIDTH - LEFT - RIGHT)),
             "{svg}"

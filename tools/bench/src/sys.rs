@@ -1,5 +1,5 @@
-//! System calls that the standard library does not offer. What rustix does not offer either is
-//! wrapped so that safe code cannot misuse it.
+//! System calls that the standard library does not offer. Calls that rustix does not offer either are wrapped
+//! so that safe code cannot misuse them.
 
 use std::io;
 use std::mem::zeroed;
@@ -12,19 +12,19 @@ use rustix::io::Errno;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The cores that this process may run on, in order.
+/// Returns the cores that this process may run on, in order.
 ///
 /// # Errors
-/// When the kernel does not say.
+/// The kernel did not report them.
 pub(crate) fn cores() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 
-/// Keeps the calling thread, and those that it starts, on one core.
+/// Pins the calling thread, and the threads that it starts, to one core.
 ///
 /// # Errors
-/// When there is no such core, or it is not ours.
+/// The core does not exist, or this process may not use it.
 pub(crate) fn pin(core: usize) -> io::Result<()> {
     if core >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -34,7 +34,7 @@ pub(crate) fn pin(core: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Processor time of this process so far: in user space, and in the kernel on its behalf.
+/// Returns the processor time of this process so far: in user space, and in the kernel on its behalf.
 #[must_use]
 pub(crate) fn cpu_time() -> (Duration, Duration) {
     // SAFETY: plain numbers; zero is a value.
@@ -45,10 +45,10 @@ pub(crate) fn cpu_time() -> (Duration, Duration) {
     (time(usage.ru_utime), time(usage.ru_stime))
 }
 
-/// Processor time of another process so far, all its threads together, also that in the kernel.
+/// Returns the processor time of all threads of another process so far, including that in the kernel.
 ///
 /// # Errors
-/// When there is no such process.
+/// The process does not exist.
 pub(crate) fn process_time(process: u32) -> io::Result<Duration> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is writable.
@@ -65,14 +65,14 @@ pub(crate) fn process_time(process: u32) -> io::Result<Duration> {
     }
 }
 
-/// Processor time of this thread so far, also that in the kernel.
+/// Returns the processor time of this thread so far, including that in the kernel.
 #[must_use]
 pub(crate) fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The most memory that this process has had in use, in KiB.
+/// Returns the peak memory of this process, in KiB.
 #[must_use]
 pub(crate) fn memory_peak_kib() -> u64 {
     // SAFETY: plain numbers; zero is a value.
@@ -82,10 +82,10 @@ pub(crate) fn memory_peak_kib() -> u64 {
     usage.ru_maxrss as u64
 }
 
-/// Has the kernel cut what a UDP socket is given into datagrams of so many bytes (`UDP_SEGMENT`).
+/// Makes the kernel split writes to a UDP socket into datagrams of this many bytes (`UDP_SEGMENT`).
 ///
 /// # Errors
-/// When the kernel does not know that.
+/// The kernel does not support this.
 pub(crate) fn cut_datagrams(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     let (fd, value) = (socket.as_fd().as_raw_fd(), libc::c_int::from(bytes));
     let length = size_of_val(&value) as libc::socklen_t;
@@ -104,16 +104,16 @@ pub(crate) fn cut_datagrams(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     }
 }
 
-/// Ends this process when `limit` is over, or when its parent ends: a side of a measurement that
-/// hangs does not outlive it.
+/// Ends this process when `limit` has passed, or when its parent ends, so that a hanging side does not
+/// outlive its measurement.
 pub(crate) fn do_not_outlive(limit: Duration) {
-    // If it fails, the limit of time is left.
+    // If this fails, the time limit remains.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // SAFETY: no memory is involved.
     unsafe { libc::alarm(limit.as_secs().clamp(1, 86_400) as u32) };
 }
 
-/// Bytes that the allocator has given out and not got back.
+/// Returns the bytes that the allocator has handed out and not received back.
 #[must_use]
 pub(crate) fn allocated_bytes() -> u64 {
     // SAFETY: no arguments; the result is plain numbers.
@@ -127,14 +127,14 @@ pub(crate) struct Poller {
     events: Vec<epoll::Event>,
 }
 
-/// The most that one wait reports.
+/// The largest number of events that one wait reports.
 const EVENTS: usize = 256;
 
 impl Poller {
-    /// An empty one.
+    /// Makes an empty poller.
     ///
     /// # Errors
-    /// When descriptors run out.
+    /// There are too few descriptors.
     pub(crate) fn new() -> io::Result<Poller> {
         Ok(Poller {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -142,10 +142,10 @@ impl Poller {
         })
     }
 
-    /// Watches a descriptor, under a number of the caller's, for input, and output where wanted.
+    /// Watches a descriptor, under a number of the caller's choice, for input, and for output if requested.
     ///
     /// # Errors
-    /// When it cannot be watched.
+    /// The descriptor cannot be watched.
     pub(crate) fn add(&self, fd: impl AsFd, number: u64, output: bool) -> io::Result<()> {
         Ok(epoll::add(
             &self.epoll,
@@ -155,10 +155,10 @@ impl Poller {
         )?)
     }
 
-    /// Changes whether output is waited for.
+    /// Changes whether the poller waits for output.
     ///
     /// # Errors
-    /// When it is not watched.
+    /// The descriptor is not watched.
     pub(crate) fn change(&self, fd: impl AsFd, number: u64, output: bool) -> io::Result<()> {
         Ok(epoll::modify(
             &self.epoll,
@@ -168,12 +168,12 @@ impl Poller {
         )?)
     }
 
-    /// Sleeps until something is ready, or `limit` is over, and appends the numbers of what is.
+    /// Sleeps until a descriptor is ready, or `limit` has passed, and appends the numbers of the ready ones.
     ///
     /// # Errors
-    /// When waiting is impossible.
+    /// Waiting failed.
     pub(crate) fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<u64>) -> io::Result<()> {
-        // A limit that the kernel's type has no room for is none.
+        // A limit that exceeds the kernel's type counts as no limit.
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         self.events.clear();
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), limit.as_ref()) {
@@ -220,7 +220,7 @@ mod tests {
     fn memory_in_use_is_reported() {
         let before = allocated_bytes();
         let held = std::hint::black_box(vec![1u8; 64 << 20]);
-        // Other tests allocate and free as well, at the same time, but not half of that.
+        // Other tests also allocate and free memory at the same time, but less than half of this.
         assert!(allocated_bytes() >= before + (32 << 20));
         drop(held);
     }

@@ -1,10 +1,10 @@
-//! A report as people read it: a table, or one in Markdown.
+//! A report for people: a plain table, or one in Markdown.
 
 use std::fmt::Write as _;
 
 use crate::report::{Metric, Report, Row};
 
-/// How a table is drawn.
+/// The style of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Columns of equal width, for terminals.
@@ -13,7 +13,7 @@ pub(crate) enum Style {
     Markdown,
 }
 
-/// The report's table, with what the figures depend on below.
+/// Returns the report's table, followed by the settings that the figures depend on.
 #[must_use]
 pub(crate) fn render(report: &Report, style: Style) -> String {
     let cells = cells(report);
@@ -50,7 +50,7 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
     text
 }
 
-/// The table: its head, then a line for each row.
+/// Returns the table: its head, then a line for each row.
 fn cells(report: &Report) -> Vec<Vec<String>> {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.skipped.is_none()).collect();
     let mut columns: Vec<&Metric> = Vec::new();
@@ -100,7 +100,7 @@ fn cells(report: &Report) -> Vec<Vec<String>> {
     table
 }
 
-/// The median, and where the runs differ, least and greatest.
+/// Returns the median, and if the runs differ, the smallest and the largest value.
 fn spread(metric: &Metric) -> String {
     if metric.runs.len() == 1 {
         return number(metric.median);
@@ -113,7 +113,7 @@ fn spread(metric: &Metric) -> String {
     )
 }
 
-/// Three digits that say something.
+/// Formats a value with three significant digits.
 #[must_use]
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {

@@ -1,5 +1,6 @@
-//! Every bench, for an instant: what comes out has its shape, and all that can be measured here was.
-//! No figure is judged but counts, which do not depend on who else uses the machine.
+//! Runs every bench for a moment. Its output has the right form, and all rows that can be measured on this
+//! machine were measured. The tests check no figures except counts, which do not depend on other users of the
+//! machine.
 
 use std::collections::HashSet;
 use std::process::{Command, Output};
@@ -17,7 +18,7 @@ fn bench(arguments: &[&str]) -> Output {
         .expect("it starts")
 }
 
-/// The report of a bench; nothing, and a line that says why, where this machine cannot run it.
+/// Returns the report of a bench. If this machine cannot run it, prints the reason and returns `None`.
 fn report(arguments: &[&str]) -> Option<Value> {
     let mut arguments = arguments.to_vec();
     arguments.push("--json");
@@ -51,13 +52,13 @@ fn rows(report: &Value) -> &[Value] {
     report["rows"].as_array().expect("a list")
 }
 
-/// Rows that were measured; where a device is missing, those on it were not.
+/// Returns the rows that were measured. If a device is missing, its rows were not.
 fn measured(report: &Value) -> Vec<&str> {
     let names = rows(report).iter().filter(|row| row["skipped"].is_null());
     names.map(|row| row["name"].as_str().expect("a name")).collect()
 }
 
-/// Rows without a reason to be left out on a machine without TUN and TAP.
+/// Returns the number of rows that must be measured even on a machine without TUN and TAP.
 fn without_devices(report: &Value) -> usize {
     rows(report)
         .iter()
@@ -69,7 +70,7 @@ fn without_devices(report: &Value) -> usize {
         .count()
 }
 
-/// Whether TUN and TAP devices can be opened here.
+/// Returns whether TUN and TAP devices can be opened on this machine.
 fn has_devices() -> bool {
     let mut both = std::fs::File::options();
     both.read(true).write(true).open("/dev/net/tun").is_ok()
@@ -77,8 +78,8 @@ fn has_devices() -> bool {
 
 #[test]
 fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
-    // With --verify a wrong byte is an error of its row; sums are compared in any case.
-    // What is measured is longer than Linux's least RTO (200 ms): a repetition by time leaves it not empty.
+    // With --verify, a wrong byte is an error of its row; checksums are verified in any case. The measurement
+    // is longer than Linux's minimum RTO (200 ms), so that a retransmission timeout does not leave it empty.
     let Some(report) = report(&["bulk", "--seconds", "0.5", "--warm-up", "0.05", "--verify"]) else {
         return;
     };
@@ -89,14 +90,15 @@ fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     assert_eq!(rows(&report)[0]["metrics"][0]["ratio"], 1.0);
 }
 
-/// The largest number of cores that the threads of a process with two shards were kept on, until it is over.
+/// Returns the largest number of cores that the threads of a process with two shards were pinned to, sampled
+/// until `is_over` is set.
 fn cores_of_shards(is_over: &AtomicBool) -> usize {
     let mut cores_seen = 0;
     while !is_over.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(10));
         let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
         for process in processes.map(|entry| entry.path()) {
-            // It may have ended meanwhile.
+            // The process may have ended meanwhile.
             let command = std::fs::read_to_string(process.join("cmdline")).unwrap_or_default();
             if !command.starts_with(env!("CARGO_BIN_EXE_hawser-bench")) || !command.contains("\"shards\":2") {
                 continue;
@@ -148,7 +150,7 @@ fn several_flows_run_in_one_shard_and_in_two() {
     let measured = measured(&report);
     let devices = has_devices();
     assert_eq!(measured.len(), if devices { 9 } else { 5 }, "{measured:?}");
-    // As far as there are cores, each shard has its own.
+    // If there are enough cores, each shard has its own.
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     assert_eq!(cores, available.min(2), "cores that two shards ran on");
     let compared = report["comparisons"].as_array().expect("a list");
@@ -168,7 +170,7 @@ fn round_trips_are_timed_spinning_and_asleep() {
     let measured = measured(&report);
     assert_eq!(measured.len(), 8, "{report}");
     assert_eq!(measured.iter().filter(|name| name.ends_with("asleep")).count(), 4);
-    // Ratios are to Linux in the same manner.
+    // Ratios refer to Linux in the same manner.
     for row in rows(&report)
         .iter()
         .filter(|row| row["name"].as_str().unwrap().ends_with("asleep"))
@@ -184,7 +186,7 @@ fn programs_over_sockets_are_measured_beside_their_peers() {
     };
     let measured = measured(&report);
     assert_eq!(measured.len(), 9, "{report}");
-    // Ratios are to quinn in the same measurement.
+    // Ratios refer to quinn in the same measurement.
     for row in rows(&report) {
         let (_, kind) = row["name"].as_str().unwrap().split_once(", ").unwrap();
         assert_eq!(row["baseline"], format!("quinn, {kind}"));
@@ -198,7 +200,7 @@ fn shared_memory_is_measured_beside_its_peers() {
         return;
     };
     assert_eq!(rows(&report).len(), 14);
-    // gVisor is not built by a quick run, and testpmd is a package of its own.
+    // A quick run does not build gVisor, and testpmd is a package of its own.
     let measured = measured(&report);
     let in_memory = measured
         .iter()
@@ -231,7 +233,7 @@ fn files_are_fetched_from_hawser_and_from_nginx() {
             "{report}"
         );
     }
-    // Where cross traffic is to be there is some, and elsewhere none.
+    // Rows with cross traffic have some, and the others have none.
     for row in rows(&report).iter().filter(|row| row["skipped"].is_null()) {
         let name = row["name"].as_str().unwrap();
         let (_, file) = name.split_once(", ").unwrap();
@@ -281,7 +283,7 @@ fn requests_are_answered_on_all_of_many_connections() {
             row["facts"],
             serde_json::json!([["answered in the end", answered]])
         );
-        // Linux's memory is in the kernel.
+        // The memory of Linux's TCP is in the kernel.
         let ends = pair.matches("Hawser").count();
         assert_eq!(row["metrics"].as_array().unwrap().len(), 5 + ends, "{row}");
     }
@@ -298,7 +300,7 @@ fn the_stack_alone_runs_beside_its_peer() {
 fn many_flows_take_their_turn() {
     let report = report(&["flows", "--connections", "10,200"]).expect("it takes no privilege");
     assert_eq!(measured(&report).len(), 2);
-    // Rates can be compared only where a packet is the same work: two are answered by one.
+    // Rates can be compared only if a packet is the same work: one acknowledgement answers two packets.
     for row in rows(&report) {
         assert_eq!(row["metrics"][2]["median"], 50.0, "{row}");
     }
@@ -307,7 +309,7 @@ fn many_flows_take_their_turn() {
 #[test]
 fn idle_connections_are_counted() {
     let report = report(&["idle", "--connections", "100"]).expect("it takes no privilege");
-    // Both ends of each, and a listener.
+    // Both ends of each connection, and a listener.
     assert_eq!(rows(&report)[0]["facts"], serde_json::json!([["contexts", 201]]));
     assert!(rows(&report)[0]["metrics"][0]["median"].as_f64().unwrap() > 100.0);
     assert_eq!(
@@ -355,7 +357,7 @@ fn packets_of_a_fabric_cross_four_links_each() {
     assert_eq!(measured(&report), names);
     for row in rows(&report) {
         let [ends, links] = [0, 1].map(|n| row["facts"][n][1].as_f64().expect("a count"));
-        // Some are under way when the time is over.
+        // Some packets are still in flight when the time is over.
         assert!(ends > 100.0 && links >= 4.0 * ends && links < 5.0 * ends, "{row}");
         // Each host has a stack with its tables.
         assert!(row["metrics"][2]["median"].as_f64().expect("KiB") > 10.0, "{row}");

@@ -1,4 +1,4 @@
-//! The same bytes over a carrier alone: what a session is compared with.
+//! The same transfer over a carrier alone, as the baseline for a session.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -18,25 +18,24 @@ use crate::{Error, Moment, Report, Stage};
 
 /// A transfer over one carrier without a session: `tcp` or `quic`, with the same TLS.
 pub struct Bare {
-    /// Whether it is QUIC.
+    /// True if the carrier is QUIC.
     pub quic: bool,
     /// The client's interface.
     pub interface: String,
-    /// What TCP is asked for.
+    /// The options requested of TCP.
     pub tcp: TcpOptions,
-    /// How many bytes.
+    /// The number of bytes to transfer.
     pub bytes: u64,
-    /// Which way.
     pub direction: Direction,
-    /// When it is given up.
+    /// The time after which the transfer is abandoned.
     pub timeout: Duration,
 }
 
 impl Bare {
-    /// Runs it.
+    /// Runs the transfer.
     ///
     /// # Errors
-    /// It failed or took too long.
+    /// The transfer failed or took too long.
     pub fn run(self, stage: &Stage) -> Result<Report, Error> {
         let port = stage.next_port();
         let peer = SocketAddr::new(stage.address, port);
@@ -102,7 +101,7 @@ impl Bare {
     }
 }
 
-/// Where one carrier is taken.
+/// A listener that accepts one carrier.
 enum Listener {
     Tcp(TcpListener),
     Quic(QuicListener),
@@ -133,7 +132,7 @@ impl Listener {
     }
 }
 
-/// Sends everything, and waits for the other side to end.
+/// Sends all bytes, and waits for the other side to close.
 async fn give(carrier: &mut dyn Carrier, bytes: u64) -> Result<(), Error> {
     for piece in Content::new(bytes, true) {
         send(carrier, &mut [piece].into()).await?;

@@ -1,12 +1,12 @@
-//! What is sent: bytes that each say where they belong.
+//! The content of transfers: bytes that each encode their position.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// Bytes made at once.
+/// The number of bytes generated at once.
 const PIECE: usize = 262_144;
 
-/// Pieces of a content of known length, from its beginning.
+/// The pieces of a content of known length, from its beginning.
 pub(crate) struct Content {
     block: Bytes,
     left: u64,
@@ -15,7 +15,8 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// `is_cheap`: the same block again and again, for what is to be fast rather than checked.
+    /// Makes a content of this length. With `is_cheap`, one block is repeated, for transfers that must be
+    /// fast rather than checked.
     pub(crate) fn new(length: u64, is_cheap: bool) -> Self {
         Self { block: block(0), left: length, number: 0, is_cheap }
     }
@@ -23,7 +24,7 @@ impl Content {
 
 fn block(number: u64) -> Bytes {
     let first = number * (PIECE as u64 / 8);
-    // An odd multiplier is a bijection: no two words of a content are alike.
+    // Multiplication by an odd number is a bijection, so no two words of a content are alike.
     let word = |index: u64| (first + index).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     (0..PIECE as u64 / 8).flat_map(word).collect::<Vec<u8>>().into()
 }
@@ -45,7 +46,7 @@ impl Iterator for Content {
     }
 }
 
-/// The SHA-256 of a content.
+/// Returns the SHA-256 of a content.
 pub(crate) fn digest(length: u64) -> [u8; 32] {
     let mut hash = Sha256::new();
     Content::new(length, false).for_each(|piece| hash.update(&piece));

@@ -1,23 +1,24 @@
-//! What an experiment is: a name, a run, and what comes out of it.
+//! The definition of an experiment: its name, its run, and its results.
 
 use serde_json::Value;
 
 use crate::Error;
 
-/// How an experiment is to be run.
+/// The settings of a run.
 pub struct Context<'a> {
-    /// Less of everything, for a first impression.
+    /// True to measure less of everything, for a first impression.
     pub quick: bool,
-    /// Decides whatever is left to chance.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// How often what varies is measured; otherwise the experiment's own number.
+    /// The number of repetitions of each varying measurement; if absent, the experiment's own number.
     pub iterations: Option<usize>,
-    /// Receives each step: how many are done, of how many, and what comes now. From any thread.
+    /// Receives each step: the number of steps done, their total, and the name of the next. Any thread may
+    /// call it.
     pub progress: &'a (dyn Fn(usize, usize, &str) + Sync),
 }
 
 impl Context<'_> {
-    /// How often to measure: as asked, or twice if quick, or `usual`.
+    /// Returns the number of repetitions: the requested number, or two in quick mode, or `usual`.
     pub(crate) fn times(&self, usual: usize) -> usize {
         self.iterations
             .unwrap_or(if self.quick { 2 } else { usual })
@@ -25,35 +26,34 @@ impl Context<'_> {
     }
 }
 
-/// What came out.
+/// The results of an experiment.
 #[derive(Default)]
 pub struct Outcome {
-    /// What was measured.
+    /// The measured values.
     pub figures: Value,
-    /// The same as lines for people.
+    /// The same values as lines for people.
     pub lines: Vec<String>,
-    /// Drawings: a file's name without its ending, and SVG.
+    /// Drawings, each as a file name without extension, and its SVG.
     pub drawings: Vec<(String, String)>,
-    /// What it was measured on: files' names, and texts.
+    /// The configuration measured, as file names and texts.
     pub configuration: Vec<(String, String)>,
 }
 
-/// An experiment.
 pub struct Experiment {
-    /// What it is called.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What it measures.
+    /// A description of the measurement.
     pub about: &'static str,
-    /// Whether it needs a network, and so namespaces.
+    /// True if it needs a network, and so namespaces.
     pub needs_lab: bool,
-    /// Whether it steers Linux's own TCP, too: eBPF cannot be loaded in a user namespace, so real root
-    /// stays out of one.
+    /// True if it also steers Linux's own TCP. eBPF cannot be loaded in a user namespace, so real root does
+    /// not enter one.
     pub steers_kernel: bool,
-    /// Runs it.
+    /// Runs the experiment.
     pub run: fn(&Context<'_>) -> Result<Outcome, Error>,
 }
 
-/// The median, the minimum and the maximum of what was measured.
+/// The median, the minimum and the maximum of a series of measurements.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -64,7 +64,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value.
+    /// Computes the spread of at least one value.
     pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let (min, max) = (values[0], values[values.len() - 1]);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::experiment::{Context, Experiment, Outcome};
 
-/// What is written as `result.json`.
+/// Returns the contents of `result.json`.
 pub fn result(experiment: &Experiment, context: &Context<'_>, outcome: &Outcome) -> Value {
     json!({
         "experiment": experiment.name, "about": experiment.about, "seed": context.seed,
@@ -16,10 +16,10 @@ pub fn result(experiment: &Experiment, context: &Context<'_>, outcome: &Outcome)
     })
 }
 
-/// Writes everything into `folder`, which is made if it is absent.
+/// Writes all results into `folder`, which is created if it is absent.
 ///
 /// # Errors
-/// It cannot be written.
+/// The folder or a file could not be written.
 pub fn write(folder: &Path, result: &Value, outcome: &Outcome) -> Result<(), Error> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join("result.json"), format!("{result:#}\n"))?;
@@ -32,7 +32,7 @@ pub fn write(folder: &Path, result: &Value, outcome: &Outcome) -> Result<(), Err
     Ok(())
 }
 
-/// What it ran on.
+/// Describes the machine that the experiment ran on.
 fn environment() -> Value {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let kernel = read("/proc/sys/kernel/osrelease");

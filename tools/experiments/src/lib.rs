@@ -1,15 +1,14 @@
-//! Transfers over emulated networks: what sessions do there, measured.
+//! Transfers over emulated networks, which measure sessions there.
 //!
 //! * [`Stage`]: a lab with a client and a server, each with a runtime whose threads live in its host
 //! * [`Transfer`]: bytes from one to the other, by a session or by a bare carrier
 //! * [`EXPERIMENTS`]: the papers' measurements, each with configuration, figures and drawings
-//! * [`Report`]: how long it took, what each path carried when, where it paused
+//! * [`Report`]: the duration of a transfer, the bytes over each path over time, and the pauses
 //!
-//! A process has to enter a user namespace before it starts a thread
-//! ([`hawser::lab::enter_user_namespace`]), or be root.
+//! A process has to enter a user namespace before it starts a thread ([`hawser::lab::enter_user_namespace`]),
+//! or be root.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 mod bare;
 mod content;
@@ -36,13 +35,14 @@ pub use report::{Moment, Pause, Report};
 pub use stage::Stage;
 pub use transfer::{Act, Direction, Opened, Transfer, opening};
 
-/// Whether this process was started to be an end of an experiment, and how that went.
+/// Runs one end of an experiment if this process was started as one, and returns its result; otherwise
+/// returns `None`.
 ///
 /// # Errors
-/// What ended it.
+/// The end failed.
 pub fn serve() -> Option<Result<(), Error>> {
     neat::serve().or_else(mtp::serve)
 }
 
-/// What went wrong on a stage.
+/// The error of a transfer or an experiment.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -2,7 +2,6 @@
 
 use crate::experiment::Experiment;
 
-/// All of them.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: "multi-baseline",

@@ -11,31 +11,31 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Repeat a paper's measurements on emulated networks
 ///
-/// Writes a folder with configuration, seed, revision, figures (JSON) and drawings (SVG), and prints
-/// what came out. Without a name, lists the experiments.
+/// Writes a folder with configuration, seed, revision, figures (JSON) and drawings (SVG), and prints the
+/// results. Without a name, lists the experiments.
 #[derive(Parser)]
 #[command(name = "hawser experiment", bin_name = "hawser experiment", version)]
 struct Args {
-    /// Which one
+    /// The experiment to run
     name: Option<String>,
-    /// Less of everything, for a first impression
+    /// Measure less of everything, for a first impression
     #[arg(long)]
     quick: bool,
-    /// How often each figure is measured; otherwise the experiment's own number
+    /// The number of measurements of each figure; otherwise the experiment's own number
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     iterations: Option<u16>,
-    /// Decides whatever is left to chance
+    /// The seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The folder; otherwise `hawser-experiments/NAME`
+    /// The folder for the results; otherwise `hawser-experiments/NAME`
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
-    /// The figures as JSON on standard output, and no progress bar
+    /// Print the figures as JSON on standard output, without a progress bar
     #[arg(long)]
     json: bool,
 }
 
-/// How it went wrong: a code of docs/exit-codes.md, and the message.
+/// An exit code of docs/exit-codes.md, and the message.
 type Failure = (u8, String);
 
 fn main() -> ExitCode {
@@ -67,13 +67,13 @@ fn run(args: &Args) -> Result<(), Failure> {
         )
     })?;
     if experiment.needs_lab && !(experiment.steers_kernel && is_real_root()) {
-        // Before any thread is started.
+        // A process can enter a user namespace only before it starts a thread.
         hawser::lab::enter_user_namespace().map_err(|reason| (4, reason.to_string()))?;
     }
     carry_out(args, experiment)
 }
 
-/// Whether this is root, and of the first user namespace, which alone has all users.
+/// Returns whether this process is root in the first user namespace, which alone has all users.
 fn is_real_root() -> bool {
     let users = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let all = users.split_whitespace().eq(["0", "0", "4294967295"]);

@@ -1,54 +1,54 @@
-//! What a transfer did.
+//! The report of a transfer.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What had come over each path at one moment.
+/// The bytes that each path had delivered at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Moment {
-    /// Seconds since the transfer began.
+    /// The time in seconds since the transfer began.
     pub seconds: f64,
-    /// Bytes that the application had read.
+    /// The number of bytes that the application had read.
     pub read: u64,
-    /// Bytes that each path had brought, by its number in [`Report::paths`].
+    /// The number of bytes that each path had delivered, by its index in [`Report::paths`].
     pub delivered: Vec<u64>,
 }
 
-/// A time without anything for the application to read.
+/// A period in which the application had no bytes to read.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Pause {
-    /// When it began, in seconds.
+    /// The start of the pause, in seconds.
     pub from: f64,
-    /// How long it was, in seconds.
+    /// The duration of the pause, in seconds.
     pub seconds: f64,
 }
 
-/// What a transfer did.
+/// The result of a transfer.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Bytes that were read.
+    /// The number of bytes read.
     pub bytes: u64,
-    /// Until the last of them, from the moment that connecting began.
+    /// The time from the start of connecting to the last byte, in seconds.
     pub seconds: f64,
-    /// Until the first of them.
+    /// The time from the start of connecting to the first byte, in seconds.
     pub first_byte: f64,
-    /// The paths: `tcp wlan0`.
+    /// The paths, such as `tcp wlan0`.
     pub paths: Vec<String>,
-    /// Every 50 ms.
+    /// Samples at intervals of 50 ms.
     pub moments: Vec<Moment>,
-    /// Pauses of more than 10 ms, in their order.
+    /// Pauses of more than 10 ms, in order.
     pub pauses: Vec<Pause>,
-    /// What happened, with times in seconds.
+    /// Events, with times in seconds.
     pub events: Vec<(f64, String)>,
-    /// Bytes that a session sent more than once.
+    /// The number of bytes that a session sent more than once.
     pub again: u64,
-    /// Processor time of both sides and of the network between them, in seconds.
+    /// The processor time of both sides and of the network between them, in seconds.
     pub cpu_seconds: f64,
 }
 
 impl Report {
-    /// Bits per second from `from` to the end.
+    /// Returns the rate from `from` to the end, in bits per second.
     pub fn rate_after(&self, from: Duration) -> f64 {
         let from = from.as_secs_f64();
         let Some(first) = self.moments.iter().find(|moment| moment.seconds >= from) else {
@@ -57,12 +57,12 @@ impl Report {
         8.0 * (self.bytes - first.read) as f64 / (self.seconds - first.seconds)
     }
 
-    /// Bits per second from beginning to end.
+    /// Returns the rate over the whole transfer, in bits per second.
     pub fn rate(&self) -> f64 {
         8.0 * self.bytes as f64 / self.seconds
     }
 
-    /// The longest pause that began or went on after `from`, in seconds.
+    /// Returns the duration in seconds of the longest pause that began or continued after `from`.
     pub fn longest_pause_after(&self, from: f64) -> f64 {
         let after = self
             .pauses
@@ -71,7 +71,7 @@ impl Report {
         after.map(|pause| pause.seconds).fold(0.0, f64::max)
     }
 
-    /// When an event that contains `what` happened first.
+    /// Returns the time of the first event whose text contains `what`.
     pub fn when(&self, what: &str) -> Option<f64> {
         self.events
             .iter()

@@ -16,24 +16,24 @@ const PORT: u16 = 4_433;
 
 /// A lab whose hosts `client` and `server` have runtimes of their own.
 pub struct Stage {
-    /// The network.
     pub lab: Lab,
-    /// Whether the server takes MPTCP where a document asks for it.
+    /// True if the server accepts MPTCP if a document asks for it.
     pub mptcp: bool,
     pub(crate) client: Runtime,
     pub(crate) server: Runtime,
     pub(crate) identity: Arc<Identity>,
-    /// The server, as the client knows it.
+    /// The address of the server, as the client sees it.
     pub(crate) address: IpAddr,
-    /// A QUIC socket outlives its connections by a while, so each transfer has a port of its own.
+    /// The next port. A QUIC socket outlives its connections by some time, so each transfer has a port of its
+    /// own.
     port: AtomicU16,
 }
 
 impl Stage {
-    /// Builds it.
+    /// Builds the lab and the runtimes of its two hosts.
     ///
     /// # Errors
-    /// The lab cannot be had, or lacks one of the two hosts.
+    /// The lab could not be built, or lacks one of the two hosts.
     pub fn up(spec: &Spec) -> Result<Self, Error> {
         let lab = Lab::up(spec)?;
         let (client, server) = (lab.host("client")?.handle(), lab.host("server")?.handle());
@@ -52,18 +52,18 @@ impl Stage {
         })
     }
 
-    /// The same from text.
+    /// Builds a stage from the text of a lab file.
     ///
     /// # Errors
-    /// As for [`Stage::up`], or the text is no lab.
+    /// The errors of [`Stage::up`], or the text is not a lab.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         Self::up(&Spec::parse(text)?)
     }
 
-    /// A session with the server over these carriers, as in `quic:wlan0`.
+    /// Returns a session document with the server over these carriers, such as `quic:wlan0`.
     ///
     /// # Errors
-    /// A carrier is none.
+    /// A text is not a carrier.
     pub fn document(&self, carriers: &[&str]) -> Result<Document, Error> {
         let mut text = format!(
             "remote_host = \"{}\"\n[ssl_config]\npin = \"{}\"\n",
@@ -90,22 +90,22 @@ impl Stage {
         Ok(document)
     }
 
-    /// Has the server a certificate for so many names, from now on.
+    /// Gives the server a certificate for this many names, from now on.
     ///
     /// # Errors
-    /// None can be made.
+    /// The certificate could not be made.
     pub fn certify(&mut self, names: u32) -> Result<(), Error> {
         let names = (0..names).map(|number| format!("server-{number}")).collect();
         self.identity = Arc::new(Identity::generate(names)?);
         Ok(())
     }
 
-    /// A port that no transfer has had.
+    /// Returns a port that no transfer has used.
     pub(crate) fn next_port(&self) -> u16 {
         self.port.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Opens the server's listeners for sessions as in `document`, which gets their port.
+    /// Opens the server's listeners for the sessions of `document`, and writes their port into it.
     pub(crate) fn listen(&self, document: &mut Document) -> Result<Server, Error> {
         document.port = self.next_port();
         let everywhere: [SocketAddr; 2] = [
@@ -137,7 +137,7 @@ impl Stage {
                 .collect(),
             tls,
         };
-        // Sockets belong to the host whose thread opens them.
+        // A socket belongs to the host whose thread opens it.
         let opening = self.server.spawn(async { Server::open(config) });
         Ok(self.server.block_on(opening)??)
     }

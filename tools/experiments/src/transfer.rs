@@ -1,4 +1,4 @@
-//! Bytes from one side to the other, by a session.
+//! A transfer of bytes from one side to the other, by a session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,12 @@ use tokio::io::AsyncWriteExt;
 use crate::content::{Content, digest};
 use crate::{Error, Moment, Pause, Report, Stage};
 
-/// How often counters are read.
+/// The interval at which counters are read.
 const EVERY: Duration = Duration::from_millis(50);
-/// What counts as a pause.
+/// The shortest gap that counts as a pause.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Which way the bytes go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the server to the client.
@@ -28,27 +28,25 @@ pub enum Direction {
     Up,
 }
 
-/// Something that is done to the network while a transfer goes on.
+/// An action on the network during a transfer, with its time since the beginning.
 pub type Act = (Duration, Box<dyn Fn(&Lab) -> Result<(), Error> + Send>);
 
-/// A transfer.
+/// A transfer of bytes over a session.
 pub struct Transfer {
-    /// The session.
     pub document: Document,
-    /// How many bytes.
+    /// The number of bytes to transfer.
     pub bytes: u64,
-    /// Which way.
     pub direction: Direction,
-    /// Whether every byte is compared (by SHA-256); otherwise their number alone.
+    /// True if every byte is compared (by SHA-256); otherwise only the number of bytes is.
     pub verify: bool,
-    /// What happens to the network, by time since the transfer began.
+    /// Actions on the network, by time since the transfer began.
     pub acts: Vec<Act>,
-    /// When it is given up.
+    /// The time after which the transfer is abandoned.
     pub timeout: Duration,
 }
 
 impl Transfer {
-    /// `bytes` down over a session as in `document`.
+    /// Describes a download of `bytes` over a session of `document`.
     pub fn new(document: Document, bytes: u64) -> Self {
         Self {
             document,
@@ -60,31 +58,31 @@ impl Transfer {
         }
     }
 
-    /// The same up.
+    /// Makes it an upload.
     #[must_use]
     pub fn up(mut self) -> Self {
         self.direction = Direction::Up;
         self
     }
 
-    /// The same with every byte compared.
+    /// Compares every byte.
     #[must_use]
     pub fn verified(mut self) -> Self {
         self.verify = true;
         self
     }
 
-    /// The same with something happening at `after`.
+    /// Adds an action on the network at `after`.
     #[must_use]
     pub fn act(mut self, after: Duration, act: impl Fn(&Lab) -> Result<(), Error> + Send + 'static) -> Self {
         self.acts.push((after, Box::new(act)));
         self
     }
 
-    /// Runs it.
+    /// Runs the transfer.
     ///
     /// # Errors
-    /// It failed, took too long, or what came was not what was sent.
+    /// The transfer failed or took too long, or the received bytes differ from the sent ones.
     pub fn run(self, stage: &Stage) -> Result<Report, Error> {
         let Transfer { mut document, bytes, direction, verify, acts, timeout } = self;
         let server = stage.listen(&mut document)?;
@@ -110,7 +108,7 @@ impl Transfer {
     }
 }
 
-/// What both sides do.
+/// The work of both sides.
 #[derive(Clone, Copy)]
 struct Work {
     bytes: u64,
@@ -129,7 +127,8 @@ impl Work {
     ) -> Result<(Report, Option<[u8; 32]>), Error> {
         let sessions: Arc<Mutex<Vec<(&str, Session)>>> = Arc::default();
         let (here, there) = (sessions.clone(), sessions.clone());
-        // The server outlives its session, as servers do: a client whose last words were lost asks it again.
+        // The server outlives its session, as servers do, because a client whose last message was lost asks
+        // it again.
         let server = Arc::new(server);
         let listening = server.clone();
         let giving = stage.server.spawn(async move {
@@ -171,19 +170,19 @@ impl Work {
     }
 }
 
-/// How long opening took, in seconds.
+/// The time that opening a session took, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Opened {
-    /// Until the server had accepted the session.
+    /// The time until the server had accepted the session.
     pub first: f64,
-    /// Until every connection of the document was up.
+    /// The time until every connection of the document was up.
     pub all: f64,
 }
 
 /// Opens a session and closes it again.
 ///
 /// # Errors
-/// A connection was not up after 20 s.
+/// Opening failed, or a connection was not up after 20 s.
 pub fn opening(stage: &Stage, mut document: Document) -> Result<Opened, Error> {
     let server = stage.listen(&mut document)?;
     let accepting = stage.server.spawn(async move {
@@ -223,7 +222,7 @@ async fn flat<T>(task: tokio::task::JoinHandle<Result<T, Error>>) -> Result<T, E
     task.await?
 }
 
-/// Sends everything and stays until it was read.
+/// Sends all bytes, and waits until the peer has read them.
 async fn give(session: &Session, bytes: u64, verify: bool) -> Result<(), Error> {
     let mut stream = session.open()?;
     for piece in Content::new(bytes, !verify) {
@@ -234,7 +233,7 @@ async fn give(session: &Session, bytes: u64, verify: bool) -> Result<(), Error> 
     Ok(())
 }
 
-/// What is known while a transfer goes on.
+/// The state of a running transfer.
 struct Record {
     began: Instant,
     read: u64,
@@ -280,7 +279,7 @@ impl Record {
     }
 }
 
-/// Receives everything.
+/// Receives all bytes.
 async fn take(session: Session, verify: bool, began: Instant) -> Result<(Report, Option<[u8; 32]>), Error> {
     let record = Record { began, read: 0, report: Report::default(), carriers: Vec::new() };
     let record = Arc::new(Mutex::new(record));
@@ -289,7 +288,7 @@ async fn take(session: Session, verify: bool, began: Instant) -> Result<(Report,
     let stream = session.accept().await?;
     let result = read(stream, verify, &record).await;
     let read = began.elapsed().as_secs_f64();
-    // Whether the other side received the end is its own matter.
+    // An error here only means that the other side did not confirm the end.
     let _ = session.close(0).await;
     sampler.abort();
     listener.abort();
@@ -359,7 +358,7 @@ async fn listen(session: Session, record: Arc<Mutex<Record>>) {
     }
 }
 
-/// Does what is to be done to the network.
+/// Performs the actions on the network at their times.
 fn play(lab: &Lab, began: Instant, mut acts: Vec<Act>, over: &AtomicBool) {
     acts.sort_by_key(|(at, _)| *at);
     for (at, act) in acts {
@@ -376,7 +375,7 @@ fn play(lab: &Lab, began: Instant, mut acts: Vec<Act>, over: &AtomicBool) {
     }
 }
 
-/// Processor time of this process, in seconds.
+/// Returns the processor time of this process, in seconds.
 pub(crate) fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! libFuzzer over the target that the variable HAWSER_TARGET names.
+//! Runs libFuzzer over the target that the variable HAWSER_TARGET names.
 
 #![no_main]
 

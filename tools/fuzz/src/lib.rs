@@ -1,13 +1,13 @@
-//! Fuzz targets: functions that take any bytes, and panic where a promise about them does not hold.
+//! Fuzz targets: functions that take any bytes, and panic when an invariant does not hold.
 //!
-//! The test `kept` runs every target over the inputs that are kept in `seeds/`, and over changes of them; `scripts/fuzz`
-//! runs a target under libFuzzer, which looks for inputs that reach new code.
+//! The test `kept` runs every target over the stored inputs in `seeds/`, and over mutations of them.
+//! `scripts/fuzz` runs a target under libFuzzer, which looks for inputs that reach new code.
 
 #![forbid(unsafe_code)]
 
 mod targets;
 
-// The command is no library: targets take its modules by their path.
+// The command is not a library, so targets include its modules by path.
 #[allow(dead_code, unreachable_pub)] // They use a part of it.
 #[path = "../../../apps/cli/src/exit.rs"]
 mod exit;
@@ -29,12 +29,11 @@ mod session {
     mod target;
 }
 
-/// A fuzz target.
 #[derive(Clone, Copy)]
 pub struct Target {
     /// The name of the target and of its folder in `seeds/`.
     pub name: &'static str,
-    /// Takes any bytes, and panics where a promise does not hold.
+    /// Takes any bytes, and panics when an invariant does not hold.
     pub run: fn(&[u8]),
 }
 
@@ -44,7 +43,6 @@ macro_rules! targets {
     };
 }
 
-/// Every fuzz target.
 pub const TARGETS: &[Target] = targets![
     diag,
     documents,
@@ -72,7 +70,7 @@ pub const TARGETS: &[Target] = targets![
     translator,
 ];
 
-/// The fuzz target of this name.
+/// Returns the fuzz target of this name.
 #[must_use]
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)

@@ -1,6 +1,6 @@
-//! Every fuzz target over the inputs that are kept, and over random changes of them for a stated time.
+//! Runs every fuzz target over the stored inputs, and over random mutations of them for a stated time.
 //!
-//! An input that fails is written to `target/fuzz/NAME/`; it belongs into `seeds/NAME/`.
+//! A failing input is written to `target/fuzz/NAME/`; it should be moved to `seeds/NAME/`.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,7 +11,7 @@ use fastrand::Rng;
 use hawser_fuzz::{TARGETS, Target};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time in which each target gets changed inputs.
+/// The processor time for which each target runs on mutated inputs.
 const CHANGED: Duration = Duration::from_millis(1500);
 /// The longest input, in bytes.
 const MAX_INPUT: usize = 8192;
@@ -20,7 +20,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds")
 }
 
-/// The inputs that are kept for a target, and an empty one.
+/// Returns the stored inputs of a target, and an empty one.
 fn kept(target: &Target) -> Vec<Vec<u8>> {
     let files = fs::read_dir(folder().join(target.name)).into_iter().flatten();
     let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
@@ -31,13 +31,13 @@ fn kept(target: &Target) -> Vec<Vec<u8>> {
     inputs.chain([Vec::new()]).collect()
 }
 
-/// Processor time of this process.
+/// Returns the processor time of this process.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Runs a target, and keeps an input that fails.
+/// Runs a target, and stores the input if it fails.
 fn run(target: &Target, input: &[u8]) {
     let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.run)(input))) else {
         return;
@@ -52,7 +52,7 @@ fn run(target: &Target, input: &[u8]) {
     resume_unwind(panic);
 }
 
-/// Changes bytes, numbers, lengths and order, or takes a part of another input.
+/// Changes bytes, numbers, lengths and order, or inserts a part of another input.
 fn change(rng: &mut Rng, input: &mut Vec<u8>, others: &[Vec<u8>]) {
     for _ in 0..=rng.usize(..6) {
         let at = rng.usize(..input.len().max(1));

@@ -1,16 +1,16 @@
-//! Change detectors: texts that the code itself made once, kept in files beside the test.
+//! Change detectors: texts that the code itself generated, stored in files beside the test.
 //!
-//! They say that an output changed, not that it is right. `UPDATE_EXPECT=1` writes what is found in
-//! place of what was kept; read the difference before committing it.
+//! They show that an output changed, not that it is right. `UPDATE_EXPECT=1` replaces the stored text with
+//! the current one; read the difference before committing it.
 
 use std::fs;
 use std::path::Path;
 
-/// Compares a text with the one kept in a file; a file that is absent keeps the empty text.
+/// Compares a text with the one stored in a file. A missing file counts as an empty text.
 ///
 /// # Errors
-/// What differs, for the test's message. With `UPDATE_EXPECT` set, only a file that cannot be
-/// written.
+/// The texts differ; the message shows the difference. With `UPDATE_EXPECT` set, the only error is a file
+/// that cannot be written.
 pub fn expect_file(kept: &Path, found: &str) -> Result<(), String> {
     let is_update = std::env::var_os("UPDATE_EXPECT").is_some();
     compare(kept, found, is_update)

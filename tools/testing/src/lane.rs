@@ -1,8 +1,8 @@
-//! A wire of memory between two stacks in one thread: slots that go around, one lane for each direction, one
-//! copy on each side, as over a shared-memory ring. For benchmarks of stacks without a device.
+//! A wire in memory between two stacks in one thread. Each direction has a lane of slots that are reused,
+//! with one copy on each side, as in a shared-memory ring. It serves benchmarks of stacks without a device.
 //!
-//! Invariants: a lane never has more than [`SLOTS`] packets under way, and takes no memory after its
-//! first round.
+//! Invariants: a lane never has more than [`SLOTS`] packets in flight, and does not allocate after its first
+//! round.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,14 +12,14 @@ use std::rc::Rc;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_time::Instant;
 
-/// Packets that a lane holds.
+/// The number of packets that a lane holds.
 const SLOTS: usize = 4096;
-/// Bytes of a slot for one packet of at most 1,500 bytes.
+/// The bytes of a slot for one packet of at most 1,500 bytes.
 const PACKET: usize = 2048;
-/// Bytes of a slot for a super-segment.
+/// The bytes of a slot for a super-segment.
 const SUPER: usize = 65_536;
 
-/// A packet's memory.
+/// The memory of one packet.
 pub struct Slot {
     bytes: Box<[u8]>,
     len: usize,
@@ -27,36 +27,35 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The packet.
     #[must_use]
     pub fn packet(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// One direction.
+/// One direction of a wire.
 #[derive(Default)]
 pub struct Lane {
     waiting: VecDeque<Slot>,
     free: Vec<Slot>,
     made: usize,
     takes_super: bool,
-    /// Packets that were put in.
+    /// The number of packets put in so far.
     pub packets: u64,
 }
 
-/// A lane that both ends hold.
+/// A lane that both ends share.
 pub type Shared = Rc<RefCell<Lane>>;
 
 impl Lane {
-    /// A lane that super-segments fit in.
+    /// Makes a lane whose slots can hold super-segments.
     #[must_use]
     pub fn of_super_segments() -> Lane {
         Lane { takes_super: true, ..Lane::default() }
     }
 
-    /// Room for one packet of `len` bytes, which `write` fills; false when the lane is full. `seg_size` is the
-    /// payload of each of a super-segment's packets, 0 for a packet.
+    /// Takes a slot for one packet of `len` bytes, which `write` fills. Returns false if the lane is full.
+    /// `seg_size` is the payload of each packet of a super-segment, or 0 for a single packet.
     pub fn put(&mut self, len: usize, seg_size: u16, write: impl FnOnce(&mut [u8])) -> bool {
         let Some(mut slot) = self.slot() else { return false };
         let Some(room) = slot.bytes.get_mut(..len) else {
@@ -79,18 +78,18 @@ impl Lane {
         more.then(|| Slot { bytes: vec![0; size].into_boxed_slice(), len: 0, seg_size: 0 })
     }
 
-    /// Whether a packet can be put in.
+    /// Returns whether a packet can be put in.
     #[must_use]
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() || self.made < SLOTS
     }
 
-    /// The next packet.
+    /// Takes the next packet out.
     pub fn take(&mut self) -> Option<Slot> {
         self.waiting.pop_front()
     }
 
-    /// Gives a packet's memory back.
+    /// Returns a packet's memory to the lane.
     pub fn give(&mut self, slot: Slot) {
         self.free.push(slot);
     }
@@ -105,9 +104,9 @@ pub struct End {
 }
 
 impl End {
-    /// The end that puts packets of at most `mtu` bytes into `outward`, super-segments too where it takes them,
-    /// and takes packets from `inward`. Checksums are not computed, as between two machines in one memory; or, with
-    /// `sums`, by the stacks in software.
+    /// Makes an end that puts packets of at most `mtu` bytes into `outward` and takes packets from `inward`.
+    /// It also sends super-segments if `outward` takes them. Checksums are not computed, as between two
+    /// virtual machines on one host; with `sums`, the stacks compute them in software.
     #[must_use]
     pub fn new(outward: &Shared, inward: &Shared, mtu: u32, sums: bool) -> End {
         let caps = Caps {

@@ -1,13 +1,16 @@
-//! What tests of every room use: a harness for those that need a network namespace of their own, or a
-//! process with one thread, [`helper`] for those that start a process, [`expect_file`] for those that
-//! detect a change, [`internet_checksum`], what is logged (feature `log`), and a wire of memory (feature
-//! `lane`).
+//! Helpers for the tests of every room:
 //!
-//! The standard harness runs each test in a thread, and a process can enter a user namespace only while
-//! it has one thread. Here tests run one after the other on the main thread; output, filters and
-//! `--list` are those of the standard harness, by libtest-mimic.
+//! * a harness for tests that need a network namespace of their own, or a process with one thread
+//! * [`helper`] for tests that start a process
+//! * [`expect_file`] for tests that detect a change
+//! * [`internet_checksum`]
+//! * a recorder of logged events (feature `log`) and a wire in memory (feature `lane`)
 //!
-//! A test that cannot run on this machine calls [`skip`] and passes: the table of phases names it.
+//! The standard harness runs each test in a thread, and a process can enter a user namespace only while it
+//! has one thread. Here tests run one after the other on the main thread. Output, filters and `--list` are
+//! those of the standard harness, by libtest-mimic.
+//!
+//! A test that cannot run on this machine calls [`skip`] and passes; the table of phases lists it.
 //!
 //! ```no_run
 //! use hawser_testing::{TestResult, in_user_namespace, tests};
@@ -21,7 +24,6 @@
 //! }
 //! ```
 
-#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod checksum;
@@ -45,20 +47,21 @@ pub use expect::expect_file;
 pub use log::Log;
 pub use swallow::swallow_at_localhost;
 
-/// How a test ends.
+/// The result of a test.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Name and body of a test.
+/// The name and the body of a test.
 pub type Test = (&'static str, fn() -> TestResult);
 
-/// Tests by their paths, each with its path as its name: `tests![links::ipv6_is_carried]`.
+/// Lists tests by their paths, each with its path as its name: `tests![links::ipv6_is_carried]`.
 #[macro_export]
 macro_rules! tests {
     ($($test:path),* $(,)?) => { &[$((stringify!($test), $test)),*] };
 }
 
-/// Enters a user namespace, in which an ordinary user may make network namespaces, and runs the tests
-/// that the command line names, or all; where that is not permitted, `what` they are is skipped.
+/// Enters a user namespace, in which an ordinary user may make network namespaces, and runs the tests that
+/// the command line names, or all. If the system does not permit this, the tests are skipped under the name
+/// `what`.
 #[cfg(feature = "namespaces")]
 pub fn in_user_namespace(what: &str, tests: &[Test]) -> ExitCode {
     if !is_listing()
@@ -70,11 +73,11 @@ pub fn in_user_namespace(what: &str, tests: &[Test]) -> ExitCode {
     run(tests.iter().map(|(name, test)| (*name, *test)))
 }
 
-/// Runs those of the tests that the command line names, or all.
+/// Runs the tests that the command line names, or all.
 pub fn run<N: Into<String>>(
     tests: impl IntoIterator<Item = (N, impl FnOnce() -> TestResult + Send + 'static)>,
 ) -> ExitCode {
-    // What `is_long` asks for is not an option of the harness.
+    // The option that `is_long` looks for is not an option of the harness.
     let mut arguments = Arguments::from_iter(std::env::args().filter(|argument| argument != LONG));
     arguments.test_threads = Some(1);
     let trial = |(name, test): (N, _)| Trial::test(name, || judge(test));
@@ -85,11 +88,11 @@ fn judge(test: impl FnOnce() -> TestResult) -> Result<(), Failed> {
     test().map_err(|error| Failed::from(error.to_string()))
 }
 
-/// A program that a test starts beside itself: an example of the test's crate, as `cargo test` builds them
-/// before the tests.
+/// Returns a command that starts another program of a test: an example of the test's crate, which `cargo
+/// test` builds before the tests.
 ///
 /// # Panics
-/// When it was not built: `cargo test --test NAME` and `--lib` build what is named alone.
+/// The example was not built: `cargo test --test NAME` and `--lib` build only the named targets.
 #[must_use]
 pub fn helper(name: &str) -> Command {
     let own = std::env::current_exe().expect("this program has a path");
@@ -106,21 +109,21 @@ pub fn helper(name: &str) -> Command {
     Command::new(path)
 }
 
-/// Says that something is not tested on this machine, and why, on a line that the table of phases holds.
+/// Reports on a line of its own, for the table of phases, that `what` is not tested on this machine, and why.
 pub fn skip(what: impl std::fmt::Display, why: impl std::fmt::Display) {
     println!("skipped: {what}: {why}");
 }
 
-/// Asks for the tests of a long mode (`cargo xtask long`) in place of the usual ones.
+/// The option that selects the tests of a long mode (`cargo xtask long`) in place of the usual ones.
 const LONG: &str = "--long";
 
-/// Whether the command line asks for the tests of a long mode.
+/// Returns whether the command line asks for the tests of a long mode.
 #[must_use]
 pub fn is_long() -> bool {
     std::env::args().any(|argument| argument == LONG)
 }
 
-/// Whether the command line asks for the tests' names alone.
+/// Returns whether the command line asks only for the names of the tests.
 #[must_use]
 pub fn is_listing() -> bool {
     std::env::args().any(|argument| argument == "--list")

@@ -1,4 +1,4 @@
-//! What is logged while a test runs.
+//! Records the events that are logged while a test runs.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, OnceLock};
@@ -9,26 +9,27 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, set_default, set_global_default};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps what is logged, at all levels.
+/// A recorder of logged events, at all levels.
 pub struct Log {
     lines: Lines,
-    /// Of these, what was logged before it began.
+    /// The number of events that were logged before this recorder began.
     earlier: usize,
     _guard: Option<DefaultGuard>,
 }
 
 impl Log {
-    /// Keeps what the calling thread logs, as long as this lives.
+    /// Records the events of the calling thread until the recorder is dropped.
     #[must_use]
     pub fn start() -> Log {
         let lines = Lines::default();
         Log { _guard: Some(set_default(lines.clone())), earlier: 0, lines }
     }
 
-    /// Keeps what all threads log from now on, until the process ends: for what runs on threads of a runtime.
+    /// Records the events of all threads from now on, until the process ends. It serves code that runs on
+    /// threads of a runtime.
     ///
     /// # Panics
-    /// When the process has another subscriber already.
+    /// The process already has another subscriber.
     #[must_use]
     pub fn of_process() -> Log {
         static LINES: OnceLock<Lines> = OnceLock::new();
@@ -40,17 +41,17 @@ impl Log {
         Log { lines: lines.clone(), earlier: lines.0.lock().len(), _guard: None }
     }
 
-    /// A text for each event so far: its level, its target, and its fields, each as `NAME=VALUE` with the value as
-    /// the caller had it formatted.
+    /// Returns a text for each event so far: its level, its target, and its fields, each as `NAME=VALUE` in
+    /// the format that the caller chose.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.lines.0.lock()[self.earlier..].to_vec()
     }
 
-    /// Fails unless an event has all of these in its text.
+    /// Fails unless the text of one event contains all of these parts.
     ///
     /// # Panics
-    /// When there is none: with all that was logged.
+    /// No event contains them; the message lists all events.
     pub fn expect(&self, parts: &[&str]) {
         let lines = self.lines();
         let is_meant = |line: &String| parts.iter().all(|part| line.contains(part));

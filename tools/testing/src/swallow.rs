@@ -1,10 +1,10 @@
-//! A name with two addresses, of which the preferred one accepts connections and never answers.
+//! A name with two addresses, the preferred one of which accepts connections and never answers.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
 
-/// Opens a port at both addresses of `localhost`: at `::1` connections are accepted and what they send is swallowed, at
-/// `127.0.0.1` each is handed to `answer`.
+/// Opens a port at both addresses of `localhost`. At `::1`, connections are accepted and their data is
+/// discarded; at `127.0.0.1`, each is passed to `answer`.
 ///
 /// # Errors
 /// The system has no IPv6, or the port is taken at the other address.

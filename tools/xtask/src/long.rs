@@ -1,25 +1,24 @@
-//! Checks that run for as long as one likes: `cargo xtask long NAME [-- ARGUMENT…]`.
+//! Checks that run for as long as the caller chooses: `cargo xtask long NAME [-- ARGUMENT…]`.
 //!
-//! A long mode is one row of [`MODES`]: a command of this repository that takes its size from its
-//! arguments. The short form of each runs in the ordinary tests.
+//! A long mode is one row of [`MODES`]: a command of this repository whose arguments set its size. The
+//! ordinary tests run a short form of each mode.
 
 use std::process::Command;
 
-/// A long mode.
 struct Mode {
     /// The word after `cargo xtask long`.
     name: &'static str,
-    /// What it checks, and which arguments set its size.
+    /// The subject of the check, and the arguments that set its size.
     about: &'static str,
-    /// The command, to which the caller's arguments are added.
+    /// The command line, which the caller's arguments extend.
     command: &'static [&'static str],
 }
 
-/// The swarm of a program, whose name is `$0`: what it claims and its params stand beside it.
+/// The swarm of a program, whose name is `$0`. The file `swarm.args` in the program's folder holds its claims
+/// and params.
 const SWARM_OF: &str = "[ $# -gt 0 ] || set -- --runs 2000; \
     exec cargo run -q -p hawser-cli -- swarm $0 --engine both $(cat transports/${0%-irn}/swarm.args) \"$@\"";
 
-/// Every long mode.
 const MODES: &[Mode] = &[
     Mode {
         name: "swarm",
@@ -328,12 +327,13 @@ const MODES: &[Mode] = &[
     },
 ];
 
-/// Whether there is a long mode of this name.
+/// Returns whether a long mode of this name exists.
 pub(crate) fn exists(name: &str) -> bool {
     MODES.iter().any(|mode| mode.name == name)
 }
 
-/// Runs the mode named first, with the arguments after `--`; without a name, lists the modes.
+/// Runs the mode that the first argument names, with the arguments after `--`. Without a name, lists the
+/// modes.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let Some((name, rest)) = arguments.split_first() else {
         for mode in MODES {

@@ -1,12 +1,12 @@
-//! Chores of the repository: `cargo xtask tidy`, `cargo xtask long`.
+//! Chores of the repository: `cargo xtask tidy`, `cargo xtask long` and others.
 //!
 //! * [`tidy`]: the repository's rules, each a check that fails with a place and a remedy
-//! * [`long`]: checks that run for as long as one likes
-//! * [`record`]: what was measured, for the record
-//! * [`tap`]: what observers of the engine cost while nobody observes
-//! * [`mutants`]: would the tests notice if a condition of TCP were wrong?
+//! * [`long`]: checks that run for as long as the caller chooses
+//! * [`record`]: full measurements of benches and experiments, stored as records
+//! * [`tap`]: the cost of the engine's observation points when they have no observer
+//! * [`mutants`]: a count of the wrong conditions of a program that its tests detect
 //!
-//! Invariant: a chore is found by its name in [`CHORES`]; nothing else decides what exists.
+//! Invariant: [`CHORES`] is the only list of chores, and a chore is found there by its name.
 
 #![forbid(unsafe_code)]
 
@@ -19,19 +19,16 @@ mod tidy;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A chore of the repository.
 struct Chore {
     /// The word after `cargo xtask`.
     name: &'static str,
-    /// What may follow the name.
+    /// The arguments that may follow the name.
     usage: &'static str,
-    /// What it does, in one line.
+    /// A description of one line.
     about: &'static str,
-    /// Does it.
     run: fn(&[String]) -> Result<(), String>,
 }
 
-/// Every chore.
 const CHORES: &[Chore] = &[
     Chore {
         name: "tidy",
@@ -98,7 +95,7 @@ fn picture(_: &[String]) -> Result<(), String> {
     std::fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The list of chores.
+/// Returns the list of chores.
 fn usage() -> String {
     let mut text = String::from("usage:\n");
     for chore in CHORES {
@@ -108,7 +105,7 @@ fn usage() -> String {
     text
 }
 
-/// The repository's top folder: cargo says which checkout it runs for.
+/// Returns the repository's top folder. Cargo names the checkout that it runs for.
 fn root() -> PathBuf {
     let own = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let own = PathBuf::from(own);

@@ -1,11 +1,12 @@
-//! `cargo xtask mutants`: would the tests notice if the program were wrong?
+//! `cargo xtask mutants`: measures how many errors in a program its tests detect.
 //!
-//! Each atomic condition of `transports/tcp/*.mtp` is negated in turn, in a copy of the program. A
-//! mutant is killed when one of the program's killers fails on it, and survives when all pass. What no
-//! longer passes the checker is not counted. The score has to reach [`GOAL`].
+//! Each atomic condition of `transports/tcp/*.mtp` is negated in turn, in a copy of the program. A mutant is
+//! killed when one of the program's killers fails on it, and survives when all pass. A mutant that the
+//! checker rejects is not counted. The score has to reach [`GOAL`].
 //!
-//! `--program homa`, `ndp`, `quic-lite` and `roce` take these in place of TCP. `--sample N` takes N mutants spread over the
-//! program, another N for each `--seed`; without it all are tried, or with `--file NAME` those of one file.
+//! `--program homa`, `ndp`, `quic-lite` and `roce` take these in place of TCP. `--sample N` takes N mutants
+//! spread over the program; each `--seed` takes another N. Without it, all mutants are tried, or with `--file
+//! NAME` those of one file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,32 +16,33 @@ use std::time::{Duration, Instant};
 use hawser_mutants::Change;
 use parking_lot::Mutex;
 
-/// Of a hundred mutants so many have to be killed.
+/// The percentage of mutants that have to be killed.
 const GOAL: usize = 80;
 
-/// What takes more seconds of a processor does not end: the mutant is killed. On a busy machine the same holds.
+/// The processor time, in seconds, after which a killer is taken to loop for ever, so that its mutant is
+/// killed. Unlike wall-clock time, it does not depend on the load of the machine.
 const PROCESSOR_SECONDS: u32 = 20;
 
-/// What takes longer than this waits for something that does not come.
+/// The wall-clock time after which a killer is taken to wait for an event that does not come.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Mutants tried at the same time.
+/// The number of mutants tried at the same time.
 const WORKERS: usize = 2;
 
-/// What killers are started with, the quickest first; of the tests those that take seconds each come last, or not at all.
-/// `{program}` stands for the mutant's main file, `{folder}` for its folder, and `{tests}` and others of
-/// [`Subject::tests`] for test programs of stack/load.
+/// The name of a killer and its command line. A subject lists the quickest killer first, and tests that take
+/// seconds last or not at all. `{program}` stands for the mutant's main file, `{folder}` for its folder, and
+/// `{tests}` and other words of [`Subject::tests`] for test programs of stack/load.
 type Killer = (&'static str, &'static [&'static str]);
 
 /// A program whose mutants are tried.
 struct Subject {
-    /// Its name: its folder is in `transports/`, its main file in there.
+    /// The program's name. Its folder is in `transports/` and holds its main file.
     name: &'static str,
-    /// The files and folders beside its own that it imports and that its killers read.
+    /// The files and folders, besides its own sources, that it imports or that its killers read.
     beside: &'static [&'static str],
-    /// The variable by which tests are given a mutant.
+    /// The environment variable that passes a mutant to the tests.
     variable: &'static str,
-    /// Words of command lines, and the test programs that they stand for.
+    /// Placeholders in command lines, and the test programs that they stand for.
     tests: &'static [(&'static str, &'static str)],
     killers: &'static [Killer],
 }
@@ -131,7 +133,7 @@ const SUBJECTS: &[Subject] = &[
     },
 ];
 
-/// The first seeds of the swarm of RoCE's variant, whose file stands in the place of another.
+/// The first seeds of the swarm of RoCE's selective-repeat variant, whose file replaces `go_back.mtp`.
 const SELECTIVE: Killer = (
     "selective repeat",
     &[
@@ -144,7 +146,7 @@ const SELECTIVE: Killer = (
     ],
 );
 
-/// What its files of steps say.
+/// The step files of a program.
 const STEPS: Killer = ("steps", &["target/debug/hawser", "step", "{folder}/steps"]);
 
 /// The rules of a program of calls, each against a peer that the test plays.
@@ -163,7 +165,7 @@ const RULES: Killer = (
         "ends::",
     ],
 );
-/// The first seeds of its swarm.
+/// The first seeds of a program's swarm.
 const SWARM: Killer = (
     "swarm",
     &[
@@ -175,24 +177,22 @@ const SWARM: Killer = (
     ],
 );
 
-/// One condition, negated.
 struct Mutant {
     /// The file's name in the program's folder.
     file: String,
-    /// What is changed in it.
+    /// The change in that file.
     change: hawser_mutants::Mutant,
 }
 
-/// What became of a mutant.
+/// The result for one mutant.
 enum Fate {
-    /// By which killer.
+    /// A killer, named here, failed on it.
     Killed(&'static str),
     Survived,
-    /// The checker did not take it.
+    /// The checker rejected it.
     Stillborn,
 }
 
-/// Runs the chore.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments)?;
     let (root, subject) = (crate::root(), options.subject);
@@ -214,7 +214,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     report(subject, &chosen, &fates)
 }
 
-/// The arguments.
 struct Options {
     subject: &'static Subject,
     sample: Option<usize>,
@@ -245,7 +244,7 @@ impl Options {
     }
 }
 
-/// Every mutant of the program in a folder.
+/// Returns every mutant of the program in a folder.
 fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
     let mut all = Vec::new();
     for name in sources(folder)? {
@@ -256,7 +255,7 @@ fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
     Ok(all)
 }
 
-/// The names of the `.mtp` files in a folder, in order.
+/// Returns the names of the `.mtp` files in a folder, in order.
 fn sources(folder: &Path) -> Result<Vec<String>, String> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
@@ -268,7 +267,8 @@ fn sources(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// A sample takes every k-th mutant, so that every file has its share; the seed shifts it.
+/// Chooses the mutants to try. A sample takes every k-th mutant, so that every file has its share; the seed
+/// shifts the start.
 fn choose<'a>(all: &'a [Mutant], options: &Options) -> Vec<&'a Mutant> {
     match options.sample {
         Some(n) if n > 0 && n < all.len() => {
@@ -279,10 +279,10 @@ fn choose<'a>(all: &'a [Mutant], options: &Options) -> Vec<&'a Mutant> {
     }
 }
 
-/// The killers' command lines, with what they run already built.
+/// Builds the programs that the killers run, and returns the killers' command lines.
 fn killers(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, Vec<String>)>, String> {
-    // As the phase `build` of scripts/phases: another choice of packages or features would be built anew, in
-    // the place of programs that other phases run.
+    // The build takes the packages and features of the phase `build` of scripts/phases. Another choice would
+    // rebuild and replace programs that other phases run.
     let features = output(root, &mut Command::new("scripts/features"))?;
     let whole = ["--workspace", "-q"]
         .into_iter()
@@ -322,7 +322,7 @@ fn killers(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, Vec<Stri
         .collect())
 }
 
-/// What a command prints that ends well.
+/// Returns the output of a command, or an error if the command fails.
 fn output(root: &Path, command: &mut Command) -> Result<String, String> {
     let output = command
         .current_dir(root)
@@ -335,7 +335,7 @@ fn output(root: &Path, command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What all mutants have in common.
+/// The data that all mutants share.
 struct Trial<'a> {
     root: &'a Path,
     subject: &'static Subject,
@@ -343,7 +343,8 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// A killer that fails on the program as it is would kill everything.
+    /// Checks that every killer passes on the unchanged program. A killer that fails there would kill every
+    /// mutant.
     fn unchanged_passes(&self) -> Result<(), String> {
         let copy = Copy::of(self.root, self.subject, "unchanged", None)?;
         match self.fate(&copy) {
@@ -355,7 +356,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Tries the mutants, [`WORKERS`] at a time; fates in the order of the mutants.
+    /// Tries the mutants, [`WORKERS`] at a time, and returns their fates in the order of the mutants.
     fn all(&self, mutants: &[&Mutant]) -> Vec<Fate> {
         let next = AtomicUsize::new(0);
         let fates: Mutex<Vec<(usize, Fate)>> = Mutex::new(Vec::new());
@@ -445,10 +446,10 @@ struct Copy {
 }
 
 impl Copy {
-    /// With a condition negated, or as it is.
+    /// Copies the program, with one condition negated if a mutant is given.
     fn of(root: &Path, subject: &Subject, name: &str, mutant: Option<&Mutant>) -> Result<Copy, String> {
         let from = root.join(subject.folder());
-        // What another program or revision left there would be tried, too.
+        // Files left there by another program or revision would be tried too.
         let folder = root.join("target/mutants").join(subject.name).join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -469,7 +470,7 @@ impl Copy {
     }
 }
 
-/// Whether a command ends well, and in time.
+/// Returns whether a command succeeds in time.
 fn passes(mut child: Child) -> bool {
     let begin = Instant::now();
     loop {
@@ -485,7 +486,7 @@ fn passes(mut child: Child) -> bool {
     }
 }
 
-/// Counts, and compares with the goal.
+/// Counts the fates, and compares the score with the goal.
 fn report(subject: &Subject, mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
     let born = fates
         .iter()
@@ -516,7 +517,8 @@ fn report(subject: &Subject, mutants: &[&Mutant], fates: &[Fate]) -> Result<(), 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
-/// Copies a file, or a folder with its files. Several mutants may have it at one place: it is whole at any time.
+/// Copies a file, or a folder with its files. Several mutants may write the same destination at once, so a
+/// file is complete at any time.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     if from.is_dir() {
         std::fs::create_dir_all(to)?;

@@ -1,15 +1,15 @@
-//! `cargo xtask record NAME`: measures in full, at a clean revision, and puts the result where records are: of an
-//! experiment its folder, of a bench its table in tools/bench/README.md. The result names the revision.
+//! `cargo xtask record NAME`: measures in full, at a clean revision, and stores the result. An experiment's
+//! result goes into its folder, a bench's into its table in tools/bench/README.md. The result names the
+//! revision.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where the records of experiments are, a folder for each.
+/// The folder of the experiments' records, with a folder for each experiment.
 pub(crate) const RESULTS: &str = "tools/experiments/results/";
-/// Where the tables of benches are: a section `` ### `NAME` `` for each, with its command.
+/// The page with the tables of benches: a section `` ### `NAME` `` for each, with its command.
 const TABLES: &str = "tools/bench/README.md";
 
-/// Runs the chore.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let [name] = arguments else {
         return Err(format!(
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     std::fs::write(&path, page).map_err(|error| format!("{TABLES}: {error}"))
 }
 
-/// Measures an experiment into its folder.
+/// Runs an experiment and writes its result to the experiment's folder.
 fn experiment(root: &Path, name: &str) -> Result<(), String> {
     build(root, &["hawser-experiments"])?;
     let folder = format!("{RESULTS}{name}");
@@ -48,9 +48,9 @@ fn experiment(root: &Path, name: &str) -> Result<(), String> {
     .map(|lines| print!("{lines}"))
 }
 
-/// The table that a bench prints.
+/// Returns the table that a bench prints.
 fn bench(root: &Path, command: &str) -> Result<String, String> {
-    // Some benches measure the command itself.
+    // Some benches measure the command `hawser` itself.
     build(root, &["hawser-cli", "hawser-bench"])?;
     let arguments = command
         .split_whitespace()
@@ -69,14 +69,15 @@ fn build(root: &Path, packages: &[&str]) -> Result<(), String> {
     output(root, "cargo", &arguments).map(|_| ())
 }
 
-/// The command of a bench's section: `hawser bench …`, on a line of its own.
+/// Returns the command of a bench's section: `hawser bench …`, on a line of its own.
 fn command<'a>(page: &'a str, name: &str) -> Option<&'a str> {
     let section = section(page, name)?;
     let line = section.lines().find(|line| line.starts_with("`hawser bench "))?;
     Some(line.trim_matches('`'))
 }
 
-/// The page with another table, with its settings and its revision, in a bench's section.
+/// Returns the page with the table of a bench's section replaced, together with its settings and its
+/// revision.
 fn replaced(page: &str, name: &str, table: &str) -> Option<String> {
     let section = section(page, name)?;
     let start = section.find("\n|")? + 1;
@@ -88,7 +89,7 @@ fn replaced(page: &str, name: &str, table: &str) -> Option<String> {
     Some([&page[..at + start], table.trim_end(), &page[at + end..]].concat())
 }
 
-/// A bench's section, from its heading to the next.
+/// Returns a bench's section, from its heading to the next.
 fn section<'a>(page: &'a str, name: &str) -> Option<&'a str> {
     let start = page.find(&format!("\n### `{name}`\n"))? + 1;
     let end = page[start + 1..]
@@ -97,7 +98,7 @@ fn section<'a>(page: &'a str, name: &str) -> Option<&'a str> {
     Some(&page[start..end])
 }
 
-/// What a command prints that ends well.
+/// Returns the output of a command, or an error if the command fails.
 fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(arguments)

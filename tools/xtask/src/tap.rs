@@ -1,21 +1,25 @@
-//! `cargo xtask tap`: does an engine that nobody observes cost what one costs that nobody can observe?
+//! `cargo xtask tap`: compares the cost of an engine without observers with the cost of an engine built
+//! without observation points.
 //!
-//! The engine's own bench moves packets between two stacks, with a program of a few lines of Rust: nothing else is as
-//! sensitive to what the engine does. It is built twice, with observers and without (the feature `untapped`), and its
-//! instructions are counted under callgrind, which do not depend on who else uses the machine. Two transfers each: what
-//! they have in common, such as the start, cancels out.
+//! The engine's own bench moves packets between two stacks, with a program of a few lines of Rust. It is
+//! therefore the most sensitive measure of the engine's own cost. It is built twice, with observation points
+//! and without (the feature `untapped`). Its instructions are counted under callgrind, so that other users of
+//! the machine do not affect the result. Each build makes two transfers, so that their common cost, such as
+//! the start, cancels out.
 
 use std::process::{Command, Stdio};
 
-/// Packets of the two transfers.
+/// The numbers of packets of the two transfers.
 const PACKETS: [u64; 2] = [2_000, 12_000];
-/// The share of instructions that the tests for an observer may add: one for each event, one for each packet, one for
-/// each group of packets. 0.20 % were counted when this was written (15 of 7,776).
+/// The limit on the share of instructions that the tests for an observer may add. There is one test for each
+/// event, one for each packet, and one for each group of packets. The count was 0.20 % when this was written
+/// (15 of 7,776).
 const LIMIT: f64 = 0.005;
-/// The engine is compiled as one unit: what is inlined, and with it the count, depends on nothing else then.
+/// Compiles the engine as one unit, so that inlining, and with it the count, does not depend on how the
+/// compiler splits the crate.
 const ONE_UNIT: &str = "profile.dev.package.hawser-engine.codegen-units=1";
 
-/// Counts, and compares.
+/// Counts the instructions of both builds, and compares them.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if !arguments.is_empty() {
         return Err("it takes no arguments".to_owned());
@@ -34,7 +38,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Instructions for a packet of the bench, built with these options.
+/// Returns the instructions per packet of the bench, built with these options.
 fn per_packet(options: &[&str]) -> Result<f64, String> {
     let bench = build(options)?;
     let [small, large] = PACKETS;
@@ -43,7 +47,7 @@ fn per_packet(options: &[&str]) -> Result<f64, String> {
     Ok(difference / (6 * (large - small)) as f64)
 }
 
-/// Builds the bench; its path.
+/// Builds the bench and returns its path.
 fn build(options: &[&str]) -> Result<String, String> {
     let output = Command::new("cargo")
         .args([
@@ -74,7 +78,7 @@ fn build(options: &[&str]) -> Result<String, String> {
     path.ok_or_else(|| "cargo did not say where the bench is".to_owned())
 }
 
-/// Instructions of a transfer of so many packets.
+/// Returns the instructions of a transfer of this many packets.
 fn count(bench: &str, packets: u64) -> Result<u64, String> {
     let output = Command::new("valgrind")
         .args([
@@ -94,6 +98,7 @@ fn count(bench: &str, packets: u64) -> Result<u64, String> {
     counted.ok_or_else(|| format!("valgrind counted nothing:\n{output}"))
 }
 
-/// Large copies are not made by the one instruction that callgrind counts once for each byte.
+/// Settings of glibc that keep large copies from using the `rep` instructions, which callgrind counts once
+/// for each byte.
 const PLAIN_COPIES: &str =
     "glibc.cpu.x86_rep_movsb_threshold=1073741824:glibc.cpu.x86_rep_stosb_threshold=1073741824";

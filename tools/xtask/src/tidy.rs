@@ -1,8 +1,8 @@
 //! `cargo xtask tidy`: the repository's rules, one file per check.
 //!
-//! A check is a pure function from the [`Tree`] (every file's text and what cargo knows of the
-//! crates) to its diagnostics; each diagnostic says what is wrong, where, and what to do. Every check
-//! has a test that breaks its rule and sees it fail.
+//! A check is a pure function from the [`Tree`] (every file's text and cargo's data about the crates) to its
+//! diagnostics. Each diagnostic names the fault, its place and a remedy. Every check has a test that breaks
+//! its rule and sees it fail.
 
 mod architecture;
 mod arrows;
@@ -31,14 +31,14 @@ use std::fmt;
 
 use tree::Tree;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Diagnostic {
-    /// The file, with `:line` where there is one.
+    /// The file, with `:line` if the violation has a line.
     place: String,
-    /// What is wrong.
+    /// A description of the violation.
     what: String,
-    /// What to do about it.
+    /// The change that removes the violation.
     remedy: String,
 }
 
@@ -60,7 +60,6 @@ struct Check {
     run: fn(&Tree) -> Vec<Diagnostic>,
 }
 
-/// Every rule.
 const CHECKS: &[Check] = &[
     Check { name: "arrows", run: arrows::check },
     Check { name: "manifests", run: manifests::check },
@@ -84,7 +83,7 @@ const CHECKS: &[Check] = &[
     Check { name: "licences", run: licences::check },
 ];
 
-/// Runs the checks named, or all of them.
+/// Runs the named checks, or all of them.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments
         .iter()

@@ -1,5 +1,5 @@
-//! What `scripts/phases`, and with it `make test` and `make demo`, says where Rust is missing or too old, and
-//! where something is skipped that must not be.
+//! Tests the messages of `scripts/phases`, and with it of `make test` and `make demo`. They cover a missing
+//! or old Rust, and a skipped test that must not be skipped.
 
 use std::error::Error;
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-/// What `scripts/phases build` prints to standard error where only these tools and `rustc` can be found.
+/// Returns the standard error of `scripts/phases build` when only these tools and `rustc` can be found.
 fn build_with(tools: &Path, rustc: Option<&str>) -> Result<String, Box<dyn Error>> {
     for tool in ["bash", "dirname", "sed", "cut", "sort", "head"] {
         let found = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(tool));
@@ -37,7 +37,7 @@ fn without_rust_or_with_an_old_one_the_first_line_states_the_version_and_how_to_
         "Hawser needs Rust {} or newer, and ",
         env!("CARGO_PKG_RUST_VERSION")
     );
-    // What Debian 12 has.
+    // The version that Debian 12 has.
     let old = "rustc 1.63.0 (4b91a6ea7 2022-08-08)";
     for (rustc, present) in [(None, "there is none; "), (Some(old), "this is 1.63.0 (")] {
         let tools = hawser_temporary::Folder::new()?;
@@ -53,8 +53,8 @@ fn without_rust_or_with_an_old_one_the_first_line_states_the_version_and_how_to_
     Ok(())
 }
 
-/// A copy of the script, so that it leaves the logs of whoever runs this test alone, with a cargo of its own,
-/// which is this script.
+/// A copy of the scripts in a folder of its own, so that a run does not touch the logs of the caller. Its
+/// `cargo` is a script of the test.
 struct Phases(hawser_temporary::Folder);
 
 impl Phases {
@@ -76,7 +76,7 @@ impl Phases {
         Ok(())
     }
 
-    /// The exit code of these phases, and what they print.
+    /// Runs these phases, and returns their exit code and output.
     fn run(&self, names: &[&str], required: &str) -> Result<(Option<i32>, String), Box<dyn Error>> {
         let path = format!("{}:{}", self.0.display(), std::env::var("PATH")?);
         let output = Command::new(self.0.join("scripts/phases"))
@@ -107,7 +107,8 @@ fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// A test that takes root does not fail for an ordinary user, whatever else that user lacks.
+/// A skipped test that needs root fails the run only where `ebpf` is required, which an ordinary user's run
+/// does not.
 #[test]
 fn ebpf_is_required_of_root_alone() -> Result<(), Box<dyn Error>> {
     let phases = Phases::with_cargo(CARGO)?;
@@ -144,7 +145,7 @@ fn advisories_that_cannot_be_fetched_are_skipped_by_name() -> Result<(), Box<dyn
     Ok(())
 }
 
-/// A cargo that names three test programs, of which one fails, and whose clippy finds something.
+/// A cargo that names three test programs, one of which fails, and whose clippy reports a warning.
 const CARGO: &str = r#"
 program() { echo "{\"manifest_path\":\"$PWD/$1/Cargo.toml\",\"profile\":{\"test\":true},\"executable\":\"$PWD/$2\"}"; }
 case "$*" in

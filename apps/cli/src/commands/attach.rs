@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::exit::{Exit, Outcome};
 use crate::interact::{ClientArgs, exit, list, text};
 
-/// Bytes of a text that fit into a request, whatever they are.
+/// The maximum number of bytes of a text that always fit into a request.
 const MAX_TEXT_BYTES: u64 = 32 << 10;
 
 /// Attach event processors to a program of a running process; without a file, list the attached ones
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     client: ClientArgs,
 }
 
-/// Which of a process's programs.
+/// The option that selects one of a process's programs.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct ProgramArgs {
     /// The program to attach to, by its number in the list, when the process runs several
@@ -45,7 +45,7 @@ pub(crate) struct ProgramArgs {
 }
 
 impl ProgramArgs {
-    /// The number of the source that is meant, or the only one.
+    /// Returns the number of the selected source, or of the only one.
     pub(crate) fn find(self, client: &mut Client) -> Result<u64, Exit> {
         if let Some(source) = self.source {
             return Ok(source.into());

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn line(entry: &Value) -> String {
-    // What concerns a source as a whole: an attachment, a T-ware.
+    // An entry about a source as a whole, such as an attachment or a T-ware.
     let source = text(entry, "flow").strip_suffix(":ffffffffffffffff");
     let what = match text(entry, "act") {
         "set" => format!("set {} -> {}", entry["before"], entry["value"]),
@@ -61,11 +61,12 @@ fn line(entry: &Value) -> String {
     format!("{at} {who}: {variable} of {of} {what}{times}{origin}")
 }
 
-/// Milliseconds since 1970 as a date and a time in UTC (RFC 3339).
+/// Formats milliseconds since 1970 as a date and time in UTC (RFC 3339).
 fn wall(since_1970_ms: u64) -> String {
     let (seconds, ms) = (since_1970_ms / 1000, since_1970_ms % 1000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years are counted from March on, so that a leap day ends one; 146,097 days are 400 years.
+    // Years are counted from March, so that the leap day is the last of its year. 400 years have 146,097
+    // days.
     let from_march_of_0 = days + 719_468;
     let (era, day) = (from_march_of_0 / 146_097, from_march_of_0 % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -82,7 +83,7 @@ fn wall(since_1970_ms: u64) -> String {
 mod tests {
     use super::*;
 
-    /// As `date -u -d @SECONDS -Ins` has them.
+    /// The expected values come from `date -u -d @SECONDS -Ins`.
     #[test]
     fn wall_time_is_a_date_in_utc() {
         for (ms, want) in [

@@ -1,4 +1,4 @@
-//! `hawser bench`: hands over to `hawser-bench`, which brings other stacks to compare with.
+//! `hawser bench`: runs `hawser-bench`, which includes other stacks for comparison.
 
 use std::ffi::OsString;
 

@@ -62,7 +62,7 @@ fn refused(error: BuildError) -> Exit {
     }
 }
 
-/// The program in a file, or a built-in one; the checker's diagnostics go to standard error.
+/// Compiles a program from a file or a built-in one. The checker's diagnostics go to standard error.
 pub(super) fn checked(file: &Path) -> Result<Module, Exit> {
     let compilation = compiled(file)?;
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -76,8 +76,8 @@ pub(super) fn checked(file: &Path) -> Result<Module, Exit> {
         .ok_or_else(|| Exit::failed(format!("{} has errors", file.display())))
 }
 
-/// What becomes of the program in a file; of a built-in one, which has no errors, by its name. A file that is
-/// called so is named with its folder: `./tcp`.
+/// Compiles the program in a file, or the built-in one with that name, which has no errors. A file with the
+/// name of a built-in program is given with its folder, as in `./tcp`.
 pub(super) fn compiled(file: &Path) -> Result<Compilation, Exit> {
     if let Some(name) = built_in(file) {
         let loaded = programs::Loaded::open(name, Some(programs::Engine::Interp)).map_err(Exit::failed)?;
@@ -92,12 +92,12 @@ pub(super) fn compiled(file: &Path) -> Result<Compilation, Exit> {
     Ok(lang::compile(file))
 }
 
-/// The name of a built-in program, if it is one.
+/// Returns the name of the built-in program that `file` names, if any.
 pub(super) fn built_in(file: &Path) -> Option<&'static str> {
     programs::builtin_names().find(|name| file.as_os_str() == *name)
 }
 
-/// The text of a program's file: no pipe, and no more than a program may have.
+/// Reads a program's source. It refuses pipes and files longer than a program may be.
 pub(super) fn readable(file: &Path) -> Result<String, Exit> {
     let text = Disk.load(file);
     text.map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))

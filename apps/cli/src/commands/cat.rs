@@ -37,25 +37,26 @@ pub(crate) fn run(args: &Args) -> Outcome {
         };
         let work = async {
             let kept = tokio::try_join!(speak(&session), listen(&session));
-            // Both sides have sent all, and whichever closes first is right; or one has failed, and the other learns
-            // of it by the code.
+            // If both sides have sent all data, it does not matter which closes first. If one side has
+            // failed, the code reports this to the other.
             let code = if kept.is_ok() { 0 } else { INTERRUPTED };
             let _ = tokio::time::timeout(CLOSING, session.close(code)).await;
             kept.map(|_| ())
         };
         interrupts.end_session(&session, work).await
     });
-    // A thread may still be waiting for standard input.
+    // A thread may still be blocked on standard input.
     runtime.shutdown_background();
     outcome
 }
 
-/// The time that the close of a session has to reach the peer.
+/// The time in which the close of a session must reach the peer.
 const CLOSING: Duration = Duration::from_secs(30);
-/// The code of a stream whose input could not be read to its end.
+/// The error code of a stream whose input could not be read to its end.
 const INPUT_FAILED: u64 = 1;
 
-/// What comes in goes out on a stream of this side, which is kept: closing delivers the rest.
+/// Sends standard input on a stream of this side. The stream is returned so that closing the session delivers
+/// the rest.
 async fn speak(session: &Session) -> Result<SessionStream, Exit> {
     let mut stream = session.open().map_err(Exit::network)?;
     let mut input = tokio::io::stdin();
@@ -67,7 +68,7 @@ async fn speak(session: &Session) -> Result<SessionStream, Exit> {
             Ok(0) => break,
             Ok(_) => {}
             Err(exit) => {
-                // The bytes sent so far are not all of the input.
+                // The bytes sent so far are incomplete, so the stream is reset.
                 let _ = stream.reset(INPUT_FAILED);
                 return Err(exit);
             }
@@ -81,7 +82,7 @@ async fn speak(session: &Session) -> Result<SessionStream, Exit> {
     Ok(stream)
 }
 
-/// What comes on the other side's stream goes out here.
+/// Copies the other side's stream to standard output.
 async fn listen(session: &Session) -> Outcome {
     let mut stream = session.accept().await.map_err(Exit::network)?;
     let mut output = tokio::io::stdout();

@@ -6,7 +6,7 @@ use super::attach::ProgramArgs;
 use crate::exit::Outcome;
 use crate::interact::{ClientArgs, exit};
 
-/// Detach event processors from a program of a running process, whoever attached them
+/// Detach event processors from a program of a running process, whichever client attached them
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The name of the attachment, as `hawser attach` lists it

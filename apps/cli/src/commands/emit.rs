@@ -18,7 +18,7 @@ use crate::exit::{Exit, Outcome};
 pub(crate) struct Args {
     /// The program (.mtp), or the name of a built-in one
     file: PathBuf,
-    /// What is to run it: `native`, the processor of this host, or `ebpf`, the kernel
+    /// The machine that runs it: `native`, the processor of this host, or `ebpf`, the kernel
     #[arg(long, value_name = "MACHINE", default_value = "native", value_parser = machine)]
     machine: Machine,
     /// The output file; by default standard output

@@ -1,4 +1,4 @@
-//! `hawser events [PATTERN]`: lists what a running process offers.
+//! `hawser events [PATTERN]`: lists the events, variables and attachments of a running process.
 
 use hawser::interact::Pattern;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// The description of its provider.
+/// The provider's description, if any.
 fn described(of: &Value) -> String {
     of["about"]
         .as_str()
@@ -83,7 +83,7 @@ fn variable_line(variable: &Value) -> String {
     )
 }
 
-/// What a value's number means: the members of an enumeration, the unit of a time.
+/// Describes the meaning of a value's number: the members of an enumeration, or the unit of a time.
 fn kind(of: &Value) -> String {
     match text(of, "kind") {
         "enum" => {

@@ -1,4 +1,4 @@
-//! `hawser experiment`: hands over to `hawser-experiment`.
+//! `hawser experiment`: runs `hawser-experiment`.
 
 use std::ffi::OsString;
 

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     for file in &args.files {
         match one(file, args.check) {
             Ok(formatted) => unformatted |= !formatted,
-            // The others are looked at all the same; the highest code counts.
+            // The remaining files are still processed, and the highest exit code is returned.
             Err(exit) => {
                 eprint!("hawser: {exit}\n");
                 worst = worst.max(exit.code());
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Formats a file, or checks whether it is formatted; whether it was.
+/// Formats a file, or only checks it. Returns whether it was already formatted.
 fn one(file: &Path, check: bool) -> Result<bool, Exit> {
     if let Some(name) = built_in(file) {
         return Err(Exit::input(format!(

@@ -1,4 +1,5 @@
-//! `hawser gateway`: the far end of sessions that connects onwards, and what is needed to try it.
+//! `hawser gateway`: the far end of sessions, which connects their streams onwards, and the commands to try
+//! it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 fn token(args: &TokenArgs) -> Outcome {
     let token = Token::generate().map_err(Exit::environment)?;
     let line = Clients::line(&args.name, &token);
-    // What would not be read back is not made.
+    // A name that could not be read back is refused.
     Clients::parse(&line).map_err(|error| Exit::usage(error.why))?;
     let path = args
         .out
@@ -181,7 +182,7 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
         let resolver = Config::system()
             .and_then(|config| Resolver::new(&config))
             .map_err(Exit::environment)?;
-        // Its clients have tokens.
+        // No code is announced, because the gateway's clients have tokens.
         let other = "hawser gateway cat --token FILE --to HOST:PORT";
         let invitation = Invitation { other, code: None, qr: false };
         let server = listen(&wait, limits.acceptor(), &invitation, json).await?;
@@ -227,7 +228,7 @@ fn as_json(event: &Event) -> Value {
     }
 }
 
-/// How long the end of a session with a gateway may take.
+/// The maximum time that the end of a session with a gateway takes.
 const GOODBYE: Duration = Duration::from_secs(2);
 
 fn cat(args: &CatArgs) -> Outcome {
@@ -251,18 +252,19 @@ fn cat(args: &CatArgs) -> Outcome {
             .iter()
             .for_each(|warning| eprintln!("hawser: warning: {warning}"));
         let interrupts = Interrupts::new()?;
-        // It keeps its stream until the session is closed: a stream that is dropped ends as if all had been written.
+        // The future keeps its stream until the session is closed: dropping a stream would end it as if all
+        // data had been written.
         let mut connected = std::pin::pin!(async {
             let stream = gateway.connect(&destination).await;
             let stream = stream.map_err(|error| Exit::network(format!("{destination}: {error}")))?;
             exchange(stream).await
         });
         let done = interrupts.end(connected.as_mut()).await;
-        // However it went, the gateway need not keep the session's place.
+        // In every case the gateway can release the session's place.
         let _ = tokio::time::timeout(GOODBYE, gateway.close()).await;
         done
     });
-    // A thread may still be waiting for standard input.
+    // A thread may still be blocked on standard input.
     runtime.shutdown_background();
     outcome
 }

@@ -1,4 +1,4 @@
-//! `hawser get URL`: downloads a file over HTTP over a transport program.
+//! `hawser get URL`: downloads a file with HTTP over a transport program.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,8 +17,8 @@ use crate::interrupt::Interrupts;
 use crate::progress;
 use crate::session::{Part, is_harmless};
 
-/// The time that the end of a connection has to reach the server. A server that keeps its own end open is not waited
-/// for.
+/// The time in which the end of a connection must reach the server. The command does not wait for a server
+/// that keeps its own end open.
 const PARTING: Duration = Duration::from_millis(200);
 
 /// Download a file over HTTP, over a transport program instead of the TCP of the kernel
@@ -50,14 +50,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     args.device.refuse_own(remote.ip())?;
     runtime()?.block_on(async {
         let begin = Instant::now();
-        // Signals are waited for once the program was read: until then they end the command at once.
+        // Signals are handled only once the program has been read. Until then they end the command at once.
         let network = args.device.start()?;
         let limits = Limits { interrupts: Interrupts::new()?, seconds: args.max_time, begin };
         download(args, &output, remote, network, &limits).await
     })
 }
 
-/// The signals and the time that end a download early.
+/// The signals and the timeout that end a download early.
 struct Limits {
     interrupts: Interrupts,
     seconds: u64,
@@ -65,7 +65,7 @@ struct Limits {
 }
 
 impl Limits {
-    /// Does a part of the work until it is done, or a signal or the time ends it.
+    /// Runs `work` until it completes, or a signal or the timeout ends it.
     async fn end<T>(&self, work: impl Future<Output = Result<T, Exit>>) -> Result<T, Exit> {
         let left = Duration::from_secs(self.seconds).saturating_sub(self.begin.elapsed());
         let late = |_| Exit::network(format!("gave up after {} s; see --max-time", self.seconds));
@@ -90,7 +90,7 @@ async fn download(
     let connect = begin.elapsed();
     let probe = stream.probe();
     let bar = progress::bytes(true, "", None);
-    // Made when the server has answered well: what is there stays until then.
+    // The output is created only after a successful answer. Until then an existing file stays.
     let going = std::cell::RefCell::new((bar, None));
     let quiet = args.json;
     let mut state = None;
@@ -125,7 +125,7 @@ async fn download(
     let total = match limits.end(got).await {
         Ok(total) => total,
         Err(exit) => {
-            // The connection was dropped: the server is to learn it.
+            // The connection was dropped, and the server must be notified.
             network.drained(0, PARTING).await;
             return Err(exit);
         }
@@ -164,7 +164,7 @@ fn parse_url(text: &str) -> Result<Uri, String> {
     }
 }
 
-/// Where the download goes: as given, or the last part of the URL's path.
+/// Returns the path of the download: the given one, or the last segment of the URL's path.
 fn destination(args: &Args) -> Result<PathBuf, Exit> {
     let Some(path) = &args.output else {
         return file_name(args.url.path());
@@ -189,7 +189,8 @@ fn file_name(path: &str) -> Result<PathBuf, Exit> {
     }
 }
 
-/// The place of a download. A file gets its name when it is complete, so that an older one stays until then.
+/// The output of a download. A file is renamed to its path when it is complete, so that an older file stays
+/// until then.
 struct Output {
     writer: Box<dyn Write>,
     part: Option<Part>,
@@ -202,7 +203,7 @@ impl Output {
         }
         let (file, part) = match is_written_to(path) {
             true => (File::create(path)?, None),
-            // A link stays, and the file that it leads to is replaced.
+            // A link stays, and the file that it points to is replaced.
             false => Part::create(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), true)
                 .map(|(file, part)| (file, Some(part)))?,
         };
@@ -216,13 +217,13 @@ impl Output {
     }
 }
 
-/// Whether a path leads to what is no file and cannot be replaced by one: a pipe, a device, an open descriptor.
+/// Returns whether a path cannot be replaced by a regular file: a pipe, a device, or an open descriptor.
 fn is_written_to(path: &Path) -> bool {
     let is_special = std::fs::metadata(path).is_ok_and(|there| !there.is_file());
     is_special || path.starts_with("/dev") || path.starts_with("/proc")
 }
 
-/// The address to connect to: of a family that the stack has.
+/// Resolves the URL's host, preferring an address of a family that the stack has.
 fn resolve(url: &Uri, device: &DeviceArgs) -> Result<SocketAddr, Exit> {
     let host = url
         .host()

@@ -90,7 +90,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-/// By loading, where this process may; where it may not, by the description of the kernel.
+/// Lists the capabilities by loading the programs if this process may. Otherwise it uses the kernel's
+/// description of itself.
 fn capabilities(options: &Options, as_json: bool) -> Outcome {
     let mut capabilities = kernel::survey_kernel(options).map_err(exit)?;
     let is_missing = |it: &Capability| it.subject == Subject::Load && it.missing.is_some();

@@ -26,10 +26,10 @@ pub(crate) struct Args {
     /// The value: a number, or for a duration a text such as 10ms
     #[arg(value_parser = parse_value)]
     value: u64,
-    /// How long the variable keeps the value: 10s, 500ms
+    /// The time for which the variable keeps the value: 10s, 500ms
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     lease: Duration,
-    /// The priority: others who set the variable keep it unless this is higher than theirs
+    /// The priority: another client's value stays unless this is higher than its priority
     #[arg(long, default_value_t = 1)]
     priority: u8,
     /// The name of this client in the audit log and for other subscribers
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     client: ClientArgs,
 }
 
-/// A number as it is, or a span of time with its unit as nanoseconds.
+/// Parses a plain number, or a time span with its unit as nanoseconds.
 fn parse_value(text: &str) -> Result<u64, String> {
     text.parse().or_else(|_| {
         parse_span(text)

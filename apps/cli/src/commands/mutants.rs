@@ -1,4 +1,4 @@
-//! `hawser mutants PROGRAM`: would the swarm notice if a line of the program were missing or wrong?
+//! `hawser mutants PROGRAM`: checks whether the swarm detects a missing or wrong statement of the program.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,30 +16,31 @@ use crate::engine::refused;
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
-/// What a run may have before it counts as one that does not end: several times what any honest program needs.
+/// The number of events after which a run counts as endless, several times the number that a correct program
+/// needs.
 const EVENTS_MAX: u64 = 500_000;
-/// Packets without a byte delivered, likewise.
+/// The corresponding number of packets without a delivered byte.
 const IDLE_PACKETS: u64 = 20_000;
 
-/// Change a program in one place after the other, and see whether the swarm notices
+/// Change a program in one place after the other, and check whether the swarm notices
 ///
-/// Each statement is deleted, each condition negated, each operator exchanged for its neighbour. A mutant is killed
-/// when one of the swarm's seeds fails on it; the survivors are printed by line: what they do is not checked, or not
-/// needed. What the checker does not take is not counted. docs/swarm.md says more.
+/// Each statement is deleted, each condition negated, each operator exchanged for its neighbour. A mutant is
+/// killed when one of the swarm's seeds fails on it. The survivors are printed by line: their statements are
+/// not checked, or not needed. Mutants that the checker rejects are not counted. docs/swarm.md says more.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name or a file (.mtp)
     program: String,
-    /// How many seeds each mutant has to survive
+    /// The number of seeds that each mutant has to survive
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// The first seed
     #[arg(long, default_value_t = 1)]
     first: u64,
-    /// How many mutants run in parallel; by default as many as there are processors
+    /// The number of mutants that run in parallel; by default the number of processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// What is changed: any of delete, negate, exchange
+    /// The kinds of changes: any of delete, negate, exchange
     #[arg(long, value_name = "CHANGE,…", value_delimiter = ',', default_value = "delete,negate,exchange", value_parser = parse_change)]
     changes: Vec<Change>,
     /// Change this file of the program alone
@@ -63,13 +64,13 @@ fn parse_change(name: &str) -> Result<Change, String> {
     known.ok_or_else(|| format!("no change `{name}`; there are: delete, negate, exchange"))
 }
 
-/// What became of a mutant.
+/// The outcome of testing a mutant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// A seed failed.
+    /// A seed failed on it.
     Killed,
     Survived,
-    /// The checker did not take it.
+    /// The checker rejected it.
     NotTaken,
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         texts: &texts,
         subject: args.claims.subject(&args.program).known(loaded.module()),
     };
-    // What fails on the program as it is would kill everything.
+    // A seed that fails on the original program would kill every mutant.
     let bar = progress::count(args.json, "the program as it is", args.runs);
     let as_it_is = trial.first_failure(loaded.module(), &|| bar.inc(1))?;
     bar.finish_and_clear();
@@ -110,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     report(args, &all, &fates)
 }
 
-/// What all mutants have in common.
+/// The data that all trials share.
 struct Trial<'a> {
     args: &'a Args,
     programs: &'a Programs,
@@ -119,7 +120,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The fates of all mutants, in their order.
+    /// Returns the fates of all mutants, in order.
     fn all(&self, mutants: &[(String, Mutant)]) -> Result<Vec<Fate>, Exit> {
         let jobs = self.args.jobs.map_or_else(
             || thread::available_parallelism().map_or(1, usize::from),
@@ -127,7 +128,7 @@ impl Trial<'_> {
         );
         let bar = progress::count(self.args.json, "mutants", mutants.len() as u64);
         let seeds = AtomicU64::new(0);
-        // A mutant that survives takes as long as a swarm: each seed shows that something goes on.
+        // A surviving mutant takes as long as a whole swarm, so the bar shows each seed as progress.
         let show = || {
             let run = seeds.fetch_add(1, Ordering::Relaxed) + 1;
             bar.set_message(format!("mutants, {run} seeds run"));
@@ -168,7 +169,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The first seed that fails. `show` is called after each.
+    /// Returns the first seed that fails. `show` is called after each successful one.
     fn first_failure(&self, module: &programs::Module, show: &dyn Fn()) -> Result<Option<u64>, Exit> {
         let end = self.args.first.saturating_add(self.args.runs);
         for seed in self.args.first..end {
@@ -177,7 +178,7 @@ impl Trial<'_> {
             for text in &self.args.params {
                 sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
             }
-            // One that cannot even begin is noticed, too.
+            // A scenario that fails to start counts as a failure, too.
             if !mutants::run(self.programs, module, &scenario, EVENTS_MAX).is_ok_and(|report| report.ok) {
                 return Ok(Some(seed));
             }
@@ -234,7 +235,7 @@ fn report(args: &Args, mutants: &[(String, Mutant)], fates: &[Fate]) -> Outcome 
     }
 }
 
-/// The beginning of what may be a long statement.
+/// Shortens a statement to its first characters.
 fn shortened(statement: &str) -> String {
     const SHOWN: usize = 90;
     match statement.char_indices().nth(SHOWN) {

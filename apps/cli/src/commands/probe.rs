@@ -13,7 +13,7 @@ use crate::interact::{ClientArgs, exit, list, shown, text};
 pub(crate) struct Args {
     /// The flow, as the list of flows has it: 0:100000002
     flow: Option<String>,
-    /// Names of variables or patterns; by default all that may be read
+    /// Names of variables or patterns; by default all readable ones
     variables: Vec<String>,
     /// Without a flow: only flows that match this rule, as in remote.port=443 or command=curl
     #[arg(long, value_name = "RULE", conflicts_with = "flow")]
@@ -82,7 +82,8 @@ fn flow_line(flow: &Value) -> String {
     for attribute in ATTRIBUTES {
         match &flow[attribute] {
             Value::Null => {}
-            // A process calls itself what it likes: it must not appear to be more than it is.
+            // A process chooses its own name, which could imitate other attributes. Values that are not plain
+            // are shown in quotes.
             Value::String(value) if value.chars().all(is_plain) => {
                 line.push_str(&format!(" {attribute}={value}"))
             }

@@ -17,11 +17,11 @@ use crate::session::{
     runtime,
 };
 
-/// Callers at once with `--keep`, of one network a quarter of them.
+/// The maximum number of concurrent callers with `--keep`; one network may have a quarter of them.
 const CALLERS: usize = 64;
-/// The interval at which it is checked that a caller has a path.
+/// The interval at which the command checks that a caller has a path.
 const CHECK_EVERY: Duration = Duration::from_millis(250);
-/// How long a sender may take for the answer.
+/// The time in which a sender must take the answer.
 const PARTING: Duration = Duration::from_secs(10);
 
 /// Receive a file over every path at once
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     session: SessionArgs,
     #[command(flatten)]
     code: CodeArgs,
-    /// The output file or directory; `-` is standard output. By default the name that the sender gives, in
+    /// The output file or directory; `-` is standard output. By default the sender's name of the file, in
     /// this directory
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -92,7 +92,7 @@ struct One {
 }
 
 impl One {
-    /// The callers that are served at once: on standard output one file follows another.
+    /// The limits of concurrent callers. On standard output, only one file is received at a time.
     fn shares(&self) -> Shares {
         let is_piped = self
             .intake
@@ -105,8 +105,8 @@ impl One {
         }
     }
 
-    /// Takes files of several callers at once, until a signal comes. A caller without progress makes room for
-    /// another one.
+    /// Receives files from several callers at once until a signal arrives. A caller without progress is
+    /// dropped to admit another.
     async fn go_on(self: &Arc<Self>, opening: &Opening, interrupts: &Interrupts) -> Outcome {
         let gate = Gate::new(self.shares());
         let mut callers = JoinSet::new();
@@ -131,13 +131,13 @@ impl One {
                 },
             }
         };
-        // Each tells its caller, and removes what it has of the file.
+        // Each task notifies its caller and removes the incomplete file.
         let left = async { while callers.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(PARTING, left).await;
         Err(exit)
     }
 
-    /// Receives a caller's file, as long as the caller has its place and no signal comes.
+    /// Receives a caller's file, unless the caller loses its place or a signal arrives.
     async fn receive(&self, session: Session, mut place: Place, interrupts: &Interrupts) -> Outcome {
         let progress = place.progress();
         let work = async {
@@ -166,7 +166,7 @@ impl One {
         let seconds = watch.elapsed().as_secs_f64();
         let paths = watch.finish();
         drop(stream);
-        // The answer is under way; whether it arrived is the sender's matter.
+        // The answer has been sent. Its arrival is the sender's concern.
         let _ = tokio::time::timeout(PARTING, session.close(0)).await;
         let received = received?;
         self.report(&received, seconds, &paths);
@@ -192,7 +192,7 @@ impl One {
     }
 }
 
-/// Has a session make room for others while it has no path. It never ends.
+/// Gives the session's place to others while the session has no path. It never completes.
 async fn yield_while_cut_off(session: &Session, progress: &Progress) {
     let observer = session.observer();
     loop {

@@ -1,4 +1,4 @@
-//! `hawser rpc`: calls over a transport program, and how long they take.
+//! `hawser rpc`: makes calls over a transport program and measures their latency.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,16 +15,16 @@ use crate::device::DeviceArgs;
 use crate::exit::{Exit, Outcome};
 use crate::{output, progress, signals};
 
-/// The longest message.
+/// The maximum size of a message, in bytes.
 const MAX_SIZE: u32 = 64 << 20;
 
-/// The longest time that the histogram distinguishes from longer ones: an hour, in nanoseconds.
+/// The maximum time that the histogram resolves: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
 
-/// How long a command sleeps at most, and how often the progress is shown.
+/// The maximum time for which a command sleeps, and the interval at which the progress is shown.
 const SHOWN: Duration = Duration::from_millis(100);
 
-/// Quantiles that are reported.
+/// The reported quantiles.
 const QUANTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
     ("p90", 0.9),
@@ -48,13 +48,13 @@ pub(crate) enum Command {
     Call(Calls),
 }
 
-/// Answer each call by its own bytes
+/// Answer each call with its own bytes
 #[derive(clap::Args)]
 pub(crate) struct Serve {
     /// The port, at the first address of the stack; by default 7000, or that of a UDP socket
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// Serve so many calls, then end
+    /// Serve this number of calls, then exit
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     calls: Option<u64>,
     /// Maximum size of a message in bytes
@@ -70,13 +70,13 @@ pub(crate) struct Serve {
     device: DeviceArgs,
 }
 
-/// Make calls, and report how long they took
+/// Make calls, and report their latency
 #[derive(clap::Args)]
 pub(crate) struct Calls {
     /// ADDRESS:PORT of the server
     #[arg(value_parser = parse_server)]
     server: SocketAddr,
-    /// Size of each call in bytes; replies have the same
+    /// Size of each call in bytes; replies have the same size
     #[arg(long, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SIZE)))]
     size: u32,
     /// Calls under way at a time
@@ -85,10 +85,10 @@ pub(crate) struct Calls {
     /// Number of calls
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     calls: u64,
-    /// Call for so long instead: 10s
+    /// Call for this time instead: 10s
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     duration: Option<Duration>,
-    /// How long a call may take
+    /// The maximum time of a call
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_limit)]
     deadline: Duration,
     /// Never sleep: poll the device all the time, which takes a processor
@@ -113,10 +113,10 @@ fn parse_server(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// The longest run of calls, and the longest call: a day.
+/// The maximum time of a run, and of a call: a day.
 const LIMIT_MAX: Duration = Duration::from_secs(86_400);
 
-/// How long something may take.
+/// Parses a time that is positive and within the limit.
 fn parse_limit(text: &str) -> Result<Duration, String> {
     let span = parse_span(text).map_err(|error| error.to_string())?;
     match span {
@@ -172,10 +172,10 @@ fn serve(args: &Serve) -> Outcome {
     Ok(())
 }
 
-/// After so many calls that failed, and none that was answered, no more are made.
+/// The number of failed calls after which no more are made, if none was answered.
 const HOPELESS: u64 = 8;
 
-/// The last replies leave, and come again where they were lost.
+/// Polls for 200 ms, so that the last replies leave and lost ones are retransmitted.
 fn linger(endpoint: &mut Endpoint) -> Outcome {
     let until = Instant::now() + Duration::from_millis(200);
     while Instant::now() < until {
@@ -187,7 +187,7 @@ fn linger(endpoint: &mut Endpoint) -> Outcome {
     Ok(())
 }
 
-/// What a run of calls has come to.
+/// The result of a run of calls.
 struct Run {
     histogram: Histogram<u64>,
     failed: u64,
@@ -232,7 +232,7 @@ fn call(args: &Calls) -> Outcome {
     }
 }
 
-/// Keeps so many calls under way until all are made, or time is up; those under way are waited for.
+/// Keeps `concurrency` calls in flight until all are made or the time is up, and waits for those in flight.
 fn calls(args: &Calls, endpoint: &mut Endpoint, socket: Socket) -> Result<Run, Exit> {
     let message: Vec<u8> = (0..args.size).map(|i| (i * 7) as u8).collect();
     let bar = match args.duration {
@@ -359,7 +359,8 @@ fn report(args: &Calls, run: &Run) {
     println!("  {:<8}{:>12}", "max", micros(histogram.max()));
 }
 
-/// Why there is no socket: the program, or this machine.
+/// Maps an error that prevented the socket from opening to an exit: the program has no messages, or this
+/// machine failed.
 fn unusable(error: &MessageError, what: &str) -> Exit {
     let message = format!("{what}: {error}");
     match error {

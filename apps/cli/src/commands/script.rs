@@ -32,9 +32,9 @@ pub(crate) struct Args {
     program: String,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Where the scripts run: `sim`, in virtual time; `host`, in real time over a TUN device in a network
-    /// namespace of their own, for scripts of up to 3 s; `xdp`, the same over a veth pair by AF_XDP, the
-    /// program's chains in the kernel, which takes root; `dpdk`, by a port of DPDK
+    /// The target on which the scripts run: `sim`, in virtual time; `host`, in real time over a TUN device in
+    /// a network namespace of their own, for scripts of up to 3 s; `xdp`, the same over a veth pair by
+    /// AF_XDP, with the program's chains in the kernel, which needs root; `dpdk`, by a port of DPDK
     #[arg(long, default_value = "sim", value_parser = target)]
     target: Target,
     /// Run scripts that were written for Linux: the settings of Linux are the defaults, and declared
@@ -87,7 +87,7 @@ fn definition(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Words that public collections of scripts use without defining them: their runners do.
+/// The names that public collections of scripts use without defining them. Their own runners define them.
 fn usual_defines(version: IpVersion) -> Vec<(String, String)> {
     let (level, error) = match version {
         IpVersion::V4 => ("SOL_IP", "IP_RECVERR"),
@@ -178,7 +178,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     tally.finish(args.json, files.len())
 }
 
-/// Enters a network namespace, but no user namespace: from within one nothing may be loaded into the kernel.
+/// Enters a network namespace, but no user namespace, because loading programs into the kernel is impossible
+/// within one.
 fn enter_as_root() -> Outcome {
     let entered = netns::Namespace::create().and_then(|namespace| namespace.enter());
     if entered.is_err() || netns::is_in_user_namespace() {
@@ -225,7 +226,7 @@ fn show(file: &Path, report: &Report, reason: Option<&str>, packets: bool) {
     }
 }
 
-/// What came of all scripts.
+/// The results of all scripts.
 #[derive(Default)]
 struct Tally {
     passed: usize,
@@ -233,7 +234,7 @@ struct Tally {
     departed: usize,
     unsupported: usize,
     unreadable: usize,
-    /// How often each construct was beyond what the runner does.
+    /// The number of uses of each construct that the runner does not support.
     constructs: BTreeMap<String, usize>,
     rows: Vec<Value>,
 }

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-/// Sends the file, and reports that the receiver has it.
+/// Sends the file and reports that the receiver has it.
 async fn transfer(args: &Args, session: &Session, length: u64) -> Outcome {
     let watch = Watch::new(session, args.json);
     watch.total.set_length(length);
@@ -62,7 +62,7 @@ async fn transfer(args: &Args, session: &Session, length: u64) -> Outcome {
     let seconds = watch.elapsed().as_secs_f64();
     let paths = watch.finish();
     drop(stream);
-    // The file is there, whatever becomes of the session.
+    // The receiver has the file, so a failure of the session no longer matters.
     let _ = session.close(0).await;
     if args.json {
         println!(

@@ -18,13 +18,13 @@ use crate::exit::{Exit, Outcome};
 use crate::http::{Exposure, Hosts, Root, Sent, Served, is_of_request, serve_connection, with_causes};
 use crate::{output, signals};
 
-/// How often a connection's state is looked at for the log.
+/// The interval at which a connection's state is sampled for the log.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// The maximum number of requests of a connection that are remembered until it ends.
+/// The maximum number of requests of a connection that are stored for the log.
 const REMEMBERED: usize = 100;
 
-/// Files that are open beside those of responses: the device, sockets, standard streams.
+/// The number of open files besides those of responses: the device, sockets, standard streams.
 const SPARE_FILES: u64 = 64;
 
 /// Serve the files of a directory over HTTP, over a transport program instead of the TCP of the kernel
@@ -52,8 +52,9 @@ pub(crate) struct Args {
     /// of --max-connections
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_network: Option<u32>,
-    /// Serve in so many shards: stacks beside each other with a thread and a queue of the device each, which share the
-    /// connections out. `hawser check --target` says whether a program can; docs/shards.md what a device must have
+    /// Serve in this number of shards: parallel stacks, each with a thread and a queue of the device, which
+    /// share the connections. `hawser check --target` says whether a program can; docs/shards.md says what a
+    /// device must have
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     shards: u16,
     /// A host name that requests may name, besides the addresses (repeatable). Others are answered with 421
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     for (shard, endpoint) in endpoints.into_iter().enumerate() {
         let (server, device, ended) = (server.clone(), args.device.clone(), ended.clone());
         std::thread::spawn(move || {
-            // The first that ends has been received then, and the process ends.
+            // The main thread receives the first result, and then the process ends.
             let _ = ended.send(server.run(shard, &device, endpoint));
         });
     }
@@ -106,7 +107,7 @@ impl Args {
         Exposure { dot_files: self.dot_files, outward_links: self.outward_links }
     }
 
-    /// The places of one shard's connections: each has as many.
+    /// The limits of one shard's connections. All shards have the same.
     fn shares(&self) -> Shares {
         let of_shard = |count: u32| count.div_ceil(self.shards.into()) as usize;
         let mut shares = Shares::new(of_shard(self.max_connections));
@@ -117,23 +118,23 @@ impl Args {
     }
 }
 
-/// What all shards serve.
+/// The settings that all shards share.
 #[derive(Clone)]
 struct Server {
     root: Arc<Root>,
     hosts: Arc<Hosts>,
     at: Vec<SocketAddr>,
     backlog: u32,
-    /// Of one shard.
+    /// The limits of one shard.
     shares: Shares,
     json: bool,
     engine: &'static str,
-    /// Connections may come once all shards listen.
+    /// Released when all shards listen, so that no connection arrives earlier.
     all_listen: Arc<Barrier>,
 }
 
 impl Server {
-    /// Serves one shard's connections in this thread, until that fails.
+    /// Serves one shard's connections in this thread until it fails.
     fn run(&self, shard: usize, device: &DeviceArgs, endpoint: Endpoint) -> Outcome {
         LocalSet::new().block_on(&runtime()?, async {
             let network = device.drive(endpoint)?;
@@ -180,7 +181,7 @@ impl Server {
                 Ok(stream) => stream,
                 Err(error) => return Exit::environment(error),
             };
-            // One that is gone already has no address, and needs no place.
+            // A connection that has already gone has no address, and needs no place.
             let Some(peer) = stream.peer() else { continue };
             let Some(place) = gate.enter_if_idle(peer.ip(), IDLE_TIMEOUT) else {
                 stream.abort();
@@ -193,17 +194,17 @@ impl Server {
     }
 }
 
-/// Raises the limit of open files, where the system allows it: a response keeps its file open.
+/// Raises the limit of open files if the system allows it, because each response keeps its file open.
 fn allow_files(wanted: u64) {
     let limits = rustix::process::getrlimit(Resource::Nofile);
     let current = limits.maximum.map_or(wanted, |max| wanted.min(max));
     if limits.current.is_some_and(|now| now < current) {
-        // Where it is not allowed, files that cannot be opened are answered with an error.
+        // If this is not allowed, a request whose file cannot be opened is answered with an error.
         let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limits });
     }
 }
 
-/// Connections that were reset at the limit, reported once a minute.
+/// The connections reset at the limit, reported once a minute.
 #[derive(Default)]
 struct Refused {
     count: u64,
@@ -226,7 +227,7 @@ impl Refused {
     }
 }
 
-/// Serves one connection, then logs it.
+/// Serves one connection and then logs it.
 async fn connection(mut stream: Stream, mut place: Place, root: Arc<Root>, hosts: Arc<Hosts>, json: bool) {
     let peer = stream.peer().map_or_else(String::new, |p| p.to_string());
     let probe = stream.probe();
@@ -255,7 +256,7 @@ async fn connection(mut stream: Stream, mut place: Place, root: Arc<Root>, hosts
     report(&peer, &requests.borrow(), begin.elapsed(), sampled, error, json);
 }
 
-/// What the transport reported of a connection: retransmissions and smoothed round trip in ns.
+/// The transport's last report on a connection: retransmissions, and smoothed round-trip time in ns.
 type Sampled = Option<(u64, u64)>;
 
 async fn sample(probe: Probe, into: Rc<RefCell<Sampled>>) {
@@ -268,11 +269,11 @@ async fn sample(probe: Probe, into: Rc<RefCell<Sampled>>) {
     }
 }
 
-/// The requests of a connection, as far as they are remembered until it ends.
+/// The requests of a connection for the log: the first ones in full, further ones as counts.
 #[derive(Default)]
 struct Requests {
     first: Vec<Served>,
-    /// The request under way, and the number and bytes of those before it that are not among the first.
+    /// The current request, if it is not among the first. `further_bytes` excludes its bytes.
     last: Option<Sent>,
     further: u64,
     further_bytes: u64,
@@ -287,7 +288,7 @@ impl Requests {
         self.further_bytes += self.last.replace(served.sent).map_or(0, |sent| sent.bytes());
     }
 
-    /// The bytes of all bodies that were handed to the connection.
+    /// Returns the number of body bytes passed to the connection over all requests.
     fn bytes(&self) -> u64 {
         let first: u64 = self.first.iter().map(|served| served.sent.bytes()).sum();
         first + self.further_bytes + self.last.as_ref().map_or(0, Sent::bytes)

@@ -1,4 +1,4 @@
-//! `hawser shrink FILE.toml`: the smallest scenario that still fails in the same manner.
+//! `hawser shrink FILE.toml`: finds the smallest scenario that still fails in the same manner.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,9 +16,9 @@ use crate::terminal::write_text;
 
 /// Make a failing scenario as small as it can be
 ///
-/// Leaves out flows, faults and changes of links, and makes sizes, times and rates plainer, as long as the run fails
-/// in the same manner. Losses by chance become losses of single packets. What is left is written to a
-/// file, and why it fails is printed.
+/// Leaves out flows, faults and changes of links, and makes sizes, times and rates plainer, as long as the
+/// run fails in the same manner. Random losses become losses of single packets. The remaining scenario is
+/// written to a file, and the reason for its failure is printed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Use this seed instead of the seed of the scenario
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the smaller scenario goes
+    /// The output file of the smaller scenario
     #[arg(long, default_value = "shrunk.toml")]
     out: PathBuf,
     /// Try no further scenario after this time: 5min
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// The smallest scenario that fails as this report says.
+/// Finds the smallest scenario that fails in the same manner as in this report.
 pub(super) fn smaller(
     programs: &Programs,
     scenario: &Scenario,
@@ -103,7 +103,7 @@ pub(super) fn smaller(
     Ok(shrunk)
 }
 
-/// What shrinking has come to, in a line.
+/// Summarises the result of shrinking in a line.
 pub(super) fn summary(shrunk: &Shrunk) -> String {
     let Scenario { flow, at, .. } = &shrunk.scenario;
     let end = if shrunk.is_minimal {
@@ -121,7 +121,7 @@ pub(super) fn summary(shrunk: &Shrunk) -> String {
     )
 }
 
-/// Writes a scenario; the paths of its programs become relative to its file, or absolute.
+/// Writes a scenario. The paths of its programs become relative to its file, or absolute.
 pub(super) fn save(path: &Path, scenario: &Scenario) -> Result<(), Exit> {
     let mut saved = scenario.clone();
     for program in saved.programs_mut() {
@@ -131,7 +131,8 @@ pub(super) fn save(path: &Path, scenario: &Scenario) -> Result<(), Exit> {
     write_text(path, &text)
 }
 
-/// The program as a scenario in the file `save` names it: such a path is relative to that file.
+/// Returns the path of a program as a scenario in the file `save` must name it. A relative path is relative
+/// to that file.
 fn program_seen_from(save: &Path, program: &str) -> String {
     let folder = save
         .parent()

@@ -33,8 +33,8 @@ pub(crate) struct Args {
     pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) native: NativeArgs,
-    /// Watch the packets of each host by a program, in place of the scenario's `watch`: its assertions are what they have
-    /// to meet (docs/testing-your-transport.md)
+    /// Watch the packets of each host by a program, in place of the scenario's `watch`; the run fails when
+    /// one of its assertions is false (docs/testing-your-transport.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) watch: Option<String>,
     /// Print the report as a JSON object
@@ -43,7 +43,8 @@ pub(crate) struct Args {
     /// Write every packet to a capture file, for Wireshark
     #[arg(long, value_name = "OUT")]
     pub(crate) pcap: Option<PathBuf>,
-    /// Draw the network instead of running anything: an SVG, or for Graphviz where OUT ends in .dot
+    /// Draw the network instead of running anything: as an SVG, or as a graph for Graphviz if OUT ends in
+    /// .dot
     #[arg(long, value_name = "OUT")]
     pub(crate) show_topology: Option<PathBuf>,
     #[command(flatten)]
@@ -96,11 +97,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     finish(args, &report, why.as_ref())
 }
 
-/// Events of a run whose interpretation takes about as long as a compiler takes for its programs.
+/// The number of events whose interpretation takes about as long as the compilation of a run's programs.
 const LONG: u64 = 40_000;
 
-/// Chooses machine code for programs of files whose run is long, where nobody has chosen. Both do the same. Without a
-/// compiler programs stay interpreted.
+/// Chooses machine code for programs in files if the run is long and the user has not chosen an engine. Both
+/// engines behave the same. Without a compiler, programs stay interpreted.
 fn choose_engine(programs: &Programs, scenario: &mut Scenario, seed: Option<u64>) -> Result<(), RunError> {
     let is_text = scenario.programs().any(|name| name.ends_with(".mtp"));
     if sim::engine(scenario).is_some() || !is_text || !sim::is_longer(programs, scenario, seed, LONG)? {
@@ -113,12 +114,12 @@ fn choose_engine(programs: &Programs, scenario: &mut Scenario, seed: Option<u64>
     Ok(())
 }
 
-/// Why the scenario of a file cannot be run: the file, and what is wrong.
+/// Maps an error of a scenario to an exit that names its file.
 pub(super) fn not_run(file: &Path) -> impl Fn(RunError) -> Exit {
     |error| Exit::input(format!("{}: {error}", file.display()))
 }
 
-/// The report as JSON, and why the run failed.
+/// The report as JSON, with the explanation of a failed run.
 #[derive(Serialize)]
 struct Printed<'a> {
     #[serde(flatten)]

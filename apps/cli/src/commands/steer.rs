@@ -10,13 +10,13 @@ use serde_json::json;
 use crate::exit::{Exit, Outcome};
 use crate::interact::{ClientArgs, exit, list, text};
 
-/// Signals that may wait in the memory that both processes share.
+/// The number of signals that fit into the memory shared by both processes.
 const SLOTS: usize = 4096;
-/// After how long, and how often until then, it is asked whether anything could be set.
+/// The interval at which the command checks whether it has set any window, until it has.
 const ASK_AFTER: Duration = Duration::from_secs(1);
-/// How long the log may lack what has happened.
+/// The maximum delay of the audit log.
 const LOG_DELAY: Duration = Duration::from_millis(500);
-/// How often the end of the time is checked.
+/// The interval at which the end of the time is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Steer the connections of a running process by a congestion controller in another process
@@ -33,19 +33,19 @@ pub(crate) struct Args {
     /// Steer only this connection, as `hawser probe` lists it
     #[arg(long, value_name = "FLOW")]
     flow: Option<hawser::interact::Target>,
-    /// FAST: how many segments to keep queued in the path
+    /// FAST: the number of segments to keep queued in the path
     #[arg(long, value_name = "SEGMENTS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
     alpha: u16,
-    /// FAST: how much of each update is applied, in percent
+    /// FAST: the part of each update that is applied, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
     gamma: u8,
-    /// The minimum time between two acknowledgements that are reported: 10ms; 0 reports each
+    /// The minimum time between two reported acknowledgements: 10ms; 0 reports each
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_span)]
     interval: Duration,
-    /// How long a window is kept when it is not updated: 1s
+    /// The time for which a window is kept when it is not updated: 1s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     lease: Duration,
-    /// The priority: others who set a window keep it unless this is higher than theirs
+    /// The priority: another client's window stays unless this is higher than its priority
     #[arg(long, default_value_t = 1)]
     priority: u8,
     /// Stop after this time: 30s; by default when the other process ends
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Exit::failed(why));
     }
     if let Some(flow) = args.flow {
-        // Whether it is there.
+        // The probe fails if the flow does not exist.
         let probe = json!({ "probe": { "flow": flow.to_string(), "variables": [window] } });
         client.ask(&probe).map_err(exit)?;
     }
@@ -138,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Whether the log has anything that was set; an error where it has refusals alone.
+/// Returns whether the log has a value that was set. It fails if the log has only refusals.
 fn has_acted(client: &mut Client, name: &str) -> Result<bool, Exit> {
     let answer = client.ask(&json!({ "audit": {} })).map_err(exit)?;
     let own = |entry: &&serde_json::Value| {
@@ -157,7 +157,7 @@ fn has_acted(client: &mut Client, name: &str) -> Result<bool, Exit> {
     }
 }
 
-/// The only provider whose windows can be set.
+/// Returns the provider whose windows can be set, if there is only one.
 fn steerable(client: &mut Client) -> Result<String, Exit> {
     let offers = client.ask(&json!({ "offers": {} })).map_err(exit)?;
     let is_window = |v: &serde_json::Value| text(v, "name").ends_with(".conn.cc.cwnd") && v["max"].is_u64();

@@ -1,4 +1,5 @@
-//! `hawser step FILE.steps`: packet tests for one's own protocol, and the prompt to try a program by hand.
+//! `hawser step FILE.steps`: packet tests for a protocol of one's own, and the prompt to try a program by
+//! hand.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -15,10 +16,10 @@ use crate::exit::{Exit, Outcome};
 
 /// Run packet tests of any transport program, or try one by hand
 ///
-/// A file of steps says what the application asks for, which packets come in and which must leave, by the
-/// program's own blueprints, each with its time (docs/steps.md). It runs in virtual time. A folder stands for all
-/// files (.steps) below it. With --program, steps are read from standard input, and what comes of each is printed
-/// as steps.
+/// A file of steps states what the application asks for, which packets arrive and which must leave, in terms
+/// of the program's own blueprints, each with its time (docs/steps.md). It runs in virtual time. A folder
+/// stands for all files (.steps) below it. With --program, steps are read from standard input, and the
+/// results of each are printed as steps.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Files of steps (.steps), or folders of them
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     /// Set a param of the program that is tried by hand: RTO=50ms (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "program")]
     params: Vec<String>,
-    /// Write all that happened by hand to a file of steps
+    /// Write everything that happened by hand to a file of steps
     #[arg(long, value_name = "FILE", requires = "program")]
     save: Option<PathBuf>,
     #[command(flatten)]
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     /// Show what happened in each file, as steps
     #[arg(long, conflicts_with = "json")]
     show: bool,
-    /// Show with it what each event of the program did, as `hawser trace` does
+    /// Also show what each event of the program did, as `hawser trace` does
     #[arg(long)]
     events: bool,
     /// Print the result as a JSON object
@@ -82,7 +83,7 @@ fn files(args: &Args) -> Outcome {
     }
 }
 
-/// The files that a path stands for, in the order of their names.
+/// Collects the files that a path stands for, ordered by name.
 fn collect(path: &Path, into: &mut Vec<PathBuf>, named: bool) -> Outcome {
     let cannot = |error: std::io::Error| Exit::input(format!("cannot read {}: {error}", path.display()));
     if path.is_dir() {
@@ -101,7 +102,7 @@ fn collect(path: &Path, into: &mut Vec<PathBuf>, named: bool) -> Outcome {
     Ok(())
 }
 
-/// Runs a file: how it ended in one word, and a row for the report.
+/// Runs a file. Returns its result as one word, and a row for the report.
 fn one(args: &Args, file: &Path) -> Result<(&'static str, Value), Exit> {
     let name = file.display().to_string();
     let text = files::given_bytes(file, files::DOCUMENT_MAX)
@@ -177,7 +178,7 @@ fn show(args: &Args, name: &str, report: &Report, result: &str) {
     }
 }
 
-/// Reads steps and prints what comes of each.
+/// Reads steps from standard input and prints the results of each.
 fn by_hand(args: &Args, name: &str) -> Outcome {
     let program = open(args, name, &args.params).map_err(|error| refused(&error))?;
     let mut prompt = Prompt::new(program, args.events).map_err(Exit::input)?;
@@ -208,7 +209,7 @@ fn by_hand(args: &Args, name: &str) -> Outcome {
         std::fs::write(file, text)
             .map_err(|error| Exit::environment(format!("cannot write {}: {error}", file.display())))?;
     }
-    // Who types sees what went wrong; a script of steps has to learn of it.
+    // A user at a terminal sees the errors; a script learns of them by the exit code.
     match failed && !is_terminal {
         true => Err(Exit::failed("not every step could be taken as written")),
         false => Ok(()),

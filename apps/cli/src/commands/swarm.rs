@@ -17,32 +17,32 @@ use crate::engine::refused;
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
-/// How long the scenario of a failed run is made smaller.
+/// The maximum time for shrinking the scenario of a failed run.
 const SHRINKING: Duration = Duration::from_secs(20);
 
 /// Run a program through many random networks
 ///
-/// Each seed draws links, faults, cuts, buffers and applications (docs/swarm.md). A run must be safe (what was
-/// delivered is what was sent, in order, once), live (after the network has healed, everything completes), tidy (no
-/// connection is left behind), and, where nothing disturbs it, efficient. Each is run twice: the same seed must give the same trace. With `--engine both`, the
-/// second run is on the other engine: both must give the same trace. Seeds run side by side, which
-/// changes no result. The first failure ends it: its scenario is made as small as it can be, and why that fails is
-/// printed.
+/// Each seed draws links, faults, cuts, buffers and applications (docs/swarm.md). A run must be safe (the
+/// data sent is delivered in order and once), live (after the network has healed, everything completes), tidy
+/// (no connection is left behind), and, without disturbances, efficient. Each seed is run twice: both runs
+/// must give the same trace. With `--engine both`, the second run is on the other engine. Seeds run in
+/// parallel, which changes no result. The first failure ends the swarm: its scenario is made as small as
+/// possible, and the reason for the failure is printed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name, a file (.mtp), or one that was built (.so)
     program: String,
-    /// What runs the program: `interp`, `native`, or `both`, one after the other. By default
+    /// The engine that runs the program: `interp`, `native`, or `both`, one after the other. By default
     /// `.mtp` files are interpreted, and built-in programs and `.so` files run as machine code
     #[arg(long, value_name = "ENGINE", value_parser = parse_engines)]
     engine: Option<Engines>,
-    /// How many seeds
+    /// The number of seeds
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// The first seed
     #[arg(long, default_value_t = 1)]
     first: u64,
-    /// How many seeds run in parallel; by default as many as there are processors
+    /// The number of seeds that run in parallel; by default the number of processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Start no further seed after this time: 5min
@@ -64,17 +64,19 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What the program claims to be able to do.
+/// The abilities that the program claims.
 #[derive(clap::Args)]
 pub(crate) struct Claims {
-    /// Ask for nothing that not every transport can do, as simultaneous open, half-close and the end of connections
+    /// Ask only for abilities that every transport has: no simultaneous open, half-close or end of
+    /// connections
     #[arg(long)]
     pub(crate) plain: bool,
-    /// With --plain, ask for these all the same: handshake, ends
+    /// With --plain, ask for these nevertheless: handshake, ends
     #[arg(long, value_name = "ABILITY,…", value_delimiter = ',', requires = "plain")]
     with: Vec<Ability>,
-    /// Do not ask for what the program cannot do: any of handshake, any_mtu, open_both, half_close, ends,
-    /// flow_control, pipelining, reuse, restart, refusals, aborts, resets, round_trip, congestion, migration
+    /// Do not ask for these abilities, which the program lacks: any of handshake, any_mtu, open_both,
+    /// half_close, ends, flow_control, pipelining, reuse, restart, refusals, aborts, resets, round_trip,
+    /// congestion, migration
     #[arg(
         long,
         value_name = "ABILITY,…",
@@ -82,36 +84,37 @@ pub(crate) struct Claims {
         conflicts_with = "plain"
     )]
     without: Vec<Ability>,
-    /// What the program carries: `stream`, or what it promises about messages: `messages` (each whole, once, in any
-    /// order), `datagrams` (each whole, at most once); `streams` within each connection; `calls`, from endpoint to
+    /// The service that the program offers: `stream`; `messages` (each whole, once, in any order);
+    /// `datagrams` (each whole, at most once); `streams` within each connection; `calls`, from endpoint to
     /// endpoint; or `works` of queue pairs
     #[arg(long, value_name = "WHAT", default_value = "stream", value_parser = parse_carried)]
     carries: Carried,
-    /// The longest message that it takes, in bytes
+    /// The longest message that the program accepts, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = Carried::LONGEST,
         value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     longest: u64,
-    /// It carries data from client to server only; with `--carries calls`, messages without a reply; with `--carries
-    /// streams`, streams on which who opens them sends alone
+    /// The program carries data from client to server only; with `--carries calls`, messages without a reply;
+    /// with `--carries streams`, streams on which only the opener sends
     #[arg(long)]
     one_way: bool,
-    /// A program that watches the packets of each host: its assertions are what they have to meet
+    /// A program that watches the packets of each host; the run fails when one of its assertions is false
     /// (docs/testing-your-transport.md)
     #[arg(long, value_name = "FILE")]
     watch: Option<String>,
-    /// A program that one of the hosts runs in a quarter of the seeds: a peer that does what the protocol permits
+    /// A program that one of the hosts runs in a quarter of the seeds: a peer that uses what the protocol
+    /// permits
     #[arg(long, value_name = "PROGRAM")]
     peer: Option<String>,
-    /// How often the program sends each byte on purpose, at most, as one with redundancy does: its bounds of bytes and of
-    /// time are so many times as wide
+    /// The maximum number of times that the program sends each byte on purpose, for a program with
+    /// redundancy: its limits of bytes and of time are multiplied by this
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = parse_redundancy)]
     redundancy: f64,
-    /// Values of a parameter, of which each host draws one: OFFER_ECN=true,false (repeatable)
+    /// Values of a parameter, one of which each host draws: OFFER_ECN=true,false (repeatable)
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = parse_vary)]
     vary: Vec<Vary>,
 }
 
-/// A parameter, and the values of which each host draws one.
+/// A parameter, and the values from which each host draws one.
 type Vary = (String, Vec<Value>);
 
 fn parse_redundancy(text: &str) -> Result<f64, String> {
@@ -145,7 +148,7 @@ fn parse_carried(text: &str) -> Result<Carried, String> {
 }
 
 impl Claims {
-    /// A program that claims this.
+    /// Returns the program with these claims.
     pub(crate) fn subject<'a>(&'a self, program: &'a str) -> Subject<'a> {
         let carried = Carried { longest: self.longest, one_way: self.one_way, ..self.carries };
         let beside = Beside {
@@ -159,8 +162,8 @@ impl Claims {
             .beside(beside)
     }
 
-    /// Checks what no run could begin without: the programs beside the one that is tried are there, and it and its peer
-    /// take each value that a host may draw.
+    /// Checks the preconditions of every run. The watching program and the peer must exist. The tested
+    /// program and its peer must accept each value that a host may draw.
     pub(crate) fn check(&self, programs: &Programs, tried: &Loaded) -> Outcome {
         let open = |name| {
             programs
@@ -189,7 +192,7 @@ impl Claims {
     }
 }
 
-/// On which engines the two runs of a seed are.
+/// The engines of the two runs of a seed.
 #[derive(Clone, Copy)]
 struct Engines {
     first: Engine,
@@ -217,7 +220,7 @@ impl Engines {
 pub(crate) fn run(args: &Args) -> Outcome {
     let usual = Engine::of(&args.program);
     let engines = args.engine.unwrap_or(Engines { first: usual, second: usual });
-    // The command line names it.
+    // Machine code is allowed, because the command line names the file.
     let programs = Programs::default().with_native_files(true);
     let mut subject = args.claims.subject(&args.program);
     for engine in [engines.first, engines.second] {
@@ -251,7 +254,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// What all seeds have in common.
+/// The settings that all seeds share.
 struct Swarm<'a> {
     args: &'a Args,
     programs: &'a Programs,
@@ -259,7 +262,7 @@ struct Swarm<'a> {
     subject: Subject<'a>,
 }
 
-/// Of the seeds that went well.
+/// The sums over the successful seeds.
 #[derive(Default)]
 struct Totals {
     runs: u64,
@@ -268,8 +271,9 @@ struct Totals {
 }
 
 impl Swarm<'_> {
-    /// Runs the seeds on some threads, each of which takes the next one. All before the first that fails
-    /// have been taken by then, and are waited for: so which one that is depends on no thread.
+    /// Runs the seeds on several threads, each of which takes the next one. All seeds before the first
+    /// failing one have been taken by then, and are waited for. The reported seed therefore does not depend
+    /// on the threads.
     fn run(&self) -> Result<Totals, Exit> {
         let args = self.args;
         let jobs = args.jobs.map_or_else(
@@ -326,7 +330,7 @@ impl Swarm<'_> {
         }
     }
 
-    /// Runs a seed twice; gives its events and bytes.
+    /// Runs a seed twice. Returns its events and bytes.
     fn seed(&self, seed: u64) -> Result<(u64, u64), Failure> {
         let mut scenario = scenario(self.args, seed, &self.subject).map_err(Failure::NotRun)?;
         let mut run = |engine| {
@@ -348,7 +352,7 @@ impl Swarm<'_> {
         ))
     }
 
-    /// Saves the scenario of a seed that failed; what to print.
+    /// Saves the scenario of a failed seed. Returns the exit with its report.
     fn explain(&self, seed: u64, failure: Failure) -> Exit {
         let args = self.args;
         let [report, again] = match failure {
@@ -376,14 +380,14 @@ impl Swarm<'_> {
             .unwrap_or_else(|exit| exit)
     }
 
-    /// The scenario of a seed, on the first engine.
+    /// Returns the scenario of a seed on the first engine.
     fn whole(&self, seed: u64) -> Result<Scenario, Exit> {
         let mut whole = scenario(self.args, seed, &self.subject)?;
         sim::set_engine(&mut whole, self.engines.first);
         Ok(whole)
     }
 
-    /// The scenario of a seed that failed, made as small as time permits, and why it fails.
+    /// Shrinks the scenario of a failed seed as far as time permits, and explains the failure.
     fn small(&self, seed: u64, report: Report) -> Result<Failed, Exit> {
         let whole = self.whole(seed)?;
         let shrunk = match self.args.no_shrink {
@@ -413,25 +417,25 @@ impl Swarm<'_> {
     }
 }
 
-/// A seed that failed, as it is reported.
+/// The report of a failed seed.
 struct Failed {
     scenario: Scenario,
     report: Report,
-    /// How its two runs differ.
+    /// The difference between its two runs, if any.
     differ: Option<String>,
     shrunk: Option<Shrunk>,
     why: Option<Story>,
 }
 
-/// Why a seed did not go well.
+/// A seed failed.
 enum Failure {
-    /// It could not be run.
+    /// The scenario could not be run.
     NotRun(Exit),
-    /// The program broke a promise, or its two runs differ.
+    /// The run violated a property, or its two runs differ.
     Broken(Box<[Report; 2]>),
 }
 
-/// The scenario of a seed, with the params that were given.
+/// Returns the scenario of a seed with the given params.
 fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<sim::Scenario, Exit> {
     let mut scenario = swarm::scenario(seed, subject);
     for text in &args.params {
@@ -440,7 +444,7 @@ fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<sim::Scenar
     Ok(scenario)
 }
 
-/// What a failing run shows; with `--json`, on standard output too.
+/// Formats the report of a failed seed. With `--json`, it also prints the report to standard output.
 fn failure(args: &Args, failed: &Failed) -> Exit {
     let Failed { report, differ, shrunk, why, .. } = failed;
     let failures = differ

@@ -1,4 +1,4 @@
-//! `hawser trace FILE.toml`: what each event of a simulated run did.
+//! `hawser trace FILE.toml`: shows what each event of a simulated run did.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -21,9 +21,9 @@ use crate::terminal::Text;
 
 /// Show what each event of a simulated run did, with lines of the program
 ///
-/// For each event: its fields, the processors that ran, the fields of contexts that changed, the instructions,
-/// and what the engine did with them, each with the line of the program that caused it. Options choose events:
-/// one has to meet all that are given.
+/// For each event: its fields, the processors that ran, the fields of contexts that changed, the
+/// instructions, and what the engine did with them, each with the line of the program that caused it. Options
+/// select events: an event must match all of them.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario
@@ -37,10 +37,10 @@ pub(crate) struct Args {
     /// Events of this flow's connections, by the number that `hawser sim` shows; the first is 0
     #[arg(long, value_name = "N")]
     flow: Option<usize>,
-    /// Events at this time after the start, or later: 1.5s, 200ms
+    /// Events from this time after the start: 1.5s, 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     from: Option<Duration>,
-    /// Events at this time after the start, or earlier
+    /// Events up to this time after the start
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     to: Option<Duration>,
     /// Events that changed this field of a context: cc.cwnd
@@ -49,12 +49,12 @@ pub(crate) struct Args {
     /// The event that sent this packet, by its number in the capture of `hawser sim --pcap`; the first is 1
     #[arg(long, value_name = "N")]
     packet: Option<u64>,
-    /// Also show packets, taken apart by the program's own headers: those that events come from, and those that
-    /// they sent, when they leave
+    /// Also show packets, decoded by the program's own headers: those that cause events, and those that
+    /// events sent, when they leave
     #[arg(long)]
     packets: bool,
-    /// Print nothing, and write every packet to a capture for Wireshark (pcapng): its comment is the line of the program
-    /// that sent it, where its event is one of those chosen
+    /// Print nothing, and write every packet to a capture for Wireshark (pcapng); its comment is the line of
+    /// the program that sent it, if its event is selected
     #[arg(long, value_name = "OUT", conflicts_with_all = ["packets", "json"])]
     pcapng: Option<PathBuf>,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Refuses a span of time that ends before it begins.
+/// Refuses a time span that ends before it begins.
 pub(crate) fn in_order(from: Option<Duration>, to: Option<Duration>) -> Outcome {
     match (from, to) {
         (Some(from), Some(to)) if from > to => Err(Exit::usage(format!(
@@ -76,16 +76,16 @@ pub(crate) fn in_order(from: Option<Duration>, to: Option<Duration>) -> Outcome 
     }
 }
 
-/// Where events are printed.
+/// The printer of events.
 struct Output {
     out: Text<BufWriter<std::io::Stdout>>,
     is_json: bool,
-    /// Room for a line.
+    /// A reusable buffer for a line.
     line: Vec<u8>,
     events: u64,
-    /// The counters that were shown: what they mean is said at the end.
+    /// The counters shown so far, whose meanings are printed at the end.
     counters: BTreeSet<&'static str>,
-    /// Why nothing more is printed.
+    /// The error that stopped the output.
     error: Option<std::io::Error>,
 }
 
@@ -124,7 +124,7 @@ impl Output {
         }
     }
 
-    /// Says what the counters mean that were shown. Whoever reads may have left already.
+    /// Prints the meanings of the counters shown. The reader may have closed the output already.
     fn finish(&mut self) -> Outcome {
         let result = match self.error.take() {
             Some(error) => Err(error),
@@ -213,7 +213,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// Writes the packets of a run with the lines that sent them.
+/// Writes a run's packets to a capture, with the lines that sent them.
 fn capture(
     programs: &Programs,
     scenario: &Scenario,

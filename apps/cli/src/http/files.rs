@@ -1,5 +1,5 @@
-//! Files, opened and read at once where all of that is in the kernel's memory, and by a thread that may wait where it is
-//! not: a slow disk holds up nobody else, and a file that is asked for again costs no change of threads.
+//! Files, opened and read directly when all needed data is in the kernel's cache, and otherwise by a blocking
+//! thread. A slow disk delays no other request, and a cached file costs no switch of threads.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -18,11 +18,11 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// Bytes per read of a file.
+/// The number of bytes per read of a file.
 const CHUNK: usize = 64 * 1024;
 
-/// How many bytes of a body were handed to the connection so far: what a client that goes away has not
-/// asked for any more is not among them.
+/// The number of body bytes passed to the connection so far. It excludes data that a disconnected client no
+/// longer asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sent(Arc<AtomicU64>);
 
@@ -46,21 +46,21 @@ pub(crate) struct Root {
     policy: Exposure,
 }
 
-/// The parts of a folder that are served beyond its plain files.
+/// The content of a folder that is served in addition to its plain files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exposure {
-    /// Files that begin with a dot.
+    /// Files whose name begins with a dot.
     pub(crate) dot_files: bool,
-    /// The targets of links outside of the folder.
+    /// The targets of links that lead out of the folder.
     pub(crate) outward_links: bool,
 }
 
-/// What a path leads to.
+/// The target of a path.
 pub(super) enum Found {
     /// A regular file and its length.
     File(File, u64),
     Folder(OwnedFd),
-    /// Neither, a file that may not be read, or a link that leads out of the root.
+    /// Any other target: a special file, an unreadable file, or a link that leads out of the root.
     Other,
 }
 
@@ -68,29 +68,29 @@ impl Root {
     /// Opens a folder.
     ///
     /// # Errors
-    /// The path does not exist, is no folder, or may not be read.
+    /// Fails if the path does not exist, is not a folder, or may not be read.
     pub(crate) fn open(path: &Path, policy: Exposure) -> io::Result<Root> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Root { folder, policy })
     }
 
-    /// Whether a file of this name may be served.
+    /// Returns whether a file with this name may be served.
     pub(super) fn shows(&self, name: &[u8]) -> bool {
         self.policy.dot_files || !name.starts_with(b".")
     }
 
-    /// Finds out what a path below the root leads to, and opens that.
+    /// Opens the target of a path below the root.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// Fails if the path does not exist.
     pub(super) async fn find(self: &Arc<Self>, path: &Path) -> io::Result<Found> {
         let hides = |part: Component<'_>| !self.shows(part.as_os_str().as_bytes());
         if path.components().any(hides) {
             return Err(io::ErrorKind::NotFound.into());
         }
         match self.look_up(path, ResolveFlags::CACHED) {
-            // The kernel would have to wait for that, or it is older than Linux 5.12.
+            // The lookup would block, or the kernel is older than Linux 5.12.
             Err(Errno::AGAIN | Errno::INVAL) => {
                 let (root, path) = (self.clone(), path.to_owned());
                 let found = spawn_blocking(move || root.look_up(&path, ResolveFlags::empty())).await?;
@@ -100,8 +100,8 @@ impl Root {
         }
     }
 
-    /// Looks a path up, in the kernel's memory alone with [`ResolveFlags::CACHED`]. No name on the way may
-    /// lead out of the root, unless that is asked for.
+    /// Looks up a path; with [`ResolveFlags::CACHED`], only in the kernel's cache. No component may lead out
+    /// of the root unless the policy allows it.
     fn look_up(&self, path: &Path, more: ResolveFlags) -> rustix::io::Result<Found> {
         let within = match self.policy.outward_links {
             true => ResolveFlags::empty(),
@@ -121,7 +121,7 @@ impl Root {
             Err(Errno::XDEV) => return Ok(Found::Other),
             found => found?,
         };
-        // To open a device may do something, and a pipe has to be waited for.
+        // Opening a device may have side effects, and opening a pipe may block.
         let file = match FileType::from_raw_mode(fstat(found)?.st_mode) {
             FileType::RegularFile => opened(OFlags::RDONLY | OFlags::NONBLOCK),
             FileType::Directory => return opened(OFlags::RDONLY | OFlags::DIRECTORY).map(Found::Folder),
@@ -138,23 +138,23 @@ impl Root {
     }
 }
 
-/// A part of a file as a body.
+/// A part of a file, served as a body.
 pub(super) struct FileReader {
     file: Arc<File>,
     at: u64,
     left: u64,
-    /// What a thread reads.
+    /// The pending read of a thread.
     reading: Option<JoinHandle<io::Result<Vec<u8>>>>,
     sent: Sent,
 }
 
 impl FileReader {
-    /// `len` bytes from `first` on. What was handed on is counted.
+    /// Reads `len` bytes from offset `first`. `sent` counts the bytes passed on.
     pub(super) fn new(file: File, first: u64, len: u64, sent: Sent) -> FileReader {
         FileReader { file: Arc::new(file), at: first, left: len, reading: None, sent }
     }
 
-    /// The next bytes; none at the file's end.
+    /// Reads the next bytes, or none at the end of the file.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Vec<u8>>> {
         if self.reading.is_none() {
             let mut chunk = vec![0; self.left.min(CHUNK as u64) as usize];
@@ -247,8 +247,8 @@ mod tests {
         Ok(())
     }
 
-    /// Links within the folder are followed; those that lead out of it, on the way as at the end, and files
-    /// that begin with a dot are there for a root that exposes them.
+    /// Links within the folder are followed. Links that lead out of it, at any component, and files that
+    /// begin with a dot are served only if the root exposes them.
     #[tokio::test]
     async fn outward_links_and_dot_files_are_served_only_when_asked() -> io::Result<()> {
         let (folder, outside) = (hawser_temporary::Folder::new()?, hawser_temporary::Folder::new()?);
@@ -280,7 +280,7 @@ mod tests {
         Ok(())
     }
 
-    /// On files whose system reads nothing without waiting (procfs).
+    /// Tests files on a file system that reads only with blocking (procfs).
     #[tokio::test]
     async fn what_has_to_be_waited_for_is_read_by_a_thread() -> io::Result<()> {
         let read = read(File::open("/proc/self/status")?, 0, 6).await?;

@@ -1,5 +1,5 @@
-//! Which hosts a server answers for. A web page whose name resolves to the address of the server (DNS
-//! rebinding) could read from it with the rights of its visitors, unless requests for other hosts are
+//! The hosts for which a server answers. A web page whose name resolves to the server's address (DNS
+//! rebinding) could read from the server with the rights of its visitors, unless requests for other hosts are
 //! refused.
 
 use std::collections::HashSet;
@@ -9,27 +9,27 @@ use hyper::header::HOST;
 use hyper::http::uri::Authority;
 use hyper::{Request, Version};
 
-/// The addresses and names of a server. Ports do not matter: who can reach the server on another one has
-/// forwarded it.
+/// The addresses and names of a server. Ports are ignored: a client that reaches the server on another port
+/// does so through forwarding.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     addresses: HashSet<IpAddr>,
     names: HashSet<String>,
 }
 
-/// What becomes of a request.
+/// The verdict on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// It is for this server.
+    /// The request is for this server.
     Ours,
-    /// It is for another host: 421 (RFC 9110, 15.5.20).
+    /// The request is for another host: 421 (RFC 9110, 15.5.20).
     Another,
-    /// It names none, several, or something that is no host: 400 (RFC 9112, 3.2).
+    /// The request names no host, several hosts, or an invalid one: 400 (RFC 9112, 3.2).
     Bad,
 }
 
 impl Hosts {
-    /// Names that are addresses count as such.
+    /// Creates the set. A name that is an address counts as an address.
     pub(crate) fn new(
         addresses: impl IntoIterator<Item = IpAddr>,
         names: impl IntoIterator<Item = String>,
@@ -44,15 +44,15 @@ impl Hosts {
         hosts
     }
 
-    /// An absolute target goes before the `Host` field (RFC 9112, 3.2.2). Requests of HTTP/1.0, which
-    /// browsers do not make, need neither.
+    /// Judges the host of a request. An absolute target takes precedence over the `Host` field (RFC 9112,
+    /// 3.2.2). HTTP/1.0 requests, which browsers do not make, need neither.
     pub(crate) fn judge<B>(&self, request: &Request<B>) -> Judged {
         let mut fields = request.headers().get_all(HOST).iter();
         let (first, second) = (fields.next(), fields.next());
         if second.is_some() {
             return Judged::Bad;
         }
-        // A target of another scheme asks for another connection than this one (RFC 9110, 7.4).
+        // A target with another scheme belongs on a different connection (RFC 9110, 7.4).
         if request.uri().scheme_str().is_some_and(|scheme| scheme != "http") {
             return Judged::Another;
         }
@@ -76,12 +76,12 @@ impl Hosts {
     }
 }
 
-/// The address that a host is, with or without brackets.
+/// Parses a host as an address, with or without brackets.
 fn address(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// A name as it is compared: in small letters, without the dot of the root.
+/// Normalises a name for comparison: lowercase, without the trailing dot of the root.
 fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }

@@ -1,5 +1,5 @@
-//! The names in a folder as a body: read as they are sent, so that a listing takes the same little memory
-//! whatever the folder has, and whoever is slow to read it.
+//! A listing of a folder as a body. Names are read as they are sent, so that memory use is small and
+//! constant, however large the folder and however slow the client.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,33 +15,33 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::files::{Root, Sent};
 
-/// The maximum number of names in a listing: at 20 bytes each, 2 MB.
+/// The maximum number of names in a listing, 2 MB at 20 bytes each.
 const MAX_NAMES: usize = 100_000;
-/// The last line of a listing that has reached it. It is no path, which begin with `/`.
+/// The last line of a truncated listing. It cannot be a path, because paths begin with `/`.
 const CUT: &str = "# further names are not listed\n";
-/// The number of names that are read at once, and sorted among each other: a folder with fewer is sorted.
+/// The number of names that are read and sorted as one batch. A folder with fewer names is fully sorted.
 const SORTED: usize = 256;
-/// Characters of a name that a path has as they are: RFC 3986, 2.3.
+/// The characters of a name that a path contains unencoded (RFC 3986, 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// A name as it stands in a URL.
+/// Percent-encodes a name for a URL.
 pub(super) fn encoded(name: &[u8]) -> String {
     percent_encode(name, UNRESERVED).to_string()
 }
 
-/// A listing of a folder: a line for each name, its path on this server.
+/// A listing of a folder, with one line per name: its path on this server.
 pub(super) struct Listing {
     names: Option<Names>,
-    /// The thread that reads the next names, and hands them back.
+    /// The thread that reads the next names and then returns them.
     reading: Option<JoinHandle<Part>>,
     sent: Sent,
 }
 
-/// A folder that has been read in part.
+/// The reader of a folder, and the lines that it read last.
 struct Part {
     names: Names,
     text: io::Result<Vec<u8>>,
@@ -50,7 +50,7 @@ struct Part {
 struct Names {
     dir: Dir,
     root: Arc<Root>,
-    /// The path of the folder, as it stands in a URL, without a slash at its end.
+    /// The URL path of the folder, without a trailing slash.
     base: String,
     left: usize,
     is_over: bool,
@@ -64,7 +64,7 @@ impl Listing {
 }
 
 impl Names {
-    /// Has a thread read the next names.
+    /// Reads the next names on a blocking thread.
     fn read(mut self) -> JoinHandle<Part> {
         spawn_blocking(move || {
             let text = self.next();
@@ -72,7 +72,7 @@ impl Names {
         })
     }
 
-    /// The next lines; none at the end.
+    /// Returns the next lines, or none at the end.
     fn next(&mut self) -> io::Result<Vec<u8>> {
         let mut names = Vec::new();
         while names.len() < SORTED && !self.is_over {

@@ -1,4 +1,4 @@
-//! Which version of a file a client has, and what that makes of its request (RFC 9110, 13).
+//! The version of a file, and conditional requests on it (RFC 9110, 13).
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 
-/// The entity tag of a file: when it was last changed, to the nanosecond, and its length.
+/// The entity tag of a file: its modification time, to the nanosecond, and its length.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Version(pub(super) String);
 
@@ -16,8 +16,8 @@ impl Version {
         Version(format!("\"{seconds:x}-{nanoseconds:x}-{bytes:x}\""))
     }
 
-    /// The status in place of an answer, where a precondition is not met (RFC 9110, 13.2.2). Those about dates do not
-    /// count, because no answer has one.
+    /// Returns the status of a failed precondition (RFC 9110, 13.2.2). Conditions on dates are ignored,
+    /// because answers carry no dates.
     pub(super) fn precondition(&self, headers: &HeaderMap) -> Option<StatusCode> {
         if headers.contains_key(IF_MATCH) && !self.is_in(headers, &IF_MATCH, str::to_owned) {
             return Some(StatusCode::PRECONDITION_FAILED);
@@ -27,13 +27,14 @@ impl Version {
         is_known.then_some(StatusCode::NOT_MODIFIED)
     }
 
-    /// Whether a range is of the version that the client has (RFC 9110, 13.1.5); else the whole file is the answer.
+    /// Returns whether a range applies to the client's version (RFC 9110, 13.1.5). If not, the answer is the
+    /// whole file.
     pub(super) fn has_range(&self, headers: &HeaderMap) -> bool {
         let tag = headers.get(IF_RANGE);
         tag.is_none_or(|tag| tag.as_bytes() == self.0.as_bytes())
     }
 
-    /// Whether a list of tags has this one, or is `*`.
+    /// Returns whether a list of tags contains this one, or is `*`.
     fn is_in(&self, headers: &HeaderMap, name: &HeaderName, plain: impl Fn(&str) -> String) -> bool {
         let lists = headers.get_all(name).iter();
         lists

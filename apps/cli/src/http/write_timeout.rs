@@ -1,4 +1,4 @@
-//! A byte stream that fails when the peer has read nothing for too long.
+//! A byte stream that fails when the peer does not read for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The stream. Reads are as they were.
+/// A stream whose writes fail after a timeout. Reads are unchanged.
 pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// A write waits: the deadline counts.
+    /// Set while a write is pending, so that the deadline applies.
     waits: bool,
 }
 
@@ -22,7 +22,7 @@ impl<S> WriteTimeout<S> {
         WriteTimeout { stream, limit, deadline: Box::pin(sleep(limit)), waits: false }
     }
 
-    /// Watches over what became of one attempt to write.
+    /// Applies the deadline to the result of one write attempt.
     fn watch<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if result.is_ready() {
             self.waits = false;

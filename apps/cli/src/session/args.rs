@@ -11,7 +11,8 @@ use crate::device::{RouterArgs, StackArgs};
 use crate::exit::Exit;
 use crate::interact::InteractArgs;
 
-/// With a SERVER (or a document that names one) this side calls; without, it waits to be called.
+/// The options of a session. With a SERVER, or a document that names one, this side connects; otherwise it
+/// waits for a connection.
 #[derive(clap::Args)]
 pub(crate) struct SessionArgs {
     /// Connect to this server: HOST[:PORT]. Without it, wait for a connection
@@ -66,7 +67,7 @@ pub(crate) struct SessionArgs {
     pub(crate) interact: InteractArgs,
 }
 
-/// Who is served by the side that waits: whoever knows a one-time code, or anyone.
+/// The options that decide which callers the waiting side serves: those that know a one-time code, or all.
 #[derive(clap::Args, Clone)]
 pub(crate) struct CodeArgs {
     /// The one-time code that the waiting side printed. On the waiting side: use this code instead of a
@@ -82,12 +83,12 @@ pub(crate) struct CodeArgs {
 }
 
 impl CodeArgs {
-    /// What the calling side proves that it knows.
+    /// Returns the code whose knowledge the calling side proves.
     pub(super) fn given(&self) -> Option<Code> {
         self.code.clone()
     }
 
-    /// What the waiting side asks for; none: anyone is served.
+    /// Returns the code that the waiting side requires, or `None` if it serves every caller.
     pub(super) fn asked(&self) -> Result<Option<Code>, Exit> {
         match (&self.code, self.anyone) {
             (_, true) => Ok(None),
@@ -97,27 +98,27 @@ impl CodeArgs {
     }
 }
 
-/// What the flags ask for.
+/// The role that the options select.
 pub(crate) enum Asked {
-    /// Call a server.
+    /// Connect to a server.
     Call(Box<Document>),
-    /// Wait to be called.
+    /// Wait for a connection.
     Wait(Box<Wait>),
 }
 
-/// How to wait.
+/// The settings of the waiting side.
 pub(crate) struct Wait {
-    /// Where; empty: everywhere.
+    /// The addresses to listen on; if empty, all addresses.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// The port of "everywhere".
+    /// The port, if `addresses` is empty.
     pub(crate) port: u16,
     pub(crate) scheduler: String,
     pub(crate) congestion: Option<Congestion>,
     pub(crate) insecure: bool,
-    /// Take SCTP as well.
+    /// Accept SCTP as well.
     pub(crate) sctp: bool,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
-    /// A transport written in MTP to accept as well.
+    /// A stack whose transport is written in MTP, and which accepts as well.
     pub(crate) stack: Option<Stack>,
 }
 
@@ -238,7 +239,7 @@ pub(super) fn read(path: &Path) -> Result<Document, Exit> {
             .collect();
         Exit::input(lines.join("\nhawser: "))
     })?;
-    // The file that it names is written to.
+    // The state file is written to, so the document that names it must be trusted.
     if matches!(document.state, StatePlace::File(_)) && !hawser::local::is_own(&found) {
         return Err(Exit::input(format!(
             "{}: state: others may write this document, so the file that it names is not written to: make \
@@ -270,7 +271,8 @@ fn parse_carrier(text: &str) -> Result<(Transport, Option<String>), String> {
     }
 }
 
-/// Has this controller decide how much is sent. The kernel has none that is tolerant.
+/// Selects the congestion controller of both transports. The kernel has no tolerant controller, so TCP keeps
+/// its default.
 pub(super) fn govern(congestion: Congestion, tcp: &mut TcpOptions, quic: &mut QuicOptions) {
     quic.congestion = congestion;
     match congestion {
@@ -316,7 +318,7 @@ mod tests {
         assert!(parse_carrier("tcp:").unwrap_err().contains("missing"));
     }
 
-    /// Arguments as a command has them.
+    /// A command with only these arguments.
     #[derive(clap::Parser)]
     struct Command {
         #[command(flatten)]

@@ -4,7 +4,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::exit::{Exit, Outcome};
 
-/// Joins standard input and output with a stream, until the peer has sent all.
+/// Copies between a stream and standard input and output until the peer has sent all its data.
 pub(crate) async fn exchange(stream: impl AsyncRead + AsyncWrite) -> Outcome {
     let (mut receive, mut send) = tokio::io::split(stream);
     let up = async {
@@ -20,7 +20,7 @@ pub(crate) async fn exchange(stream: impl AsyncRead + AsyncWrite) -> Outcome {
     let done = tokio::select! {
         biased;
         done = &mut down => done,
-        // Whoever takes no more may still have data to send.
+        // A peer that accepts no more data may still have data to send.
         _ = &mut up => down.await,
     };
     done.map_err(Exit::network)

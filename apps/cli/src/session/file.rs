@@ -1,7 +1,7 @@
-//! A file over a stream of a session.
+//! Transfers a file over a stream of a session.
 //!
-//! One line of JSON announces what comes (`{"name": …, "length": …}`), the bytes follow to the stream's end.
-//! The receiver answers with one line: `{"length": …, "sha256": …}`, or `{"error": …}`.
+//! One line of JSON announces the file (`{"name": …, "length": …}`), and its bytes follow to the end of the
+//! stream. The receiver answers with one line: `{"length": …, "sha256": …}`, or `{"error": …}`.
 
 use std::future::Future;
 use std::io;
@@ -20,29 +20,29 @@ use super::target::{Target, check, destination};
 use crate::exit::Exit;
 use crate::hex::hex;
 
-/// The maximum length of a line of either side.
+/// The maximum length, in bytes, of a line from the other side.
 const LINE: usize = 8_192;
 
-/// Bytes read from the file at once.
+/// The number of bytes per read of the file.
 const PIECE: usize = 1 << 20;
 
-/// How long a sender may take to announce its file.
+/// The time in which a sender must announce its file.
 pub(crate) const BEGINNING: Duration = Duration::from_secs(30);
-/// In how long a receiver must have got so many bytes, or the end: 1 KiB/s. Time in which this side does not
-/// read does not count. A session without any path ends by itself, and earlier.
+/// The period in which a receiver must get this number of bytes, or reach the end of the file: 1 KiB/s. Time
+/// in which this side does not read is excluded. A session without any path fails sooner by itself.
 const MIN_PROGRESS: (Duration, u64) = (Duration::from_secs(600), 600 * 1024);
 
-/// What was sent.
+/// The result of sending a file.
 pub(crate) struct Sent {
     pub(crate) length: u64,
     pub(crate) sha256: String,
 }
 
-/// What was received.
+/// The result of receiving a file.
 pub(crate) struct Received {
-    /// The sender's name of it.
+    /// The file name that the sender announced.
     pub(crate) name: String,
-    /// Where it is; none on standard output.
+    /// The path of the file, or `None` for standard output.
     pub(crate) path: Option<PathBuf>,
     pub(crate) length: u64,
     pub(crate) sha256: String,
@@ -54,7 +54,7 @@ fn lost(error: io::Error) -> Exit {
     Exit::network(error)
 }
 
-/// Sends a file, up to the length that it has now, and waits until the other side has it.
+/// Sends a file, up to its current length, and waits until the other side confirms it.
 pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &ProgressBar) -> Result<Sent, Exit> {
     let cannot = |error: io::Error| Exit::input(format!("cannot read {}: {error}", path.display()));
     let mut file = tokio::fs::File::open(path).await.map_err(cannot)?;
@@ -104,7 +104,7 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
     )))
 }
 
-/// What the other side sent before it stopped to listen.
+/// Reads the error that the other side sent before it stopped reading.
 async fn refusal(stream: &mut SessionStream) -> Option<Exit> {
     tokio::time::timeout(Duration::from_secs(1), answer(stream))
         .await
@@ -122,7 +122,7 @@ async fn answer(stream: &mut SessionStream) -> Result<Value, Exit> {
     }
 }
 
-/// Reads up to the end of a line; gives what came behind it, too.
+/// Reads one line. Returns the line, and the bytes received after it.
 async fn line(stream: &mut SessionStream) -> Result<(Bytes, Bytes), Exit> {
     let mut all = BytesMut::new();
     loop {
@@ -145,7 +145,7 @@ async fn line(stream: &mut SessionStream) -> Result<(Bytes, Bytes), Exit> {
     }
 }
 
-/// Bytes that a run of `recv` may still receive, over all its callers.
+/// The number of bytes that one run of `recv` may still receive, over all callers.
 pub(crate) struct Budget(AtomicU64);
 
 impl Budget {
@@ -153,7 +153,7 @@ impl Budget {
         Budget(AtomicU64::new(bytes))
     }
 
-    /// Sets bytes aside for one file, if there are so many left.
+    /// Reserves bytes for one file, if that many are left.
     fn reserve(&self, bytes: u64) -> Option<Reserved<'_>> {
         let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             left.checked_sub(bytes)
@@ -162,7 +162,7 @@ impl Budget {
     }
 }
 
-/// Bytes set aside for one file; given back unless the file is kept.
+/// Bytes reserved for one file. They are returned unless the file is kept.
 struct Reserved<'a> {
     budget: &'a Budget,
     bytes: u64,
@@ -180,7 +180,7 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// Holds a sender to the minimum rate.
+/// Enforces the minimum rate of a sender.
 #[derive(Default)]
 struct Pace {
     waited: Duration,
@@ -188,7 +188,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// How long the next bytes may take.
+    /// The time left for the next bytes.
     fn left(&self) -> Duration {
         MIN_PROGRESS.0.saturating_sub(self.waited)
     }
@@ -202,29 +202,29 @@ impl Pace {
     }
 }
 
-/// Does what the other side has so long for.
+/// Fails if `work`, which depends on the other side, takes longer than `limit`.
 pub(crate) async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Exit> {
     let late = |_| Exit::network(format!("no answer from the other side for {} s", limit.as_secs()));
     tokio::time::timeout(limit, work).await.map_err(late)
 }
 
-/// The place of a received file, and the limits of what is received.
+/// The place of a received file, and the limit of received bytes.
 pub(crate) struct Intake {
-    /// A file, a directory, `-`, or (none) the sender's name of it in this directory.
+    /// A file, a directory, or `-`. `None` means the sender's file name in the current directory.
     pub(crate) output: Option<PathBuf>,
-    /// Whether an existing file is overwritten.
+    /// Overwrite an existing file.
     pub(crate) force: bool,
     pub(crate) budget: Budget,
 }
 
 impl Intake {
-    /// Checks that a file can be stored, before a sender is waited for.
+    /// Checks that a file can be stored, before the command waits for a sender.
     pub(crate) fn check(&self) -> Result<(), Exit> {
         check(self.output.as_deref(), self.force)
     }
 }
 
-/// Receives a file; `progress` is told of each piece.
+/// Receives a file, and calls `progress` after each piece.
 pub(crate) async fn receive(
     stream: &mut SessionStream,
     intake: &Intake,
@@ -234,7 +234,7 @@ pub(crate) async fn receive(
     let result = take(stream, intake, bar, progress).await;
     let answer = match &result {
         Ok(received) => json!({ "length": received.length, "sha256": received.sha256 }),
-        // What is where on this machine is not for the sender to know.
+        // The sender must not learn about files of this machine.
         Err(exit) if exit.is_local() => {
             json!({ "error": "the file cannot be stored; its receiver knows why" })
         }
@@ -323,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// A session over loopback: the caller's side, the receiver's, and the server.
+    /// Opens a session over loopback. Returns the caller's side, the receiver's side and the server.
     async fn connected() -> (Session, Session, Server) {
         let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
@@ -360,7 +360,7 @@ mod tests {
         }
     }
 
-    /// What becomes of a file that a sender announces and sends so.
+    /// Receives a file that is announced with `head` and followed by `sent` bytes.
     async fn becomes(head: &Value, sent: usize) -> (Result<Received, Exit>, u64) {
         let (caller, receiver, _server) = connected().await;
         let mut stream = caller.open().expect("a stream");
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(slow.left(), Duration::ZERO);
     }
 
-    /// The sender learns neither paths nor names of this machine.
+    /// The sender learns neither paths nor file names of this machine.
     #[tokio::test]
     async fn a_local_failure_is_not_described_to_the_sender() {
         let (caller, receiver, _server) = connected().await;
@@ -456,7 +456,7 @@ mod tests {
         );
     }
 
-    /// The file has its first length when it is announced, and grows then.
+    /// The file is announced with its first length and grows afterwards.
     #[tokio::test]
     async fn a_file_that_grows_is_sent_to_its_announced_end() {
         let folder = hawser_temporary::Folder::new().expect("a folder");

@@ -9,7 +9,7 @@ use hawser::session::document::Document;
 use super::args::{govern, parse_congestion, parse_pin, read};
 use crate::exit::Exit;
 
-/// How a gateway is reached, for commands that do other things as well.
+/// The options of a gateway, for commands that can do without one.
 #[derive(clap::Args)]
 pub(crate) struct GatewayArgs {
     /// The gateway that connects onwards: HOST[:PORT], or a session document that names it
@@ -27,7 +27,7 @@ pub(crate) struct GatewayArgs {
 }
 
 impl GatewayArgs {
-    /// The gateway, if one was named; its session is opened when it is needed.
+    /// Returns the gateway, if one was named. Its session is opened on first use.
     pub(crate) fn gateway(&self) -> Result<Option<Gateway>, Exit> {
         let (Some(gateway), Some(token)) = (&self.gateway, &self.gateway_token) else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! What `send`, `recv`, `cat` and `gateway` share: how a session is opened, what is shown of a session, how a file
-//! goes over one.
+//! The parts that `send`, `recv`, `cat` and `gateway` share: opening a session, showing it, and transferring
+//! a file over it.
 
 mod args;
 mod exchange;

@@ -1,4 +1,4 @@
-//! How a session is opened between two commands: one listens, the other connects.
+//! Opens a session between two commands: one listens, the other connects.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::device::{unopened, unusable, without_port};
 use crate::exit::Exit;
 use crate::output;
 
-/// A runtime with a thread for the session beside the one for the application.
+/// Builds a runtime with one thread for the session and one for the application.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -30,33 +30,33 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
         .map_err(Exit::environment)
 }
 
-/// Callers whose codes are examined at once, of one network a quarter of them. The oldest makes room for
-/// another.
+/// The maximum number of callers whose codes are checked at once; one network may have a quarter of them. The
+/// oldest caller is dropped to admit another.
 const CALLERS: usize = 64;
 
-/// A place where sessions begin.
+/// A source of sessions.
 pub(crate) enum Opening {
-    /// This side waits.
+    /// This side waits for callers.
     Waiting(Waiting),
-    /// This side has called.
+    /// This side has connected to a server.
     Called(Session, Option<Code>),
 }
 
-/// The side that waits.
+/// A server whose callers may have to prove that they know a code.
 pub(crate) struct Waiting {
     server: Server,
-    /// Who is served; none: anyone.
+    /// The check of the one-time code; `None` admits every caller.
     gate: Option<Arc<Gate>>,
-    /// Callers who have not proved yet that they know the code.
+    /// Callers that have not yet proved that they know the code.
     examined: tokio::sync::Mutex<JoinSet<Examined>>,
     places: places::Gate,
     json: bool,
 }
 
-/// A caller and the outcome of its examination; none if it had to make room for another.
+/// A caller and the result of its check; `None` if it was dropped to admit another.
 type Examined = (Session, Option<Result<(), CodeError>>);
 
-/// What a call may come to.
+/// The result of a call.
 pub(crate) enum Met {
     Opening(Opening),
     /// The server does not speak Hawser.
@@ -64,8 +64,9 @@ pub(crate) enum Met {
 }
 
 impl Opening {
-    /// Reads what the options name, and lets other processes watch this one. Call it before signals are waited for:
-    /// until then they end the command at once, also while a document comes through a pipe.
+    /// Reads the documents that the options name, and lets other processes watch this one. It must run before
+    /// signals are handled: until then, a signal ends the command at once, even while a document is read from
+    /// a pipe.
     pub(crate) fn prepare(args: &SessionArgs, json: bool) -> Result<Asked, Exit> {
         output::serve(json).map_err(Exit::environment)?;
         let asked = args.asked()?;
@@ -73,7 +74,8 @@ impl Opening {
         Ok(asked)
     }
 
-    /// Waits or calls as asked, and prints how to be called: `other` is the command for that.
+    /// Waits or connects as asked. A waiting side prints the command for the other side, which is `other`
+    /// with its options.
     pub(crate) async fn arrange(
         asked: Asked,
         code: &CodeArgs,
@@ -92,7 +94,7 @@ impl Opening {
         }
     }
 
-    /// The same; a server that does not speak Hawser is taken too, if the document allows that.
+    /// Does the same, and also accepts a server that does not speak Hawser, if the document allows it.
     pub(crate) async fn arrange_any(
         asked: Asked,
         code: &CodeArgs,
@@ -118,7 +120,8 @@ impl Opening {
         }
     }
 
-    /// The next session whose two sides know the code, if there is one. One that was called is the only one.
+    /// Returns the next session whose two sides know the code, if there is a code. A calling side has only
+    /// one session.
     pub(crate) async fn next(&self) -> Result<Session, Exit> {
         match self {
             Opening::Waiting(waiting) => waiting.next().await,
@@ -150,8 +153,8 @@ impl Waiting {
         })
     }
 
-    /// Several callers are examined at once: one that is slow, or idle, holds up no other. What is begun goes
-    /// on when this future is dropped.
+    /// Waits for the next admitted caller. Callers are checked concurrently, so that a slow or idle one
+    /// delays no other. Checks continue when this future is dropped.
     async fn next(&self) -> Result<Session, Exit> {
         let Some(gate) = &self.gate else {
             return self.server.accept().await.map_err(Exit::environment);
@@ -176,7 +179,8 @@ impl Waiting {
         }
     }
 
-    /// Reports a caller who was not admitted. An error when nobody will be any more.
+    /// Reports a rejected caller. It fails when no guesses are left, because no further caller can be
+    /// admitted.
     fn reject(&self, gate: &Gate, session: &Session, error: &CodeError) -> Result<(), Exit> {
         let reason = match error {
             CodeError::Wrong => "gave a wrong code".to_owned(),
@@ -201,7 +205,7 @@ impl Waiting {
     }
 }
 
-/// The other end, as far as the session still knows it.
+/// The peer's address as text, if the session still knows it.
 fn peer(session: &Session) -> String {
     let paths = session.paths();
     paths.first().map_or_else(
@@ -210,7 +214,7 @@ fn peer(session: &Session) -> String {
     )
 }
 
-/// The address of the other end; that of no host for a session whose only path has gone already.
+/// The peer's IP address, or the unspecified address if the session has already lost its only path.
 pub(crate) fn address(session: &Session) -> IpAddr {
     let paths = session.paths();
     let first = paths.first().map(|(_, path)| path.description.peer.ip());
@@ -228,17 +232,17 @@ fn warn(warning: &Warning, json: bool) {
     }
 }
 
-/// How the other side is asked to call.
+/// The instructions for the other side.
 pub(crate) struct Invitation<'a> {
-    /// The command for it.
+    /// The command that the other side runs.
     pub(crate) other: &'a str,
-    /// The code that it has to know.
+    /// The code that the other side has to know.
     pub(crate) code: Option<Code>,
-    /// Whether its line is shown as a QR code as well.
+    /// Show the command as a QR code as well.
     pub(crate) qr: bool,
 }
 
-/// Opens a server's listeners and prints how to call it.
+/// Opens a server's listeners and prints the command that connects to it.
 pub(crate) async fn listen(
     wait: &Wait,
     acceptor: AcceptorConfig,
@@ -293,7 +297,8 @@ pub(crate) async fn listen(
     let mut addresses = bound(&server);
     let port = addresses.first().map_or(wait.port, SocketAddr::port);
     if wait.sctp {
-        // Its addresses are the paths that a client gets, so those of interfaces, not all there are.
+        // SCTP announces its addresses to the client as paths, so they must be addresses of interfaces, not
+        // wildcards.
         let given = wait.addresses.iter().map(SocketAddr::ip);
         let paths: Vec<IpAddr> = if wait.addresses.is_empty() {
             own.clone()
@@ -331,14 +336,15 @@ pub(crate) async fn listen(
     Ok(server)
 }
 
-/// The addresses of a server's TCP listeners; where port 0 was asked for, the system has chosen one.
+/// Returns the addresses of a server's TCP listeners. If port 0 was requested, they have the port that the
+/// system chose.
 fn bound(server: &Server) -> Vec<SocketAddr> {
     let listeners = server.addresses().iter();
     let of_tcp = listeners.filter(|(transport, _)| *transport == "tcp");
     of_tcp.map(|(_, address)| *address).collect()
 }
 
-/// How the other side calls: a line to copy for each address, the first of them as a QR code if asked for.
+/// Prints the command for the other side, one line for each address, and the first as a QR code if requested.
 fn announce(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: &Invitation<'_>, json: bool) {
     let Invitation { other, code, qr } = invitation;
     let trust = pin.map_or_else(|| " --insecure".to_owned(), |pin| format!(" --pin {pin}"));
@@ -376,10 +382,10 @@ fn announce(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: 
     }
 }
 
-/// A QR code for terminals that write light on dark, two modules a character.
+/// Draws a QR code for terminals that show light text on a dark background, two modules per character.
 fn qr_code(line: &str) -> Result<String, QrError> {
     let code = QrCode::with_error_correction_level(line, EcLevel::L)?;
-    // Blocks are light: what the code calls dark is the terminal's background.
+    // A block is a light module; dark modules show the terminal's background.
     Ok(code
         .render::<Dense1x2>()
         .dark_color(Dense1x2::Light)
@@ -391,8 +397,8 @@ fn qr_code(line: &str) -> Result<String, QrError> {
 mod tests {
     use super::*;
 
-    /// ISO/IEC 18004, Tables 1 and 7: 107 to 134 bytes at level L take version 6, which is 41 modules wide, and
-    /// 4 are kept free on each side.
+    /// ISO/IEC 18004, Tables 1 and 7: 107 to 134 bytes at level L need version 6. It is 41 modules wide, plus
+    /// a margin of 4 modules on each side.
     #[test]
     fn a_line_is_a_qr_code_of_version_6_that_fits_a_terminal() {
         let line = format!(
@@ -404,7 +410,7 @@ mod tests {
         let rows: Vec<&str> = picture.lines().collect();
         assert_eq!(rows.len(), 49_usize.div_ceil(2));
         assert!(rows.iter().all(|row| row.chars().count() == 49), "{picture}");
-        // Light all around, for readers that need it.
+        // The margin is light on all sides, because some readers need it.
         assert!(rows[0].chars().all(|module| module == '█'), "{picture}");
         assert!(qr_code(&"x".repeat(3_000)).is_err(), "2,953 bytes are the most");
     }

@@ -1,6 +1,5 @@
-//! The destination of a received file. The file gets its name when it is complete; until then it has a
-//! temporary name that nobody else has. An existing file is neither written to, nor followed, nor
-//! replaced.
+//! The destination of a received file. The file has an unpredictable temporary name until it is complete, and
+//! then gets its own. An existing file is neither written to, followed, nor replaced.
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -14,19 +13,21 @@ use tokio::io::AsyncWriteExt;
 
 use crate::exit::Exit;
 
-/// A name in a directory whose files' names are not known yet.
+/// A placeholder for a file name that is not known yet.
 const PROBE: &str = ".hawser-probe";
-/// The maximum length of a file's name in bytes.
+/// The maximum length of a file name, in bytes.
 const MAX_NAME: usize = 255;
 
-/// Whether a name that another machine gives may be that of a file here: it is not hidden, since programs
-/// read such files unasked; no command takes it for an option; and no character of it acts on a terminal.
+/// Returns whether a name from another machine is safe for a local file. It must not be hidden, because
+/// programs read hidden files unasked. No command may take it for an option, and it may contain no control
+/// characters.
 pub(crate) fn is_harmless(name: &str) -> bool {
     let shown = OneLine(name).to_string();
     !name.is_empty() && !name.starts_with(['.', '-']) && shown == name && !name.contains(char::is_control)
 }
 
-/// The place of a received file; `None` is standard output. A sender's name is never a path.
+/// Returns the path of a received file, or `None` for standard output. A sender's name is never used as a
+/// path.
 pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<PathBuf>, Exit> {
     let own = || {
         let is_path = name.contains(['/', '\\']) || name.len() > MAX_NAME;
@@ -45,8 +46,7 @@ pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<Pa
     }
 }
 
-/// Checks that a file can be stored at `output`: that one can be made there, and none is there already
-/// unless `force`.
+/// Checks that a file can be created at `output`. Without `force`, an existing file is an error.
 pub(super) fn check(output: Option<&Path>, force: bool) -> Result<(), Exit> {
     let path = match output {
         Some(path) if path.as_os_str() == "-" => return Ok(()),
@@ -64,7 +64,7 @@ pub(super) fn check(output: Option<&Path>, force: bool) -> Result<(), Exit> {
         .map_err(|error| cannot_make_beside(&path, &error))
 }
 
-/// A file in the making under a temporary name; removed when it is dropped before it is kept.
+/// An incomplete file under a temporary name. It is removed if it is dropped before it is kept.
 pub(crate) struct Part {
     part: PathBuf,
     path: PathBuf,
@@ -73,8 +73,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Makes a file in the folder of `path`, under a name that nobody can have planted. It may be read and written by
-    /// those who may read and write the file that it replaces, if there is one.
+    /// Creates a file in the folder of `path`, under a name that no other user could have planted. If the
+    /// file replaces another, it gets that file's permissions.
     pub(crate) fn create(path: &Path, force: bool) -> io::Result<(File, Part)> {
         let (file, part) = new_beside(path)?;
         let made = Part { part, path: path.to_owned(), force, is_kept: false };
@@ -84,7 +84,7 @@ impl Part {
         Ok((file, made))
     }
 
-    /// Gives the file, which is whole, its name.
+    /// Renames the complete file to its final name.
     pub(crate) fn keep(&mut self) -> Result<(), Exit> {
         let kept = match self.force {
             true => std::fs::rename(&self.part, &self.path),
@@ -102,13 +102,13 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         if !self.is_kept {
-            // A user who cannot remove it could not write it either.
+            // A failure is harmless: a user who cannot remove the file could not have written it.
             let _ = std::fs::remove_file(&self.part);
         }
     }
 }
 
-/// The place of a file that is received; gone when it is dropped before it is kept.
+/// The sink of a received file. A file is removed if it is dropped before it is kept.
 pub(super) enum Target {
     Output(tokio::io::Stdout),
     File { file: tokio::fs::File, part: Part },
@@ -132,7 +132,7 @@ impl Target {
         written.map_err(|error| Exit::environment(format!("cannot write {what}: {error}")))
     }
 
-    /// The file is whole: where it is.
+    /// Keeps the complete file, and returns its path.
     pub(super) async fn keep(&mut self) -> Result<Option<PathBuf>, Exit> {
         match self {
             Target::Output(output) => {
@@ -180,7 +180,7 @@ fn part_beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".hawser-{:016x}.part", RandomState::new().hash_one(0)))
 }
 
-/// A new file in the folder of `path`.
+/// Creates a new file in the folder of `path`.
 fn new_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     loop {
         let part = part_beside(path);
@@ -192,7 +192,8 @@ fn new_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Renames where nothing is; by a second name where the file system cannot do that at once.
+/// Renames a file without replacing an existing one. It falls back to a hard link if the file system does not
+/// support this in one step.
 fn rename_to_new(part: &Path, path: &Path) -> io::Result<()> {
     match renameat_with(CWD, part, CWD, path, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS) => {
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(hidden, Some("/tmp/.mine".into()), "whoever names it may hide it");
     }
 
-    /// A folder that goes with the test.
+    /// A folder that is removed with the test.
     struct Folder(hawser_temporary::Folder);
 
     impl Folder {

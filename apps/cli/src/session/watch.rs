@@ -1,4 +1,4 @@
-//! Shows a session while it runs: a bar per path and a line per event, or JSON.
+//! Shows a running session: a bar per path and a line per event, or JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// How often the bars move.
+/// The interval between updates of the bars.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Shows a session until it is dropped.
+/// Shows a session until dropped.
 pub(crate) struct Watch {
     session: Session,
     began: Instant,
     bars: Option<MultiProgress>,
-    /// The whole transfer.
+    /// The bar of the whole transfer.
     pub(crate) total: ProgressBar,
     paths: Arc<Mutex<BTreeMap<CarrierId, ProgressBar>>>,
-    /// Whether it is over: the report of it comes last. Held while something is shown.
+    /// Set when the transfer is over, after which only its report is printed. The lock is held during each
+    /// output.
     over: Arc<Mutex<bool>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -60,7 +61,7 @@ impl Watch {
         watch
     }
 
-    /// Ends the bars and gives what the paths have done.
+    /// Freezes the bars and returns the statistics of the paths.
     pub(crate) fn finish(self) -> Value {
         self.end();
         let mut seen = self.paths.lock();
@@ -71,12 +72,11 @@ impl Watch {
         paths(&self.session)
     }
 
-    /// Whatever its tasks are at, nothing is shown from here on.
+    /// Stops all further output, whatever the tasks are doing.
     fn end(&self) {
         *self.over.lock() = true;
     }
 
-    /// Time since it began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
@@ -84,7 +84,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // A task that runs at this moment ends at its next rest, not now.
+        // Aborting a running task takes effect only at its next await point.
         self.end();
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
     }
@@ -112,7 +112,7 @@ async fn events(session: Session, bars: Option<MultiProgress>, began: Instant, o
                 if bars.is_hidden() {
                     eprintln!("{line}");
                 } else {
-                    // A terminal that cannot be written to shows nothing.
+                    // Without a usable terminal the line is lost.
                     let _ = bars.println(OneLine(line).to_string());
                 }
             }
@@ -153,7 +153,7 @@ fn describe(session: &Session, notice: &Notice) -> Option<String> {
     })
 }
 
-/// Why a carrier is suspect.
+/// Describes the reason why a carrier is suspect.
 fn suspicion(session: &Session, carrier: CarrierId) -> String {
     let paths = session.paths();
     let report = paths
@@ -191,14 +191,14 @@ fn as_json(notice: &Notice) -> Option<Value> {
     })
 }
 
-/// What people call a path: `quic wlan0 10.0.0.1 → 10.0.0.2`.
+/// Formats a path for people: `quic wlan0 10.0.0.1 → 10.0.0.2`.
 fn name(info: &PathInfo) -> String {
     let description = &info.description;
     let interface = description
         .interface
         .as_deref()
         .map_or_else(String::new, |name| format!(" {name}"));
-    // A QUIC socket that is bound to an interface has no address of its own.
+    // A QUIC socket that is bound to an interface has an unspecified address.
     let local = Some(description.local.ip()).filter(|ip| !ip.is_unspecified());
     let local = local.map_or_else(String::new, |ip| format!(" {ip}"));
     format!(
@@ -226,7 +226,7 @@ async fn move_bars(
     }
 }
 
-/// A path's bar is its share of the whole.
+/// Updates each path's bar to its share of the whole.
 fn update(
     session: &Session,
     bars: &MultiProgress,
@@ -261,7 +261,7 @@ fn update(
     }
 }
 
-/// Bytes of streams that a carrier has moved, in whichever direction it moved more.
+/// Returns the number of stream bytes that a carrier has moved, in the busier direction.
 fn carried(info: &PathInfo) -> u64 {
     let counts = &info.counts;
     (counts.fresh + counts.again).max(counts.delivered)

@@ -1,4 +1,4 @@
-//! The editor's side of a conversation.
+//! The editor's side of the protocol.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// An editor, with the server that it started.
+/// An editor and its language server.
 pub(super) struct Editor {
     pub(super) server: Child,
     pub(super) to: Option<ChildStdin>,
     pub(super) from: Receiver<Value>,
     pub(super) requests: i64,
-    /// What was published last, by URI.
+    /// The diagnostics published last, by URI.
     pub(super) published: HashMap<String, Value>,
 }
 
 impl Editor {
-    /// Starts a server and shakes hands, with one folder.
+    /// Starts a server and initialises it with one folder.
     pub(super) fn start(folder: &Path) -> Editor {
         let mut editor = Editor::silent();
         let answer = editor.ask(
@@ -36,7 +36,7 @@ impl Editor {
         editor
     }
 
-    /// Starts a server.
+    /// Starts a server without initialising it.
     pub(super) fn silent() -> Editor {
         let mut server = Command::new(env!("CARGO_BIN_EXE_hawser"))
             .args(["lsp", "--stdio"])
@@ -60,7 +60,7 @@ impl Editor {
 
     pub(super) fn raw(&mut self, bytes: &[u8]) {
         let to = self.to.as_mut().expect("it is open");
-        // A server that has ended takes nothing more.
+        // A server that has ended accepts no more input.
         _ = to.write_all(bytes).and_then(|()| to.flush());
     }
 
@@ -73,7 +73,7 @@ impl Editor {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// The next message.
+    /// Receives the next message.
     pub(super) fn next(&mut self) -> Value {
         let message = self
             .from
@@ -87,7 +87,7 @@ impl Editor {
         message
     }
 
-    /// The answer to a request, or the error.
+    /// Sends a request. Returns the answer or the error.
     pub(super) fn try_ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.requests += 1;
         let id = self.requests;
@@ -113,7 +113,7 @@ impl Editor {
         self.say("textDocument/didOpen", json!({ "textDocument": document }));
     }
 
-    /// Puts a text in place of another in an open file; the text after it.
+    /// Replaces a part of an open file. Returns the new text.
     pub(super) fn edit(&mut self, path: &Path, version: i64, text: &str, old: &str, new: &str) -> String {
         let start = find(text, old);
         let change = json!({ "range": range(text, start, start + old.len()), "text": new });
@@ -125,7 +125,7 @@ impl Editor {
         text.replacen(old, new, 1)
     }
 
-    /// What is wrong in a file, at a version.
+    /// Waits for the diagnostics of a file at a version.
     pub(super) fn diagnostics(&mut self, path: &Path, version: i64) -> Vec<Value> {
         let uri = uri(path);
         loop {
@@ -138,7 +138,7 @@ impl Editor {
         }
     }
 
-    /// Ends the conversation in the right order.
+    /// Ends the session in the order of the protocol.
     pub(super) fn end(mut self) {
         assert_eq!(self.ask("shutdown", Value::Null), Value::Null);
         self.say("exit", Value::Null);
@@ -146,7 +146,7 @@ impl Editor {
         assert_eq!(status.code(), Some(0));
     }
 
-    /// Closes the connection; the exit code, and what was printed.
+    /// Closes the connection. Returns the exit code and the text on standard error.
     pub(super) fn hang_up(mut self) -> (Option<i32>, String) {
         drop(self.to.take());
         let mut printed = String::new();
@@ -163,7 +163,7 @@ impl Drop for Editor {
     }
 }
 
-/// The next message of a server; nothing when it has ended.
+/// Reads the next message of a server, or `None` when it has ended.
 pub(super) fn frame(from: &mut impl BufRead) -> Option<Value> {
     let mut length = 0;
     loop {
@@ -185,13 +185,13 @@ pub(super) fn uri(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// The place of a text within another, which has it once or more: the first.
+/// Returns the first place of a text within another.
 pub(super) fn find(text: &str, what: &str) -> usize {
     text.find(what)
         .unwrap_or_else(|| panic!("`{what}` is not in\n{text}"))
 }
 
-/// The position of a byte; the programs of the repository are ASCII but for their comments.
+/// Returns the LSP position of a byte.
 pub(super) fn position(text: &str, byte: usize) -> Value {
     let before = &text[..byte];
     let line = before.matches('\n').count();
@@ -203,7 +203,7 @@ pub(super) fn range(text: &str, start: usize, end: usize) -> Value {
     json!({ "start": position(text, start), "end": position(text, end) })
 }
 
-/// Parameters about a byte of a file.
+/// Returns request parameters for a byte of a file.
 pub(super) fn about(path: &Path, text: &str, byte: usize) -> Value {
     json!({ "textDocument": { "uri": uri(path) }, "position": position(text, byte) })
 }

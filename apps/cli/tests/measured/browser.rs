@@ -1,7 +1,7 @@
-//! The browser's story, as `hawser demo` tells it: downloads through the proxy, with and without the
-//! second path, and the page with its switches.
+//! The browser's story of `hawser demo`: downloads through the proxy, with and without the second path, and
+//! the page with its switches.
 //!
-//! The bounds are those of the issue, for two paths of 10 Mbit/s. `HAWSER_EVERY_SIZE=1` takes every size
+//! The bounds are those of the issue, for two paths of 10 Mbit/s. `HAWSER_EVERY_SIZE=1` covers every size
 //! from 1 to 64 MiB (`cargo xtask long browser`).
 
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::TURN;
 
-/// What a path gives a download, of 10 Mbit/s: headers and the handshake are taken off.
+/// The rate of a download over one path of 10 Mbit/s, in Mbit/s, less headers and the handshake.
 const ONE_PATH: std::ops::Range<f64> = 8.5..9.6;
 
 /// A row of the story's table.
@@ -48,8 +48,8 @@ fn rows(result: &Value) -> Vec<Row> {
     result["rows"].as_array().expect("rows").iter().map(row).collect()
 }
 
-/// The least that both paths give together, in Mbit/s. One path's worth is asked of a small file: the
-/// race, the handshake and the start of congestion control take most of its time.
+/// Returns the minimum rate of both paths together, in Mbit/s. A small file must only match one path, because
+/// the race, the handshake and slow start take most of its time.
 fn min_rate(row: &Row) -> f64 {
     match (row.mib, row.setup.as_str()) {
         (32.., "policy") => 18.0,
@@ -59,7 +59,7 @@ fn min_rate(row: &Row) -> f64 {
     }
 }
 
-/// Whether a row's transport and rate are what the network should give.
+/// Returns whether a row's transport and rate are as expected from the network.
 fn is_right(row: &Row, rows: &[Row]) -> bool {
     let alone = |one: &&Row| one.network == "SCTP blocked" && one.mib == row.mib;
     match row.network.as_str() {
@@ -69,13 +69,13 @@ fn is_right(row: &Row, rows: &[Row]) -> bool {
             let best = if row.setup == "policy" { "sctp" } else { "session" };
             row.transport == best && row.mbit_per_second >= min_rate(row).max(0.95 * alone.mbit_per_second)
         }
-        // That they are complete is what counts.
+        // For other rows it is enough that they are complete.
         _ => true,
     }
 }
 
-/// What has to be so however busy the machine is: the rows are there, nothing failed, what is blocked is not
-/// gone by.
+/// Checks the conditions that hold even on a busy machine: all rows exist, no download failed, and no blocked
+/// transport is used.
 fn check(rows: &[Row]) {
     for row in rows {
         match row.network.as_str() {
@@ -94,8 +94,8 @@ fn check(rows: &[Row]) {
     );
 }
 
-/// Rates are judged as they are measured, and measured once more where something else took the processor:
-/// a lab's links are carried by it too.
+/// Rates are checked as measured. The measurement is repeated if they are wrong, because other processes may
+/// have used the processor, which also carries the lab's links.
 #[test]
 fn downloads_take_both_paths_when_they_can() {
     let _turn = TURN.lock();
@@ -132,12 +132,12 @@ fn downloads_take_both_paths_when_they_can() {
     }
 }
 
-/// A page that is served, until it is dropped.
+/// A served page, terminated when dropped.
 struct Page(Child);
 
 impl Drop for Page {
     fn drop(&mut self) {
-        // As a user does, so that nothing is left behind; whoever does not hear is killed.
+        // A signal, as from a user, lets the command clean up. If it cannot be sent, the process is killed.
         if kill_process(Pid::from_child(&self.0), Signal::TERM).is_err() {
             let _ = self.0.kill();
         }
@@ -145,7 +145,7 @@ impl Drop for Page {
     }
 }
 
-/// A browser of this machine looks at the page, switches, and has something downloaded.
+/// A browser on this machine opens the page, uses the switches, and orders a download.
 #[test]
 fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
     let Some(chromium) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {

@@ -1,4 +1,4 @@
-//! `hawser lab self-test --quick`: links have the rate, delay and loss that they should have.
+//! `hawser lab self-test --quick`: links have the configured rate, delay and loss.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn links_are_what_they_should_be() {
         .output()
         .expect("the command");
     let error = String::from_utf8_lossy(&output.stderr);
-    // What the environment does not permit (exit code 4) is no fault of the lab.
+    // Exit code 4 means that the environment does not permit it, which is not a fault of the lab.
     if output.status.code() == Some(4) {
         println!("skipped: lab self-test: {error}");
         return;

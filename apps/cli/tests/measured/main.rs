@@ -1,9 +1,9 @@
-//! Rates and delays are measured: one test at a time, in a program beside which no other runs.
+//! Measurements of rates and delays. They run one at a time, in a program that runs alone.
 
 mod browser;
 mod lab_self_test;
 
 use parking_lot::Mutex;
 
-/// Whoever measures holds it.
+/// Held by the test that is measuring.
 static TURN: Mutex<()> = Mutex::new(());

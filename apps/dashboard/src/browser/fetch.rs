@@ -1,5 +1,5 @@
-//! Downloads, timed as the browser sees them: from the moment that the request is made to the one at
-//! which all has come, with whatever the proxy needs in between.
+//! Downloads, timed by the browser's own clock from the request to the last byte, including the time that the
+//! proxy needs in between.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::{Browser, BrowserError};
 
-/// A download under way.
+/// A download in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
     url: String,
-    /// The browser's name for it.
+    /// The browser's id of the request.
     request: String,
-    /// The page's, for what has come.
+    /// The page's index of the content.
     number: u64,
     until: Instant,
     began_at: Moment,
@@ -27,7 +27,7 @@ impl Transfer {
     }
 }
 
-/// The browser's clock, in microseconds.
+/// A time of the browser's clock, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment(u64);
 
@@ -37,19 +37,19 @@ impl Moment {
     }
 }
 
-/// A download that is complete.
+/// A complete download.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
-    /// Bytes of its body.
+    /// The length of its body, in bytes.
     pub bytes: u64,
-    /// From `Network.requestWillBeSent` to `Network.loadingFinished`.
+    /// The time from `Network.requestWillBeSent` to `Network.loadingFinished`.
     pub time: Duration,
-    /// What the script made of its content.
+    /// The result of the check of its content.
     pub verdict: Value,
 }
 
 impl Fetched {
-    /// Bits of the body per second, in millions.
+    /// Returns the rate of the body, in Mbit/s.
     #[must_use]
     pub fn mbit_per_second(&self) -> f64 {
         self.bytes as f64 * 8.0 / 1e6 / self.time.as_secs_f64().max(1e-9)
@@ -57,10 +57,10 @@ impl Fetched {
 }
 
 impl Browser {
-    /// Begins a download from the page that is shown, which has to be of the same origin or allowed to.
+    /// Starts a download from the current page, which must have the same origin or be allowed to.
     ///
     /// # Errors
-    /// As for [`Browser::call`].
+    /// Fails for the same reasons as [`Browser::call`].
     pub fn begin_fetch(&mut self, url: &str, limit: Duration) -> Result<Transfer, BrowserError> {
         let until = Instant::now() + limit;
         let script = format!(
@@ -87,15 +87,15 @@ impl Browser {
         })
     }
 
-    /// Whether a download has ended, well or not, waiting for that no longer than this.
+    /// Returns whether a download has ended, successfully or not. It waits for at most `within`.
     ///
     /// # Errors
-    /// The browser has gone, or the download's own time is over.
+    /// Fails if the browser has gone, or the download's own time limit is over.
     pub fn has_ended(&mut self, transfer: &Transfer, within: Duration) -> Result<bool, BrowserError> {
         let until = transfer.until.min(Instant::now() + within);
         match self.wait_for(until, |event| transfer.is_end(event)) {
             Ok(end) => {
-                // It is for who asks how it ended.
+                // The event is put back for `finish_fetch`.
                 self.events.push_front(end);
                 Ok(true)
             }
@@ -104,11 +104,11 @@ impl Browser {
         }
     }
 
-    /// Waits for a download's end. `check` is a script's function that is given the content as an
-    /// `ArrayBuffer`; what it returns is the verdict.
+    /// Waits for the end of a download. `check` is a JavaScript function that gets the content as an
+    /// `ArrayBuffer` and returns the verdict.
     ///
     /// # Errors
-    /// It broke off, or is not complete in time.
+    /// Fails if the download was interrupted or is not complete in time.
     pub fn finish_fetch(&mut self, transfer: &Transfer, check: &str) -> Result<Fetched, BrowserError> {
         let end = self.wait_for(transfer.until, |event| transfer.is_end(event))?;
         if end["method"] == "Network.loadingFailed" {

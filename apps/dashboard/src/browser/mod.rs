@@ -1,4 +1,4 @@
-//! A browser under remote control: Chromium without a window, by the Chrome DevTools Protocol.
+//! A browser under remote control: headless Chromium, through the Chrome DevTools Protocol.
 //!
 //! ```no_run
 //! # fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,12 +13,11 @@
 //! # }
 //! ```
 //!
-//! * [`Browser`]: one browser with one page; `pipe`: the messages between it and us
-//! * [`Transfer`], [`Fetched`]: a download, timed as the browser sees it
+//! * [`Browser`]: one browser with one page; `pipe`: the messages to and from it
+//! * [`Transfer`], [`Fetched`]: a download, timed by the browser
 //!
-//! Invariants: every wait has a limit. A browser has a profile of its own, thrown away with it, and asks
-//! nobody for anything but what the page asks for. When the value is dropped the browser's whole process
-//! group is killed.
+//! Invariants: every wait has a limit. A browser has a temporary profile of its own, and makes no requests
+//! except those of the page. Dropping the value kills the browser's whole process group.
 
 mod fetch;
 mod pipe;
@@ -40,17 +39,18 @@ use pipe::Pipe;
 
 pub use fetch::{Fetched, Transfer};
 
-/// How long an answer may take; pages that download have limits of their own.
+/// The maximum time for an answer. Downloads have limits of their own.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Events that are kept for whoever asks for them later; older ones are forgotten.
+/// The maximum number of stored events. The oldest are forgotten.
 const REMEMBERED: usize = 4096;
-/// Names that Chromium is installed by.
+/// The names of Chromium's executable.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Runs a program as a user without privileges, in a user namespace (unshare of util-linux 2.38).
+/// Runs a program as an unprivileged user in a user namespace (unshare of util-linux 2.38).
 const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
 
-/// Flags of every browser. `/dev/shm` may be too small; the rest is for quiet: nothing is updated, measured, synchronised or asked for.
+/// The flags of every browser. `/dev/shm` may be too small. The other flags suppress background activity:
+/// updates, metrics, synchronisation and prompts.
 const FLAGS: &[&str] = &[
     "--headless=new",
     "--remote-debugging-pipe",
@@ -73,66 +73,66 @@ const FLAGS: &[&str] = &[
     "--metrics-recording-only",
     "--password-store=basic",
     "--disable-features=OptimizationHints,MediaRouter,Translate,AutofillServerCommunication,DialMediaRouteProvider",
-    // Names are the proxy's matter; without one there are no names at all.
+    // The proxy resolves names. Without a proxy, no names are resolved.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
 
-/// Why a browser did not carry out a command.
+/// A command could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
-    /// It cannot be started.
+    /// The browser could not be started.
     #[error("the browser cannot be started: {0}")]
     Start(#[from] io::Error),
-    /// It has gone.
+    /// The browser has ended.
     #[error("the browser has ended")]
     Ended,
-    /// It did not answer in time.
+    /// The browser did not answer in time.
     #[error("the browser did not answer in time")]
     Late,
-    /// It refuses a call.
+    /// The browser refused a call.
     #[error("the browser refuses {method}: {why}")]
     Refused {
-        /// Which call.
+        /// The method of the call.
         method: String,
-        /// In its words.
+        /// The browser's message.
         why: String,
     },
-    /// What the page threw.
+    /// The page threw an exception.
     #[error("the page threw {0}")]
     Threw(String),
-    /// A download broke off.
+    /// A download was interrupted.
     #[error("{url}: {why}")]
     Failed {
-        /// Of what.
+        /// The URL of the download.
         url: String,
-        /// In its words.
+        /// The browser's message.
         why: String,
     },
 }
 
-/// How a browser is to be.
+/// The options of a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The SOCKS5 proxy that everything goes through, this host included; none: directly.
+    /// The SOCKS5 proxy for all connections, including those to this host. `None` means direct connections.
     pub proxy: Option<SocketAddr>,
-    /// The page's size, in CSS pixels.
+    /// The size of the page, in CSS pixels.
     pub size: (u32, u32),
-    /// Whether the page sees that dark colours are preferred.
+    /// Show a preference for dark colours to the page.
     pub dark: bool,
 }
 
 impl Default for Options {
-    /// Without a proxy, 1280 by 800, light.
+    /// No proxy, 1280 by 800, light.
     fn default() -> Options {
         Options { proxy: None, size: (1280, 800), dark: false }
     }
 }
 
-/// The command that starts Chromium, in its sandbox where it can have one, or none where it is not
-/// installed. `on` makes a command of a program, to be run wherever the browser is to be.
+/// Returns the command that starts Chromium, sandboxed if possible, or `None` if it is not installed. `on`
+/// prepares the command of a program for the place where the browser should run.
 ///
 /// # Errors
-/// What `on` refuses.
+/// Fails with the error of `on`.
 pub fn command<E>(on: impl FnOnce(&Path) -> Result<Command, E>) -> Result<Option<Command>, E> {
     let Some(chromium) = program() else {
         return Ok(None);
@@ -140,7 +140,7 @@ pub fn command<E>(on: impl FnOnce(&Path) -> Result<Command, E>) -> Result<Option
     if !rustix::process::geteuid().is_root() {
         return on(&chromium).map(Some);
     }
-    // To root, in a namespace of its own too, Chromium gives no sandbox: it becomes somebody else.
+    // Chromium has no sandbox for root, even in a namespace of its own, so it runs as another user.
     if has_sandbox() {
         let mut command = on(Path::new(UNSHARE[0]))?;
         command.args(&UNSHARE[1..]).arg(chromium);
@@ -151,7 +151,7 @@ pub fn command<E>(on: impl FnOnce(&Path) -> Result<Command, E>) -> Result<Option
     Ok(Some(command))
 }
 
-/// Whether root may become somebody else in a user namespace, and make another one there.
+/// Returns whether root can become another user in a user namespace, and create a further one there.
 fn has_sandbox() -> bool {
     let mut probe = Command::new(UNSHARE[0]);
     probe.args(&UNSHARE[1..]).args(["unshare", "--user", "true"]);
@@ -163,7 +163,7 @@ fn has_sandbox() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Where Chromium is, if it is installed; [`command`] starts it.
+/// Returns the path of Chromium, if it is installed. [`command`] starts it.
 #[must_use]
 pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -177,14 +177,14 @@ pub fn program() -> Option<PathBuf> {
 /// A browser with one page. See the [module](self).
 pub struct Browser {
     pipe: Pipe,
-    /// The page's session.
+    /// The id of the page's DevTools session.
     session: String,
-    /// The context that the page is in, if it is not the browser's own.
+    /// The id of the page's browser context, unless it is the default one.
     context: Option<String>,
     options: Options,
-    /// Events that nobody has waited for yet.
+    /// Events that no call has waited for yet.
     events: VecDeque<Value>,
-    /// What the page complained of.
+    /// Errors reported by the page.
     complaints: Vec<String>,
     process: Process,
 }
@@ -192,13 +192,13 @@ pub struct Browser {
 /// The browser's processes and its profile.
 struct Process {
     child: Child,
-    /// Goes when the processes have ended.
+    /// Removed when the processes have ended.
     _profile: Folder,
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It leads a group of its own, by its own number.
+        // The child leads a process group of its own, whose id is its own.
         if let Some(group) = rustix::process::Pid::from_raw(self.child.id().cast_signed()) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
@@ -207,11 +207,11 @@ impl Drop for Process {
 }
 
 impl Browser {
-    /// Starts a browser by `command`, which names the program and may have prepared where it runs. Where
-    /// that is killed with the thread that starts it, this is the thread.
+    /// Starts a browser with `command`, which names the program and may define where it runs. If the
+    /// command's process dies with the thread that starts it, that is the calling thread.
     ///
     /// # Errors
-    /// It cannot be started, or does not answer.
+    /// Fails if the browser cannot be started or does not answer.
     pub fn launch(mut command: Command, options: &Options) -> Result<Browser, BrowserError> {
         let profile = Folder::new()?;
         let (width, height) = options.size;
@@ -220,7 +220,7 @@ impl Browser {
             .arg(format!("--user-data-dir={}", profile.display()));
         command.arg(format!("--window-size={width},{height}"));
         if let Some(proxy) = options.proxy {
-            // Loopback addresses go there too.
+            // Connections to loopback addresses use the proxy, too.
             command
                 .arg(format!("--proxy-server=socks5://{proxy}"))
                 .arg("--proxy-bypass-list=<-loopback>");
@@ -230,14 +230,14 @@ impl Browser {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Whatever it leaves behind goes with its profile.
+        // Leftover files are removed with the profile.
         for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"] {
             command.env(variable, &*profile);
         }
         let (their_input, to) = io::pipe()?;
         let (from, their_output) = io::pipe()?;
         let child = {
-            // Chromium reads calls from descriptor 3 and answers on 4.
+            // Chromium reads calls from descriptor 3 and answers on descriptor 4.
             let mappings = vec![
                 FdMapping { parent_fd: their_input.into(), child_fd: 3 },
                 FdMapping { parent_fd: their_output.into(), child_fd: 4 },
@@ -247,7 +247,7 @@ impl Browser {
                 .fd_mappings(mappings)
                 .map_err(io::Error::other)?;
             let child = command.spawn();
-            // It holds our copies of the browser's ends, which keep the pipes open.
+            // The command holds copies of the browser's ends, which would keep the pipes open.
             drop(command);
             child?
         };
@@ -260,11 +260,11 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Closes the page and shows an empty one that goes through another proxy and shares nothing with
-    /// those before it: no connection, nothing that was kept.
+    /// Closes the page and opens an empty one with another proxy. The new page shares no connections and no
+    /// stored data with earlier ones.
     ///
     /// # Errors
-    /// As for [`Browser::call`].
+    /// Fails for the same reasons as [`Browser::call`].
     pub fn turn_to(&mut self, proxy: SocketAddr) -> Result<(), BrowserError> {
         if let Some(context) = self.context.take() {
             self.ask(
@@ -293,7 +293,7 @@ impl Browser {
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             self.call(domain, json!({}))?;
         }
-        // Bodies are the page's matter: nothing of them is kept for us.
+        // Only the page needs bodies, so the browser stores none for us.
         self.call(
             "Network.enable",
             json!({ "maxTotalBufferSize": 1, "maxResourceBufferSize": 1 }),
@@ -303,35 +303,35 @@ impl Browser {
         self.prefer(scheme)
     }
 
-    /// The browser's process.
+    /// Returns the process id of the browser.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.child.id()
     }
 
-    /// Sets for the page which colours are preferred: `light` or `dark`.
+    /// Sets the preferred colour scheme of the page: `light` or `dark`.
     ///
     /// # Errors
-    /// As for [`Browser::call`].
+    /// Fails for the same reasons as [`Browser::call`].
     pub fn prefer(&mut self, scheme: &str) -> Result<(), BrowserError> {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }))
             .map(drop)
     }
 
-    /// Gives the page another size, in CSS pixels, and the manners of a phone or not.
+    /// Resizes the page, in CSS pixels, and selects whether it behaves as on a phone.
     ///
     /// # Errors
-    /// As for [`Browser::call`].
+    /// Fails for the same reasons as [`Browser::call`].
     pub fn resize(&mut self, (width, height): (u32, u32), is_mobile: bool) -> Result<(), BrowserError> {
         let params = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_mobile });
         self.call("Emulation.setDeviceMetricsOverride", params).map(drop)
     }
 
-    /// Goes to a page and waits until it is loaded.
+    /// Navigates to a page and waits until it is loaded.
     ///
     /// # Errors
-    /// It cannot be reached, or not in time.
+    /// Fails if the page cannot be reached, or not in time.
     pub fn navigate(&mut self, url: &str) -> Result<(), BrowserError> {
         self.events
             .retain(|event| event["method"] != "Page.loadEventFired");
@@ -344,10 +344,10 @@ impl Browser {
             .map(drop)
     }
 
-    /// What a script comes to; a promise is waited for.
+    /// Evaluates a script and returns its result. A promise is awaited.
     ///
     /// # Errors
-    /// What it throws.
+    /// Fails if the script throws.
     pub fn evaluate(&mut self, script: &str) -> Result<Value, BrowserError> {
         let params = json!({ "expression": script, "awaitPromise": true, "returnByValue": true });
         let answer = self.call("Runtime.evaluate", params)?;
@@ -362,10 +362,10 @@ impl Browser {
         }
     }
 
-    /// Waits until a script comes to something true.
+    /// Waits until a script returns a true value.
     ///
     /// # Errors
-    /// What it throws, or that it does not become true in time.
+    /// Fails if the script throws, or does not become true in time.
     pub fn wait_until(&mut self, script: &str, limit: Duration) -> Result<(), BrowserError> {
         let until = Instant::now() + limit;
         let is_true = |value: Value| !matches!(value, Value::Null | Value::Bool(false));
@@ -378,10 +378,10 @@ impl Browser {
         Ok(())
     }
 
-    /// The page as a PNG, down to its end.
+    /// Returns a PNG of the whole page.
     ///
     /// # Errors
-    /// As for [`Browser::call`].
+    /// Fails for the same reasons as [`Browser::call`].
     pub fn screenshot(&mut self) -> Result<Vec<u8>, BrowserError> {
         let params = json!({ "format": "png", "captureBeyondViewport": true });
         let answer = self.call("Page.captureScreenshot", params)?;
@@ -391,16 +391,16 @@ impl Browser {
             .map_err(|error| BrowserError::Start(io::Error::other(error)))
     }
 
-    /// What the page's scripts complained of so far: errors, and what its policy refused.
+    /// Returns the errors of the page so far, including requests that its policy refused.
     #[must_use]
     pub fn complaints(&self) -> &[String] {
         &self.complaints
     }
 
-    /// A call about the page.
+    /// Makes a call about the page.
     ///
     /// # Errors
-    /// What the browser refuses, or that it has gone.
+    /// Fails if the browser refuses the call or has gone.
     pub fn call(&mut self, method: &str, params: Value) -> Result<Value, BrowserError> {
         let session = self.session.clone();
         self.ask(Some(&session), method, params)
@@ -422,7 +422,7 @@ impl Browser {
         }
     }
 
-    /// The first event that `is_it`, of those that came or will.
+    /// Returns the first event that satisfies `is_it`, among stored and future ones.
     fn wait_for(&mut self, until: Instant, is_it: impl Fn(&Value) -> bool) -> Result<Value, BrowserError> {
         loop {
             if let Some(event) = self
@@ -456,7 +456,7 @@ impl Browser {
         if let Some(complaint) = complaint.filter(|_| self.complaints.len() < REMEMBERED) {
             self.complaints.push(complaint.to_owned());
         }
-        // A download reports every piece; only its beginning and its end are of use.
+        // A download reports every piece; only its start and its end are useful.
         if event["method"] == "Network.dataReceived" {
             return;
         }

@@ -1,8 +1,8 @@
-//! Messages to and from a browser: the Chrome DevTools Protocol over two pipes, where each message is
-//! JSON with a NUL behind it.
+//! Messages to and from a browser: the Chrome DevTools Protocol over two pipes, where each message is JSON
+//! followed by NUL.
 //!
-//! A thread reads, so that waiting can have a limit. It keeps at most [`WAITING`] messages: a browser
-//! that sends more waits until they are read.
+//! A thread reads, so that waits can have a limit. It stores at most [`WAITING`] messages; a browser that
+//! sends more blocks until they are read.
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::BrowserError;
 
-/// Messages that are read ahead.
+/// The maximum number of messages read ahead.
 const WAITING: usize = 256;
 
-/// Both pipes.
+/// The pipes to and from the browser.
 pub(super) struct Pipe {
     to: PipeWriter,
     from: Receiver<Value>,
@@ -23,7 +23,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Speaks by these. The thread ends when the browser's end is closed, or this value is dropped.
+    /// Uses these pipes. The reading thread ends when the browser closes its end, or this value is dropped.
     pub(super) fn new(to: PipeWriter, from: PipeReader) -> io::Result<Pipe> {
         let (sender, receiver) = sync_channel(WAITING);
         let read = move || {
@@ -45,7 +45,7 @@ impl Pipe {
         Ok(Pipe { to, from: receiver, calls: 0 })
     }
 
-    /// Sends a call; returns its number, which the answer will have.
+    /// Sends a call. Returns its number, which the answer repeats.
     pub(super) fn send(
         &mut self,
         session: Option<&str>,
@@ -63,7 +63,7 @@ impl Pipe {
         Ok(self.calls)
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub(super) fn next(&self, until: Instant) -> Result<Value, BrowserError> {
         let left = until.saturating_duration_since(Instant::now());
         self.from.recv_timeout(left).map_err(|error| match error {

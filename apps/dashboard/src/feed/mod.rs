@@ -1,7 +1,7 @@
-//! What is shown: a state that is bounded, and updates of it for its readers.
+//! The content of the page: a bounded state, and updates of it for its readers.
 //!
-//! * `model`: what is given to a feed, and how the page gets it
-//! * `race`: a race, put together from its reports
+//! * `model`: the input of a feed, in the form in which the page gets it
+//! * `race`: a race, assembled from its reports
 
 mod model;
 mod race;
@@ -20,18 +20,18 @@ pub use model::{Candidate, Controls, Download, DownloadState, Path, Plan, Setup,
 use model::Sample;
 use race::Race;
 
-/// Samples that are kept: two minutes of four a second.
+/// The maximum number of samples: two minutes at four per second.
 const SAMPLES: usize = 480;
-/// Races that are kept.
+/// The maximum number of races.
 const RACES: usize = 24;
-/// Downloads that are kept.
+/// The maximum number of downloads.
 const DOWNLOADS: usize = 40;
-/// Candidates that are kept.
+/// The maximum number of candidates.
 const CANDIDATES: usize = 40;
-/// Updates that somebody may be late to read.
+/// The maximum number of updates that a reader may lag behind.
 const UPDATES: usize = 256;
 
-/// What a page shows. Clones are the same feed.
+/// The content of a page. Clones are the same feed.
 #[derive(Clone)]
 pub struct Feed {
     inner: Arc<Inner>,
@@ -43,7 +43,7 @@ struct Inner {
     updates: broadcast::Sender<Update>,
 }
 
-/// All that is shown.
+/// The complete state.
 #[derive(Serialize)]
 struct State {
     #[serde(flatten)]
@@ -54,17 +54,17 @@ struct State {
     downloads: VecDeque<Download>,
 }
 
-/// Something of it that has changed.
+/// A change of the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
-    /// What: the name of an event of the page's.
+    /// The name of the page's event.
     pub(crate) name: &'static str,
-    /// It, as JSON.
+    /// The changed part, as JSON.
     pub(crate) data: Arc<str>,
 }
 
 impl Feed {
-    /// A feed that shows this, and nothing yet that has happened.
+    /// Creates a feed for this plan, without any events.
     #[must_use]
     pub fn new(plan: Plan) -> Feed {
         let state = State {
@@ -80,13 +80,13 @@ impl Feed {
         }
     }
 
-    /// Since the feed began: the time of all that it shows.
+    /// Returns the time since the feed began, which is the time base of its content.
     #[must_use]
     pub fn age(&self) -> Duration {
         self.inner.began.elapsed()
     }
 
-    /// What each path carries now, in millions of bits per second, in the order of the plan.
+    /// Adds a sample of the paths' current rates, in Mbit/s and in the order of the plan.
     pub fn sample(&self, mbit_per_second: &[f64]) {
         let at = self.age().as_secs_f64();
         let mut state = self.lock();
@@ -100,7 +100,7 @@ impl Feed {
         push(&mut state.samples, sample, SAMPLES);
     }
 
-    /// A switch stands differently.
+    /// Records a change of a switch.
     pub fn switched(&self, id: &str, on: bool) {
         let mut state = self.lock();
         if let Some(switch) = state.plan.switches.iter_mut().find(|switch| switch.id == id) {
@@ -109,7 +109,7 @@ impl Feed {
         }
     }
 
-    /// Somebody asks for a connection to a destination. `request` is what its reports will carry.
+    /// Records a request for a connection to a destination. Its reports have the same `request`.
     pub fn asked(&self, request: u64, destination: &str) {
         let race = Race::new(request, destination, self.age());
         let mut state = self.lock();
@@ -117,26 +117,26 @@ impl Feed {
         push(&mut state.races, race, RACES);
     }
 
-    /// Something happened in the race for a connection.
+    /// Records an event in the race for a connection.
     pub fn reported(&self, request: u64, report: &Report) {
         self.change(request, |race| race.on(report));
     }
 
-    /// A connection has come to its end, in order or, with a reason, not.
+    /// Records the end of a connection, with the error if it was not regular.
     pub fn closed(&self, request: u64, error: Option<&str>) {
         self.change(request, |race| race.closed(error));
     }
 
     fn change(&self, request: u64, change: impl FnOnce(&mut Race)) {
         let mut state = self.lock();
-        // One that is so old that it was forgotten is of no interest.
+        // A race that is so old that it was forgotten is ignored.
         if let Some(race) = state.races.iter_mut().find(|race| race.request() == request) {
             change(race);
             self.publish("race", race);
         }
     }
 
-    /// The candidates for a request, best first, and why.
+    /// Sets the candidates for a request, best first, with the reasons.
     pub fn ranked(&self, mut candidates: Vec<Candidate>) {
         candidates.truncate(CANDIDATES);
         let mut state = self.lock();
@@ -144,7 +144,7 @@ impl Feed {
         state.candidates = candidates;
     }
 
-    /// A download, new or changed.
+    /// Adds or updates a download.
     pub fn download(&self, download: Download) {
         let mut state = self.lock();
         self.publish("download", &download);
@@ -154,23 +154,23 @@ impl Feed {
         }
     }
 
-    /// All of it, and what changes afterwards.
+    /// Returns the complete state and the updates that follow.
     pub(crate) fn follow(&self) -> (Update, broadcast::Receiver<Update>) {
         let state = self.lock();
         (update("state", &*state), self.inner.updates.subscribe())
     }
 
-    /// All of it.
+    /// Returns the complete state.
     pub(crate) fn snapshot(&self) -> Update {
         update("state", &*self.lock())
     }
 
-    /// Whether there is such a switch.
+    /// Returns whether the switch exists.
     pub(crate) fn has_switch(&self, id: &str) -> bool {
         self.lock().plan.switches.iter().any(|switch| switch.id == id)
     }
 
-    /// Whether such a download is offered.
+    /// Returns whether the download is offered.
     pub(crate) fn offers(&self, setup: &str, mib: u32) -> bool {
         let state = self.lock();
         state.plan.setups.iter().any(|one| one.id == setup) && state.plan.sizes_mib.contains(&mib)
@@ -180,7 +180,8 @@ impl Feed {
         self.inner.state.lock()
     }
 
-    /// Sends an update to all readers. Called with the state locked, so that updates come in its order.
+    /// Sends an update to all readers. It must be called with the state locked, so that updates keep their
+    /// order.
     fn publish(&self, name: &'static str, value: &impl Serialize) {
         if self.inner.updates.receiver_count() > 0 {
             let _ = self.inner.updates.send(update(name, value));
@@ -189,7 +190,7 @@ impl Feed {
 }
 
 fn update(name: &'static str, value: &impl Serialize) -> Update {
-    // Maps with keys of strings and finite or null numbers: nothing that JSON has not.
+    // The value has only string keys, and finite or null numbers, all of which JSON can represent.
     Update {
         name,
         data: serde_json::to_string(value)

@@ -1,125 +1,121 @@
-//! What is given to a feed; the page gets it as JSON with the same names.
+//! The input of a feed. The page gets it as JSON with the same names.
 
 use serde::Serialize;
 
-/// What a page is about.
+/// The static content of a page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Plan {
-    /// Its heading.
+    /// The heading.
     pub title: String,
-    /// A sentence below it.
+    /// A sentence below the heading.
     pub about: String,
     /// The paths whose throughput is shown.
     pub paths: Vec<Path>,
-    /// What can be switched.
+    /// The available switches.
     pub switches: Vec<Switch>,
-    /// What a download can go over; empty where no downloads are offered.
+    /// The setups that a download can use; empty if no downloads are offered.
     pub setups: Vec<Setup>,
-    /// The sizes that it can have, in MiB.
+    /// The sizes of downloads, in MiB.
     pub sizes_mib: Vec<u32>,
-    /// Lines on how to take part from outside of the page.
+    /// Lines that explain how to take part from outside of the page.
     pub hints: Vec<String>,
 }
 
 /// A path whose throughput is shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Path {
-    /// What it is called between the two of us.
+    /// The id in requests and events.
     pub id: String,
-    /// What people call it.
+    /// The name for people.
     pub name: String,
-    /// What it can carry, in millions of bits per second.
+    /// The capacity, in Mbit/s.
     pub mbit_per_second: f64,
 }
 
-/// Something that can be admitted or blocked.
+/// A switch that admits or blocks traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Switch {
-    /// What it is called between the two of us.
+    /// The id in requests and events.
     pub id: String,
-    /// What people call it.
+    /// The name for people.
     pub name: String,
-    /// What it does.
+    /// A description of the effect.
     pub about: String,
-    /// Whether it is admitted.
+    /// The state: true if the traffic is admitted.
     pub on: bool,
 }
 
 impl Switch {
-    /// A switch.
     #[must_use]
     pub fn new(id: &str, name: &str, about: &str, on: bool) -> Switch {
         Switch { id: id.to_owned(), name: name.to_owned(), about: about.to_owned(), on }
     }
 }
 
-/// What a download can go over.
+/// A choice of transports for a download.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setup {
-    /// What it is called between the two of us.
+    /// The id in requests and events.
     pub id: String,
-    /// What people call it.
+    /// The name for people.
     pub name: String,
 }
 
-/// What each path carried.
+/// The rates of the paths at one time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Sample {
-    /// Seconds since the feed began.
+    /// The time since the feed began, in seconds.
     pub(super) at: f64,
-    /// In millions of bits per second, in the order of the paths.
+    /// The rates in Mbit/s, in the order of the paths.
     pub(super) rates: Vec<f64>,
 }
 
-/// A candidate for a request, with its place in the ranking.
+/// A candidate for a request. Its position in the list is its rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
-    /// What it is: a transport, to where, over what.
+    /// A description: the transport, the destination, and the interface.
     pub name: String,
-    /// The score of the properties that were asked for, and of the others; none where no policy ranked
-    /// it.
+    /// The scores of the requested properties and of the others; `None` if no policy ranked it.
     pub score: Option<(f64, f64)>,
-    /// What speaks for it or against it: properties, what is remembered of it, what became of it.
+    /// The reasons for and against it: properties, remembered outcomes, and its result.
     pub why: Vec<String>,
-    /// Whether it is the one that is used.
+    /// Set for the candidate in use.
     pub chosen: bool,
 }
 
 /// A download.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Download {
-    /// Its number.
     pub id: u64,
-    /// The name of the setup that was asked for.
+    /// The name of the requested setup.
     pub setup: String,
-    /// What it went over, once that is known.
+    /// The transport that carried it, once known.
     pub transport: Option<String>,
-    /// Who downloads: a browser, curl.
+    /// The program that downloads: a browser or curl.
     pub by: String,
-    /// Its size, in bytes.
+    /// The size, in bytes.
     pub bytes: u64,
-    /// How it stands.
     pub state: DownloadState,
-    /// How long it took.
+    /// The duration, in seconds.
     pub seconds: Option<f64>,
-    /// Why it failed, if it did.
+    /// The reason for the failure, if it failed.
     pub error: Option<String>,
 }
 
-/// How a download stands.
+/// The state of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DownloadState {
-    /// It is under way.
+    /// The download is in progress.
     Running,
-    /// It is complete, and its content as it should be.
+    /// The download is complete, and its content is correct.
     Done,
-    /// It broke off, or its content is not what it should be.
+    /// The download was interrupted, or its content is wrong.
     Failed,
 }
 
 impl Download {
-    /// One that begins.
+    /// Creates a download that has just begun.
     #[must_use]
     pub fn begun(id: u64, setup: &str, bytes: u64) -> Download {
         Download {
@@ -135,18 +131,19 @@ impl Download {
     }
 }
 
-/// What a page's switches and buttons do. The calls may block.
+/// The actions of a page's switches and buttons. The calls may block.
 pub trait Controls: Send + Sync {
-    /// Admits or blocks something. Who obeys notifies the feed ([`super::Feed::switched`]).
+    /// Admits or blocks traffic. The implementation reports the change to the feed
+    /// ([`super::Feed::switched`]).
     ///
     /// # Errors
-    /// Why it cannot be, in words.
+    /// Fails with the reason as text.
     fn switch(&self, id: &str, on: bool) -> Result<(), String>;
 
-    /// Begins a download of so many MiB over one of the plan's setups, and returns at once.
+    /// Starts a download of `mib` MiB with one of the plan's setups, and returns at once.
     ///
     /// # Errors
-    /// Why it cannot be, in words.
+    /// Fails with the reason as text.
     fn download(&self, setup: &str, mib: u32) -> Result<(), String> {
         let _ = (setup, mib);
         Err("nothing can be downloaded here".to_owned())

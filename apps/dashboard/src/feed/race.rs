@@ -1,24 +1,23 @@
-//! A race, put together from its reports: a lane for each attempt, with its beginning and its end.
+//! A race, assembled from its reports: a lane for each attempt, with its start and its end.
 
 use std::time::Duration;
 
 use hawser::select::{Description, Report, What};
 use serde::Serialize;
 
-/// Attempts and answers of one race that are kept.
+/// The maximum number of attempts, and of answers, of one race.
 const MAX_CANDIDATES: usize = 64;
 
-/// A race.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Race {
     request: u64,
     destination: String,
-    /// When it was asked for, in seconds since the feed began.
+    /// The time of the request, in seconds since the feed began.
     at: f64,
     answers: Vec<Answer>,
     lanes: Vec<Lane>,
     state: State,
-    /// Why there is no connection, or what ended it.
+    /// The reason why there is no connection, or the error that ended it.
     why: Option<String>,
 }
 
@@ -31,21 +30,20 @@ enum State {
     Closed,
 }
 
-/// What a name server answered, or that it did not.
+/// An answer of a name server, or the failure to get one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Answer {
     after_ms: f64,
     text: String,
 }
 
-/// An attempt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Lane {
     #[serde(flatten)]
     candidate: Description,
-    /// What was remembered of it.
+    /// The remembered outcome of the candidate.
     known: &'static str,
-    /// Whether it is tried beside the winner, to learn whether it is still blocked.
+    /// Set for a probe beside the winner, which tests whether the transport is still blocked.
     probe: bool,
     start_ms: f64,
     end_ms: Option<f64>,
@@ -79,7 +77,7 @@ impl Race {
         self.request
     }
 
-    /// What a report has of it.
+    /// Applies a report.
     pub(super) fn on(&mut self, report: &Report) {
         let after_ms = report.after.as_micros() as f64 / 1e3;
         match &report.what {
@@ -103,7 +101,7 @@ impl Race {
         }
     }
 
-    /// The connection has come to its end.
+    /// Records the end of the connection.
     pub(super) fn closed(&mut self, error: Option<&str>) {
         self.state = State::Closed;
         self.why = error.map(str::to_owned);

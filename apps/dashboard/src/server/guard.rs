@@ -1,9 +1,9 @@
-//! Who is served: requests to this very host and port, from the page itself or from nowhere, that know
-//! the token.
+//! The admission of requests. A request must be for exactly this host and port, come from the page itself or
+//! from no page, and contain the token.
 //!
-//! Any page that a browser shows can send requests to a port of loopback, by a name of its own that leads
-//! there too (DNS rebinding). So the name that a request is meant for is checked, and the origin that it
-//! states it comes from; and nothing is sent to who does not know the token.
+//! Any page in a browser can send requests to a port of loopback, through a name of its own that resolves
+//! there (DNS rebinding). The guard therefore checks the requested host name and the stated origin. Without
+//! the token, no content is served.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,18 +13,18 @@ use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::{Method, Request, StatusCode};
 use subtle::ConstantTimeEq;
 
-/// Random bytes of a token.
+/// The number of random bytes in a token.
 const TOKEN_BYTES: usize = 16;
-/// Where a request comes from as a browser states it (Fetch Metadata, 2.3).
+/// The field in which a browser states the origin of a request (Fetch Metadata, 2.3).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// See the [module](self).
+/// The admission check of requests. See the [module](self).
 pub(super) struct Guard {
     token: String,
     address: SocketAddr,
 }
 
-/// Why a request is not served.
+/// A request is not served.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
@@ -32,7 +32,7 @@ pub(super) struct Refusal {
 }
 
 impl Guard {
-    /// Guards a server at this address by a new token.
+    /// Guards a server at this address with a new token.
     pub(super) fn new(address: SocketAddr) -> io::Result<Guard> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -44,15 +44,15 @@ impl Guard {
         Ok(Guard { token, address })
     }
 
-    /// Where who may read it finds it.
+    /// Returns the page's URL, which contains the token.
     pub(super) fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }
 
-    /// What a request asks for, behind the token.
+    /// Returns the part of the request's path after the token.
     ///
     /// # Errors
-    /// It is not to be served.
+    /// Fails if the request must not be served.
     pub(super) fn admit<'r, B>(&self, request: &'r Request<B>) -> Result<&'r str, Refusal> {
         self.is_meant(request.headers())?;
         let refusal = Refusal { status: StatusCode::FORBIDDEN, why: "the address is not complete" };
@@ -62,7 +62,7 @@ impl Guard {
             let why = "this page is for who was given its whole address, token included";
             return Err(Refusal { status: StatusCode::FORBIDDEN, why });
         }
-        // A page of another origin cannot send this kind without being asked about first.
+        // A page of another origin cannot send this content type without a preflight request.
         let kind = request.headers().get(header::CONTENT_TYPE);
         if request.method() == Method::POST && kind.is_none_or(|kind| kind != "application/json") {
             let why = "orders are application/json";
@@ -71,7 +71,7 @@ impl Guard {
         Ok(rest)
     }
 
-    /// Whether it is this host that is meant, and the page or nobody that asks.
+    /// Checks that the request is for this host, and comes from the page or from no page.
     fn is_meant(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let here = [
             self.address.to_string(),
@@ -98,7 +98,7 @@ impl Guard {
     }
 }
 
-/// The value of a field that may be there once.
+/// Returns the value of a field that may occur at most once.
 fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ()> {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else {

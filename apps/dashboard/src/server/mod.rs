@@ -1,15 +1,15 @@
 //! The page's server: HTTP/1.1 on loopback.
 //!
-//! * `guard`: who is served; `pages`: the files of the page; `stream`: what changes, as server-sent
+//! * `guard`: the admission of requests; `pages`: the files of the page; `stream`: changes, as server-sent
 //!   events (WHATWG HTML, 9.2)
 //!
-//! | request, behind the token | what it does |
+//! | request, after the token | effect |
 //! |---|---|
 //! | `GET /` and the page's files | the page |
-//! | `GET /state` | all that is shown, as JSON |
-//! | `GET /events` | the same, and then what changes |
-//! | `POST /switch` `{"id": "sctp", "on": false}` | a switch is set |
-//! | `POST /download` `{"setup": "sctp", "mib": 16}` | a download begins |
+//! | `GET /state` | the complete state, as JSON |
+//! | `GET /events` | the complete state, and then changes |
+//! | `POST /switch` `{"id": "sctp", "on": false}` | sets a switch |
+//! | `POST /download` `{"setup": "sctp", "mib": 16}` | starts a download |
 
 mod guard;
 mod pages;
@@ -39,19 +39,20 @@ use tokio::task::JoinSet;
 use crate::feed::{Controls, Feed};
 use guard::{Guard, Refusal};
 
-/// Connections at once that have not shown the token. The oldest makes room for another.
+/// The maximum number of connections that have not shown the token. The oldest is dropped to admit another.
 const NEWCOMERS: usize = 64;
-/// Connections at once that have, those that follow included. The oldest makes room for another.
+/// The maximum number of connections that have shown it, including those that follow changes. The oldest is
+/// dropped to admit another.
 const CLIENTS: usize = 64;
-/// How long a client may take to send its request.
+/// The time in which a client must send its request.
 const HEAD_IN: Duration = Duration::from_secs(10);
-/// Bytes of a request's body, at most.
+/// The maximum length of a request's body, in bytes.
 const BODY_BYTES: usize = 1024;
-/// How long nothing is accepted after accepting failed: descriptors come back as others end.
+/// The pause after a failed accept. Descriptors become available again when other connections end.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Of every answer. Nothing of other origins is loaded or may load this; no address is passed on, since
-/// the token is in it.
+/// The headers of every answer. The page loads no content from other origins and cannot be loaded by them.
+/// Its address is never sent as a referrer, because it contains the token.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -78,24 +79,24 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// Why there is no page.
+/// A page cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardError {
-    /// Others than this host's users could reach it.
+    /// Users of other hosts could reach it.
     #[error("the page is for this host alone; listen on 127.0.0.1 or [::1], not on {0}")]
     Open(SocketAddr),
-    /// The system does not permit it.
+    /// The system refused it.
     #[error("the page cannot be served: {0}")]
     System(#[from] io::Error),
 }
 
-/// A page that is served.
+/// The server of a page.
 pub struct Dashboard {
     listener: std::net::TcpListener,
     shared: Arc<Shared>,
 }
 
-/// What all clients share.
+/// The state that all clients share.
 struct Shared {
     guard: Guard,
     feed: Feed,
@@ -103,10 +104,10 @@ struct Shared {
 }
 
 impl Dashboard {
-    /// A page of this feed. The listener may come from another network namespace than the caller is in.
+    /// Creates a page of this feed. The listener may come from another network namespace than the caller's.
     ///
     /// # Errors
-    /// A listener that others can reach, or a system without random numbers for the token.
+    /// Fails if other hosts can reach the listener, or if the system has no random numbers for the token.
     pub fn new(
         listener: std::net::TcpListener,
         feed: Feed,
@@ -121,15 +122,15 @@ impl Dashboard {
         Ok(Dashboard { listener, shared: Arc::new(Shared { guard, feed, controls }) })
     }
 
-    /// Where the page is. Who knows it may switch: it is a secret.
+    /// Returns the page's URL. It is a secret, because everyone who knows it can use the switches.
     #[must_use]
     pub fn url(&self) -> String {
         self.shared.guard.url()
     }
 
-    /// Serves until `stop` is ready. Call it within a runtime of tokio with time and I/O.
+    /// Serves until `stop` is ready. It must be called within a tokio runtime with time and I/O.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        // A listener that was made by the system and is none any more cannot be served.
+        // This fails only if the listener is no longer valid, and then it cannot be served.
         let Ok(listener) = TcpListener::from_std(self.listener) else {
             return;
         };
@@ -151,15 +152,15 @@ impl Dashboard {
                 },
             }
         }
-        // Those that follow would never end by themselves.
+        // Clients that follow changes would never end by themselves.
         clients.shutdown().await;
     }
 }
 
-/// Serves a connection: with a place among newcomers until it has shown the token, and then with one among
-/// those that are known.
+/// Serves a connection. It has a place among the newcomers until it has shown the token, and then one among
+/// the known clients.
 async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr, mut place: Place, known: Gate) {
-    // What changes is small, and is not to wait for more.
+    // Changes are small and must not be delayed.
     let _ = stream.set_nodelay(true);
     let admitted = Notify::new();
     let service = service_fn(|request| {
@@ -169,12 +170,12 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream, peer: IpAddr, mut place: 
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_IN)
-        // A client that has sent all may still wait for the answer.
+        // A client that has finished sending may still wait for the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let held = place.hold_until(admitted.notified(), &mut connection).await;
-    // A client that breaks off is gone, and needs no report.
+    // A client that disconnects early needs no report.
     if matches!(held, Held::Proved) {
         place = known.enter(peer);
         let _ = place.hold(connection).await;
@@ -188,7 +189,7 @@ async fn answer(shared: &Shared, request: Request<Incoming>, admitted: &Notify) 
     }
     let mut answer = match judged {
         Err(Refusal { status, why }) => text(status, why),
-        // The library sends no content in answer to HEAD.
+        // hyper sends no content in answer to HEAD.
         Ok(path) => match (request.method(), path) {
             (&Method::POST, "switch") => ordered(shared.switch(request).await),
             (&Method::POST, "download") => ordered(shared.download(request).await),
@@ -211,7 +212,7 @@ async fn answer(shared: &Shared, request: Request<Incoming>, admitted: &Notify) 
     answer
 }
 
-/// Says which methods a path has (RFC 9110, 15.5.6).
+/// Answers with the allowed methods of a path (RFC 9110, 15.5.6).
 fn not_allowed(methods: &'static str) -> Answer {
     let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, methods);
     let methods = HeaderValue::from_static(methods);
@@ -219,7 +220,7 @@ fn not_allowed(methods: &'static str) -> Answer {
     answer
 }
 
-/// An order for a switch.
+/// The body of a request that sets a switch.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SwitchOrder {
@@ -227,7 +228,7 @@ struct SwitchOrder {
     on: bool,
 }
 
-/// An order for a download.
+/// The body of a request for a download.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DownloadOrder {
@@ -235,7 +236,7 @@ struct DownloadOrder {
     mib: u32,
 }
 
-/// Why an order is not carried out.
+/// The status and message for an order that fails.
 type Wrong = (StatusCode, String);
 
 impl Shared {

@@ -1,15 +1,15 @@
-//! The files of the page, which are part of the program.
+//! The files of the page, which are compiled into the program.
 
-/// A file.
+/// A file of the page: its content type and content.
 pub(super) struct Page {
     pub(super) kind: &'static str,
     pub(super) content: &'static [u8],
 }
 
-/// Each by what is behind the token.
+/// Maps the path after the token to each file.
 macro_rules! pages {
     ($($path:literal: $kind:literal = $file:literal),* $(,)?) => {
-        /// The file of this path.
+        /// Returns the file at this path.
         pub(super) fn find(path: &str) -> Option<Page> {
             match path {
                 $($path => Some(Page { kind: $kind, content: include_bytes!(concat!("../../page/", $file)) }),)*
@@ -38,7 +38,7 @@ pages! {
 mod tests {
     use super::*;
 
-    /// Whatever the page asks for is there.
+    /// All files to which the page refers exist.
     #[test]
     fn the_page_is_whole() {
         let index = std::str::from_utf8(find("").expect("the page").content).expect("text");

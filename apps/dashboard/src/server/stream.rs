@@ -1,6 +1,6 @@
-//! What changes, as server-sent events: the whole state first, then each update as it comes.
+//! Changes as server-sent events: first the complete state, then each update when it happens.
 //!
-//! Who reads too slowly misses updates, and gets the whole state again in their place.
+//! A reader that is too slow misses updates and gets the complete state again instead.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Answer;
 use crate::feed::{Feed, Update};
 
-/// Events that wait to be sent.
+/// The maximum number of events that wait to be sent.
 const WAITING: usize = 16;
-/// After so long without news a comment is sent: a client that has gone shows by that.
+/// The time without an event after which a comment is sent, so that a disconnected client is noticed.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// The answer to who wants to follow.
+/// Answers a client that follows changes.
 pub(super) fn answer(feed: Feed) -> Answer {
     let (sender, body) = Channel::<Bytes, std::convert::Infallible>::new(WAITING);
     tokio::spawn(follow(feed, sender));
@@ -31,11 +31,11 @@ pub(super) fn answer(feed: Feed) -> Answer {
     answer
 }
 
-/// Sends until the client has gone, or the feed has.
+/// Sends events until the client or the feed has gone.
 async fn follow(feed: Feed, mut sender: Sender<Bytes, std::convert::Infallible>) {
     let (first, mut updates) = feed.follow();
     let mut next = frame(&first);
-    // It fails when the answer's body was dropped.
+    // Sending fails when the answer's body was dropped.
     while sender.send_data(next).await.is_ok() {
         next = match tokio::time::timeout(QUIET, updates.recv()).await {
             Ok(Ok(update)) => frame(&update),
@@ -50,7 +50,7 @@ async fn follow(feed: Feed, mut sender: Sender<Bytes, std::convert::Infallible>)
     }
 }
 
-/// JSON has no line breaks of its own here, so that it is one line of data.
+/// Formats an event. This JSON contains no line breaks, so it fits in one data line.
 fn frame(update: &Update) -> Bytes {
     format!("event: {}\ndata: {}\n\n", update.name, update.data).into()
 }

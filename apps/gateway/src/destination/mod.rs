@@ -1,9 +1,10 @@
-//! Where a client wants to go, and whether it may: [`check`], a pure function of the *resolved* address.
+//! The destinations of clients, and the check of whether they are allowed: [`check`], a pure function of the
+//! *resolved* address.
 //!
-//! Invariants: nothing is allowed that no rule allows. An address that the registries of special
-//! purposes name (`special`), or that is this machine's own, is allowed only by a rule that names it by
-//! address, no wider than what makes it special: `0.0.0.0/0` does not admit `127.0.0.1`, and
-//! `169.254.0.0/16` does not admit the metadata service within it.
+//! Invariants: a destination is allowed only by a rule. An address in the registries of special purposes
+//! (`special`), or one of this machine's own, needs a rule that names it by address. The rule may be no wider
+//! than the block that makes it special: `0.0.0.0/0` does not admit `127.0.0.1`, and `169.254.0.0/16` does
+//! not admit the metadata service within it.
 
 mod rules;
 mod special;
@@ -18,27 +19,26 @@ pub use special::Class;
 
 use special::Special;
 
-/// Why a destination is refused.
+/// A destination is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No rule allows it.
     #[error("no rule allows it")]
     NoRule,
-    /// It is special, and no rule names it by address.
+    /// The address is special, and no rule names it by address.
     #[error("{address} is {class}, and no rule names it by address")]
     Special {
-        /// The address.
         address: IpAddr,
-        /// What it is.
+        /// The class of the address.
         class: Class,
     },
 }
 
-/// Whether `destination`, which resolved to `address`, may be connected to there. `own`: the addresses
-/// of this machine; `nat64`: the prefixes of this network's translators.
+/// Checks whether a connection to `destination`, which resolved to `address`, is allowed. `own` has the
+/// addresses of this machine, and `nat64` the prefixes of this network's translators.
 ///
 /// # Errors
-/// It may not; why.
+/// Fails with the reason if the connection is not allowed.
 pub fn check(
     destination: &Destination,
     address: IpAddr,
@@ -48,7 +48,7 @@ pub fn check(
 ) -> Result<(), Refusal> {
     let port = destination.port();
     let special = match Special::of(address, nat64) {
-        // Loopback is every machine's own: the registry's block is enough.
+        // Loopback belongs to every machine, so the registry's block is sufficient.
         Some(special) if special.class == Class::Loopback => Some(special),
         special => Special::own(address, own, nat64).or(special),
     };

@@ -1,4 +1,4 @@
-//! What is allowed: rules as an operator writes them.
+//! The rules of allowed destinations, as an operator writes them.
 //!
 //! ```text
 //! example.com:443            this name, this port
@@ -20,7 +20,7 @@ use super::special::Block;
 /// The maximum number of rules of one list.
 const MAX_RULES: usize = 10_000;
 
-/// What is allowed; nothing by default.
+/// The allowed destinations; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct AllowList {
     rules: Vec<Rule>,
@@ -36,26 +36,25 @@ struct Rule {
 enum What {
     Public,
     Name(String),
-    /// What ends so, dot included.
+    /// Names with this ending, which includes the leading dot.
     Below(String),
     Addresses(Block),
 }
 
-/// A rule that is not understood.
+/// A rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{rule:?} is no rule: {why}")]
 pub struct AllowError {
-    /// The rule.
     pub rule: String,
-    /// What is wrong with it.
+    /// The reason as text.
     pub why: String,
 }
 
 impl AllowList {
-    /// Understands rules, one each.
+    /// Parses one rule from each item.
     ///
     /// # Errors
-    /// The first that is not understood.
+    /// Fails at the first invalid rule.
     pub fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<AllowList, AllowError> {
         let rules: Vec<Rule> = rules.into_iter().map(str::parse).collect::<Result<_, _>>()?;
         match rules.len() > MAX_RULES {
@@ -67,11 +66,10 @@ impl AllowList {
         }
     }
 
-    /// Understands the text of a file: a rule on each line; empty lines, and what follows a `#`, are
-    /// skipped.
+    /// Parses the text of a file with a rule on each line. Empty lines, and comments after `#`, are skipped.
     ///
     /// # Errors
-    /// The first rule that is not understood.
+    /// Fails at the first invalid rule.
     pub fn parse_file(text: &str) -> Result<AllowList, AllowError> {
         let rules = text
             .lines()
@@ -79,7 +77,7 @@ impl AllowList {
         AllowList::parse(rules.filter(|rule| !rule.is_empty()))
     }
 
-    /// The same with the rules of another list.
+    /// Adds the rules of another list.
     #[must_use]
     pub fn and(mut self, other: AllowList) -> AllowList {
         self.rules.extend(other.rules);
@@ -91,14 +89,13 @@ impl AllowList {
         self.rules.len()
     }
 
-    /// Whether nothing is allowed.
+    /// Returns whether no destination is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether there is an address for which `host` would be allowed: if not, its name is not even
-    /// asked for.
+    /// Returns whether `host` would be allowed for some address. If not, its name is not even resolved.
     #[must_use]
     pub fn may_allow(&self, host: &Host, port: u16) -> bool {
         self.at(port).any(|rule| match (&rule.what, host) {
@@ -109,7 +106,7 @@ impl AllowList {
         })
     }
 
-    /// Whether a rule allows `host` at an ordinary `address`.
+    /// Returns whether a rule allows `host` at an ordinary `address`.
     pub(super) fn allows(&self, host: &Host, address: IpAddr, port: u16) -> bool {
         self.at(port).any(|rule| match (&rule.what, host) {
             (What::Public, _) => true,
@@ -120,7 +117,7 @@ impl AllowList {
         })
     }
 
-    /// Whether a rule that lies within `block` names this address.
+    /// Returns whether a rule within `block` names this address.
     pub(super) fn names_address(&self, address: IpAddr, port: u16, block: Block) -> bool {
         self.at(port).any(|rule| match &rule.what {
             What::Addresses(own) => own.contains(address) && own.is_within(block),

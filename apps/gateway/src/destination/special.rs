@@ -1,13 +1,13 @@
-//! Addresses that are no ordinary destination: IANA's registries of special-purpose addresses
-//! (RFC 6890), multicast, what is not delegated, metadata services of clouds, and whatever leads to one
-//! of these by translation or tunnel.
+//! Addresses that are not ordinary destinations: IANA's registries of special-purpose addresses (RFC 6890),
+//! multicast, undelegated space, and metadata services of clouds. The same holds for addresses that lead to
+//! one of these by translation or tunnel.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hawser::resolve::nat64::Prefix;
 
-/// A block of addresses: those that share the first bits of one. IPv4 and IPv6 have nothing in common.
+/// A block of addresses with a common prefix. IPv4 and IPv6 blocks are disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     first: IpAddr,
@@ -15,12 +15,13 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// The block of so many bits in which `address` lies; none if there are not that many.
+    /// Returns the block with a prefix of `length` bits around `address`, or `None` if the address has fewer
+    /// bits.
     pub(super) fn new(address: IpAddr, length: u8) -> Option<Block> {
         (length <= bits(address)).then_some(Block { first: address, length })
     }
 
-    /// One address.
+    /// Returns the block of a single address.
     pub(super) fn only(address: IpAddr) -> Block {
         Block { first: address, length: bits(address) }
     }
@@ -36,7 +37,7 @@ impl Block {
         differ.leading_zeros() >= u32::from(self.length)
     }
 
-    /// Whether all of it lies in `other`.
+    /// Returns whether the whole block lies in `other`.
     pub(super) fn is_within(self, other: Block) -> bool {
         self.length >= other.length && other.contains(self.first)
     }
@@ -46,36 +47,32 @@ fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// What an address is that is no ordinary destination.
+/// The class of an address that is not an ordinary destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// This host, or one that does not know who it is: 0.0.0.0/8, `::`.
+    /// This host, or a host that does not know its address: 0.0.0.0/8, `::`.
     Unspecified,
     /// 127.0.0.0/8, `::1`.
     Loopback,
-    /// Of somebody's own network (RFC 1918, RFC 4193, and site-local).
+    /// Addresses of private networks (RFC 1918, RFC 4193, and site-local).
     Private,
     /// Shared by a carrier's customers (RFC 6598).
     Shared,
-    /// Of one link.
+    /// Addresses on one link.
     LinkLocal,
-    /// A service that hands a machine's credentials to whoever asks from it.
+    /// A service that returns a machine's credentials to any process that asks from that machine.
     Metadata,
-    /// For many.
     Multicast,
-    /// For all.
     Broadcast,
-    /// For examples.
     Documentation,
-    /// For measurements in laboratories.
+    /// Measurements in laboratories.
     Benchmarking,
-    /// An IPv4 address in an IPv6 one that no packet on the network has.
+    /// An IPv4 address embedded in an IPv6 address that never appears in packets on the network.
     Mapped,
-    /// To be translated by a rule that is this network's own (RFC 8215).
+    /// An address that is translated by a rule local to this network (RFC 8215).
     LocalTranslation,
-    /// For a protocol, not delegated, or to be thrown away.
+    /// Reserved for a protocol, undelegated, or for discarding.
     Reserved,
-    /// This machine's own.
     Own,
 }
 
@@ -100,7 +97,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// A class, and the block that makes an address one of it.
+/// A class, and the block that gives an address this class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Special {
     pub(super) class: Class,
@@ -122,10 +119,10 @@ const fn v6(words: [u16; 8], length: u8, class: Class) -> Special {
     }
 }
 
-/// The first that contains an address counts, so that services stand before the blocks around them.
+/// The first block that contains an address counts, so services precede the blocks around them.
 const TABLE: &[Special] = &[
-    // Services of clouds: the one that nearly all have; containers' and pods' of AWS; Alibaba's,
-    // Oracle's and Azure's, of which the last is not in any special block.
+    // Cloud services: the address that nearly all use; those for containers and pods of AWS; those of
+    // Alibaba, Oracle and Azure. The last is in no special block.
     v4(169, 254, 169, 254, 32, Class::Metadata),
     v4(169, 254, 170, 2, 32, Class::Metadata),
     v4(169, 254, 170, 23, 32, Class::Metadata),
@@ -135,7 +132,7 @@ const TABLE: &[Special] = &[
     v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Class::Metadata),
     v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128, Class::Metadata),
     v6([0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254], 128, Class::Metadata),
-    // Oracle's, Scaleway's, and the link-local one of OpenStack.
+    // The services of Oracle and Scaleway, and the link-local one of OpenStack.
     v6([0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128, Class::Metadata),
     v6([0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42], 128, Class::Metadata),
     v6([0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe], 128, Class::Metadata),
@@ -156,7 +153,7 @@ const TABLE: &[Special] = &[
     v4(224, 0, 0, 0, 4, Class::Multicast),
     v4(255, 255, 255, 255, 32, Class::Broadcast),
     v4(240, 0, 0, 0, 4, Class::Reserved),
-    // IANA's IPv6 registry; what embeds IPv4 addresses is `embedded`'s.
+    // IANA's IPv6 registry. Addresses that embed IPv4 addresses are handled by `embedded`.
     v6([0; 8], 128, Class::Unspecified),
     v6([0, 0, 0, 0, 0, 0, 0, 1], 128, Class::Loopback),
     v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, Class::Mapped),
@@ -171,24 +168,24 @@ const TABLE: &[Special] = &[
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Class::Multicast),
 ];
 
-/// Protocol assignments (RFC 2928): none of them is a destination but Teredo's, by what it embeds.
+/// Protocol assignments (RFC 2928). None is a destination except Teredo's, by the addresses that it embeds.
 const PROTOCOLS: Special = v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, Class::Reserved);
 const TEREDO: Block = v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Class::Reserved).within;
 const SIX_TO_FOUR: Block = v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Class::Reserved).within;
 const NAT64: Block = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, Class::Reserved).within;
-/// What is delegated as global unicast (RFC 4291, 2.4, and IANA's registry of the space).
+/// The delegated global unicast space (RFC 4291, 2.4, and IANA's registry).
 const GLOBAL: Block = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Class::Reserved).within;
 
 impl Special {
-    /// What is special about an address, if anything is.
+    /// Returns the class of an address, if it is special.
     pub(super) fn of(address: IpAddr, nat64: &[Prefix]) -> Option<Special> {
         if let Some(special) = translated(address, nat64).find_map(|inner| Special::of(inner.into(), &[])) {
-            // Who wants to go there all the same names the very address.
+            // To allow this destination, a rule must name exactly this address.
             return Some(Special { class: special.class, within: Block::only(address) });
         }
         if let Some(special) = TABLE.iter().find(|special| special.within.contains(address)) {
             let inner = disguised(address, special.class).and_then(|inner| Special::of(inner.into(), &[]));
-            // A rule for all disguises is none for what is special behind one.
+            // A rule for all such addresses does not cover one that embeds a special address.
             let within = if inner.is_some() {
                 Block::only(address)
             } else {
@@ -205,11 +202,11 @@ impl Special {
         let special = inner
             .into_iter()
             .find_map(|inner| Special::of(inner.into(), &[]))?;
-        // Who wants to go there all the same names the very address.
+        // To allow this destination, a rule must name exactly this address.
         Some(Special { class: special.class, within: Block::only(address) })
     }
 
-    /// Whether an address is one of this machine's, or leads to one.
+    /// Returns `Own` if an address belongs to this machine or leads to it.
     pub(super) fn own(address: IpAddr, own: &[IpAddr], nat64: &[Prefix]) -> Option<Special> {
         let inner = match address {
             IpAddr::V4(_) => Vec::new(),
@@ -230,7 +227,7 @@ impl Special {
     }
 }
 
-/// The IPv4 addresses to which this network's own translators send what is for an address (RFC 6052).
+/// Returns the IPv4 addresses to which this network's own translators send packets for an address (RFC 6052).
 fn translated(address: IpAddr, nat64: &[Prefix]) -> impl Iterator<Item = Ipv4Addr> {
     nat64.iter().filter_map(move |prefix| match address {
         IpAddr::V6(address) => prefix.extract(address),
@@ -238,8 +235,8 @@ fn translated(address: IpAddr, nat64: &[Prefix]) -> impl Iterator<Item = Ipv4Add
     })
 }
 
-/// The IPv4 address in the last bits of one whose class it is to have such (RFC 4291, 2.5.5; RFC 6052, 2.2
-/// with the longest prefix, which is what local translators mostly have).
+/// Returns the IPv4 address in the last bits of an address whose class embeds one (RFC 4291, 2.5.5; RFC 6052,
+/// 2.2 with the longest prefix, which most local translators have).
 fn disguised(address: IpAddr, class: Class) -> Option<Ipv4Addr> {
     match (address, class) {
         (IpAddr::V6(address), Class::Mapped | Class::LocalTranslation) => {
@@ -250,7 +247,7 @@ fn disguised(address: IpAddr, class: Class) -> Option<Ipv4Addr> {
     }
 }
 
-/// The IPv4 addresses to which packets for an IPv6 address go.
+/// Returns the IPv4 addresses to which packets for an IPv6 address are sent.
 fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let octets = address.octets();
     let at = |offset: usize| {

@@ -1,4 +1,4 @@
-//! Who may be reached: rows of IANA's registries, and rules.
+//! Tests of allowed destinations: rows of IANA's registries, and rules.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().expect(text)
 }
 
-/// The table's words for the results of [`check`].
+/// Returns the table's word for a result of [`check`].
 fn verdict(result: Result<(), Refusal>) -> &'static str {
     let class = match result {
         Ok(()) => return "allowed",
@@ -39,7 +39,7 @@ fn verdict(result: Result<(), Refusal>) -> &'static str {
     }
 }
 
-/// Rows: block, globally reachable, verdict.
+/// Returns the rows of the table: address, global reachability, verdict, and whether there is a comment.
 fn rows() -> impl Iterator<Item = (IpAddr, &'static str, &'static str, bool)> {
     include_str!("special-purpose.txt").lines().filter_map(|line| {
         let (row, reason) = line.split_once('#').unwrap_or((line, ""));
@@ -80,7 +80,7 @@ fn special_purposes_are_those_of_the_registries() {
     }
 }
 
-/// A name's rule does not decide where the name leads: special addresses stay closed.
+/// A rule for a name does not cover the addresses to which it resolves: special addresses stay closed.
 #[test]
 fn a_name_that_is_allowed_does_not_lead_inside() {
     let named = allow(&[
@@ -201,7 +201,7 @@ fn names_that_no_rule_could_allow_are_not_asked_for() {
     assert!(!allow(&["public:80"]).may_allow(destination("a.example:81").host(), 81));
 }
 
-/// The address itself, by translation and by tunnel.
+/// The address itself, and its forms by translation and by tunnel.
 #[test]
 fn the_gateways_own_addresses_need_a_rule_of_their_own() {
     let own = [
@@ -267,7 +267,7 @@ fn invalid_rules_are_refused_with_the_reason() {
     assert_eq!(AllowList::parse_file(file).expect("rules").rules_len(), 2);
 }
 
-/// RFC 7050: a network may have a prefix of its own, and of any length, in place of 64:ff9b::/96.
+/// RFC 7050: a network may have a prefix of its own, of any length, instead of 64:ff9b::/96.
 #[test]
 fn addresses_behind_the_networks_translator_are_checked() {
     let prefix = |text: &str, length| Prefix::of(text.parse().expect(text), length).expect(text);
@@ -280,7 +280,7 @@ fn addresses_behind_the_networks_translator_are_checked() {
         ("2606:64::a00:1", "private"),
         ("2606:64::5db8:d822", "own"),
         ("2606:64::5db8:d823", "allowed"),
-        // 127.0.0.1 and 93.184.216.35, by the layout of RFC 6052, 2.2.
+        // 127.0.0.1 and 93.184.216.35 in the layout of RFC 6052, 2.2.
         ("fd64:ff9b:1:2:7f:0:100:0", "loopback"),
         ("fd64:ff9b:1:2:5d:b8d8:2300:0", "allowed"),
     ] {

@@ -1,4 +1,4 @@
-//! Clients that ask for more than their share.
+//! Clients that demand more than their share.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
     stage.serve(&["public"], limits())?;
     let near = stage.near()?;
     stage.as_client(async move {
-        // A session that is accepted, and a session to use bare.
+        // This opens an accepted session, which is then used directly.
         let _ = near.connect(&Destination::parse("127.0.0.1:1")?).await;
         let session = near.session().await.ok_or("a session")?;
         let began = Instant::now();
@@ -34,7 +34,7 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
         assert_eq!(slow.read_u8().await?, Reply::Failure.code());
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 
-        // A name as long as its length byte allows, and 10 MB of more behind it: nothing of that is read.
+        // A name of the maximum length of its length byte, followed by 10 MB of data that must not be read.
         let mut long = session.open()?;
         long.write_all(&[1, 3, 255]).await?;
         let flood = async {
@@ -45,7 +45,7 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
         };
         let _ = tokio::time::timeout(Duration::from_secs(1), flood).await;
         assert_eq!(long.read_u8().await?, Reply::Failure.code());
-        // The session lives.
+        // The session is still open.
         assert!(!session.is_closed());
         let denied = near.connect(&Destination::parse("127.0.0.1:1")?).await;
         assert!(matches!(denied, Err(ClientError::Denied(Reply::NotAllowed))));
@@ -61,11 +61,11 @@ pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> Test
         let process = stage.another_client()?;
         let opened =
             process.spawn(async move { Gateway::open(document, token).await.map(|(gateway, _)| gateway) });
-        // It stays until the process dies with it: no session is closed.
+        // The gateway is leaked, so that it dies with its process and closes no session.
         std::mem::forget(process.block_on(opened)??);
         process.shutdown_background();
     }
-    // An idle path is noticed after its keep-alive, 15 s; a session is kept for 300 s.
+    // An idle path is noticed after its keep-alive of 15 s, but a session is kept for 300 s.
     let began = Instant::now();
     loop {
         let (document, token) = (stage.document()?, stage.token.clone());
@@ -128,7 +128,8 @@ pub(crate) fn a_million_streams() -> TestResult {
         }
         println!("  {} streams at once", streams.len());
         assert!(streams.len() <= 512);
-        // All ask; as many as one client may have wait, the others are refused at once.
+        // All streams send a first byte. As many as one client may have are kept waiting, and the others are
+        // refused at once.
         for stream in &mut streams {
             stream.write_all(&[1]).await?;
         }
@@ -140,7 +141,7 @@ pub(crate) fn a_million_streams() -> TestResult {
         }
         println!("  {refused} refused");
         assert!(refused > 100);
-        // Their places are free when they have gone.
+        // Their places are released when they have gone.
         drop(streams);
         tokio::time::sleep(Duration::from_millis(500)).await;
         let mut stream = near

@@ -1,4 +1,4 @@
-//! Where nobody is let, by whatever name.
+//! Destinations that must stay closed under any name.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, UdpSocket};
 use crate::TestResult;
 use crate::stage::{SERVER, Stage, limits};
 
-/// Names that lead inside.
+/// Names that resolve to special addresses.
 const NAMES: &[(&str, &str)] = &[
     ("loop.evil.example", "127.0.0.1"),
     ("loop6.evil.example", "::1"),
@@ -35,7 +35,7 @@ const NAMES: &[(&str, &str)] = &[
     ("several.evil.example", "127.0.0.1 10.77.0.2 169.254.169.254 ::1"),
 ];
 
-/// Addresses as requests name them.
+/// Addresses in the form of requests.
 const ADDRESSES: &[&str] = &[
     "127.0.0.1",
     "[::1]",
@@ -60,7 +60,7 @@ pub(crate) fn addresses_and_names_that_lead_inside() -> TestResult {
         &["public", "*.evil.example:*", "0.0.0.0/0:*", "[::/0]:*"],
         limits(),
     )?;
-    // What must not be reached does listen.
+    // The forbidden addresses do have a listener.
     let inside = stage
         .gateway
         .block_on(stage.gateway.spawn(TcpListener::bind(("::", 80))))??;
@@ -104,7 +104,8 @@ pub(crate) fn nothing_is_allowed_by_default() -> TestResult {
     })
 }
 
-/// A name server that answers with one address first, and another ever after; how often it was asked for IPv4.
+/// Runs a name server that answers with one address first and with another afterwards. It counts the queries
+/// for IPv4.
 async fn fickle(socket: UdpSocket, first: Ipv4Addr, later: Ipv4Addr, asked: Arc<AtomicUsize>) {
     let mut query = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut query).await {
@@ -124,7 +125,7 @@ async fn fickle(socket: UdpSocket, first: Ipv4Addr, later: Ipv4Addr, asked: Arc<
         if is_ipv4 {
             let is_first = asked.fetch_add(1, Ordering::Relaxed) == 0;
             let address = if is_first { first } else { later };
-            // The name above, type A, class IN, no time to live, four bytes.
+            // A pointer to the name above, type A, class IN, a TTL of 0, and four bytes of data.
             answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
             answer.extend(address.octets());
         }
@@ -165,7 +166,7 @@ pub(crate) fn a_name_that_is_rebound() -> TestResult {
             0,
             "the public server answered: it hangs up"
         );
-        // From now on the name leads inside.
+        // From now on the name resolves to a special address.
         for _ in 0..3 {
             let denied = near.connect(&name).await;
             assert!(matches!(denied, Err(ClientError::Denied(Reply::NotAllowed))));

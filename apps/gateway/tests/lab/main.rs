@@ -1,4 +1,4 @@
-//! Gateways in labs: what passes through, and what must not.
+//! Gateways in labs: permitted and forbidden traffic.
 
 mod bounds;
 mod forbidden;

@@ -1,5 +1,5 @@
-//! Sessions with a gateway that has a name: a name server that answers for one family alone, or late, holds
-//! none of them up.
+//! Sessions with a gateway that has a name. A name server that answers late, or for one family only, delays
+//! none of them.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use hawser::session::open;
 use crate::TestResult;
 use crate::stage::{Stage, limits};
 
-/// Names of the gateway, which listens at its IPv4 address and refuses TCP at its IPv6 address.
+/// The names of the gateway, which listens at its IPv4 address and refuses TCP at its IPv6 address.
 const NAMES: &str = r#"
     [[dns]]
     name = "half.example"
@@ -24,7 +24,7 @@ const NAMES: &str = r#"
     both = { answer = "missing" }
 "#;
 
-/// How long a session with the gateway of this name takes to open.
+/// Returns the time to open a session with the gateway by this name.
 fn opens(stage: &Stage, name: &str) -> TestResult<Duration> {
     let mut document = stage.document()?;
     name.clone_into(&mut document.host);
@@ -48,12 +48,12 @@ fn stage() -> TestResult<Stage> {
     Ok(stage)
 }
 
-/// RFC 8305, 3 and 8: 50 ms after the first addresses a session starts without the other family's.
+/// RFC 8305, 3 and 8: a session starts 50 ms after the first addresses, without those of the other family.
 pub(crate) fn an_unanswered_aaaa_holds_up_no_session() -> TestResult {
     let stage = stage()?;
     let took = opens(&stage, "half.example")?;
     println!("  AAAA is not answered: {took:.2?}");
-    // The resolver waits 5 s for an answer (resolv.conf(5)); the rest is round trips of 10 ms.
+    // The resolver waits 5 s for an answer (resolv.conf(5)); everything else is round trips of 10 ms.
     if took > Duration::from_secs(2) {
         Err(format!("{took:?}").into())
     } else {
@@ -61,7 +61,7 @@ pub(crate) fn an_unanswered_aaaa_holds_up_no_session() -> TestResult {
     }
 }
 
-/// What is known is tried at once; what comes later is tried when it comes, although all else has failed.
+/// Known addresses are tried at once. Later ones are tried when they arrive, even if all others have failed.
 pub(crate) fn late_addresses_open_a_session() -> TestResult {
     let stage = stage()?;
     let took = opens(&stage, "late.example")?;

@@ -1,4 +1,4 @@
-//! What passes through a gateway: bytes, ends, resets.
+//! Traffic through a gateway: data, ends and resets.
 
 use std::io;
 use std::time::Duration;
@@ -68,7 +68,8 @@ pub(crate) fn ends_and_resets_go_through() -> TestResult {
         .server
         .block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 7))))??;
     let served = stage.server.spawn(async move {
-        // Answers when it has received all: the end of one direction is not that of the other.
+        // The server answers when it has received everything: the end of one direction does not end the
+        // other.
         let (mut peer, _) = listener.accept().await?;
         let mut received = Vec::new();
         peer.read_to_end(&mut received).await?;
@@ -78,7 +79,7 @@ pub(crate) fn ends_and_resets_go_through() -> TestResult {
         peer.read_exact(&mut [0]).await?;
         peer.set_zero_linger()?;
         drop(peer);
-        // Two that the client gives up: by a reset, and by dropping what it should read.
+        // The client abandons two streams: it resets one, and drops one with unread data.
         let (mut peer, _) = listener.accept().await?;
         peer.read_exact(&mut [0]).await?;
         let by_reset = peer.read(&mut [0]).await.map_err(|error| error.kind());
@@ -159,7 +160,7 @@ pub(crate) fn a_session_that_ended_is_opened_again() -> TestResult {
         near.close().await?;
         assert!(first.is_closed());
         greeted().await?;
-        // One that ended behind the gateway's back.
+        // The session was closed without the knowledge of `near`.
         let second = near.session().await.ok_or("a session")?;
         let _ = second.close(9).await;
         greeted().await?;

@@ -1,4 +1,4 @@
-//! A lab with a client, a gateway that it reaches over two paths, and a server behind that.
+//! A lab with a client, a gateway that it reaches over two paths, and a server behind the gateway.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::TestResult;
 
 /// The gateway's port.
 const PORT: u16 = 4_433;
-/// The server's addresses: public ones, to everybody in the lab.
+/// The server's address, a public one for all hosts of the lab.
 pub(crate) const SERVER: &str = "93.184.216.34";
 
 const FILE: &str = r#"
@@ -48,14 +48,14 @@ pub(crate) struct Stage {
     pub(crate) client: Runtime,
     pub(crate) gateway: Runtime,
     pub(crate) server: Runtime,
-    /// The client that the gateway knows.
+    /// The token of the client that the gateway knows.
     pub(crate) token: Token,
     pub(crate) events: Arc<Mutex<Vec<String>>>,
     identity: Identity,
     serving: Option<JoinHandle<std::io::Result<()>>>,
 }
 
-/// Limits that tests need not wait long for.
+/// Short limits for tests.
 pub(crate) fn limits() -> Limits {
     Limits {
         request_timeout: Duration::from_millis(700),
@@ -65,7 +65,7 @@ pub(crate) fn limits() -> Limits {
 }
 
 impl Stage {
-    /// With these names beside the server's own, each with its addresses.
+    /// Builds a lab with these names and addresses, in addition to the server's own.
     pub(crate) fn up(names: &[(&str, &str)]) -> TestResult<Stage> {
         let mut text = String::new();
         for (name, addresses) in [("web.example", SERVER)].iter().chain(names) {
@@ -78,7 +78,7 @@ impl Stage {
         Self::with_names(&text)
     }
 
-    /// With these tables of names.
+    /// Builds a lab with these tables of names.
     pub(crate) fn with_names(names: &str) -> TestResult<Stage> {
         let lab = Lab::up(&Spec::parse(&format!("{FILE}{names}"))?)?;
         let on = |host: &str| -> TestResult<Runtime> { Ok(runtime(lab.host(host)?.handle())?) };
@@ -96,13 +96,14 @@ impl Stage {
 
     /// Opens the gateway with these rules.
     pub(crate) fn serve(&mut self, allow: &[&str], limits: Limits) -> TestResult {
-        // The configuration of the system is that host's view of its files.
+        // The resolver is created on the gateway's host, where the system's configuration files are that
+        // host's own.
         let resolver = self.gateway.spawn(async { Resolver::new(&Config::system()?) });
         let resolver = self.gateway.block_on(resolver)??;
         self.serve_by(allow, limits, resolver)
     }
 
-    /// The same with other name servers.
+    /// Opens the gateway with these rules and this resolver.
     pub(crate) fn serve_by(&mut self, allow: &[&str], limits: Limits, resolver: Resolver) -> TestResult {
         let config = GatewayConfig {
             clients: Clients::parse(&Clients::line("client", &self.token))?,
@@ -118,7 +119,7 @@ impl Stage {
             tls: Some(self.identity.server(&[])?),
             ..ServerConfig::default()
         };
-        // Sockets belong to the host whose thread opens them.
+        // A socket belongs to the host of the thread that opens it.
         let server = self
             .gateway
             .block_on(self.gateway.spawn(async { Server::open(listeners) }))??;
@@ -133,7 +134,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A session with the gateway over both paths.
+    /// Returns the document of a session with the gateway over both paths.
     pub(crate) fn document(&self) -> TestResult<Document> {
         let address = self
             .lab
@@ -151,17 +152,17 @@ impl Stage {
         Ok(document)
     }
 
-    /// Another process of the client, for the gateway: it dies with its runtime.
+    /// Simulates another process of the client, which dies with its runtime.
     pub(crate) fn another_client(&self) -> TestResult<Runtime> {
         Ok(runtime(self.lab.host("client")?.handle())?)
     }
 
-    /// The gateway, as its client knows it.
+    /// Returns the near end of the gateway for the client.
     pub(crate) fn near(&self) -> TestResult<Gateway> {
         Ok(Gateway::new(self.document()?, self.token.clone()))
     }
 
-    /// Runs on the client, at most 20 s.
+    /// Runs `act` on the client for at most 20 s.
     pub(crate) fn as_client<T: Send + 'static>(
         &self,
         work: impl Future<Output = TestResult<T>> + Send + 'static,
@@ -173,13 +174,15 @@ impl Stage {
         done.map_err(|_| format!("not done after 20 s; the gateway: {:?}", self.events()))?
     }
 
-    /// What the gateway reported.
+    /// Returns the gateway's events.
     pub(crate) fn events(&self) -> Vec<String> {
         self.events.lock().clone()
     }
 
+    /// Waits for an event of the gateway.
+    ///
     /// # Errors
-    /// The gateway reports no such event within 2 s.
+    /// Fails if the gateway reports no such event within 2 s.
     pub(crate) fn expect_event(&self, what: &str) -> TestResult {
         for _ in 0..100 {
             if self.events().iter().any(|event| event.contains(what)) {

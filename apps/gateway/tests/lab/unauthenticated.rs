@@ -1,4 +1,4 @@
-//! Sessions that do not prove who they are get nothing, and do not hinder others.
+//! Sessions that do not authenticate get no service and do not obstruct others.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use hawser_gateway::Limits;
 use crate::TestResult;
 use crate::stage::{Stage, limits};
 
-/// Waits for a session's end.
+/// Waits for the end of a session.
 async fn ended(session: &Session) -> TestResult {
     let end = async { while session.next_event().await.is_some() {} };
     tokio::time::timeout(Duration::from_secs(8), end)
@@ -31,7 +31,7 @@ pub(crate) fn sessions_are_refused() -> TestResult {
         // A wrong token.
         let wrong = Gateway::open(document.clone(), Token::generate()?).await;
         assert!(matches!(wrong, Err(ClientError::Unauthenticated)));
-        // Nothing but a session, and a greeting that stays incomplete.
+        // A session without a greeting, and one with an incomplete greeting.
         let (idle, _) = open(&document).await?;
         let (slow, _) = open(&document).await?;
         let mut half = slow.open()?;
@@ -42,7 +42,7 @@ pub(crate) fn sessions_are_refused() -> TestResult {
         ended(&idle).await?;
         ended(&slow).await?;
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-        // Another version, with a token that is good.
+        // An unsupported version with a valid token.
         let (session, _) = open(&document).await?;
         let mut bytes = Greeting { token: token.clone() }.encode();
         bytes[0] = 2;
@@ -50,7 +50,7 @@ pub(crate) fn sessions_are_refused() -> TestResult {
         first.write_all(&bytes).await?;
         assert_eq!(first.read_u8().await?, REFUSED);
         ended(&session).await?;
-        // And one that is as it should be.
+        // A correct session succeeds.
         Gateway::open(document, token).await?;
         Ok(())
     })?;
@@ -75,14 +75,14 @@ pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestRe
     let (document, token) = (stage.document()?, stage.token.clone());
     let request = Request { destination: Destination::parse("web.example:80")? }.encode();
     stage.as_client(async move {
-        // A request in place of a greeting.
+        // A request instead of a greeting.
         let (session, _) = open(&document).await?;
         let mut first = session.open()?;
         first.write_all(&request).await?;
         first.shutdown().await?;
         assert_eq!(first.read_u8().await?, REFUSED);
         ended(&session).await?;
-        // Requests on streams that are open before the greeting is refused.
+        // Streams with requests are reset when the greeting is refused.
         let (session, _) = open(&document).await?;
         let (mut first, mut second) = (session.open()?, session.open()?);
         second.write_all(&request).await?;
@@ -91,7 +91,8 @@ pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestRe
             .await?;
         assert!(second.read_u8().await.is_err(), "it was given up");
         ended(&session).await?;
-        // Requests that wait for the session to be accepted are served then; those beyond the limit are reset.
+        // Requests that wait for the session to be accepted are then served. Those beyond the limit are
+        // reset.
         let (session, _) = open(&document).await?;
         let mut first = session.open()?;
         let mut others = Vec::new();
@@ -114,8 +115,8 @@ pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestRe
     Ok(())
 }
 
-/// 17 sessions a second that send nothing, from the network of the client itself, while that opens a session
-/// of its own every half second: with 5 s for a greeting they would hold 85 of 64 places.
+/// 17 silent sessions per second come from the client's own network, while the client opens a session every
+/// half second. With 5 s for a greeting, the silent ones would hold 85 places, but there are 64.
 pub(crate) fn sessions_do_not_lock_out_the_holders_of_tokens() -> TestResult {
     const FOR: Duration = Duration::from_secs(10);
     let mut stage = Stage::up(&[])?;
@@ -137,7 +138,7 @@ pub(crate) fn sessions_do_not_lock_out_the_holders_of_tokens() -> TestResult {
         sessions.len()
     });
     let opened = stage.as_client(async move {
-        // The attack has begun by then, and filled the places.
+        // By then the attack has begun and filled the places.
         tokio::time::sleep(Duration::from_secs(4)).await;
         let mut took = Vec::new();
         for _ in 0..10 {

@@ -1,11 +1,11 @@
-//! A client's connection beneath hyper, with what a service of hyper's cannot write: the interim answers of
-//! an origin (RFC 9110, 15.2; RFC 8297), and `Proxy-Status` on the answers that hyper gives by itself to
-//! what it cannot parse (RFC 9209).
+//! A client's connection beneath hyper. It adds output that a hyper service cannot write: interim answers of
+//! an origin (RFC 9110, 15.2; RFC 8297), and `Proxy-Status` on hyper's own answers to requests that it cannot
+//! parse (RFC 9209).
 //!
-//! Invariants: nothing is put between the bytes of an answer. hyper flushes when it has written all that it
-//! had to write: only then interim answers leave; and what it writes first after that, while no request is
-//! being answered, begins an answer of its own. What waits to be written is bounded by [`MAX_BYTES`], and
-//! by the length of one of hyper's own heads.
+//! Invariants: no bytes are inserted within an answer. hyper flushes when it has written everything pending,
+//! and only then do interim answers leave. The first bytes that hyper writes after a flush, while no request
+//! is being answered, begin an answer of its own. Pending output is bounded by [`MAX_BYTES`] plus the length
+//! of one of hyper's own heads.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -18,33 +18,33 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The maximum number of bytes of interim answers that wait to be written.
+/// The maximum number of bytes of pending interim answers.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// A client's connection.
+/// A client's connection with its pending output.
 pub(super) struct Line {
     stream: TcpStream,
-    /// Bytes that are written before anything else.
+    /// Bytes that must be written before any others.
     outbox: Vec<u8>,
     shared: Shared,
 }
 
-/// What a connection and its service share.
+/// The state that a connection shares with its service.
 #[derive(Clone, Default)]
 pub(super) struct Shared(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// hyper has written something since it flushed last, or is about to: it may have more to write.
+    /// Set when hyper has written or is about to write since its last flush, so that more output may follow.
     is_writing: bool,
-    /// A request is being answered.
+    /// Set while a request is being answered.
     is_answering: bool,
-    /// Interim answers that wait for a flush, and the service that waits for their leaving.
+    /// Interim answers that wait for a flush, and the service that waits until they have left.
     interims: Vec<u8>,
     service: Option<Waker>,
 }
 
-/// A request is being answered until this is dropped.
+/// Marks a request as being answered until it is dropped.
 pub(super) struct Answering(Shared);
 
 impl Shared {
@@ -52,13 +52,14 @@ impl Shared {
         self.0.lock()
     }
 
-    /// A request is being answered from now on.
+    /// Marks a request as being answered from now on.
     pub(super) fn answering(&self) -> Answering {
         self.lock().is_answering = true;
         Answering(self.clone())
     }
 
-    /// Sends an interim answer ahead of the final one, which must not be given before this is ready.
+    /// Sends an interim answer ahead of the final one. The final answer must not be returned before this
+    /// future completes.
     pub(super) async fn interim(&self, head: &[u8]) {
         {
             let mut state = self.lock();
@@ -83,7 +84,7 @@ impl Drop for Answering {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.is_answering = false;
-        // hyper has the last of the answer, and has perhaps not written it.
+        // hyper has the end of the answer, but may not have written it yet.
         state.is_writing = true;
     }
 }
@@ -107,7 +108,7 @@ impl Line {
         Poll::Ready(Ok(()))
     }
 
-    /// The bytes as they are to be sent, where these begin an answer of hyper's own.
+    /// Returns the amended bytes if they begin an answer of hyper's own.
     fn amended(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut state = self.shared.lock();
         let is_own = !state.is_writing && !state.is_answering;
@@ -159,7 +160,7 @@ impl AsyncWrite for Line {
         let interims = std::mem::take(&mut self.shared.lock().interims);
         if !interims.is_empty() {
             self.outbox = interims;
-            // They are ahead of the final answer, whenever they leave.
+            // The interim answers now precede the final answer, whenever they leave.
             if let Some(service) = self.shared.lock().service.take() {
                 service.wake();
             }
@@ -175,7 +176,7 @@ impl AsyncWrite for Line {
     }
 }
 
-/// An answer's body, and what ends with it.
+/// An answer's body, and a value that is dropped with it.
 pub(super) struct Until<B, T> {
     pub(super) body: B,
     pub(super) _ends: T,

@@ -1,7 +1,7 @@
 //! A client of HTTP: tunnels, and requests that are forwarded, each to its own origin.
 //!
-//! Heads are read and written by hyper, which bounds them in bytes and time; `line` adds what hyper's
-//! services cannot send.
+//! hyper reads and writes heads, and bounds them in bytes and time. `line` adds output that hyper's services
+//! cannot send.
 
 mod line;
 pub(crate) mod request;
@@ -37,18 +37,18 @@ use request::{Forward, Refusal, Wanted};
 type Body = BoxBody<Bytes, hyper::Error>;
 type Answer = Response<Body>;
 
-/// How long an origin may take to ask for a body that is held back.
+/// The time in which an origin should ask for a body that the client holds back.
 const CONTINUE_IN: Duration = Duration::from_secs(1);
 
-/// Interim answers of an origin that wait to be passed on; more are dropped.
+/// The maximum number of interim answers of an origin that wait to be passed on. Further ones are dropped.
 const MAX_INTERIMS: usize = 8;
 
 /// The maximum number of fields of a head, from a client or an origin.
 const MAX_FIELDS: usize = 128;
-/// The longest head of an origin's answer.
+/// The maximum length of the head of an origin's answer, in bytes.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// A tunnel that was promised to the client, and begins when that has been sent.
+/// A tunnel that was promised to the client, and that begins when the answer has been sent.
 struct Tunnel {
     upgrade: OnUpgrade,
     asked: Asked,
@@ -74,13 +74,13 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
         .header_read_timeout(limits.head)
         .max_buf_size(limits.head_bytes.max(8192))
         .max_headers(MAX_FIELDS)
-        // Whoever has sent all may still wait for the answer.
+        // A client that has finished sending may still wait for the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(Line::new(stream, line.clone())), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let mut stopping = client.stopping.clone();
-    // An error means that the proxy is gone: that is stopping too.
+    // An error means that the proxy has gone, which counts as stopping.
     let stop = async { stopping.wait_for(|stopping| *stopping).await.is_ok() };
     let ended = tokio::select! {
         ended = &mut connection => ended,
@@ -100,7 +100,7 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
 
 impl Tunnel {
     async fn run(self) {
-        // It fails when the client has gone before it was answered.
+        // The upgrade fails if the client left before it was answered.
         let Ok(upgraded) = self.upgrade.await else { return };
         let Ok(parts) = upgraded.downcast::<TokioIo<Line>>() else {
             return;
@@ -181,7 +181,7 @@ async fn forwarded(
             let why = format!("the origin did not answer in {} s", limit.as_secs());
             problem(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
         }
-        // Nobody asked it to (RFC 9110, 15.2.2): `Upgrade` is not passed on.
+        // The switch was not requested (RFC 9110, 15.2.2), because `Upgrade` is not passed on.
         Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             let why = "the origin switched protocols, which it was not asked to";
             problem(StatusCode::BAD_GATEWAY, "http_protocol_error", why)
@@ -200,12 +200,12 @@ async fn forwarded(
     }
 }
 
-/// A request as it is forwarded, the interim answers to it that are passed on, and what is dropped at the
-/// end of its answer. Interim answers are those that the client can understand (RFC 9110, 15.2), except
-/// for 100.
+/// Prepares a request for forwarding. Returns it with the interim answers to pass on, and a value to be
+/// dropped at the end of its answer. Interim answers are those that the client can understand (RFC 9110,
+/// 15.2), except for 100.
 ///
-/// A body that its client holds back until it is asked for is not asked for before the origin has done so
-/// (RFC 9110, 10.1.1), which may refuse it unseen: hyper sends 100 for the origin then.
+/// If the client holds its body back until it is asked for, the body is requested only when the origin asks
+/// for it (RFC 9110, 10.1.1). The origin may refuse the body unseen. hyper sends 100 on the origin's behalf.
 fn listen(
     request: Request<Incoming>,
     version: Version,
@@ -215,12 +215,12 @@ fn listen(
     let is_held = request::expects_continue(request.version(), request.headers());
     let resumed = async {
         match tokio::time::timeout(CONTINUE_IN, resumed).await {
-            // The answer came first: the body is not wanted, and its place in the connection stays empty.
+            // The answer came first, so the body is not wanted, and its place in the connection stays empty.
             Ok(Err(_)) => {
                 let _ = answered.await;
                 false
             }
-            // Some origins know nothing of it.
+            // After the timeout the body is sent, because some origins do not know the mechanism.
             Ok(Ok(())) | Err(_) => true,
         }
     };
@@ -234,7 +234,7 @@ fn listen(
         if response.status() == StatusCode::CONTINUE {
             resume.lock().take().map(|resume| resume.send(()));
         } else if version >= Version::HTTP_11 {
-            // When there are too many at once, the client does without.
+            // If there are too many at once, the client does not get them.
             let _ = pass.try_send(request::interim(
                 response.status(),
                 response.version(),
@@ -245,7 +245,7 @@ fn listen(
     (request, passed, answer)
 }
 
-/// The exchange's result, once the interim answers that came before it have left.
+/// Waits for the exchange's result, and for the departure of the interim answers that preceded it.
 async fn with_interims<T>(
     exchange: impl Future<Output = T>,
     mut interims: mpsc::Receiver<Vec<u8>>,
@@ -265,7 +265,7 @@ async fn with_interims<T>(
     result
 }
 
-/// A body of which nothing is read before it is known to be wanted, and nothing at all if it is not.
+/// A body that is read only when it is known to be wanted.
 struct Held {
     body: Incoming,
     resumed: Option<Pin<Box<dyn Future<Output = bool> + Send + Sync>>>,
@@ -282,7 +282,7 @@ impl hyper::body::Body for Held {
         if let Some(resumed) = &mut self.resumed {
             let is_wanted = ready!(resumed.as_mut().poll(context));
             if !is_wanted {
-                // Too short: hyper closes the connection.
+                // The body is too short, so hyper closes the connection.
                 return Poll::Ready(None);
             }
             self.resumed = None;
@@ -303,18 +303,18 @@ async fn exchange(connected: Connected, request: Request<Body>) -> Result<Respon
     let mut builder = hyper::client::conn::http1::Builder::new();
     builder.max_buf_size(ANSWER_BYTES).max_headers(MAX_FIELDS);
     let (mut sender, connection) = builder.handshake(TokioIo::new(connected.stream)).await?;
-    // It ends with the answer's body, or when that is dropped.
+    // The connection's task ends when the answer's body ends or is dropped.
     tokio::spawn(connection);
     sender.send_request(request).await
 }
 
-/// There is no connection.
+/// Answers a request whose race failed.
 fn failed(error: &ConnectError) -> Answer {
     let (status, kind) = answer::status(error.failure);
     problem(status, kind, &error.to_string())
 }
 
-/// An answer of the proxy's own, which names it (RFC 9209).
+/// Builds an answer of the proxy's own, which names the proxy (RFC 9209).
 fn problem(status: StatusCode, kind: &'static str, why: &str) -> Answer {
     let body = Full::from(format!("{why}\n"))
         .map_err(|never| match never {})
@@ -341,7 +341,7 @@ fn unauthenticated() -> Answer {
     );
     let value = HeaderValue::from_static("Basic realm=\"hawser\", charset=\"UTF-8\"");
     response.headers_mut().insert(header::PROXY_AUTHENTICATE, value);
-    // Who guesses has to connect anew, and holds no place between guesses.
+    // A client that guesses must reconnect for each guess, and holds no place in between.
     response
         .headers_mut()
         .insert(header::CONNECTION, HeaderValue::from_static("close"));

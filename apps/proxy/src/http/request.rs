@@ -1,29 +1,29 @@
-//! What a request's head asks for, and what of it is for this proxy alone: pure functions.
+//! Parses the heads of requests, and separates the parts that are for this proxy alone. All functions are
+//! pure.
 
 use hawser::select::{BadDestination, Destination};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{Method, StatusCode, Uri, Version};
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// A tunnel (RFC 9110, 9.3.6).
     Tunnel(Destination),
-    /// An answer of the proxy's own: `OPTIONS *` is about the server that it is sent to (RFC 9110, 9.3.7).
+    /// An answer of the proxy's own: `OPTIONS *` is about the server that receives it (RFC 9110, 9.3.7).
     Nothing,
-    /// To be forwarded to its origin (RFC 9112, 3.2.2).
+    /// A request to be forwarded to its origin (RFC 9112, 3.2.2).
     Forward(Forward),
 }
 
 /// A request for an origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Forward {
-    /// The origin.
     pub(crate) destination: Destination,
-    /// What it is called in `Host`.
+    /// The value of `Host` for the origin.
     pub(crate) host: HeaderValue,
-    /// The path and query, as the origin is asked for them.
+    /// The path and query in the form for the origin.
     pub(crate) path: Uri,
 }
 
@@ -50,15 +50,15 @@ impl From<BadDestination> for Refusal {
     }
 }
 
-/// Understands a request's line.
+/// Interprets the method and target of a request.
 ///
-/// Only absolute targets are forwarded: a page that makes a browser send a request here, as to any
-/// other server, gets nothing.
+/// Only absolute targets are forwarded. A web page that makes a browser send a request here, as to any other
+/// server, gets no answer from an origin.
 pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusal> {
     if method == Method::CONNECT {
         return tunnel(target).map(Wanted::Tunnel);
     }
-    // It would show to whoever asks what the proxy adds (RFC 9110, 9.3.8).
+    // TRACE would reveal to the client the fields that the proxy adds (RFC 9110, 9.3.8).
     if method == Method::TRACE {
         return Err(Refusal::new(
             StatusCode::NOT_IMPLEMENTED,
@@ -82,8 +82,8 @@ pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusa
     }
 }
 
-/// RFC 9112, 3.2: HTTP/1.1 has `Host`, and no request has it twice. What comes after this proxy would
-/// choose one of two, and perhaps the other.
+/// Checks the number of `Host` fields (RFC 9112, 3.2): HTTP/1.1 requires one, and no request may have two.
+/// Servers behind this proxy could choose different ones of two.
 pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Refusal> {
     match headers.get_all(header::HOST).iter().count() {
         0 if version >= Version::HTTP_11 => Err(Refusal::bad("a request of HTTP/1.1 without Host")),
@@ -92,7 +92,7 @@ pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Re
     }
 }
 
-/// Whether the client waits for a word before it sends the body (RFC 9110, 10.1.1).
+/// Returns whether the client waits for 100 (Continue) before it sends the body (RFC 9110, 10.1.1).
 pub(crate) fn expects_continue(version: Version, headers: &HeaderMap) -> bool {
     let expected = headers
         .get(header::EXPECT)
@@ -113,7 +113,7 @@ fn forward(method: &Method, target: &Uri) -> Result<Forward, Refusal> {
     let authority = target
         .authority()
         .ok_or_else(|| Refusal::bad("http:// without a host"))?;
-    // RFC 9110, 4.2.4: it hides who is meant.
+    // User information obscures the actual host (RFC 9110, 4.2.4).
     if authority.as_str().contains('@') {
         return Err(Refusal::bad("a target with a user in it"));
     }
@@ -129,7 +129,8 @@ fn forward(method: &Method, target: &Uri) -> Result<Forward, Refusal> {
     Ok(Forward { destination, host, path: Uri::from(origin_form(method, target)?) })
 }
 
-/// What the origin is asked for: an empty path is `/` (RFC 9112, 3.2.1), and for `OPTIONS` `*` (3.2.4).
+/// Returns the target for the origin: an empty path becomes `/` (RFC 9112, 3.2.1), or `*` for `OPTIONS`
+/// (3.2.4).
 fn origin_form(method: &Method, target: &Uri) -> Result<PathAndQuery, Refusal> {
     if method == Method::OPTIONS && !has_path(target) {
         return Ok(PathAndQuery::from_static("*"));
@@ -145,8 +146,8 @@ fn origin_form(method: &Method, target: &Uri) -> Result<PathAndQuery, Refusal> {
     }
 }
 
-/// Whether something follows an absolute target's authority. A [`Uri`] gives `/` for `http://a` as for
-/// `http://a/`; but only what was in the target stands in memory behind the authority.
+/// Returns whether a path follows the authority of an absolute target. A [`Uri`] has the path `/` both for
+/// `http://a` and for `http://a/`. Only a path that was in the target is stored directly after the authority.
 fn has_path(target: &Uri) -> bool {
     let end = target
         .authority()
@@ -155,7 +156,7 @@ fn has_path(target: &Uri) -> bool {
     end.is_some() && end == path
 }
 
-/// The head of an interim answer, as it is passed on (RFC 9110, 15.2).
+/// Builds the head of an interim answer to be passed on (RFC 9110, 15.2).
 pub(crate) fn interim(status: StatusCode, version: Version, headers: &HeaderMap) -> Vec<u8> {
     let mut headers = headers.clone();
     strip(&mut headers);
@@ -169,7 +170,7 @@ pub(crate) fn interim(status: StatusCode, version: Version, headers: &HeaderMap)
     head
 }
 
-/// Fields that are for the next hop alone (RFC 9110, 7.6.1).
+/// The fields for the next hop alone (RFC 9110, 7.6.1).
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -181,9 +182,9 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// Takes out what is for the next hop alone: the usual fields, and those that `Connection` names.
+/// Removes the hop-by-hop fields: the usual ones, and those that `Connection` names.
 pub(crate) fn strip(headers: &mut HeaderMap) {
-    // Chunks are this hop's own, and a length beside them is a trap (RFC 9112, 6.3).
+    // Chunked coding applies to this hop only, and a length beside it is an attack (RFC 9112, 6.3).
     if headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
     }
@@ -193,7 +194,7 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // The fields that state where a message goes and ends cannot be taken out by its sender.
+        // A sender must not be able to remove the fields that define a message's destination and length.
         .filter(|name| *name != header::CONTENT_LENGTH && *name != header::HOST)
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
@@ -201,7 +202,7 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds this proxy to those that a message came by (RFC 9110, 7.6.3).
+/// Adds this proxy to the `Via` field (RFC 9110, 7.6.3).
 pub(crate) fn via(headers: &mut HeaderMap, version: Version) {
     let version = if version == Version::HTTP_10 {
         "1.0 hawser"
@@ -211,7 +212,8 @@ pub(crate) fn via(headers: &mut HeaderMap, version: Version) {
     headers.append(header::VIA, HeaderValue::from_static(version));
 }
 
-/// Counts `Max-Forwards` down for a method that has it; whether it ends here (RFC 9110, 7.6.2).
+/// Decrements `Max-Forwards` for a method that uses it. Returns whether the request ends here (RFC 9110,
+/// 7.6.2).
 pub(crate) fn is_last_hop(method: &Method, headers: &mut HeaderMap) -> bool {
     if method != Method::OPTIONS {
         return false;
@@ -305,7 +307,7 @@ mod tests {
                 "www.example",
                 "/a",
             ),
-            // RFC 9112, 3.2.4: its example, and what it is not about.
+            // RFC 9112, 3.2.4: its example, and targets to which it does not apply.
             (
                 "OPTIONS http://www.example.org:8001",
                 "www.example.org:8001",

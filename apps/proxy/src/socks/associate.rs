@@ -1,12 +1,12 @@
-//! A relay for a client's datagrams (RFC 1928, UDP ASSOCIATE), for as long as its TCP connection is there.
+//! Relays a client's datagrams (RFC 1928, UDP ASSOCIATE) for the lifetime of its TCP connection.
 //!
-//! Datagrams leave where the policy lets streams to the same destination leave: by an interface, or
-//! not at all where only somebody else, such as a gateway, may connect there.
+//! Datagrams leave by the interface that the policy selects for streams to the same destination. If only an
+//! intermediary such as a gateway may connect there, they are dropped.
 //!
-//! Invariants: only the client's address is relayed for, and of its ports the one that it named, or that it
-//! sent from first. What comes back is relayed from hosts alone to which the client has sent. Fragments are
-//! dropped, as RFC 1928, 7 has it for relays without them. What is remembered is bounded: [`MAX_PEERS`]
-//! destinations, [`MAX_RESOLVING`] datagrams that wait for a name, [`MAX_OUTLETS`] sockets.
+//! Invariants: only datagrams from the client's address are relayed, from the port that it named or used
+//! first. Replies are relayed only from hosts to which the client has sent. Fragments are dropped, as RFC
+//! 1928, 7 requires of relays that do not support them. All state is bounded: [`MAX_PEERS`] destinations,
+//! [`MAX_RESOLVING`] datagrams that wait for a name, [`MAX_OUTLETS`] sockets.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -29,21 +29,22 @@ use crate::connection::Client;
 use crate::event::Own;
 use crate::relay::dismiss;
 
-/// Destinations that are remembered; the oldest makes room, and no longer gets through to the client.
+/// The maximum number of known destinations. The oldest is forgotten to admit another, and can then no longer
+/// send to the client.
 const MAX_PEERS: usize = 256;
-/// Datagrams that wait for a name to be resolved; more are dropped.
+/// The maximum number of datagrams that wait for a name to be resolved. Further ones are dropped.
 const MAX_RESOLVING: usize = 16;
-/// Sockets that datagrams leave by: one for each interface and family.
+/// The maximum number of outgoing sockets, one for each interface and family.
 const MAX_OUTLETS: usize = 8;
-/// Datagrams in one direction before the other is looked at.
+/// The maximum number of datagrams in one direction before the other is polled.
 const BATCH: usize = 32;
-/// How long a name may take.
+/// The maximum time of a name resolution.
 const RESOLVING: Duration = Duration::from_secs(5);
-/// The longest datagram.
+/// The maximum length of a datagram, in bytes.
 const MAX_DATAGRAM: usize = 65_535;
 
 thread_local! {
-    /// Where a datagram is while it is relayed.
+    /// The buffer for the datagram that is being relayed.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_DATAGRAM]);
 }
 
@@ -66,7 +67,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
         .front
         .publish(None, Own::Associated { client: client.address, address: at });
     let began = Instant::now();
-    // Which port is the client's, where it was not stated.
+    // The client's port, if it was stated.
     let named = (from.ip().to_canonical() == client.address.ip().to_canonical()).then_some(from.port());
     let port = named.filter(|port| *port != 0);
     let mut association = Association::new(client, relay, port);
@@ -74,7 +75,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
     tokio::select! {
         () = association.run() => {}
         () = ended(&mut control) => {}
-        // An error means that the proxy is gone: that is stopping too.
+        // An error means that the proxy has gone, which counts as stopping.
         _ = stopping.wait_for(|stopping| *stopping) => {}
     }
     let (sent, received, dropped) = (association.sent, association.received, association.dropped);
@@ -83,7 +84,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
     client.front.publish(None, what);
 }
 
-/// Where the client reaches the proxy already.
+/// Opens a socket at the address at which the client already reaches the proxy.
 fn listen(control: &TcpStream) -> io::Result<UdpSocket> {
     let address = SocketAddr::new(control.local_addr()?.ip(), 0);
     let socket = std::net::UdpSocket::bind(address)?;
@@ -91,20 +92,20 @@ fn listen(control: &TcpStream) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket)
 }
 
-/// Ready when the client has ended its connection; what it sends there is ignored.
+/// Waits until the client has closed its connection. Data sent on it is ignored.
 async fn ended(control: &mut TcpStream) {
     let mut nothing = [0; 64];
     while control.read(&mut nothing).await.is_ok_and(|length| length > 0) {}
 }
 
-/// A client's datagrams.
+/// The relay of one client's datagrams.
 struct Association<'a> {
     client: &'a Client,
     relay: UdpSocket,
     /// The client's port, once it is known.
     port: Option<u16>,
     outlets: Vec<Outlet>,
-    /// In the order in which they were first sent to.
+    /// The peers, in the order of first contact.
     peers: VecDeque<Peer>,
     resolving: JoinSet<(To, Option<SocketAddr>, Vec<u8>)>,
     sent: u64,
@@ -112,22 +113,22 @@ struct Association<'a> {
     dropped: u64,
 }
 
-/// A socket that datagrams leave by.
+/// An outgoing socket.
 struct Outlet {
     interface: Option<String>,
     is_ipv6: bool,
     socket: UdpSocket,
 }
 
-/// Somebody to whom the client has sent.
+/// A peer to which the client has sent.
 struct Peer {
     to: To,
     address: SocketAddr,
-    /// By index; none where it must not be sent to.
+    /// The index of the outgoing socket; `None` if sending to this peer is forbidden.
     outlet: Option<usize>,
 }
 
-/// Whose datagrams can be read.
+/// The socket that is readable.
 enum Readable {
     Client,
     Outlet(usize),
@@ -177,7 +178,7 @@ impl<'a> Association<'a> {
         }
     }
 
-    /// Relays a datagram of the client; false when there is none.
+    /// Relays a datagram from the client. Returns false if no datagram is available.
     fn relay_to_peer(&mut self, buffer: &mut [u8]) -> bool {
         let (length, from) = match self.relay.try_recv_from(buffer) {
             Ok(read) => read,
@@ -211,11 +212,11 @@ impl<'a> Association<'a> {
         true
     }
 
-    /// Relays a datagram to the client; false when there is none.
+    /// Relays a datagram to the client. Returns false if no datagram is available.
     fn relay_to_client(&mut self, index: usize, buffer: &mut [u8]) -> bool {
         let (length, from) = match self.outlets[index].socket.try_recv_from(buffer) {
             Ok(read) => read,
-            // What the system reports of earlier datagrams is not for anybody.
+            // Errors that the system reports about earlier datagrams are ignored.
             Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
         };
         let is_known = self.peers.iter().any(|peer| peer.address.ip() == from.ip());
@@ -232,7 +233,7 @@ impl<'a> Association<'a> {
         true
     }
 
-    /// Sends to somebody for the first time.
+    /// Sends to a peer for the first time.
     fn send(&mut self, to: To, address: SocketAddr, payload: &[u8]) {
         let outlet = self.outlet(&to, address);
         if self.peers.len() >= MAX_PEERS {
@@ -243,7 +244,7 @@ impl<'a> Association<'a> {
     }
 
     fn send_by(&mut self, outlet: Option<usize>, address: SocketAddr, payload: &[u8]) {
-        // Not by tokio, to which a socket that was just made is not known to be writable.
+        // The socket is used directly, because tokio does not know yet that a new socket is writable.
         let send =
             |index: usize| SockRef::from(&self.outlets[index].socket).send_to(payload, &address.into());
         let sent = outlet.map(send);
@@ -253,7 +254,7 @@ impl<'a> Association<'a> {
         }
     }
 
-    /// The socket by which this address may be sent to, as the policy decides.
+    /// Returns the socket for this address, as the policy decides.
     fn outlet(&mut self, to: &To, address: SocketAddr) -> Option<usize> {
         let transports = self.client.front.transports(&to.destination()).ok()?.0;
         let family = if address.is_ipv6() {
@@ -263,7 +264,7 @@ impl<'a> Association<'a> {
         };
         let is_of_use = |place: &Place| {
             let interface = place.interface.as_deref();
-            // This host is reached over no other interface.
+            // Loopback addresses are reachable only over loopback.
             let is_near = !address.ip().is_loopback() || interface.is_none_or(|name| name == "lo");
             is_near && place.family.is_none_or(|only| only == family)
         };

@@ -1,5 +1,5 @@
-//! A client of SOCKS5: a greeting, perhaps a password, a request, and its reply when the race is over, or
-//! with the relay for its datagrams (`associate`).
+//! A client of SOCKS5: a greeting, an optional password, and a request. The reply is sent when the race is
+//! over, or at once with a relay for datagrams (`associate`).
 
 mod associate;
 pub(crate) mod wire;
@@ -17,11 +17,11 @@ use crate::relay::{dismiss, relay};
 
 use wire::{Malformed, Parsed, Request};
 
-/// Why a conversation ends before its request.
+/// The exchange ended before a request.
 enum Stop {
-    /// The client is gone, or too slow.
+    /// The client disconnected.
     Gone(io::Error),
-    /// It received the reason, in this protocol's words.
+    /// The client has received the reason in a reply.
     Reported(String),
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
     let request = client.asked(Protocol::Socks5, &destination);
     let raced = tokio::select! {
         raced = request.race(destination) => raced,
-        // Nobody waits any more: the race is cancelled with its future.
+        // The client has gone. Dropping the future cancels the race.
         () = hung_up(&stream) => return,
     };
     match raced {
@@ -74,7 +74,7 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
     }
 }
 
-/// Everything up to the request. What came after it stays in `inbox`.
+/// Exchanges all messages up to the request. Data after it stays in `inbox`.
 async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) -> Result<Request, Stop> {
     let methods = next(stream, inbox, |bytes| {
         Ok(wire::greeting(bytes)?.map(|(all, end)| (all.to_vec(), end)))
@@ -121,9 +121,9 @@ fn refusal(malformed: &Malformed) -> u8 {
     match malformed {
         Malformed::Command(_) => socks::NO_SUCH_COMMAND,
         Malformed::AddressType(_) => socks::NO_SUCH_ADDRESS_TYPE,
-        // Such a name can have no host.
+        // No host can have such a name.
         Malformed::NoText | Malformed::Destination(_) => socks::HOST_UNREACHABLE,
-        // A request is neither of the last two.
+        // Parsing a request never yields the last two.
         Malformed::Version(_)
         | Malformed::PasswordVersion(_)
         | Malformed::NoMethods
@@ -132,7 +132,7 @@ fn refusal(malformed: &Malformed) -> u8 {
     }
 }
 
-/// The next message, of at most [`wire::MAX_LENGTH`] bytes.
+/// Reads the next message, of at most [`wire::MAX_LENGTH`] bytes.
 async fn next<T>(
     stream: &mut TcpStream,
     inbox: &mut Vec<u8>,
@@ -148,7 +148,7 @@ async fn next<T>(
             Err(malformed) => return Ok(Err(malformed)),
         }
         let mut piece = [0; wire::MAX_LENGTH];
-        // No message is longer than a piece, so that the inbox never has more than two.
+        // No message is longer than a piece, so the inbox never holds more than two pieces.
         match stream.read(&mut piece).await? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             length => inbox.extend_from_slice(&piece[..length]),
@@ -156,8 +156,8 @@ async fn next<T>(
     }
 }
 
-/// Pending until the client has gone. One that sends ahead is no longer watched: what it sent must
-/// stay where it is.
+/// Completes when the client has gone. A client that sends data in advance is no longer watched, because the
+/// data must stay unread.
 async fn hung_up(stream: &TcpStream) {
     match stream.ready(Interest::READABLE | Interest::ERROR).await {
         Ok(ready) if !ready.is_read_closed() && !ready.is_error() => std::future::pending().await,

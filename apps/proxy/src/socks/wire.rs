@@ -1,26 +1,26 @@
-//! The bytes of SOCKS5 (RFC 1928) and of its password (RFC 1929), as pure functions.
+//! The message formats of SOCKS5 (RFC 1928) and of its password method (RFC 1929), as pure functions.
 //!
-//! Each parser is given what has come so far and returns: too little yet, or what it is and how long,
-//! or what is wrong. None wants more than [`MAX_LENGTH`] bytes. (Libraries read from the socket
-//! themselves; these hold for any bytes without one, and a message has at most four fields.)
+//! Each parser takes the data received so far. It returns the message and its length, an error, or `None` if
+//! the data is incomplete. No parser needs more than [`MAX_LENGTH`] bytes. (Libraries read from the socket
+//! themselves. These parsers work on any bytes without one, and a message has at most four fields.)
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hawser::select::{BadDestination, Destination};
 
-/// The longest message: a user and a password (RFC 1929, 2).
+/// The maximum length of a message, which is a user and a password (RFC 1929, 2).
 pub(crate) const MAX_LENGTH: usize = 3 + 255 + 255;
 
 const VERSION: u8 = 5;
 const PASSWORD_VERSION: u8 = 1;
-/// Methods (RFC 1928, 3).
+/// Authentication methods (RFC 1928, 3).
 pub(crate) const NO_AUTHENTICATION: u8 = 0;
 pub(crate) const PASSWORD: u8 = 2;
 pub(crate) const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 const UDP_ASSOCIATE: u8 = 3;
 
-/// What is wrong with a message.
+/// A malformed message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("version {0} is not SOCKS5")]
@@ -48,16 +48,16 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// A host as a message has it.
+/// A host as encoded in a message.
 enum Host<'a> {
     Address(IpAddr),
     Name(&'a str),
 }
 
-/// A message and its length; none when it is not complete yet.
+/// A message and its length, or `None` if it is incomplete.
 pub(crate) type Parsed<T> = Result<Option<(T, usize)>, Malformed>;
 
-/// The methods that a client offers.
+/// Parses a client's greeting. Returns the methods that it offers.
 pub(crate) fn greeting(bytes: &[u8]) -> Parsed<&[u8]> {
     let mut reader = Reader::new(bytes);
     match reader.byte() {
@@ -71,7 +71,7 @@ pub(crate) fn greeting(bytes: &[u8]) -> Parsed<&[u8]> {
     }
 }
 
-/// A user and a password.
+/// Parses a user and a password.
 pub(crate) fn password(bytes: &[u8]) -> Parsed<(&[u8], &[u8])> {
     let mut reader = Reader::new(bytes);
     match reader.byte() {
@@ -83,22 +83,21 @@ pub(crate) fn password(bytes: &[u8]) -> Parsed<(&[u8], &[u8])> {
     Ok(user.zip(password).map(|both| (both, reader.at)))
 }
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// A connection.
     Connect(Destination),
-    /// A relay for datagrams, which the client will send from this address; unspecified where it does not
-    /// know it yet, or gives it as a name.
+    /// A relay for datagrams, which the client will send from this address. The address is unspecified if the
+    /// client does not know it yet, or gives it as a name.
     Associate(SocketAddr),
 }
 
-/// Whom a datagram is for.
+/// The destination of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum To {
-    /// An address; its port is not 0.
+    /// An address whose port is not 0.
     Address(SocketAddr),
-    /// A name.
     Name(Destination),
 }
 
@@ -111,7 +110,7 @@ impl To {
     }
 }
 
-/// What a client asks for.
+/// Parses a client's request.
 pub(crate) fn request(bytes: &[u8]) -> Parsed<Request> {
     let mut reader = Reader::new(bytes);
     match reader.byte() {
@@ -137,10 +136,10 @@ pub(crate) fn request(bytes: &[u8]) -> Parsed<Request> {
     Ok(Some((made, reader.at)))
 }
 
-/// No address.
+/// The unspecified address, with port 0.
 const UNKNOWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// A datagram from a client: whom it is for, and its payload (RFC 1928, 7).
+/// Parses a datagram from a client. Returns its destination and payload (RFC 1928, 7).
 pub(crate) fn datagram(bytes: &[u8]) -> Result<(To, &[u8]), Malformed> {
     let mut reader = Reader::new(bytes);
     let _reserved: [u8; 2] = reader.array().ok_or(Malformed::Short)?;
@@ -164,20 +163,20 @@ pub(crate) fn datagram(bytes: &[u8]) -> Result<(To, &[u8]), Malformed> {
     Ok((to, &bytes[reader.at..]))
 }
 
-/// The header of a datagram to a client: whom it is from.
+/// Builds the header of a datagram to a client, with the datagram's source.
 pub(crate) fn datagram_header(from: SocketAddr) -> Vec<u8> {
     let mut header = vec![0, 0, 0];
     put_address(&mut header, from);
     header
 }
 
-/// The reply to a request for a connection. The address at which the other side sees us is nobody's
-/// business, and need not exist: the reply has none.
+/// Builds the reply to a request for a connection. The proxy's own address towards the destination is
+/// private, and need not exist, so the reply does not contain it.
 pub(crate) fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 }
 
-/// The reply to a request for a relay: where it takes datagrams.
+/// Builds the reply to a request for a relay, with the address of the relay.
 pub(crate) fn associated(at: SocketAddr) -> Vec<u8> {
     let mut reply = vec![VERSION, 0, 0];
     put_address(&mut reply, at);
@@ -224,7 +223,7 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    /// An address type, a host and a port; none where they have not come whole.
+    /// Reads an address type, a host and a port. Returns `None` if they are incomplete.
     fn address(&mut self) -> Result<Option<(Host<'a>, u16)>, Malformed> {
         let Some(kind) = self.byte() else { return Ok(None) };
         let host = match kind {
@@ -240,7 +239,7 @@ impl<'a> Reader<'a> {
         Ok(host.zip(self.array().map(u16::from_be_bytes)))
     }
 
-    /// A length in a byte, and so many bytes.
+    /// Reads a length byte, and that number of bytes.
     fn counted(&mut self) -> Option<&'a [u8]> {
         let length = self.byte()?;
         self.take(length.into())
@@ -258,7 +257,7 @@ mod tests {
         }))
     }
 
-    /// RFC 1928, 3 to 5, byte by byte.
+    /// RFC 1928, 3 to 5, byte for byte.
     #[test]
     fn messages_are_the_bytes_of_the_rfc() {
         assert_eq!(greeting(b"\x05\x02\x00\x02more"), Ok(Some((&b"\x00\x02"[..], 4))));

@@ -1,4 +1,4 @@
-//! UDP ASSOCIATE (RFC 1928, 4 and 7), and real clients of it.
+//! UDP ASSOCIATE (RFC 1928, 4 and 7), also with a real client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use crate::stage::{Stage, TIMEOUT, exactly};
 
-/// A server that sends each datagram back.
+/// Starts a server that sends each datagram back.
 async fn echo() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     let address = socket.local_addr().expect("its address");
@@ -23,7 +23,8 @@ async fn echo() -> SocketAddr {
     address
 }
 
-/// A client with a relay: its TCP connection, and its socket, which is connected to the relay.
+/// Opens a relay for a client. Returns its TCP connection, and its UDP socket, which is connected to the
+/// relay.
 async fn associate(stage: &Stage, from_port: u16) -> (TcpStream, UdpSocket) {
     let mut control = stage.connect().await;
     let request = [
@@ -52,7 +53,7 @@ fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// What comes, if something does.
+/// Waits for a datagram for a moment.
 async fn received(socket: &UdpSocket) -> Option<Vec<u8>> {
     let mut buffer = vec![0; 65_535];
     let read = tokio::time::timeout(Duration::from_millis(300), socket.recv(&mut buffer)).await;
@@ -72,7 +73,7 @@ async fn datagrams_go_to_addresses_and_names_and_back() {
             payload.len()
         );
     }
-    // The name's IPv6 address may come first: then nobody answers there.
+    // The name's IPv6 address may come first, where no server answers.
     let name = [
         &b"\0\0\0\x03\x09localhost"[..],
         &echo.port().to_be_bytes(),
@@ -100,7 +101,7 @@ async fn datagrams_go_to_addresses_and_names_and_back() {
     );
 }
 
-/// RFC 1928, 7: whoever is not the client is not served, and fragments are not put together.
+/// RFC 1928, 7: datagrams of other senders are dropped, and fragments are not reassembled.
 #[tokio::test]
 async fn fragments_and_datagrams_of_others_are_dropped() {
     let (stage, echo) = (Stage::new().await, echo().await);
@@ -137,7 +138,7 @@ async fn fragments_and_datagrams_of_others_are_dropped() {
     }
 }
 
-/// Only whom the client has sent to may answer, whatever address the relay's socket has.
+/// Only hosts to which the client has sent may answer, whatever the address of the relay's socket.
 #[tokio::test]
 async fn those_to_whom_the_client_has_not_sent_do_not_get_through() {
     let stage = Stage::new().await;
@@ -154,7 +155,7 @@ async fn those_to_whom_the_client_has_not_sent_do_not_get_through() {
     assert_eq!(received(&socket).await, Some(datagram(to, b"answer")));
 }
 
-/// Streams to the destination may leave by SCTP alone, so that no datagram may go there directly.
+/// Streams to the destination may use only SCTP, so no datagram may go there directly.
 #[tokio::test]
 async fn datagrams_leave_only_where_streams_may() {
     let transport = Transports::new().parse("sctp", 0).expect("a transport");
@@ -165,7 +166,7 @@ async fn datagrams_leave_only_where_streams_may() {
     assert_eq!(received(&socket).await, None);
 }
 
-/// A client written by others: PySocks, over which Python's sockets ask.
+/// An independent client: PySocks, through which Python's sockets send.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pysocks_is_served() {
     const CLIENT: &str = r#"
@@ -179,7 +180,7 @@ for size in (1, 500, 9000):
     answer, address = client.recvfrom(65535)
     assert answer == b"x" * size and address == ("127.0.0.1", echo), (len(answer), address)
 "#;
-    // Debian's packages of Python modules lie there; the first Python in the path may be another.
+    // Debian installs Python modules in this folder, but the first Python in the path may be another one.
     let python = || {
         let mut command = tokio::process::Command::new("python3");
         command.env("PYTHONPATH", "/usr/lib/python3/dist-packages");

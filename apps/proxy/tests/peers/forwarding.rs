@@ -1,4 +1,4 @@
-//! Plain HTTP that is forwarded: what clients and origins may do, and what they must not.
+//! Forwarded plain HTTP: permitted and forbidden behaviour of clients and origins.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn is_in(answer: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(answer).contains(text)
 }
 
-/// RFC 9112, 9.6: the end of what a client sends is not the end of what it waits for.
+/// RFC 9112, 9.6: a client that has finished sending may still wait for an answer.
 #[tokio::test]
 async fn a_client_that_half_closes_after_its_request_gets_its_answer() {
     let (stage, origin) = (Stage::new().await, mirror().await);
@@ -26,12 +26,12 @@ async fn a_client_that_half_closes_after_its_request_gets_its_answer() {
     );
 }
 
-/// RFC 9110, 10.1.1: the origin decides whether the body is wanted. Whether it keeps the connection or not, nothing of
-/// the body is asked for, and the connection, of which a part is missing, is closed.
+/// RFC 9110, 10.1.1: the origin decides whether the body is wanted. It may or may not keep the connection. In
+/// both cases no part of the body is requested, and the incomplete connection is closed.
 #[tokio::test]
 async fn the_origins_417_comes_before_any_100() {
     let stage = Stage::new().await;
-    // The answer and the body's end came in either order.
+    // The answer and the end of the body can arrive in either order.
     for round in 0..50 {
         let connection = if round % 2 == 0 { "close" } else { "keep-alive" };
         let (ended, mut end) = mpsc::unbounded_channel();
@@ -126,7 +126,7 @@ async fn a_101_that_was_not_asked_for_is_a_bad_gateway() {
     );
 }
 
-/// RFC 9110, 15.2, and RFC 8297: early hints are of use only until the answer comes.
+/// RFC 9110, 15.2, and RFC 8297: early hints are useful only until the answer arrives.
 #[tokio::test]
 async fn early_hints_are_passed_on_before_the_answer() {
     let stage = Stage::new().await;
@@ -147,7 +147,7 @@ async fn early_hints_are_passed_on_before_the_answer() {
     });
     let origin = origin.await;
     let mut stream = stage.connect().await;
-    // Twice over one connection.
+    // Two exchanges over one connection.
     for _ in 0..2 {
         let request = format!("GET http://{origin}/ HTTP/1.1\r\nHost: {origin}\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("it is sent");
@@ -167,7 +167,7 @@ async fn early_hints_are_passed_on_before_the_answer() {
         stream.read_exact(&mut body).await.expect("the body");
         assert!(answer.starts_with("HTTP/1.1 200 ") && &body == b"hi", "{answer}");
     }
-    // RFC 9110, 15.2: HTTP/1.0 has no such answers.
+    // RFC 9110, 15.2: HTTP/1.0 has no interim answers.
     let request = format!("GET http://{origin}/ HTTP/1.0\r\n\r\n");
     let mut old = stage.connect().await;
     old.write_all(request.as_bytes()).await.expect("it is sent");
@@ -181,7 +181,7 @@ async fn early_hints_are_passed_on_before_the_answer() {
     while went.try_recv().is_ok() {}
 }
 
-/// What reads like an answer of the proxy's own, piece by piece, is a body all the same.
+/// A body whose pieces resemble an answer of the proxy's own is passed on unchanged.
 #[tokio::test]
 async fn a_body_that_resembles_an_answer_is_not_amended() {
     const PIECE: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
@@ -203,7 +203,7 @@ async fn a_body_that_resembles_an_answer_is_not_amended() {
     let mut body = vec![0; 5 * PIECE.len()];
     stream.read_exact(&mut body).await.expect("the body");
     assert!(body == PIECE.repeat(5), "{}", String::from_utf8_lossy(&body));
-    // What follows it on the same connection is the proxy's own.
+    // The next answer on the same connection is the proxy's own.
     stream
         .write_all(b"GET  http://a.example/ HTTP/1.1\r\n\r\n")
         .await

@@ -1,4 +1,4 @@
-//! Hostile clients: slow ones, endless requests, malformed ones, other hosts.
+//! Hostile clients: slow ones, endless requests, malformed requests, and clients from other hosts.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ async fn a_slow_client_is_disconnected() {
         let (begin, mut stream) = (Instant::now(), stage.connect().await);
         stream.write_all(beginning).await.expect("it is sent");
         let (mut reader, mut writer) = stream.into_split();
-        // A byte now and then does not help.
+        // An occasional byte does not extend the time.
         let drip = tokio::spawn(async move {
             while beginning.len() > 1 && writer.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -61,7 +61,7 @@ async fn an_oversized_head_is_refused() {
     ] {
         let answer = stage.exchange(head).await;
         let answer = String::from_utf8_lossy(&answer);
-        // What was not read is answered with a reset, which can overtake the answer.
+        // Unread data causes a reset, which can overtake the answer.
         let status = answer.split(' ').nth(1).unwrap_or("431");
         assert!(statuses.contains(&status), "{answer}");
     }
@@ -113,7 +113,7 @@ async fn what_is_wrong_is_refused() {
         stream.write_all(request.as_bytes()).await.expect("it is sent");
         let answer = head(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{request}: {answer}");
-        // RFC 9209, 2.3.20: whoever refused it, hyper's parser among them.
+        // RFC 9209, 2.3.20, for every refusal, including those by hyper's parser.
         let status = "\r\nproxy-status: hawser; error=http_request_error\r\n";
         assert_eq!(answer.matches(status).count(), 1, "{request}: {answer}");
     }
@@ -214,8 +214,8 @@ async fn idle_connections_do_not_lock_out_those_who_ask() {
     assert_eq!(rest(&mut idle[0]).await, b"", "the oldest has made room");
 }
 
-/// Idle clients of one network take the places of each other alone: of eight places for clients that have asked for
-/// nothing, a network has two.
+/// Idle clients of one network displace only each other: of eight places for clients without a request, a
+/// network has two.
 #[tokio::test]
 async fn a_crowd_of_one_network_takes_no_place_of_another() {
     const CROWD: usize = 12;
@@ -232,7 +232,7 @@ async fn a_crowd_of_one_network_takes_no_place_of_another() {
         let there = ([127, 0, 0, 1], stage.proxy.port()).into();
         socket.connect(there).await.expect("the proxy")
     };
-    // The oldest of all, which has a place and has asked for nothing yet.
+    // The oldest client, which has a place and no request yet.
     let mut honest = from([127, 0, 0, 1]).await;
     honest.write_all(b"\x05\x01\x02").await.expect("it is sent");
     assert_eq!(exactly(&mut honest).await, [5, 2]);
@@ -252,14 +252,14 @@ async fn a_crowd_of_one_network_takes_no_place_of_another() {
         .await
         .expect("it is sent");
     assert_eq!(exactly(&mut honest).await, [1, 0]);
-    // Without the greeting.
+    // The request without the greeting, which was sent before.
     honest.write_all(&socks(origin)[3..]).await.expect("it is sent");
     assert_eq!(exactly(&mut honest).await, [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     honest.write_all(b"served").await.expect("it is sent");
     assert_eq!(&exactly(&mut honest).await, b"served");
 }
 
-/// Mutations of good heads are survived; the fuzz target `proxy` does the same for longer.
+/// The proxy survives mutations of valid heads. The fuzz target `proxy` covers more.
 #[test]
 fn arbitrary_heads_are_survived() {
     const HEADS: &[&[u8]] = &[

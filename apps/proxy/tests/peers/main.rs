@@ -1,4 +1,4 @@
-//! The proxy and real peers on this host: curl, servers, and clients that mean no good.
+//! The proxy with real peers on this host: curl, servers, and hostile clients.
 
 mod datagrams;
 mod forwarding;
@@ -56,7 +56,7 @@ async fn curl_asks_by_each_protocol() {
     );
 }
 
-/// RFC 9110, 7.6.1: what is for the next hop alone goes no further, in either direction.
+/// RFC 9110, 7.6.1: hop-by-hop fields are not forwarded in either direction.
 #[tokio::test]
 async fn fields_of_one_hop_are_not_forwarded() {
     let (stage, origin) = (Stage::new().await, mirror().await);
@@ -89,7 +89,7 @@ async fn fields_of_one_hop_are_not_forwarded() {
 async fn failures_have_their_codes() {
     let (stage, nobody) = (Stage::new().await, nobody().await);
     let refused = format!("http://{nobody}/");
-    // Curl's code 97: the proxy's handshake failed; it prints the reply.
+    // Curl's code 97 means that the proxy's handshake failed; curl prints the reply.
     let output = stage.curl("socks5h", &[&refused]).await;
     assert_eq!(output.status.code(), Some(97), "{output:?}");
     assert!(

@@ -1,4 +1,4 @@
-//! A proxy on this host, origins, and clients that speak byte by byte.
+//! A proxy on this host, origins, and clients that speak the protocols byte by byte.
 
 use std::net::SocketAddr;
 use std::process::Output;
@@ -12,10 +12,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-/// Longer than anything here takes on a busy machine.
+/// A time limit that is ample even on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A proxy that serves until it is dropped, and what it reported.
+/// A proxy that serves until it is dropped, and its events.
 pub(crate) struct Stage {
     pub(crate) proxy: SocketAddr,
     pub(crate) reported: Arc<Mutex<Vec<Event>>>,
@@ -32,7 +32,7 @@ impl Stage {
         Stage::at([127, 0, 0, 1], settings).await
     }
 
-    /// The same on this address.
+    /// Starts a proxy on this address.
     pub(crate) async fn at(address: [u8; 4], settings: Settings) -> Stage {
         let reported: Arc<Mutex<Vec<Event>>> = Arc::default();
         let log = Arc::clone(&reported);
@@ -66,15 +66,15 @@ impl Stage {
         TcpStream::connect(self.proxy).await.expect("the proxy")
     }
 
-    /// Sends bytes, and everything that comes back until the end.
+    /// Sends bytes and returns everything received until the end.
     pub(crate) async fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
-        // It may have been turned away before all was sent.
+        // The proxy may have rejected the client before all was sent.
         let _ = stream.write_all(bytes).await;
         rest(&mut stream).await
     }
 
-    /// Curl's answer, through the proxy.
+    /// Runs curl through the proxy.
     pub(crate) async fn curl(&self, scheme: &str, arguments: &[&str]) -> Output {
         let mut curl = tokio::process::Command::new("curl");
         curl.args(["-sS", "--max-time", "15", "--noproxy", "", "--proxy"]);
@@ -83,7 +83,7 @@ impl Stage {
     }
 }
 
-/// A stage whose limits are short.
+/// Settings with short limits.
 pub(crate) fn impatient() -> Settings {
     Settings {
         limits: Limits { head: Duration::from_millis(400), connections: 8, ..Limits::default() },
@@ -91,7 +91,7 @@ pub(crate) fn impatient() -> Settings {
     }
 }
 
-/// Everything until the end, or what came before a reset.
+/// Reads until the end or a reset.
 pub(crate) async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut all)).await;
@@ -106,7 +106,7 @@ pub(crate) async fn exactly<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
     bytes
 }
 
-/// An origin that hands each connection to this.
+/// Starts an origin that passes each connection to `serve`.
 pub(crate) async fn origin<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = ()> + Send + 'static,
@@ -121,7 +121,7 @@ where
     address
 }
 
-/// An origin of HTTP that answers with the head that it was sent, and closes.
+/// Starts an HTTP origin that answers with the received head and closes.
 pub(crate) async fn mirror() -> SocketAddr {
     origin(|mut stream| async move {
         let head = head(&mut stream).await;
@@ -134,7 +134,7 @@ pub(crate) async fn mirror() -> SocketAddr {
     .await
 }
 
-/// A head, up to its empty line.
+/// Reads a head up to its empty line.
 pub(crate) async fn head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -146,7 +146,7 @@ pub(crate) async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(head).expect("text")
 }
 
-/// An origin that sends back what it gets, until its end.
+/// Starts an origin that sends its input back until the end.
 pub(crate) async fn echo() -> SocketAddr {
     origin(|mut stream| async move {
         let (mut from, mut to) = stream.split();
@@ -155,13 +155,13 @@ pub(crate) async fn echo() -> SocketAddr {
     .await
 }
 
-/// A port of this host at which nobody listens.
+/// Returns a port of this host without a listener.
 pub(crate) async fn nobody() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("an address");
     listener.local_addr().expect("it has one")
 }
 
-/// The request of SOCKS5 for an address, its greeting ahead.
+/// The SOCKS5 greeting and request for an address.
 pub(crate) fn socks(to: SocketAddr) -> Vec<u8> {
     let SocketAddr::V4(to) = to else { panic!("{to}") };
     [
@@ -172,7 +172,7 @@ pub(crate) fn socks(to: SocketAddr) -> Vec<u8> {
     .concat()
 }
 
-/// A tunnel through SOCKS5.
+/// Opens a tunnel through SOCKS5.
 pub(crate) async fn tunnel(stage: &Stage, to: SocketAddr) -> TcpStream {
     let mut stream = stage.connect().await;
     stream.write_all(&socks(to)).await.expect("it is sent");

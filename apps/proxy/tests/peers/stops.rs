@@ -1,4 +1,4 @@
-//! Stopping: in order where it can be, in the end in any case.
+//! Stopping: cleanly if possible, but always within the limit.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What goes through a tunnel: both directions, their ends, resets, many at once.
+//! Tunnels: both directions, their ends, resets, and many at once.
 
 use std::io::{BufRead, BufReader};
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{Stage, TIMEOUT, echo, exactly, head, origin, rest, socks, tunnel};
 
-/// The end of one direction is passed on, and the other goes on.
+/// The end of one direction is passed on, and the other continues.
 #[tokio::test]
 async fn each_direction_ends_by_itself() {
     let stage = Stage::new().await;
@@ -49,7 +49,7 @@ async fn each_direction_ends_by_itself() {
     stream.write_all(b"yours").await.expect("this direction is open");
 }
 
-/// What was broken off is no end.
+/// A reset must not appear as a regular end.
 #[tokio::test]
 async fn resets_are_resets_on_the_other_side() {
     let stage = Stage::new().await;
@@ -88,8 +88,8 @@ async fn resets_are_resets_on_the_other_side() {
     assert_eq!(ended, Some(Err(std::io::ErrorKind::ConnectionReset)));
 }
 
-/// A client that has closed appears like one that ended its direction; a server that keeps its own open
-/// would hold the tunnel, and its place, for ever.
+/// A client that has closed cannot be told from one that ended its direction. A server that keeps its own
+/// direction open would otherwise hold the tunnel and its place for ever.
 #[tokio::test]
 async fn a_half_open_idle_tunnel_is_ended() {
     let limits = hawser_proxy::Limits {
@@ -103,7 +103,7 @@ async fn a_half_open_idle_tunnel_is_ended() {
         async move {
             let mut all = Vec::new();
             let was_read = stream.read_to_end(&mut all).await.is_ok();
-            // It sends nothing, and does not close, until the proxy does.
+            // The server stays silent and open until the proxy closes.
             let broken = loop {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 if let Ok(Some(error)) = stream.take_error() {
@@ -118,7 +118,7 @@ async fn a_half_open_idle_tunnel_is_ended() {
     let ended = tokio::time::timeout(TIMEOUT, reported.recv())
         .await
         .expect("it ends");
-    // What Linux makes of a reset after the other side's end.
+    // Linux reports a reset after the other side's end in this way.
     assert_eq!(ended, Some((true, std::io::ErrorKind::BrokenPipe)));
 }
 
@@ -158,8 +158,8 @@ async fn a_hundred_at_once() {
     );
 }
 
-/// Both addresses of a name complete handshakes; the preferred one takes requests and never answers. The first
-/// attempt ends without an answer, and the second goes by the other address.
+/// Both addresses of a name complete handshakes. The preferred one accepts requests and never answers. The
+/// first attempt ends without an answer, and the second uses the other address.
 #[tokio::test]
 async fn a_winner_that_swallows_data_is_not_preferred_again() {
     for scheme in ["socks5h", "http"] {

@@ -1,13 +1,13 @@
-//! What crosses the border to the library: numbers and structures of usrsctp.h, release 0.9.5.
+//! The library's interface: numbers and structures of usrsctp.h, release 0.9.5.
 //!
-//! Every structure is plain data without padding (checked by `Pod`), and its size is checked against
-//! what the C compiler computes from the header.
+//! Every structure is plain data without padding (checked by `Pod`). Its size is checked against the C
+//! compiler's result for the header.
 
 use bytemuck::{Pod, Zeroable};
 
 pub(crate) const PROTOCOL: libc::c_int = 132;
 
-/// Levels and names of options.
+/// The levels and names of options.
 pub(crate) mod option {
     pub(crate) const RTO_INFO: i32 = 0x01;
     pub(crate) const ASSOCIATION_PARAMETERS: i32 = 0x02;
@@ -22,7 +22,7 @@ pub(crate) mod option {
     pub(crate) const PEER_ADDRESS_INFORMATION: i32 = 0x101;
 }
 
-/// Kinds of notification.
+/// The kinds of notifications.
 pub(crate) mod notification {
     pub(crate) const ASSOCIATION_CHANGE: u16 = 1;
     pub(crate) const PEER_ADDRESS_CHANGE: u16 = 2;
@@ -39,7 +39,7 @@ pub(crate) const SEND_ABORT: u16 = 0x0200;
 pub(crate) const CMT_MPTCP: u32 = 4;
 /// `SCTP_ACTIVE`: the path is reachable.
 pub(crate) const PATH_ACTIVE: i32 = 1;
-/// `SCTP_UNCONFIRMED`: nothing was received over the path yet.
+/// `SCTP_UNCONFIRMED`: no packet was received over the path yet.
 pub(crate) const PATH_UNCONFIRMED: i32 = 0x200;
 /// `SPP_HB_ENABLE`: send heartbeats.
 pub(crate) const HEARTBEATS: u32 = 1;
@@ -97,7 +97,7 @@ pub(crate) struct Event {
 pub(crate) struct UdpEncapsulation {
     pub(crate) address: Storage,
     pub(crate) association: u32,
-    /// In network order.
+    /// The port, in network byte order.
     pub(crate) port: u16,
     pub(crate) padding: u16,
 }
@@ -125,9 +125,9 @@ pub(crate) struct PeerAddressInformation {
     pub(crate) association: u32,
     pub(crate) state: i32,
     pub(crate) window: u32,
-    /// Milliseconds.
+    /// The smoothed round-trip time, in milliseconds.
     pub(crate) srtt: u32,
-    /// Milliseconds.
+    /// The retransmission timeout, in milliseconds.
     pub(crate) rto: u32,
     pub(crate) mtu: u32,
 }
@@ -155,7 +155,7 @@ pub(crate) struct Status {
 pub(crate) struct SendInformation {
     pub(crate) stream: u16,
     pub(crate) flags: u16,
-    /// In network order, by custom.
+    /// The payload protocol identifier, by convention in network byte order.
     pub(crate) protocol: u32,
     pub(crate) context: u32,
     pub(crate) association: u32,
@@ -169,7 +169,7 @@ pub(crate) struct ReceiveInformation {
     pub(crate) sequence: u16,
     pub(crate) flags: u16,
     pub(crate) padding: u16,
-    /// As the peer wrote it.
+    /// The payload protocol identifier, as the peer wrote it.
     pub(crate) protocol: u32,
     pub(crate) tsn: u32,
     pub(crate) cumulative_tsn: u32,

@@ -1,5 +1,4 @@
-//! Addresses as the library takes and gives them: `sockaddr_in` and `sockaddr_in6`, one after the
-//! other without gaps.
+//! Addresses in the library's form: `sockaddr_in` and `sockaddr_in6`, one after the other without gaps.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -10,7 +9,7 @@ const LENGTH_V6: usize = 28;
 const V4: u16 = libc::AF_INET as u16;
 const V6: u16 = libc::AF_INET6 as u16;
 
-/// Writes addresses one after the other.
+/// Encodes addresses one after the other.
 pub(crate) fn pack(addresses: &[SocketAddr]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(addresses.len() * LENGTH_V6);
     for address in addresses {
@@ -33,7 +32,7 @@ pub(crate) fn pack(addresses: &[SocketAddr]) -> Vec<u8> {
     bytes
 }
 
-/// How long the address is that begins with this family.
+/// Returns the length of an address of this family.
 pub(crate) fn length_of(family: u16) -> Option<usize> {
     match family {
         V4 => Some(LENGTH_V4),
@@ -42,7 +41,7 @@ pub(crate) fn length_of(family: u16) -> Option<usize> {
     }
 }
 
-/// The addresses in `bytes`, up to the first that is neither IPv4 nor IPv6.
+/// Decodes the addresses in `bytes`, up to the first that is neither IPv4 nor IPv6.
 pub(crate) fn unpack(mut bytes: &[u8]) -> Vec<SocketAddr> {
     let mut addresses = Vec::new();
     while let Some((address, rest)) = first(bytes) {
@@ -52,12 +51,12 @@ pub(crate) fn unpack(mut bytes: &[u8]) -> Vec<SocketAddr> {
     addresses
 }
 
-/// The address that a structure of the library holds.
+/// Returns the address in a structure of the library.
 pub(crate) fn of(storage: &Storage) -> Option<SocketAddr> {
     first(bytemuck::bytes_of(storage)).map(|(address, _)| address)
 }
 
-/// The address as a structure of the library holds it.
+/// Returns the address as a structure of the library.
 pub(crate) fn store(address: SocketAddr) -> Storage {
     let mut storage = Storage::default();
     let bytes = pack(&[address]);
@@ -95,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_that_of_the_system() {
-        // struct sockaddr_in: family, port in network order, address, eight zeros (ip(7)).
+        // struct sockaddr_in: family, port in network byte order, address, eight zeros (ip(7)).
         let mut expected = (libc::AF_INET as u16).to_ne_bytes().to_vec();
         expected.extend([0x26, 0xab, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(pack(&["192.0.2.1:9899".parse().unwrap()]), expected);

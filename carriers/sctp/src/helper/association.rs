@@ -1,9 +1,9 @@
 //! An association in the process.
 //!
-//! The bytes of the stream go as messages, in order on stream 0, of payload protocol 0: their borders
-//! mean nothing. SCTP has no half-closed state (RFC 9260 9), so two carriers that know each other by
-//! their adaptation layer indication end a direction by a message of protocol [`END`]; with any other
-//! peer, finishing begins SHUTDOWN.
+//! The bytes of the stream are sent as messages, in order on stream 0, with payload protocol 0. The
+//! boundaries of messages have no meaning. SCTP has no half-closed state (RFC 9260, 9). Two carriers that
+//! recognise each other by their adaptation layer indication therefore end a direction by a message of
+//! protocol [`END`]. With any other peer, finishing begins SHUTDOWN.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,53 +25,53 @@ use crate::path::{PathEvent, PathStatistics};
 use crate::protocol::View;
 use crate::queue::take;
 
-/// The payload protocol of the message that ends one direction: `HEND`. It has one byte, as SCTP has no
-/// empty messages (RFC 9260 6.1).
+/// The payload protocol of the message that ends one direction: `HEND`. The message has one byte, because
+/// SCTP has no empty messages (RFC 9260, 6.1).
 const END: u32 = 0x4845_4e44;
-/// Messages that wait in the library before it takes no more, so that what is urgent never waits for
-/// long: about 93 KB, which last while the process waits for a processor.
+/// The number of messages that wait in the library before it takes no more. It is small so that urgent data
+/// never waits for long. It is about 93 KB, enough for the time in which the process waits for a processor.
 const PENDING: u16 = 8;
-/// Bytes taken at once by one write.
+/// The maximum number of bytes taken by one write.
 const WRITE: usize = 131_072;
-/// Bytes read at once.
+/// The maximum number of bytes in one read.
 const READ: usize = 65_536;
-/// Room that there must be for one more read: any notification fits.
+/// The room, in bytes, that one more read needs. Any notification fits into it.
 const ROOM: usize = 4_096;
-/// Path events that are kept until someone asks. The oldest go.
+/// The number of path events that are kept until they are read. The oldest are dropped.
 const EVENTS: usize = 64;
 
-/// An association.
+/// An association of the library.
 pub(crate) struct Association {
-    /// None after it was handed over to end.
+    /// `None` after it was handed over to the reaper.
     socket: Option<Socket>,
     rope: Option<Rope>,
     stack: Stack,
     scratch: Box<[u8]>,
-    /// Read before anyone asked.
+    /// Bytes that were read before they were requested.
     held: VecDeque<Bytes>,
-    /// A message that is being put together.
+    /// A buffer in which a message is assembled.
     message: Vec<u8>,
     meter: Meter,
     events: VecDeque<PathEvent>,
     up: bool,
-    /// The library has reported that the association was lost.
+    /// True if the library has reported that the association was lost.
     lost: bool,
-    /// The cause of its end, which the library reports once.
+    /// The cause of the association's end, which the library reports only once.
     gone: Option<io::ErrorKind>,
-    /// The peer ends directions as we do.
+    /// True if the peer ends its directions by a message, as this side does.
     knows_end: bool,
-    /// The association has ended.
+    /// True if the association has ended.
     ended: bool,
-    /// We have announced that nothing more will come.
+    /// True if this side has announced the end of its data.
     finished: bool,
     aborted: bool,
     failed_setup: bool,
 }
 
-/// The result of one turn of reading.
+/// The result of one call to receive.
 enum Turn {
     Data(usize),
-    /// A notification, which was taken in.
+    /// A notification, which was processed.
     Noticed,
     End,
 }
@@ -98,12 +98,12 @@ impl Association {
         }
     }
 
-    /// Its paths, one for each address of the peer.
+    /// Returns its paths, one for each address of the peer.
     fn paths(&self) -> Vec<PathStatistics> {
         self.socket.as_ref().map(figures::paths).unwrap_or_default()
     }
 
-    /// Its state at this moment, with what happened to paths since this was asked last.
+    /// Returns its current state, with the path events since the last call.
     pub(crate) fn view(&mut self) -> View {
         let statistics = self.statistics();
         let primary = self.status().ok();
@@ -149,7 +149,7 @@ impl Association {
         }
     }
 
-    /// The error that the library keeps beside its notification, or one that means the same.
+    /// Returns the error that the library keeps along with its notification, or an equivalent one.
     fn why_not_up(&mut self) -> io::Error {
         match self.turn(0) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => error,
@@ -157,7 +157,7 @@ impl Association {
         }
     }
 
-    /// Receives once, behind `filled` bytes of the scratch.
+    /// Receives once, after the first `filled` bytes of `scratch`.
     fn turn(&mut self, filled: usize) -> io::Result<Turn> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         match socket.receive(&mut self.scratch[filled..])? {
@@ -185,13 +185,13 @@ impl Association {
                 }
                 self.events.push_back(event);
             }
-            // The end of what comes follows by itself.
+            // The end of the data is reported separately.
             Notice::Ended | Notice::Shutdown => {}
         }
     }
 
-    /// The cause of the association's end. The library reports it behind bytes not read yet, which is
-    /// at most a receive buffer, and is kept.
+    /// Returns the cause of the association's end. The library reports it after the bytes not read yet, which
+    /// are kept. They are at most one receive buffer.
     fn why_gone(&mut self) -> io::Error {
         while self.gone.is_none() {
             match self.turn(0) {
@@ -214,7 +214,7 @@ impl Association {
 
     fn end_with(&mut self, kind: io::ErrorKind) -> io::Error {
         let kind = match kind {
-            // The library aborts by itself when nothing came from the peer for too long.
+            // The library itself aborts when the peer was silent for too long.
             io::ErrorKind::ConnectionAborted if !self.aborted => io::ErrorKind::TimedOut,
             kind => kind,
         };
@@ -239,7 +239,7 @@ impl Association {
         }
     }
 
-    /// Sends a message off the front of `queue`; how long it was.
+    /// Sends a message off the front of `queue`. Returns its length.
     fn send_message(&mut self, queue: &mut VecDeque<Bytes>, max_len: usize) -> io::Result<usize> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let Some(front) = queue.front() else { return Ok(0) };
@@ -273,7 +273,7 @@ impl Association {
         }
     }
 
-    /// The next bytes, as many as there are. Empty: the end.
+    /// Returns the next bytes, as many as are available. Empty bytes mean the end.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         if let Some(bytes) = self.held.pop_front() {
             return Poll::Ready(Ok(bytes));
@@ -305,7 +305,7 @@ impl Association {
             }
         };
         match result {
-            // Bytes came before the end, or before an error, which comes again.
+            // Bytes came before the end, or before an error, which is reported again by the next call.
             _ if filled > 0 => Poll::Ready(Ok(Bytes::copy_from_slice(&self.scratch[..filled]))),
             Ok(()) => Poll::Ready(Ok(Bytes::new())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
@@ -313,7 +313,7 @@ impl Association {
         }
     }
 
-    /// Takes bytes off the front of `queue`, as many as the library accepts.
+    /// Takes as many bytes off the front of `queue` as the library accepts.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -341,7 +341,7 @@ impl Association {
                 Ok(sent) => written += sent,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if written == 0 => return Poll::Ready(Err(error)),
-                // It comes again.
+                // The next call reports the error again.
                 Err(_) => break,
             }
         }
@@ -353,7 +353,7 @@ impl Association {
         }
     }
 
-    /// Finishes this direction. Ready when the peer has everything, or is gone.
+    /// Ends this direction. Ready when the peer has everything, or is gone.
     pub(crate) fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(socket) = &self.socket else {
             return Poll::Ready(Ok(()));
@@ -366,24 +366,23 @@ impl Association {
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-                // An association that is gone has nothing to finish.
+                // An association that is gone needs no end.
                 _ => self.finished = true,
             }
         }
-        // Resolves when the peer has everything, or is gone.
+        // Ready when the peer has everything, or is gone.
         match self.status() {
             Ok(status) if status.pending > 0 || status.unacknowledged > 0 => Poll::Pending,
             _ => Poll::Ready(Ok(())),
         }
     }
 
-    /// Ends it at once.
     pub(crate) fn abort(&mut self) {
         if let Some(socket) = &self.socket
             && !self.aborted
         {
             self.aborted = true;
-            // It fails when there is nothing left to abort.
+            // This fails if the association no longer exists.
             let _ = socket.send(&[], 0, abi::SEND_ABORT);
         }
     }
@@ -392,7 +391,7 @@ impl Association {
 impl Drop for Association {
     fn drop(&mut self) {
         if let (Some(socket), Some(rope)) = (self.socket.take(), self.rope.take()) {
-            // An association that never came up has nothing to lose.
+            // An association that never came up has no data to lose, so it may be aborted.
             self.stack
                 .end(Ending { socket, _rope: rope, at_once: self.aborted || !self.up });
         }

@@ -1,8 +1,8 @@
-//! From the library's threads to the tasks that wait.
+//! Passes events from the library's threads to waiting tasks.
 //!
-//! The library calls back with a number, never with a pointer: a call that comes after its socket is
-//! closed (usrsctp#381) finds nothing under the number, and does no harm. No lock is held while a task
-//! is woken, and nothing of the library is called from a callback.
+//! The library calls back with a number, never with a pointer. A call after its socket is closed
+//! (usrsctp#381) finds no entry under the number, and does no harm. No lock is held while a task is woken,
+//! and no function of the library is called from a callback.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -18,7 +18,7 @@ struct Bells {
     by_number: HashMap<usize, Arc<Bell>>,
 }
 
-/// Who waits for one socket.
+/// The tasks that wait for one socket.
 #[derive(Default)]
 struct Bell {
     waiting: Mutex<Waiting>,
@@ -30,14 +30,14 @@ struct Waiting {
     writer: Option<Waker>,
 }
 
-/// A socket's bell. It is gone with the value.
+/// The registration of a socket's bell, which is removed when the value is dropped.
 pub(crate) struct Rope {
     number: usize,
     bell: Arc<Bell>,
 }
 
 impl Rope {
-    /// A new bell.
+    /// Registers a new bell.
     pub(crate) fn hang() -> Self {
         let bell = Arc::new(Bell::default());
         let mut bells = BELLS.lock();
@@ -47,18 +47,18 @@ impl Rope {
         Self { number, bell }
     }
 
-    /// What the library calls back with. Never 0.
+    /// Returns the number with which the library calls back. It is never 0.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// Wakes the task when something may be read. To be called before trying: what happens in between
-    /// is then not missed.
+    /// Wakes the task when data may be readable. It must be called before trying to read, so that no event in
+    /// between is missed.
     pub(crate) fn wake_reader(&self, cx: &Context<'_>) {
         set(&mut self.bell.waiting.lock().reader, cx);
     }
 
-    /// Wakes the task when something may be written.
+    /// Wakes the task when there may be room to write.
     pub(crate) fn wake_writer(&self, cx: &Context<'_>) {
         set(&mut self.bell.waiting.lock().writer, cx);
     }
@@ -70,7 +70,7 @@ impl Drop for Rope {
     }
 }
 
-/// Something happened to the socket with this number.
+/// Wakes the tasks of the socket with this number, after an event.
 pub(crate) fn ring(number: usize) {
     let bell = BELLS.lock().by_number.get(&number).cloned();
     let Some(bell) = bell else { return };

@@ -1,7 +1,7 @@
-//! The rights of the SCTP process: it keeps those that moving packets takes.
+//! The rights of the SCTP process, which keeps only those needed to move packets.
 //!
-//! After [`confine`] no thread of the process opens a file or a socket, starts a process or a thread, or
-//! makes memory executable, whatever a packet makes the library do.
+//! After [`confine`], a packet cannot make any thread of the process open a file or a socket. Nor can it
+//! start a process or a thread, or make memory executable.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,10 +14,10 @@ use seccompiler::{
     apply_filter_all_threads,
 };
 
-/// Descriptors at once: one for each association, and a few.
+/// The maximum number of descriptors: one for each association, and a few more.
 pub(crate) const DESCRIPTORS: u64 = 1_024 + 32;
 
-/// The system calls that are left: packets, the stream of each association, waiting, time, memory, the end.
+/// The permitted system calls: packets, the stream of each association, waiting, time, memory, exit.
 const CALLS: &[c_long] = &[
     libc::SYS_recvmsg,
     libc::SYS_sendmsg,
@@ -59,13 +59,13 @@ const CALLS: &[c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// Calls of machines that have older forms of the above.
+/// Older forms of these calls on machines that have them.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[c_long] = &[libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_time];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[c_long] = &[];
 
-/// Gives privileges up, before there are threads.
+/// Drops privileges, before any threads exist.
 pub(crate) fn drop_privileges() -> io::Result<()> {
     set_no_new_privs(true)?;
     let none = CapabilitySet::empty();
@@ -76,7 +76,7 @@ pub(crate) fn drop_privileges() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the other rights up, in all threads, for good.
+/// Drops the other rights permanently, in all threads.
 pub(crate) fn confine() -> io::Result<()> {
     for (resource, limit) in [
         (Resource::Nofile, DESCRIPTORS),
@@ -84,7 +84,7 @@ pub(crate) fn confine() -> io::Result<()> {
         (Resource::Core, 0),
         (Resource::Nproc, 0),
     ] {
-        // A limit that is lower stays: it cannot be raised.
+        // A lower limit remains, because it cannot be raised.
         let limit = getrlimit(resource)
             .maximum
             .map_or(limit, |maximum| maximum.min(limit));
@@ -94,7 +94,7 @@ pub(crate) fn confine() -> io::Result<()> {
     apply_filter_all_threads(&filter()?).map_err(io::Error::other)
 }
 
-/// A call that is not listed fails with EPERM.
+/// Returns a filter under which a call that is not listed fails with EPERM.
 fn filter() -> io::Result<BpfProgram> {
     let mut rules: BTreeMap<c_long, Vec<SeccompRule>> = CALLS
         .iter()
@@ -113,7 +113,7 @@ fn filter() -> io::Result<BpfProgram> {
     filter.and_then(BpfProgram::try_from).map_err(io::Error::other)
 }
 
-/// The third argument of mmap and mprotect lacks PROT_EXEC.
+/// Returns a rule that the third argument of mmap and mprotect lacks PROT_EXEC.
 fn not_executable() -> Result<SeccompRule, seccompiler::BackendError> {
     let executable = libc::PROT_EXEC as u64;
     let operator = SeccompCmpOp::MaskedEq(executable);

@@ -1,4 +1,4 @@
-//! Opening an association.
+//! Opens associations.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,16 +13,16 @@ use super::stack::Stack;
 use crate::error::Fault;
 use crate::options::SctpOptions;
 
-/// Handshakes that are tried when they are aborted after the peer has answered.
+/// The maximum number of handshakes, when they are aborted after the peer has answered.
 ///
-/// When INIT was lost and its repetition answered on another path, the library sends HEARTBEAT on the
-/// first path beside its COOKIE ECHO. If that comes first, the peer knows no association for it and
-/// answers with ABORT (RFC 9260 8.4), which ends the one that is being set up.
+/// If INIT was lost and its repetition was answered on another path, the library sends HEARTBEAT on the first
+/// path along with its COOKIE ECHO. If HEARTBEAT arrives first, the peer has no association for it and
+/// answers with ABORT (RFC 9260, 8.4). This ends the association that is being set up.
 const ATTEMPTS: usize = 4;
 
 impl Stack {
-    /// Connects to the peer that has all these addresses, from all of `locals`, or from what this machine
-    /// has if there are none; calls `begun` when a handshake has. The program limits its time.
+    /// Connects to the peer that has all these addresses, from all of `locals`, or from any address of this
+    /// machine if there are none. Calls `begun` when a handshake has begun. The program limits the time.
     pub(crate) async fn connect(
         &self,
         peers: &[SocketAddr],
@@ -39,7 +39,7 @@ impl Stack {
         self.attempt(peers, locals, options, &begun).await
     }
 
-    /// One handshake.
+    /// Performs one handshake.
     async fn attempt(
         &self,
         peers: &[SocketAddr],
@@ -64,7 +64,7 @@ impl Stack {
     }
 }
 
-/// Binds to the addresses, if there are any.
+/// Binds the socket to the addresses, if there are any.
 pub(crate) fn bind(socket: &Socket, locals: &[IpAddr], port: u16) -> Result<(), Fault> {
     if locals.is_empty() {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn bind(socket: &Socket, locals: &[IpAddr], port: u16) -> Result<(), 
 /// Sends this association's packets in UDP to this port.
 fn encapsulate(socket: &Socket, port: u16) -> io::Result<()> {
     let encapsulation = UdpEncapsulation {
-        // All addresses: the library takes no structure without a family.
+        // The unspecified address stands for all; the library requires a structure with a family.
         address: address::store((Ipv4Addr::UNSPECIFIED, 0).into()),
         port: port.to_be(),
         ..UdpEncapsulation::default()

@@ -1,4 +1,4 @@
-//! The entry of the SCTP process, and what it does before it serves.
+//! The entry of the SCTP process, and its setup before it serves.
 #![allow(unsafe_code)] // It is entered before `main`, and takes descriptors by number.
 
 use std::net::UdpSocket;
@@ -13,9 +13,9 @@ use crate::error::Fault;
 use crate::protocol::{CONTROL, Report, Setup, VARIABLE};
 use crate::udp::Sockets;
 
-/// The greatest time that the library's threads may take to begin.
+/// The maximum time for the library's threads to start.
 const BEGINNING: Duration = Duration::from_secs(5);
-/// Exit codes of the process.
+/// The exit codes of the process.
 const SERVED: i32 = 0;
 const UNABLE: i32 = 1;
 
@@ -25,7 +25,7 @@ const UNABLE: i32 = 1;
 pub(crate) static ENTRY: extern "C" fn() = enter;
 
 extern "C" fn enter() {
-    // SAFETY: the auxiliary vector is there from the beginning.
+    // SAFETY: the auxiliary vector exists from the start of the process.
     let is_privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     if is_privileged {
         return;
@@ -37,12 +37,13 @@ extern "C" fn enter() {
         return;
     };
     let code = run(&setup);
-    // SAFETY: it ends the process, whose threads hold nothing that outlives it.
+    // SAFETY: it ends the process, whose threads hold no state that outlives it.
     unsafe { libc::_exit(code) }
 }
 
 fn run(setup: &Setup) -> i32 {
-    // The program alone ends its process, when it has taken leave of its peers: by the end of the pair of sockets.
+    // Only the program ends its process, by closing the socket pair. The process then first notifies its
+    // peers.
     for signal in [
         libc::SIGINT,
         libc::SIGTERM,
@@ -54,8 +55,8 @@ fn run(setup: &Setup) -> i32 {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     let count = 1 + RawFd::from(setup.v4) + RawFd::from(setup.v6);
-    // SAFETY: the program has opened so many descriptors for the process, which owns them from here on; the
-    // call closes those that it has inherited beside them.
+    // SAFETY: the program has opened this number of descriptors for the process, which owns them from here
+    // on. The call closes all others that it has inherited.
     let (control, mut sockets) = unsafe {
         libc::syscall(libc::SYS_close_range, CONTROL + count, libc::c_uint::MAX, 0);
         let sockets = (CONTROL + 1..CONTROL + count).map(|fd| UdpSocket::from_raw_fd(fd));
@@ -83,7 +84,7 @@ fn run(setup: &Setup) -> i32 {
     }
 }
 
-/// Begins the library, and gives up the process's rights.
+/// Starts the library, and drops the process's rights.
 fn begin(udp_port: u16, sockets: Sockets) -> Result<(Stack, tokio::runtime::Runtime), Fault> {
     let start = |error: std::io::Error| Fault::Start(error.to_string());
     confine::drop_privileges().map_err(start)?;
@@ -97,7 +98,8 @@ fn begin(udp_port: u16, sockets: Sockets) -> Result<(Stack, tokio::runtime::Runt
     Ok((stack, runtime))
 }
 
-/// Waits until each thread of the library works: one that begins needs more than is left later.
+/// Waits until each thread of the library runs, because a starting thread needs rights that are dropped
+/// later.
 fn await_threads() -> Result<(), Fault> {
     let limit = Instant::now() + BEGINNING;
     while PULSE.counts().contains(&0) {

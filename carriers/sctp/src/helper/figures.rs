@@ -1,4 +1,4 @@
-//! What the library reports of an association and of its paths.
+//! The library's figures of an association and of its paths.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::address;
 use super::library::Socket;
 use crate::path::PathStatistics;
 
-/// How often the delivery rate is taken anew.
+/// The interval at which the delivery rate is measured.
 const SAMPLE: Duration = Duration::from_millis(100);
 
-/// Packets' worth of data in one message.
+/// The number of packets whose data fits into one message.
 const PACKETS: usize = 8;
 
-/// The path that a structure of the library describes.
+/// Converts the library's description of a path.
 fn path(information: &PeerAddressInformation) -> Option<PathStatistics> {
     let window = u64::from(information.window);
     Some(PathStatistics {
@@ -31,7 +31,7 @@ fn path(information: &PeerAddressInformation) -> Option<PathStatistics> {
     })
 }
 
-/// The paths of an association.
+/// Returns the paths of an association.
 pub(crate) fn paths(socket: &Socket) -> Vec<PathStatistics> {
     let ask = |peer: SocketAddr| {
         let question =
@@ -46,12 +46,12 @@ pub(crate) fn paths(socket: &Socket) -> Vec<PathStatistics> {
         .collect()
 }
 
-/// The maximum length of a message of the stream, bytes.
+/// Returns the maximum length of a message of the stream, in bytes.
 pub(crate) fn message_length(status: &Status) -> usize {
     (status.fragmentation_point as usize).clamp(512, 9_000) * PACKETS
 }
 
-/// Bytes of an association: what went in, and what came of it.
+/// Counts the bytes of an association that were written and acknowledged.
 pub(crate) struct Meter {
     /// Bytes that the library has accepted.
     pub(crate) written: u64,
@@ -65,11 +65,11 @@ impl Meter {
         Self { written: 0, acked: 0, rate: 0, since: None }
     }
 
-    /// Figures in bytes from those of the library, which counts chunks and messages: exact when full
-    /// ones are sent, above the truth otherwise.
+    /// Converts the library's figures, which count chunks and messages, to bytes. The result is exact when
+    /// full chunks and messages are sent, and too high otherwise.
     ///
-    /// The round-trip time is the longest of the active paths, since any byte may take any of them.
-    /// Slow start and what was retransmitted are not reported.
+    /// The round-trip time is the longest of the active paths, because any byte may take any of them. Slow
+    /// start and retransmitted bytes are not reported.
     pub(crate) fn read(&mut self, now: Instant, status: &Status, paths: &[PathStatistics]) -> Statistics {
         let mss = status.fragmentation_point as usize;
         let message = message_length(status);
@@ -83,7 +83,7 @@ impl Meter {
         let srtt = slowest.map_or(Duration::ZERO, |path| path.srtt);
         Statistics {
             srtt,
-            // RTO = SRTT + 4·RTTVAR (RFC 9260 6.3.1), with the least that it is set to.
+            // RTO = SRTT + 4·RTTVAR (RFC 9260, 6.3.1), with a configured minimum.
             rttvar: slowest.map_or(Duration::ZERO, |path| path.rto.saturating_sub(srtt) / 4),
             mss,
             window: active().map(|path| path.window).sum(),
@@ -96,7 +96,7 @@ impl Meter {
             blocked: status.pending > 0
                 && status.unacknowledged == 0
                 && status.peer_window < status.fragmentation_point,
-            // usrsctp finds the path's MTU itself.
+            // usrsctp discovers the path's MTU itself.
             oversized: false,
         }
     }

@@ -1,14 +1,14 @@
-//! The system calls of the C library go through functions of ours.
+//! Redirects system calls of the C library to functions of this file.
 //!
-//! The library opens its UDP sockets itself, at all addresses, and reads whatever comes. It has no interface
-//! to take packets from elsewhere that keeps the addresses of several paths (`AF_CONN` has none in INIT). So
-//! the entries through which it calls `socket`, `bind`, `setsockopt`, `recvmsg` and `nanosleep` (its global
-//! offset table) are set to functions of this file. It gets sockets that we have bound, and of what they
-//! receive only the datagrams that [`packet::check`] accepts.
+//! The library opens its UDP sockets itself, at all addresses, and reads all datagrams. Its interface for
+//! packets from elsewhere (`AF_CONN`) does not keep the addresses of several paths, because its INIT has
+//! none. Therefore the entries of its global offset table for `socket`, `bind`, `setsockopt`, `recvmsg` and
+//! `nanosleep` are set to functions of this file. The library gets sockets that we have bound, and receives
+//! from them only datagrams that [`packet::check`] accepts.
 //!
-//! Invariants: the library opens no socket for packets but the two that it is given. It never sees a
-//! datagram that was not checked, nor one to an address at which we do not listen. Nothing else in the
-//! process calls the functions of this file.
+//! Invariants: the library opens no socket for packets but the two that it is given. It never sees a datagram
+//! that was not checked, nor one to an address on which we do not listen. No other code in the process calls
+//! the functions of this file.
 #![allow(unsafe_code)] // The tables of a loaded library, and functions that C calls.
 
 use std::cell::RefCell;
@@ -25,22 +25,22 @@ use libc::{IPPROTO_UDP, iovec, msghdr, socklen_t, ssize_t, timespec};
 use crate::packet;
 use crate::udp::Sockets;
 
-/// The longest datagram that UDP carries, bytes.
+/// The maximum length of a UDP datagram, in bytes.
 const LONGEST: usize = 65_535;
 
 static SOCKETS: OnceLock<Sockets> = OnceLock::new();
 
-/// Signs of life of the library's threads: each number grows at least ten times a second.
+/// Signs of life of the library's threads. Each number grows at least ten times a second.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     pub(crate) receives: [AtomicU64; 2],
     pub(crate) timer: AtomicU64,
-    /// Datagrams that were dropped.
+    /// The number of dropped datagrams.
     pub(crate) dropped: AtomicU64,
 }
 
 impl Pulse {
-    /// The number of times that each thread has asked for more.
+    /// Returns how often each thread has asked for more.
     pub(crate) fn counts(&self) -> Vec<u64> {
         let sockets = SOCKETS.get();
         let has = [
@@ -66,7 +66,7 @@ pub(crate) static PULSE: Pulse = Pulse {
     dropped: AtomicU64::new(0),
 };
 
-/// Functions of the library's table, by the names under which it calls them.
+/// The replaced functions of the library's table, by the names under which the library calls them.
 fn replacements() -> [(&'static CStr, *const c_void); 5] {
     [
         (c"socket", socket as *const c_void),
@@ -77,8 +77,8 @@ fn replacements() -> [(&'static CStr, *const c_void); 5] {
     ]
 }
 
-/// Puts our functions into the table of the library that was loaded as `handle`, and gives it the sockets.
-/// To be called before the library begins.
+/// Puts our functions into the table of the library that was loaded as `handle`, and gives it the sockets. To
+/// be called before the library starts.
 pub(crate) fn interpose(handle: *mut c_void, sockets: Sockets) -> io::Result<()> {
     let unknown = |what: &str| io::Error::other(format!("the library's table of calls: {what}"));
     let table = Table::of(handle).ok_or_else(|| unknown("not found"))?;
@@ -133,7 +133,7 @@ const STRINGS: i64 = 5;
 const SYMBOLS: i64 = 6;
 const RELOCATIONS: i64 = 23;
 
-/// The calls of a loaded library to others.
+/// A loaded library's table of calls to other libraries.
 struct Table {
     base: usize,
     strings: usize,
@@ -145,27 +145,27 @@ struct Table {
 impl Table {
     fn of(handle: *mut c_void) -> Option<Self> {
         let mut map: *const LinkMap = ptr::null();
-        // SAFETY: the handle is that of a loaded library; the call puts the address of its map into `map`.
+        // SAFETY: the handle is that of a loaded library; the call stores the address of its map in `map`.
         let found = unsafe { libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };
         if found != 0 || map.is_null() {
             return None;
         }
-        // SAFETY: the map stays for as long as the library is loaded: for good.
+        // SAFETY: the map exists for as long as the library is loaded, and the library is never unloaded.
         let map = unsafe { &*map };
         let entry = |wanted: i64| {
             let mut at = map.dynamic;
             loop {
-                // SAFETY: the dynamic section ends with an entry of tag 0, which is not passed.
+                // SAFETY: the dynamic section ends with an entry of tag 0, which the loop does not pass.
                 let Dynamic { tag, value } = unsafe { *at };
                 match tag {
                     0 => return None,
                     tag if tag == wanted => return Some(value),
-                    // SAFETY: it was not the last.
+                    // SAFETY: it was not the last entry.
                     _ => at = unsafe { at.add(1) },
                 }
             }
         };
-        // The loader has made addresses of what are offsets in the file, except on some machines.
+        // The loader has converted the file's offsets to addresses, except on some machines.
         let address =
             |wanted| entry(wanted).map(|value| if value < map.base { value + map.base } else { value });
         Some(Self {
@@ -177,12 +177,12 @@ impl Table {
         })
     }
 
-    /// Sets every entry of this name; returns how many there were.
+    /// Sets every entry of this name. Returns the number of entries.
     fn replace(&self, name: &CStr, function: *const c_void) -> io::Result<usize> {
         let mut replaced = 0;
         for index in 0..self.count {
-            // SAFETY: the table holds `count` relocations, each of a symbol, whose name is a string of the
-            // library's (elf(5)).
+            // SAFETY: the table holds `count` relocations. Each refers to a symbol whose name is a string of
+            // the library (elf(5)).
             let (offset, named) = unsafe {
                 let relocation = *(self.relocations as *const Relocation).add(index);
                 let symbol = *(self.symbols as *const Symbol).add((relocation.information >> 32) as usize);
@@ -203,7 +203,7 @@ fn write(entry: *mut *const c_void, function: *const c_void) -> io::Result<()> {
     // SAFETY: sysconf reads a number.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let start = (entry as usize / page * page) as *mut c_void;
-    // SAFETY: an entry is aligned, so that it lies in one page, which is the library's data. No thread of the
+    // SAFETY: an entry is aligned, so it lies in one page, which is the library's data. No thread of the
     // library runs yet.
     unsafe {
         if libc::mprotect(start, page, libc::PROT_READ | libc::PROT_WRITE) != 0 {
@@ -220,15 +220,15 @@ fn fail(error: c_int) -> c_int {
     -1
 }
 
-/// Gives the library a socket that we have bound; it gets none for packets of IP.
+/// Gives the library a socket that we have bound. It gets no raw IP sockets.
 extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     let sockets = SOCKETS.get();
     match (domain, kind, protocol) {
         (libc::AF_INET, libc::SOCK_DGRAM, IPPROTO_UDP) => give(sockets.and_then(|all| all.v4.as_ref())),
         (libc::AF_INET6, libc::SOCK_DGRAM, IPPROTO_UDP) => give(sockets.and_then(|all| all.v6.as_ref())),
         (_, libc::SOCK_RAW, _) => fail(libc::EACCES),
-        // It asks for the MTU of an interface by one.
-        // SAFETY: three numbers.
+        // The library queries the MTU of an interface with such a socket.
+        // SAFETY: the arguments are three numbers.
         _ => unsafe { libc::socket(domain, kind, protocol) },
     }
 }
@@ -240,12 +240,12 @@ fn give(socket: Option<&UdpSocket>) -> c_int {
     }
 }
 
-/// The sockets are bound.
+/// Succeeds without effect, because the sockets are already bound.
 extern "C" fn bind(_: c_int, _: *const c_void, _: socklen_t) -> c_int {
     0
 }
 
-/// Sets what the library asks for, but for sizes of buffers, which are larger.
+/// Sets the option that the library asks for, except buffer sizes, which are already larger.
 extern "C" fn setsockopt(
     fd: c_int,
     level: c_int,
@@ -256,14 +256,14 @@ extern "C" fn setsockopt(
     if level == libc::SOL_SOCKET && matches!(name, libc::SO_RCVBUF | libc::SO_SNDBUF) {
         return 0;
     }
-    // SAFETY: the library's own arguments.
+    // SAFETY: the arguments are the library's own.
     unsafe { libc::setsockopt(fd, level, name, value, length) }
 }
 
-/// The timer's pause.
+/// Counts a sign of life of the timer thread, and sleeps.
 extern "C" fn nanosleep(wanted: *const timespec, left: *mut timespec) -> c_int {
     PULSE.timer.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the library's own arguments.
+    // SAFETY: the arguments are the library's own.
     unsafe { libc::nanosleep(wanted, left) }
 }
 
@@ -271,9 +271,9 @@ thread_local! {
     static DATAGRAM: RefCell<Box<[u8]>> = RefCell::new(vec![0; LONGEST].into());
 }
 
-/// Receives one datagram that is in order, into the library's buffers.
+/// Receives one valid datagram into the library's buffers.
 extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-    // SAFETY: the library's message, whose parts are valid and which no other thread has.
+    // SAFETY: the message is the library's; its parts are valid, and no other thread uses it.
     let message = unsafe { &mut *message };
     DATAGRAM.with_borrow_mut(|datagram| receive(fd, message, flags, datagram))
 }
@@ -286,8 +286,8 @@ fn receive(fd: RawFd, message: &mut msghdr, flags: c_int, datagram: &mut [u8]) -
         let mut own = *message;
         (own.msg_namelen, own.msg_controllen) = (name_length, control_length);
         (own.msg_iov, own.msg_iovlen) = (&raw mut part, 1);
-        // SAFETY: the address and the control data go where the library wants them, up to its lengths, and
-        // the datagram into `datagram`.
+        // SAFETY: the address and the control data are written to the library's buffers, within its lengths,
+        // and the datagram to `datagram`.
         let received = unsafe { libc::recvmsg(fd, &raw mut own, flags) };
         let Ok(length) = usize::try_from(received) else {
             return received;
@@ -305,7 +305,7 @@ fn receive(fd: RawFd, message: &mut msghdr, flags: c_int, datagram: &mut [u8]) -
     }
 }
 
-/// Notes that this socket's thread asks for more.
+/// Counts a sign of life of this socket's thread.
 fn beat(fd: RawFd) {
     let index = usize::from(is_v6(fd));
     PULSE.receives[index].fetch_add(1, Ordering::Relaxed);
@@ -314,7 +314,7 @@ fn beat(fd: RawFd) {
 fn is_v6(fd: RawFd) -> bool {
     let mut address = libc::sockaddr { sa_family: 0, sa_data: [0; 14] };
     let mut length = size_of_val(&address) as socklen_t;
-    // SAFETY: no more than `length` bytes are written.
+    // SAFETY: at most `length` bytes are written.
     let result = unsafe { libc::getsockname(fd, &raw mut address, &raw mut length) };
     result == 0 && c_int::from(address.sa_family) == libc::AF_INET6
 }
@@ -324,7 +324,7 @@ fn listens_at(address: Option<IpAddr>) -> bool {
     allowed.is_empty() || address.is_some_and(|address| allowed.contains(&address))
 }
 
-/// The address to which a datagram was sent (ip(7), ipv6(7)).
+/// Returns the address to which a datagram was sent (ip(7), ipv6(7)).
 fn destination(message: &msghdr) -> Option<IpAddr> {
     // SAFETY: the system has filled in the control data and its length.
     let first = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
@@ -332,12 +332,12 @@ fn destination(message: &msghdr) -> Option<IpAddr> {
     let data = unsafe { libc::CMSG_DATA(first) };
     match (first.cmsg_level, first.cmsg_type) {
         (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-            // SAFETY: data of this type is this structure.
+            // SAFETY: control data of this type has this structure.
             let information = unsafe { data.cast::<libc::in_pktinfo>().read_unaligned() };
             Some(Ipv4Addr::from(u32::from_be(information.ipi_addr.s_addr)).into())
         }
         (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-            // SAFETY: data of this type is this structure.
+            // SAFETY: control data of this type has this structure.
             let information = unsafe { data.cast::<libc::in6_pktinfo>().read_unaligned() };
             Some(Ipv6Addr::from(information.ipi6_addr.s6_addr).into())
         }
@@ -345,14 +345,14 @@ fn destination(message: &msghdr) -> Option<IpAddr> {
     }
 }
 
-/// Copies the datagram into the message's buffers, if they have room.
+/// Copies the datagram into the message's buffers. Returns false if they have too little room.
 fn scatter(mut datagram: &[u8], message: &msghdr) -> bool {
-    // SAFETY: the message has so many parts.
+    // SAFETY: the message has this number of parts.
     let parts = unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) };
     for part in parts {
         let length = datagram.len().min(part.iov_len);
         let (now, later) = datagram.split_at(length);
-        // SAFETY: the part has room for `iov_len` bytes, and is the library's, not ours.
+        // SAFETY: the part has room for `iov_len` bytes, and its memory is the library's, not ours.
         unsafe { ptr::copy_nonoverlapping(now.as_ptr(), part.iov_base.cast(), length) };
         datagram = later;
     }

@@ -1,12 +1,11 @@
-//! The C library usrsctp, and its sockets as values that cannot be used wrongly. The only unsafe code of
-//! the crate.
+//! The C library usrsctp, and a safe interface to its sockets.
 //!
-//! * It is looked for when the first association is wanted, so that a program without it works but for
-//!   SCTP. It is never unloaded: its threads run for as long as the process.
-//! * A [`Socket`] is closed once, by its drop. Only non-blocking calls are made.
-//! * The library's own locks make it safe to use from any thread (its receiving thread and its timer
-//!   thread do so at any time).
-#![allow(unsafe_code)] // The border to C.
+//! * The library is loaded when the first association is requested, so that a program without it works except
+//!   for SCTP. It is never unloaded, because its threads run for as long as the process.
+//! * A [`Socket`] is closed once, when it is dropped. Only non-blocking calls are made.
+//! * The library's own locks make it safe to use from any thread. Its receiving threads and its timer thread
+//!   use it at any time.
+#![allow(unsafe_code)] // The boundary to C.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::io;
@@ -25,12 +24,12 @@ use super::interpose::interpose;
 use crate::error::{FILE, Fault};
 use crate::udp::Sockets;
 
-/// Addresses of one association that are looked at; the library itself takes 1,080 (its own limit).
+/// The maximum number of addresses of one association that are read. The library's own limit is 1,080.
 const ADDRESSES: usize = 64;
 
 type Handle = *mut c_void;
 type Upcall = extern "C" fn(Handle, *mut c_void, c_int);
-/// `usrsctp_init`'s two callbacks, which are not used here.
+/// The two callbacks of `usrsctp_init`, which are not used here.
 type NoCallback = *const c_void;
 type SetTunable = unsafe extern "C" fn(u32) -> c_int;
 
@@ -76,29 +75,29 @@ struct Functions {
     set_upcall: unsafe extern "C" fn(Handle, Upcall, *mut c_void) -> c_int,
 }
 
-/// The library, loaded.
+/// The loaded library.
 pub(crate) struct Library {
     functions: Functions,
-    /// The loader's handle. It is never closed.
+    /// The loader's handle, which is never closed.
     handle: *mut c_void,
 }
 
-// SAFETY: a handle has no tie to a thread.
+// SAFETY: a handle is not tied to a thread.
 unsafe impl Send for Library {}
-// SAFETY: as above; it is only looked up.
+// SAFETY: as above; the handle is only used for look-ups.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads it and keeps it for good.
+    /// Loads the library permanently.
     pub(crate) fn load() -> Result<&'static Self, Fault> {
         let missing = |error: libloading::Error| Fault::NoLibrary(error.to_string());
-        // SAFETY: the file is the system's usrsctp, whose initialisers touch nothing of ours.
+        // SAFETY: the file is the system's usrsctp, whose initialisers do not affect our memory.
         let loaded = unsafe { loader::Library::new(FILE) }.map_err(missing)?;
         macro_rules! functions {
             ($($field:ident: $symbol:literal,)*) => {
                 Functions {
-                    // SAFETY: the types are those of usrsctp.h for this version of the interface, and
-                    // what is found is used no longer than the library is loaded: for good.
+                    // SAFETY: the types are those of usrsctp.h for this version of the interface. The
+                    // functions are used only while the library is loaded, and it is never unloaded.
                     $($field: unsafe { *loaded.get($symbol).map_err(missing)? },)*
                 }
             };
@@ -127,19 +126,20 @@ impl Library {
         Ok(Box::leak(Box::new(Self { functions, handle })))
     }
 
-    /// Begins, with these sockets for its packets, and starts the threads. To be called once in a process.
+    /// Starts the library and its threads, with these sockets for its packets. To be called once in a
+    /// process.
     pub(crate) fn begin(&self, udp_port: u16, sockets: Sockets) -> Result<(), Fault> {
         interpose(self.handle, sockets).map_err(|error| Fault::Start(error.to_string()))?;
-        // SAFETY: without callbacks there is nothing for the library to hold on to.
+        // SAFETY: without callbacks, the library keeps no pointers of ours.
         unsafe { (self.functions.init)(udp_port, ptr::null(), ptr::null()) }
         Ok(())
     }
 
-    /// Sets what the header calls `sctp_NAME` for the whole stack, after [`Library::begin`].
+    /// Sets the option that the header calls `sctp_NAME` for the whole stack, after [`Library::begin`].
     pub(crate) fn tune(&self, name: &str, value: u32) -> Result<(), Fault> {
         let symbol = format!("usrsctp_sysctl_set_sctp_{name}\0");
         let failed = |why: String| Fault::Start(format!("{name} cannot be {value}: {why}"));
-        // SAFETY: the handle is open, and is kept open behind the value that would close it.
+        // SAFETY: the handle is open, and `ManuallyDrop` keeps the value from closing it.
         let loaded = ManuallyDrop::new(unsafe { loader::Library::from_raw(self.handle) });
         // SAFETY: every function of this name has this type (USRSCTP_SYSCTL_DECL).
         let set = unsafe { loaded.get::<SetTunable>(symbol.as_bytes()) };
@@ -151,11 +151,11 @@ impl Library {
         }
     }
 
-    /// A socket for one association or for listening, whose events ring `rope`. `is_v6`: for addresses
-    /// of IPv6 as well.
+    /// Opens a socket for one association or for listening, whose events ring `rope`. `is_v6` also allows
+    /// IPv6 addresses.
     pub(crate) fn socket(&'static self, is_v6: bool, rope: &Rope) -> io::Result<Socket> {
         let domain = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
-        // SAFETY: no callbacks of this older kind, and so nothing behind the last argument.
+        // SAFETY: there are no callbacks of this older kind, and therefore no data behind the last argument.
         let handle = unsafe {
             (self.functions.socket)(
                 domain,
@@ -172,18 +172,18 @@ impl Library {
     }
 }
 
-/// Called by the library's threads, with none of its locks held.
+/// Receives a socket's events. The library's threads call it without holding its locks.
 extern "C" fn upcall(_: Handle, argument: *mut c_void, _: c_int) {
     super::bell::ring(argument.addr());
 }
 
-/// What was received.
+/// The result of receiving.
 pub(crate) enum Received {
-    /// So many bytes of a message, whose payload protocol identifier is this.
+    /// This number of bytes of a message with this payload protocol identifier.
     Data { length: usize, protocol: u32 },
-    /// A notification of so many bytes.
+    /// A notification of this number of bytes.
     Notification { length: usize },
-    /// Nothing more will come.
+    /// The end of the data.
     End,
 }
 
@@ -193,15 +193,15 @@ pub(crate) struct Socket {
     handle: NonNull<c_void>,
 }
 
-// SAFETY: the library locks its sockets itself; a handle has no tie to a thread.
+// SAFETY: the library locks its sockets itself; a handle is not tied to a thread.
 unsafe impl Send for Socket {}
-// SAFETY: as above: calls on one socket from several threads are what its locks are for.
+// SAFETY: as above; the library's locks permit calls on one socket from several threads.
 unsafe impl Sync for Socket {}
 
 impl Socket {
     fn prepared(self, rope: &Rope) -> io::Result<Self> {
-        // SAFETY: the handle is open; `upcall` is there for good, and its argument is a number in a
-        // pointer's clothes, which is never followed.
+        // SAFETY: the handle is open. `upcall` exists permanently, and its argument is a number in a pointer
+        // type, which is never dereferenced.
         check(unsafe { (self.library.functions.set_non_blocking)(self.handle.as_ptr(), 1) })?;
         let argument = ptr::without_provenance_mut(rope.number());
         // SAFETY: as above.
@@ -209,12 +209,12 @@ impl Socket {
         Ok(self)
     }
 
-    /// Sets an option of SCTP.
+    /// Sets an SCTP option.
     pub(crate) fn set<T: Pod>(&self, option: c_int, value: &T) -> io::Result<()> {
         self.set_at(abi::PROTOCOL, option, value)
     }
 
-    /// Sets an option of sockets.
+    /// Sets a buffer size, which is an option of the socket level.
     pub(crate) fn set_buffer(&self, option: c_int, bytes: u32) -> io::Result<()> {
         self.set_at(
             libc::SOL_SOCKET,
@@ -225,7 +225,7 @@ impl Socket {
 
     fn set_at<T: Pod>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
         let bytes = bytes_of(value);
-        // SAFETY: the library reads no more than the length, which is that of `bytes`.
+        // SAFETY: the library reads at most the given length, which is that of `bytes`.
         check(unsafe {
             (self.library.functions.setsockopt)(
                 self.handle.as_ptr(),
@@ -237,12 +237,12 @@ impl Socket {
         })
     }
 
-    /// Reads an option of SCTP into `value`, which states what is asked for.
+    /// Reads an SCTP option into `value`, whose contents state the request.
     pub(crate) fn get<T: Pod>(&self, option: c_int, mut value: T) -> io::Result<T> {
         let bytes = bytes_of_mut(&mut value);
         let mut length = bytes.len() as socklen_t;
-        // SAFETY: the library writes no more than the length, which is that of `bytes`; any bytes make a
-        // `T` (`Pod`).
+        // SAFETY: the library writes at most the given length, which is that of `bytes`. Any bytes are a
+        // valid `T` (`Pod`).
         check(unsafe {
             (self.library.functions.getsockopt)(
                 self.handle.as_ptr(),
@@ -255,7 +255,7 @@ impl Socket {
         Ok(value)
     }
 
-    /// The peer's addresses.
+    /// Returns the peer's addresses.
     pub(crate) fn peer_addresses(&self) -> Vec<SocketAddr> {
         self.addresses(
             self.library.functions.getpaddrs,
@@ -263,7 +263,7 @@ impl Socket {
         )
     }
 
-    /// Our own addresses.
+    /// Returns this end's addresses.
     pub(crate) fn local_addresses(&self) -> Vec<SocketAddr> {
         self.addresses(
             self.library.functions.getladdrs,
@@ -277,24 +277,24 @@ impl Socket {
         free: unsafe extern "C" fn(*mut u8),
     ) -> Vec<SocketAddr> {
         let mut first = ptr::null_mut();
-        // SAFETY: the library allocates the list and puts its place into `first`.
+        // SAFETY: the library allocates the list and stores its address in `first`.
         let count = unsafe { list(self.handle.as_ptr(), 0, &mut first) };
         if count <= 0 || first.is_null() {
             return Vec::new();
         }
         let mut length = 0;
         for _ in 0..(count as usize).min(ADDRESSES) {
-            // SAFETY: `count` addresses lie there one after the other, each beginning with its family,
-            // and `length` is the sum of those passed.
+            // SAFETY: `count` addresses lie there one after the other, each beginning with its family.
+            // `length` is the sum of the lengths of those before.
             let family = unsafe { first.add(length).cast::<u16>().read_unaligned() };
             let Some(address) = address::length_of(family) else {
                 break;
             };
             length += address;
         }
-        // SAFETY: the bytes of the addresses just counted.
+        // SAFETY: these are the bytes of the addresses just counted.
         let addresses = address::unpack(unsafe { std::slice::from_raw_parts(first, length) });
-        // SAFETY: it came from `list`, and is not used any more.
+        // SAFETY: the pointer came from `list`, and is not used afterwards.
         unsafe { free(first) };
         addresses
     }
@@ -302,7 +302,7 @@ impl Socket {
     /// Binds to all these addresses.
     pub(crate) fn bind(&self, addresses: &[SocketAddr]) -> io::Result<()> {
         let mut bytes = address::pack(addresses);
-        // SAFETY: `bytes` holds as many addresses as are stated.
+        // SAFETY: `bytes` holds the stated number of addresses.
         check(unsafe {
             (self.library.functions.bindx)(
                 self.handle.as_ptr(),
@@ -313,11 +313,11 @@ impl Socket {
         })
     }
 
-    /// Begins to connect to a peer with all these addresses. It returns before the handshake.
+    /// Begins to connect to a peer with all these addresses. Returns before the handshake.
     pub(crate) fn connect(&self, addresses: &[SocketAddr]) -> io::Result<()> {
         let bytes = address::pack(addresses);
         let mut association = 0;
-        // SAFETY: `bytes` holds as many addresses as are stated, and `association` takes the number.
+        // SAFETY: `bytes` holds the stated number of addresses, and `association` receives the number.
         let result = check(unsafe {
             (self.library.functions.connectx)(
                 self.handle.as_ptr(),
@@ -332,15 +332,15 @@ impl Socket {
         }
     }
 
-    /// Takes associations.
+    /// Begins to accept associations.
     pub(crate) fn listen(&self, backlog: u16) -> io::Result<()> {
         // SAFETY: the handle is open.
         check(unsafe { (self.library.functions.listen)(self.handle.as_ptr(), backlog.into()) })
     }
 
-    /// The next association of a listening socket, whose events ring `rope` from now on.
+    /// Accepts the next association of a listening socket, whose events ring `rope` from now on.
     pub(crate) fn accept(&self, rope: &Rope) -> io::Result<Self> {
-        // SAFETY: the address is not wanted; the result is a new handle of ours, or null.
+        // SAFETY: the address is not requested; the result is a new handle that we own, or null.
         let handle = unsafe {
             (self.library.functions.accept)(self.handle.as_ptr(), ptr::null_mut(), ptr::null_mut())
         };
@@ -348,12 +348,12 @@ impl Socket {
         Self { library: self.library, handle }.prepared(rope)
     }
 
-    /// Sends one message in order on stream 0, whole or not at all.
+    /// Sends one message in order on stream 0, completely or not at all.
     pub(crate) fn send(&self, message: &[u8], protocol: u32, flags: u16) -> io::Result<usize> {
         let mut information =
             SendInformation { protocol: protocol.to_be(), flags, ..SendInformation::default() };
-        // SAFETY: `message` and `information` are read up to the lengths stated; the address is that of
-        // the association.
+        // SAFETY: `message` and `information` are read up to the stated lengths; the address is that of the
+        // association.
         let sent = unsafe {
             (self.library.functions.sendv)(
                 self.handle.as_ptr(),
@@ -370,13 +370,12 @@ impl Socket {
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Receives into `buffer`.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let mut information = ReceiveInformation::default();
         let mut information_length = size_of::<ReceiveInformation>() as socklen_t;
         let (mut kind, mut flags): (c_uint, c_int) = (0, 0);
-        // SAFETY: `buffer` and `information` are written up to the lengths stated, all else to one value
-        // each; the address is not wanted.
+        // SAFETY: `buffer` and `information` are written up to the stated lengths, and every other argument
+        // receives one value. The address is not requested.
         let length = unsafe {
             (self.library.functions.recvv)(
                 self.handle.as_ptr(),
@@ -398,7 +397,7 @@ impl Socket {
         })
     }
 
-    /// Announces that nothing more will be sent (SHUTDOWN, RFC 9260 9.2).
+    /// Announces the end of this side's data (SHUTDOWN, RFC 9260, 9.2).
     pub(crate) fn shut_down(&self) -> io::Result<()> {
         // SAFETY: the handle is open.
         check(unsafe { (self.library.functions.shutdown)(self.handle.as_ptr(), libc::SHUT_WR) })
@@ -407,7 +406,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // SAFETY: the handle is open, and no one has it after this.
+        // SAFETY: the handle is open, and is not used afterwards.
         unsafe { (self.library.functions.close)(self.handle.as_ptr()) }
     }
 }

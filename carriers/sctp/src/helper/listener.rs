@@ -1,4 +1,4 @@
-//! Taking associations.
+//! Accepts associations.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,14 +15,15 @@ use super::stack::{Stack, prepare};
 use crate::error::Fault;
 use crate::options::SctpOptions;
 
-/// How long it may take until the library reports that an association is up that it gave out as such: it
-/// does at once.
+/// The maximum time until the library reports that an association which it returned is up. It normally does
+/// so at once.
 const NOTICE: Duration = Duration::from_secs(1);
 
-/// When an accepted socket's bell is rung though nothing called. Whom to call the library decides when it begins with
-/// a packet (`sctp_common_input_processing`, `so_head`): for a socket that waits to be accepted it calls the listener. A
-/// socket that is accepted while a packet for it is being worked on hears nothing of what that brought; if it was the
-/// last of a stream, for ever. The thread that works on it may be kept from the processor for a while.
+/// The times after accepting a socket at which its bell is rung without an event. The library chooses the
+/// receiver of an event when it begins to process a packet (`sctp_common_input_processing`, `so_head`). For a
+/// socket that waits to be accepted, this is the listener. If the socket is accepted while a packet for it is
+/// being processed, its own tasks miss that packet's events. If the packet was the last of a stream, they
+/// would wait for ever. The processing thread may be preempted for a while.
 const MISSED: [Duration; 3] = [
     Duration::from_millis(50),
     Duration::from_secs(1),
@@ -37,7 +38,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Takes associations on this SCTP port at these addresses.
+    /// Accepts associations on this SCTP port at these addresses.
     pub(crate) fn open(
         stack: Stack,
         addresses: &[IpAddr],
@@ -51,7 +52,7 @@ impl Listener {
         Ok(Self { socket: Some((socket, rope)), stack, options })
     }
 
-    /// The addresses at which it listens.
+    /// Returns the addresses on which it listens.
     pub(crate) fn local(&self) -> Vec<SocketAddr> {
         self.socket
             .as_ref()
@@ -59,7 +60,7 @@ impl Listener {
             .unwrap_or_default()
     }
 
-    /// The next association, after its handshake.
+    /// Waits for the next association, until its handshake is complete.
     pub(crate) async fn accept(&self) -> io::Result<Association> {
         let (mut carrier, number) = poll_fn(|cx| self.poll_accept(cx)).await?;
         tokio::spawn(async move {

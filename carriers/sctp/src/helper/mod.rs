@@ -1,13 +1,13 @@
 //! The SCTP process: the C library, alone with packets and the streams of its associations.
 //!
-//! A program that links this crate is its own SCTP process: started again with [`VARIABLE`] in its
-//! environment, it comes here before its `main` and does not return. So no program has to find another, or
-//! to do anything in its `main`.
+//! A program that links this crate is its own SCTP process. When it is started again with [`VARIABLE`] in its
+//! environment, it enters this module before its `main` and does not return. A program therefore needs no
+//! second executable, and no code in its `main`.
 //!
-//! Invariants: `unsafe` is confined to here. The library is begun once in the process and never ended. No
-//! call into it is made from its callbacks, none blocks, and no lock is held across one. Memory is bounded
-//! by the two buffers of each association. Before the first packet is read the process has given up its
-//! rights (`confine`).
+//! Invariants: `unsafe` is confined to this module. The library is started once in the process and never
+//! stopped. Its callbacks make no calls into it, no call blocks, and no lock is held across a call. Memory is
+//! bounded by the two buffers of each association. Before the first packet is read, the process has dropped
+//! its rights (`confine`).
 
 pub(crate) mod abi;
 mod address;

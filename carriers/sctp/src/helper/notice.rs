@@ -1,29 +1,29 @@
-//! What the library reports between the data: RFC 6458, section 6.
+//! The library's notifications, which come between the data: RFC 6458, section 6.
 
 use super::abi::notification;
 use super::address;
 use crate::path::{PathEvent, PathState};
 
-/// A notification that matters here.
+/// A relevant notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// The association is up.
     Up,
-    /// It was lost: ABORT, or nothing came from the peer.
+    /// The association was lost: the peer sent ABORT, or did not answer.
     Lost,
-    /// It ended in order.
+    /// The association ended in order.
     Ended,
-    /// It could not be set up.
+    /// The association could not be set up.
     NotSetUp,
-    /// The peer will send nothing more (SHUTDOWN).
+    /// The peer will send no more data (SHUTDOWN).
     Shutdown,
-    /// The peer's adaptation layer indication (RFC 5061 4.2.6).
+    /// The peer's adaptation layer indication (RFC 5061, 4.2.6).
     Adaptation(u32),
     /// A path changed.
     Path(PathEvent),
 }
 
-/// Reads one notification; none if it is of no interest here, or malformed.
+/// Reads one notification. Returns `None` if it is not relevant, or malformed.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Notice> {
     match field_16(bytes, 0)? {
         notification::ASSOCIATION_CHANGE => match field_16(bytes, 8)? {

@@ -1,11 +1,11 @@
-//! The thread in which sockets end.
+//! The thread that ends and closes sockets.
 //!
-//! A socket of the library that is closed while its association lives can lock against the thread that
-//! receives for it (usrsctp#187, #711). So an association is ended first, by SHUTDOWN or ABORT, and its
-//! socket closed when it is gone; and that happens here, where nothing else waits.
+//! Closing a socket of the library while its association lives can deadlock with the thread that receives for
+//! it (usrsctp#187, #711). An association is therefore ended first, by SHUTDOWN or ABORT, and its socket is
+//! closed when the association is gone. This happens in a thread of its own, where no other work waits.
 //!
-//! `usrsctp_finish` is never called: it refuses while any socket is left (usrsctp#28), races with the
-//! threads that it stops (usrsctp#325, #461), and a process that ends needs it as little as it needs to
+//! `usrsctp_finish` is never called. It refuses while any socket is left (usrsctp#28), and races with the
+//! threads that it stops (usrsctp#325, #461). A process that exits does not need it, as it does not need to
 //! free its memory.
 
 use std::io;
@@ -18,36 +18,36 @@ use super::abi::{self, Status, option};
 use super::bell::Rope;
 use super::library::{Received, Socket};
 
-/// How long an orderly end may take before it becomes an abort.
+/// The time after which an orderly end becomes an abort.
 const ORDERLY: Duration = Duration::from_secs(10);
-/// How often those that end are looked at.
+/// The interval at which ending sockets are examined.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Messages that are thrown away at once of a socket that ends.
+/// The number of messages of an ending socket that are dropped at once.
 const DRAINED: usize = 64;
 
-/// A socket that is to end.
+/// A socket that is to be ended.
 pub(crate) struct Ending {
     pub(crate) socket: Socket,
-    /// Its bell goes after it.
+    /// Its bell, which is dropped after it.
     pub(crate) _rope: Rope,
-    /// At once, whatever is lost.
+    /// True to end it at once, even if data is lost.
     pub(crate) at_once: bool,
 }
 
 /// The channel to the thread.
 pub(crate) struct Reaper {
     queue: Sender<Ending>,
-    /// Sockets that have been handed over and are not closed.
+    /// The number of sockets that have been handed over and are not closed.
     left: watch::Sender<usize>,
 }
 
 impl Reaper {
-    /// Starts the thread.
     pub(crate) fn start() -> io::Result<Self> {
         let (queue, endings) = channel();
         let left = watch::Sender::new(0);
         let count = left.clone();
-        // The process confines itself after this, and a thread that begins needs more than one that works.
+        // The thread starts before the process confines itself, because starting a thread needs more rights
+        // than running it.
         let (begun, begins) = channel();
         std::thread::Builder::new()
             .name("sctp-reaper".into())
@@ -59,10 +59,9 @@ impl Reaper {
         Ok(Self { queue, left })
     }
 
-    /// Ends a socket.
     pub(crate) fn end(&self, ending: Ending) {
         self.left.send_modify(|left| *left += 1);
-        // The thread is there for good; if it is not, the socket is dropped with the error.
+        // The thread runs permanently. If it does not, the socket is dropped with the error.
         if self.queue.send(ending).is_err() {
             self.left.send_modify(|left| *left -= 1);
         }
@@ -70,7 +69,7 @@ impl Reaper {
 
     /// Waits until all have ended.
     pub(crate) async fn idle(&self) {
-        // The sender is `self`: it cannot be gone.
+        // The sender belongs to `self`, so it still exists.
         let _ = self.left.subscribe().wait_for(|left| *left == 0).await;
     }
 }
@@ -101,7 +100,7 @@ fn reap(endings: &Receiver<Ending>, left: &watch::Sender<usize>) {
 }
 
 fn begin(ending: &Ending) {
-    // Either fails when there is no association any more: then there is nothing to end.
+    // Either call fails if the association no longer exists; then there is nothing to end.
     if ending.at_once {
         let _ = ending.socket.send(&[], 0, abi::SEND_ABORT);
     } else {
@@ -109,9 +108,9 @@ fn begin(ending: &Ending) {
     }
 }
 
-/// Whether there is still an association.
+/// Returns true if the association still exists.
 fn goes_on(ending: &Ending, deadline: Instant) -> bool {
-    // A peer that waits for room in our buffer could not end either.
+    // A peer that waits for room in our buffer could not end, either.
     let mut buffer = [0; 16_384];
     for _ in 0..DRAINED {
         if !matches!(

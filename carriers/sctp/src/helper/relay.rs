@@ -1,4 +1,4 @@
-//! The process's end of one association: bytes pass between the library and the program's stream.
+//! The process's end of one association, which passes bytes between the library and the program's stream.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -16,32 +16,32 @@ use super::association::Association;
 use super::reports::Reports;
 use crate::protocol::{Cause, Report, View};
 
-/// Bytes that are read at once from the program.
+/// The maximum number of bytes in one read from the program.
 const READ: usize = 16_384;
-/// The time that an association goes on without an acknowledgement once the program has let go of it.
+/// The time without an acknowledgement after which an association that the program has released is ended.
 const PARTING: Duration = Duration::from_secs(10);
-/// The interval at which the program is told of changes while bytes are under way.
+/// The interval at which changes are reported to the program while bytes are in flight.
 const INTERVAL: Duration = Duration::from_millis(25);
-/// The share of this interval that each association takes for its report.
+/// The minimum interval per existing association, so that many associations report less often.
 const REPORT: Duration = Duration::from_millis(2);
-/// The interval for an association at rest: paths change by themselves.
+/// The interval for an idle association, whose paths may still change.
 const AT_REST: Duration = Duration::from_secs(1);
 
-/// The program's last word on an association.
+/// The program's latest order for an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     GoOn,
     /// This direction ends with the stream.
     Finish,
-    /// The association ends, after what was written.
+    /// The association ends after the written data.
     End,
-    /// The association ends now.
+    /// The association ends at once.
     Abort,
 }
 
 pub(crate) type End = watch::Receiver<Word>;
 
-/// Associations that there are.
+/// The number of existing associations.
 static RELAYS: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) struct Relay {
@@ -49,16 +49,16 @@ pub(crate) struct Relay {
     association: Association,
     stream: UnixStream,
     reports: Reports,
-    /// Read from the program, and not yet taken by the library.
+    /// Bytes read from the program that the library has not yet taken.
     outbound: VecDeque<Bytes>,
-    /// Read from the library, and not yet taken by the program.
+    /// Bytes read from the library that the program has not yet taken.
     inbound: Bytes,
-    /// The program's stream has ended.
+    /// True if the program's stream has ended.
     read_all: bool,
-    /// The program has ended its direction.
+    /// True if the program has ended its direction.
     finishing: bool,
     finished: bool,
-    /// The peer has ended its direction, or the program reads no more.
+    /// True if the peer has ended its direction, or the program reads no more.
     ended: bool,
     last: Option<View>,
     progress: Progress,
@@ -102,15 +102,16 @@ impl Relay {
             self.reports
                 .send(&Report::Ended { id: self.id, cause: Some(cause) });
         }
-        // The association ends with the value, in order or at once.
+        // Dropping the value ends the association, in order or at once.
         drop(self);
         RELAYS.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The cause, if the association is over and the program has not ended it.
+    /// Returns the cause, if the association is over and the program has not ended it.
     async fn carry(&mut self, end: &mut End) -> Option<Cause> {
         let (mut dropped, mut over) = (false, false);
-        // Once the program has let go: the bytes that were acknowledged, and since when no more were.
+        // Set once the program has released the association: the number of acknowledged bytes, and the time
+        // of their last increase.
         let mut parting: Option<(u64, Instant)> = None;
         while !(dropped && over) {
             let wait = if self.progress.waits() {
@@ -126,14 +127,14 @@ impl Relay {
                 changed = end.changed(), if !dropped => {
                     let word = match changed {
                         Ok(()) => *end.borrow_and_update(),
-                        // The program is gone, and had written all, or not.
+                        // The program is gone, after all of its data or before.
                         Err(_) if self.finishing => Word::End,
                         Err(_) => Word::Abort,
                     };
                     match word {
                         Word::GoOn => {}
                         Word::Finish => self.finishing = true,
-                        // Bytes already written are still sent; those that arrive are not read any more.
+                        // Bytes already written are still sent; bytes that arrive are no longer read.
                         Word::End => {
                             (dropped, self.finishing, self.ended) = (true, true, true);
                             self.inbound = Bytes::new();
@@ -179,7 +180,7 @@ impl Relay {
         }
     }
 
-    /// Carries what can be carried. Ready when the association is over, with its error, or when both
+    /// Moves as many bytes as possible. Ready when the association is over, with its error, or when both
     /// directions have ended.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Error>> {
         loop {
@@ -261,25 +262,25 @@ impl Relay {
     }
 }
 
-/// Waits until every association is handed over to its end.
+/// Waits until every association has been handed over to the reaper.
 pub(crate) async fn none_left() {
     while RELAYS.load(Ordering::Relaxed) > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
-/// The interval of reports while there are so many associations.
+/// Returns the interval of reports for the present number of associations.
 fn interval() -> Duration {
     INTERVAL.max(REPORT * RELAYS.load(Ordering::Relaxed))
 }
 
-/// Watches whether what is under way arrives.
+/// Detects that bytes in flight no longer arrive.
 ///
-/// usrsctp can stop an association for good under heavy losses: data is outstanding, no timer runs for it,
+/// usrsctp can stop an association permanently under heavy losses: data is outstanding, no timer runs for it,
 /// and heartbeats are answered.
 struct Progress {
     idle_timeout: Duration,
-    /// Bytes are under way, or were a moment ago.
+    /// True if bytes are in flight, or were at the last check.
     waiting: bool,
     acked: u64,
     since: Option<Instant>,
@@ -294,7 +295,8 @@ impl Progress {
         self.waiting
     }
 
-    /// Whether bytes are under way, the peer has room for them, and none was acknowledged for too long.
+    /// Returns true if bytes are in flight, the peer has room for them, and none was acknowledged for too
+    /// long.
     fn has_stalled(&mut self, now: Instant, statistics: &hawser_carrier::Statistics) -> bool {
         let is_under_way = statistics.outstanding() > 0 && !statistics.blocked;
         if !is_under_way || statistics.acked != self.acked {
@@ -304,7 +306,7 @@ impl Progress {
     }
 }
 
-/// Reads what there is; none if there is nothing now.
+/// Reads available bytes. Returns `None` if there are none now.
 fn read(stream: &UnixStream, cx: &mut Context<'_>, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     loop {
         if stream.poll_read_ready(cx)?.is_pending() {
@@ -317,7 +319,7 @@ fn read(stream: &UnixStream, cx: &mut Context<'_>, buffer: &mut [u8]) -> io::Res
     }
 }
 
-/// Writes what there is room for; none if there is none now.
+/// Writes as many bytes as there is room for. Returns `None` if there is no room now.
 fn write(stream: &UnixStream, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<Option<usize>> {
     loop {
         if stream.poll_write_ready(cx)?.is_pending() {
@@ -345,7 +347,7 @@ mod tests {
         let mut progress = Progress::new(Duration::from_secs(30));
         assert!(!progress.has_stalled(at(0), &outstanding(0, false)));
         assert!(!progress.has_stalled(at(29), &outstanding(0, false)));
-        // An acknowledgement, a peer without room and an idle association begin the time anew.
+        // An acknowledgement, a peer without room and an idle association each restart the timeout.
         assert!(!progress.has_stalled(at(31), &outstanding(1, false)));
         assert!(!progress.has_stalled(at(60), &outstanding(1, true)));
         assert!(!progress.has_stalled(at(91), &Statistics::default()));

@@ -22,16 +22,16 @@ use crate::error::Fault;
 use crate::options::SctpOptions;
 use crate::protocol::{self, Order, Report};
 
-/// The greatest time for which associations that end keep the process when the program is gone.
+/// The maximum time for which ending associations keep the process alive after the program is gone.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// The pause after an association that was lost at once, or without memory.
+/// The pause after an association was lost at once, or memory was short.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
-/// A number for an association that is to come, and its stream.
+/// The number of a future association, its stream, and its end.
 type Offer = (u64, OwnedFd, End);
 
-/// The orders of the program.
+/// The state needed to carry out the program's orders.
 struct Service {
     stack: Stack,
     reports: Reports,
@@ -39,7 +39,7 @@ struct Service {
     offers: HashMap<u64, mpsc::UnboundedSender<Offer>>,
 }
 
-/// Serves until the program is gone, and lets associations that it has ended come to their end.
+/// Serves until the program is gone, and lets associations that it has ended complete.
 pub(crate) async fn serve(stack: Stack, reports: Reports) {
     let mut service = Service {
         stack,
@@ -47,7 +47,7 @@ pub(crate) async fn serve(stack: Stack, reports: Reports) {
         ends: HashMap::new(),
         offers: HashMap::new(),
     };
-    // SAFETY: the descriptor is owned by what is registered, which never gives another.
+    // SAFETY: the registered value owns the descriptor and never returns another.
     let control = unsafe { AsyncFd::register_with_interest(reports.0, Interest::READABLE) };
     let control = match control {
         Ok(control) => control,
@@ -60,7 +60,7 @@ pub(crate) async fn serve(stack: Stack, reports: Reports) {
     while let Ok(Some((order, descriptor))) = next(&control).await {
         service.carry_out(order, descriptor);
     }
-    // Those that the program has not ended are ended now.
+    // Dropping the service ends the associations that the program has not ended.
     drop(service);
     let _ = tokio::time::timeout(SETTLE, relay::none_left()).await;
     stack.settle(SETTLE).await;
@@ -100,11 +100,11 @@ impl Service {
             (Order::Offer { listener, id }, Some(stream)) => {
                 let end = self.expect(id);
                 if let Some(offers) = self.offers.get(&listener) {
-                    // A listener that has failed needs none.
+                    // A listener that has failed needs no streams.
                     let _ = offers.send((id, stream, end));
                 }
             }
-            // A program that sends no stream gets no association.
+            // If the program sends no stream, it gets no association.
             (Order::Connect { id, .. } | Order::Offer { id, .. }, None) => {
                 let fault = Fault::Other(libc::EBADF);
                 self.reports.send(&Report::Failed { id, fault });
@@ -155,7 +155,7 @@ async fn connect(
     }
 }
 
-/// Takes an association for each offer, until the program ends the listener.
+/// Accepts an association for each offer, until the program ends the listener.
 async fn accept(
     listener: Listener,
     mut offers: mpsc::UnboundedReceiver<Offer>,
@@ -175,7 +175,7 @@ async fn accept(
     }
 }
 
-/// The next association. One that is lost again before it is accepted is none.
+/// Waits for the next association. One that is lost before it is accepted is skipped.
 async fn next_association(listener: &Listener) -> Association {
     loop {
         match listener.accept().await {

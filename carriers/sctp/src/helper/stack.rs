@@ -1,4 +1,4 @@
-//! The process's one SCTP stack.
+//! The process's single SCTP stack.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -15,17 +15,17 @@ use crate::error::Fault;
 use crate::options::SctpOptions;
 use crate::udp::Sockets;
 
-/// The settings of the stack. Times are in milliseconds.
+/// The settings of the stack, with times in milliseconds.
 ///
-/// The first three are what was measured to fill two paths of 10 Mbit/s (19.1 to 19.3 Mbit/s; the other
-/// modes reach 13.7 to 18.5). What is not used is off.
+/// The first three were measured to fill two paths of 10 Mbit/s (19.1 to 19.3 Mbit/s; the other modes reach
+/// 13.7 to 18.5). Unused features are off.
 const TUNABLES: &[(&str, u32)] = &[
     ("cmt_on_off", abi::CMT_MPTCP),
-    // A path is left out only when it has failed, not at its first timeout.
+    // A path is excluded only when it has failed, not at its first timeout.
     ("path_pf_threshold", 0),
     ("rto_min_default", RTO_MIN),
     ("rto_initial_default", RTO_INITIAL),
-    // Chunks of one association that wait to be sent or acknowledged.
+    // The number of chunks of one association that wait to be sent or acknowledged.
     ("max_chunks_on_queue", 4_096),
     ("auto_asconf", 0),
     ("asconf_enable", 0),
@@ -36,13 +36,13 @@ const TUNABLES: &[(&str, u32)] = &[
 ];
 const RTO_MIN: u32 = 200;
 const RTO_INITIAL: u32 = 1_000;
-/// Times that an association is tried without an answer before it is given up, and half of it for a
-/// path.
+/// The number of unanswered retransmissions after which an association is given up. A path is given up after
+/// half as many.
 const RETRANSMISSIONS: u16 = 8;
-/// The indication by which two carriers know each other: `HWSR` (RFC 5061 4.2.6).
+/// The indication by which two carriers recognise each other: `HWSR` (RFC 5061, 4.2.6).
 pub(crate) const ADAPTATION: u32 = 0x4857_5352;
 
-/// The process's SCTP stack: usrsctp in UDP (RFC 6951), with its threads. It stays for as long as the process.
+/// The process's SCTP stack: usrsctp in UDP (RFC 6951), with its threads. It exists as long as the process.
 #[derive(Clone, Copy)]
 pub(crate) struct Stack {
     library: &'static Library,
@@ -50,7 +50,7 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Begins the library with these sockets. To be called once in a process.
+    /// Starts the library with these sockets. To be called once in a process.
     pub(crate) fn begin(udp_port: u16, sockets: Sockets) -> Result<Self, Fault> {
         let library = Library::load()?;
         let reaper = Reaper::start().map_err(|error| Fault::Start(error.to_string()))?;
@@ -61,14 +61,14 @@ impl Stack {
         Ok(Self { library, reaper: Box::leak(Box::new(reaper)) })
     }
 
-    /// Waits until every association that was dropped has ended, for `limit` at most, so that peers are
-    /// notified before the process ends.
+    /// Waits until every dropped association has ended, at most for `limit`, so that peers are notified
+    /// before the process exits.
     pub(crate) async fn settle(&self, limit: Duration) {
-        // An association that is still open by then ends with the process.
+        // An association that is still open after that ends with the process.
         let _ = tokio::time::timeout(limit, self.reaper.idle()).await;
     }
 
-    /// A socket as every association's is.
+    /// Opens a socket with the options of an association.
     pub(crate) fn socket(&self, is_v6: bool, rope: &Rope, options: &SctpOptions) -> io::Result<Socket> {
         let socket = self.library.socket(is_v6, rope)?;
         prepare(&socket, options)?;
@@ -80,7 +80,7 @@ impl Stack {
     }
 }
 
-/// Sets what an association, or those that a listening socket takes, shall be.
+/// Sets the options of an association, or of those that a listening socket accepts.
 pub(crate) fn prepare(socket: &Socket, options: &SctpOptions) -> io::Result<()> {
     socket.set_buffer(libc::SO_SNDBUF, options.send_buffer)?;
     socket.set_buffer(libc::SO_RCVBUF, options.receive_buffer)?;
@@ -105,8 +105,8 @@ pub(crate) fn prepare(socket: &Socket, options: &SctpOptions) -> io::Result<()> 
     set_idle_timeout(socket, options.idle_timeout)
 }
 
-/// Bounds for how long nothing may come from the peer: eight tries, each waited for an eighth of the time at most,
-/// and a heartbeat on each path in a quarter of it.
+/// Limits the time for which the peer may be silent. There are eight tries, each with a timeout of at most an
+/// eighth of that time. Each path has a heartbeat every quarter of it.
 fn set_idle_timeout(socket: &Socket, idle_timeout: Duration) -> io::Result<()> {
     let idle_timeout = u32::try_from(idle_timeout.as_millis())
         .unwrap_or(u32::MAX)
@@ -120,7 +120,7 @@ fn set_idle_timeout(socket: &Socket, idle_timeout: Duration) -> io::Result<()> {
     };
     socket.set(option::ASSOCIATION_PARAMETERS, &tries)?;
     let path = PeerAddressParameters {
-        // All addresses: the library takes no structure without a family.
+        // The unspecified address stands for all; the library requires a structure with a family.
         address: address::store((Ipv4Addr::UNSPECIFIED, 0).into()),
         heartbeat_interval: idle_timeout / 4,
         flags: abi::HEARTBEATS,

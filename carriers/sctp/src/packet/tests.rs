@@ -1,8 +1,8 @@
-//! Lengths that RFC 9260 gives, one by one, right and wrong.
+//! The lengths that RFC 9260 specifies, one by one, right and wrong.
 
 use super::*;
 
-/// A packet of these ports and this tag, with these chunks.
+/// Returns a packet with this tag and these chunks.
 fn packet(tag: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
     let mut packet = vec![0x1b, 0x58, 0x13, 0x89];
     packet.extend(tag.to_be_bytes());
@@ -11,7 +11,7 @@ fn packet(tag: u32, chunks: &[Vec<u8>]) -> Vec<u8> {
     packet
 }
 
-/// Type, length and value with padding; the length is the true one, or another.
+/// Encodes type, length and value with padding. The length may differ from the true one.
 fn chunk_of_length(kind: u8, length: u16, value: &[u8]) -> Vec<u8> {
     let mut chunk = vec![kind, 0];
     chunk.extend(length.to_be_bytes());
@@ -28,7 +28,7 @@ fn parameter(kind: u16, length: u16, value: &[u8]) -> Vec<u8> {
     [&kind.to_be_bytes()[..], &length.to_be_bytes(), value].concat()
 }
 
-/// The fixed fields of INIT and INIT ACK, and parameters.
+/// Returns the fixed fields of INIT and INIT ACK, and parameters.
 fn init(parameters: &[Vec<u8>]) -> Vec<u8> {
     let mut value = vec![1; 16];
     value.extend(parameters.concat());
@@ -39,7 +39,7 @@ fn verdict(tag: u32, chunks: &[Vec<u8>]) -> Result<(), PacketFault> {
     check(&packet(tag, chunks))
 }
 
-/// The lengths that RFC 9260 3.3 gives each type: value bytes behind the chunk's four.
+/// The lengths that RFC 9260, 3.3 specifies for each type, as value bytes after the chunk's four.
 #[test]
 fn chunks_have_the_lengths_of_their_types() {
     let cases: &[(u8, &[usize], &[usize])] = &[
@@ -94,14 +94,14 @@ fn chunks_stay_within_the_packet() {
         let result = verdict(1, &[chunk_of_length(COOKIE_ECHO, length, &[1; 4])]);
         assert_eq!(result, Err(PacketFault::Chunk(COOKIE_ECHO)), "{length}");
     }
-    // The padding is missing, or a stray byte follows.
+    // Either the padding is missing, or an extra byte follows.
     let mut cut = packet(1, &[chunk(COOKIE_ECHO, &[1; 5])]);
     cut.pop();
     assert_eq!(check(&cut), Err(PacketFault::Chunk(COOKIE_ECHO)));
     let mut long = packet(1, &[chunk(COOKIE_ACK, &[])]);
     long.push(3);
     assert_eq!(check(&long), Err(PacketFault::Chunk(3)));
-    // Every prefix of a good packet is refused.
+    // Every prefix of a valid packet is refused.
     let whole = packet(0, &[chunk(INIT, &init(&[parameter(5, 8, &[192, 0, 2, 1])]))]);
     assert_eq!(check(&whole), Ok(()));
     for length in 0..whole.len() {
@@ -157,7 +157,7 @@ fn parameters_have_the_lengths_of_their_types() {
         parameter(0x8000, 4, &[]),
         parameter(0xc000, 4, &[]),
         parameter(0xc006, 8, b"HWSR"),
-        // An unknown one, whose padding the length does not count.
+        // An unknown parameter, whose length does not include its padding.
         parameter(0x8008, 7, &[1, 2, 3, 0]),
     ];
     for kind in [INIT, INIT_ACK] {
@@ -171,7 +171,7 @@ fn parameters_have_the_lengths_of_their_types() {
         }
     }
     let bad = [
-        // Without a length, as the packet that held up usrsctp.
+        // No valid length, as in the packet that made usrsctp hang.
         (0x05d0, parameter(0x05d0, 0, &[])),
         (0x05d0, parameter(0x05d0, 3, &[])),
         (0x05d0, parameter(0x05d0, 5, &[])),

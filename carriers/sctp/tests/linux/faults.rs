@@ -1,4 +1,4 @@
-//! What comes of paths and peers that are gone.
+//! Paths and peers that fail.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,8 @@ use crate::network::{Peer, client, expect, number, two_links, value};
 const TEN: &str = "both = { rate = \"10Mbit/s\", queue = \"60kB\", delay = \"5ms\" }";
 const BOTH: &str = "from=10.77.0.1,10.77.1.1 to=10.77.0.2,10.77.1.2";
 
-/// The association lives on the other path; all bytes arrive. Slow for seconds, which is known.
+/// The association continues on the other path, and all bytes arrive. It is slow for some seconds, which is a
+/// known limitation.
 pub(crate) fn a_path_dies() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2 idle=8000")?;
@@ -35,7 +36,7 @@ pub(crate) fn a_path_dies() -> TestResult {
     expect(begin.elapsed() < Duration::from_secs(25), "too slow")
 }
 
-/// No process has the UDP port; a process has it, and does not listen.
+/// Once, no process uses the UDP port; once, a process uses it and does not listen.
 pub(crate) fn nobody_listens() -> TestResult {
     let lab = two_links("")?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes=1"))?;
@@ -53,7 +54,7 @@ pub(crate) fn nobody_listens() -> TestResult {
     expect(number(&line, "after")? < 1_000, "too late")
 }
 
-/// Packets vanish.
+/// All packets are lost.
 pub(crate) fn nobody_is_there() -> TestResult {
     let lab = two_links("both = { silent = true }")?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes=1 handshake=1500"))?;
@@ -62,7 +63,7 @@ pub(crate) fn nobody_is_there() -> TestResult {
     expect((1_500..2_500).contains(&after), format!("after {after} ms"))
 }
 
-/// Its host is silent from then on.
+/// The peer's host is silent from some moment on.
 pub(crate) fn the_peer_vanishes() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
@@ -85,7 +86,7 @@ pub(crate) fn an_abort_is_an_error() -> TestResult {
     expect(took < Duration::from_secs(3), "too late")
 }
 
-/// A program that is killed leaves its SCTP process a moment, which tells peers.
+/// If a program is killed, its SCTP process lives for a moment longer and notifies the peers.
 pub(crate) fn peers_of_a_killed_program_are_notified() -> TestResult {
     let lab = two_links(TEN)?;
     let sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;

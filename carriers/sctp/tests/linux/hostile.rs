@@ -1,4 +1,4 @@
-//! Peers that attack the library: what they send ends nothing but, at worst, their own association.
+//! Peers that attack the library. Their packets end at most their own association.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::TestResult;
 use crate::network::{Peer, client, expect, two_links, value};
 
-/// A peer that has shaken hands sends INIT again, with a parameter of length 0. usrsctp 0.9.5 goes
-/// through it for ever (`sctp_are_there_new_addresses`).
+/// After the handshake, a peer sends INIT again, with a parameter of length 0. usrsctp 0.9.5 loops for ever
+/// on it (`sctp_are_there_new_addresses`).
 pub(crate) fn a_parameter_without_length_ends_no_server() -> TestResult {
     let lab = two_links("")?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2")?;
@@ -20,7 +20,7 @@ pub(crate) fn a_parameter_without_length_ends_no_server() -> TestResult {
     )
 }
 
-/// A server does the same to its client, by INIT with tag 0.
+/// A server does the same to its client, with an INIT that has tag 0.
 pub(crate) fn a_parameter_without_length_ends_no_client() -> TestResult {
     let lab = two_links("")?;
     let mut rogue = Peer::start(&lab, "server", "rogue at=10.77.0.2")?;
@@ -36,17 +36,17 @@ pub(crate) fn a_parameter_without_length_ends_no_client() -> TestResult {
     )
 }
 
-/// A process that is killed is started again, with its port and its listener.
+/// A process that is killed is restarted, with its port and its listener.
 pub(crate) fn a_process_that_ends_is_started_again() -> TestResult {
     serves_after("KILL", Duration::from_secs(15))
 }
 
-/// A process that gives no sign of life for 5 s is ended, and started again.
+/// A process that gives no sign of life for 5 s is killed and restarted.
 pub(crate) fn a_process_that_hangs_is_started_again() -> TestResult {
     serves_after("STOP", Duration::from_secs(15))
 }
 
-/// Sends the server's SCTP process this signal, and waits until it serves again.
+/// Sends this signal to the server's SCTP process, and waits until the server works again.
 fn serves_after(signal: &str, limit: Duration) -> TestResult {
     let lab = two_links("")?;
     let sink = Peer::sink(&lab, "at=10.77.0.2")?;
@@ -67,13 +67,13 @@ fn serves_after(signal: &str, limit: Duration) -> TestResult {
     }
 }
 
-/// A server without free descriptors can offer its process no stream for the next association. It does so once it has
-/// some again.
+/// A server without free descriptors cannot offer its process a stream for the next association. It does so
+/// once it has free ones again.
 pub(crate) fn a_server_without_descriptors_serves_again_afterwards() -> TestResult {
     let lab = two_links("")?;
     let sink = Peer::sink(&lab, "at=10.77.0.2 slow=300")?;
     sink.limit_descriptors(sink.descriptors()?)?;
-    // More than the streams that it has offered already.
+    // There are more associations than the streams already offered.
     let (line, _) = client(&lab, "send to=10.77.0.2 bytes=1000 count=30 handshake=10000")?;
     expect(
         line.starts_with("ok=30"),
@@ -81,7 +81,7 @@ pub(crate) fn a_server_without_descriptors_serves_again_afterwards() -> TestResu
     )
 }
 
-/// The process has few rights: no file but its sockets, no new one, no privilege.
+/// The process has few rights: no files but its sockets, no new ones, no privileges.
 pub(crate) fn the_process_has_few_rights() -> TestResult {
     let lab = two_links("")?;
     let sink = Peer::sink(&lab, "at=10.77.0.2")?;

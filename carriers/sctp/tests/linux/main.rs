@@ -1,5 +1,5 @@
-//! Associations over emulated networks, between two processes: throughput over two paths, paths and peers
-//! that die, slow readers, crowds.
+//! Associations over emulated networks, between two processes: throughput over two paths, failing paths and
+//! peers, slow readers, many associations.
 //!
 //! A process has one stack, so each end is a process of its own: this program, called with `peer`.
 

@@ -1,4 +1,4 @@
-//! A client and a server with two links, and the processes in them.
+//! A client and a server with two links, and the processes on them.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,7 +8,7 @@ use hawser_lab::{Lab, Spec};
 
 use crate::TestResult;
 
-/// Two links, from `10.77.n.1` to `10.77.n.2`; `rules` stand in both directions of each.
+/// Sets up two links, from `10.77.n.1` to `10.77.n.2`. `rules` apply to both directions of each.
 pub(crate) fn two_links(rules: &str) -> TestResult<Lab> {
     let mut text = "seed = 5\nhost = [{ name = \"client\" }, { name = \"server\" }]\n".to_owned();
     for name in ["first", "second"] {
@@ -17,7 +17,7 @@ pub(crate) fn two_links(rules: &str) -> TestResult<Lab> {
     Ok(Lab::up(&Spec::parse(&text)?)?)
 }
 
-/// A process in a host. It is killed with the value.
+/// A process on a host. It is killed when the value is dropped.
 pub(crate) struct Peer {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -32,7 +32,7 @@ impl Peer {
         Ok(Self { child, output: BufReader::new(output) })
     }
 
-    /// A server that is ready.
+    /// Starts a server, and waits until it is ready.
     pub(crate) fn sink(lab: &Lab, words: &str) -> TestResult<Self> {
         let mut sink = Self::start(lab, "server", &format!("sink {words}"))?;
         let line = sink.line()?;
@@ -43,14 +43,14 @@ impl Peer {
         }
     }
 
-    /// Its next line.
+    /// Reads its next line.
     pub(crate) fn line(&mut self) -> TestResult<String> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         Ok(line.trim_end().to_owned())
     }
 
-    /// Sets how many descriptors it may have open.
+    /// Limits the number of descriptors that it may have open.
     pub(crate) fn limit_descriptors(&self, max: usize) -> TestResult {
         let status = Command::new("prlimit")
             .args([format!("--pid={}", self.child.id()), format!("--nofile={max}:")])
@@ -58,12 +58,12 @@ impl Peer {
         expect(status.success(), "prlimit failed")
     }
 
-    /// The number of its open descriptors.
+    /// Returns the number of its open descriptors.
     pub(crate) fn descriptors(&self) -> TestResult<usize> {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
     }
 
-    /// The number of its SCTP process: its only child.
+    /// Returns the id of its SCTP process, which is its only child.
     pub(crate) fn sctp_process(&self) -> TestResult<u32> {
         let id = self.child.id();
         for task in std::fs::read_dir(format!("/proc/{id}/task"))? {
@@ -75,7 +75,7 @@ impl Peer {
         Err("no SCTP process".into())
     }
 
-    /// The maximum memory that it has had, in kB.
+    /// Returns the maximum memory that it has used, in kB.
     pub(crate) fn peak_memory(&self) -> TestResult<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status
@@ -88,13 +88,13 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a client to its end: what it printed, and how long it took.
+/// Runs a client until it ends. Returns its output line and its duration.
 pub(crate) fn client(lab: &Lab, words: &str) -> TestResult<(String, Duration)> {
     let begin = Instant::now();
     let line = Peer::start(lab, "client", words)?.line()?;
@@ -102,7 +102,7 @@ pub(crate) fn client(lab: &Lab, words: &str) -> TestResult<(String, Duration)> {
     Ok((line, begin.elapsed()))
 }
 
-/// The value of a word in a line.
+/// Returns the value of a word in a line.
 pub(crate) fn value<'a>(line: &'a str, word: &str) -> TestResult<&'a str> {
     let found = line
         .split(' ')
@@ -110,12 +110,12 @@ pub(crate) fn value<'a>(line: &'a str, word: &str) -> TestResult<&'a str> {
     found.ok_or_else(|| format!("no {word} in {line:?}").into())
 }
 
-/// The same as a number.
+/// Returns that value as a number.
 pub(crate) fn number(line: &str, word: &str) -> TestResult<u64> {
     Ok(value(line, word)?.parse()?)
 }
 
-/// An error if it does not hold.
+/// Returns an error if the condition does not hold.
 pub(crate) fn expect(holds: bool, what: impl Into<String>) -> TestResult {
     if holds { Ok(()) } else { Err(what.into().into()) }
 }

@@ -1,4 +1,4 @@
-//! One end of an association, in a process of its own. What it did is printed as `word=value`.
+//! One end of an association, in a process of its own. It prints its results as `word=value`.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -21,18 +21,18 @@ pub(crate) const PORT: u16 = 5_001;
 /// The UDP port of a rogue server.
 const ROGUE: u16 = 9_900;
 const BLOCK: usize = 65_536;
-/// How long sending may take in any test.
+/// The maximum time for sending in any test.
 const LONGEST: Duration = Duration::from_secs(120);
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Whether the library is there, without beginning it.
+/// Returns true if the library is installed, without loading it.
 pub(crate) fn has_library() -> bool {
     let known = std::process::Command::new("/sbin/ldconfig").arg("-p").output();
     known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains("libusrsctp.so.2"))
 }
 
-/// What the command line contains.
+/// The arguments of the command line.
 struct Words(HashMap<String, String>);
 
 impl Words {
@@ -59,7 +59,7 @@ impl Words {
     }
 }
 
-/// Runs `sink` or `send`.
+/// Runs `sink`, `send` or another of the roles below.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let words = arguments.iter().skip(1).filter_map(|word| word.split_once('='));
     let words = Words(words.map(|(word, value)| (word.into(), value.into())).collect());
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let result = runtime.block_on(async {
         match arguments.first().map(String::as_str) {
             Some("sink") => sink(&words).await,
-            // One that waits for ever is a failure, not a test without an end.
+            // A hang is reported as a failure, so that the test ends.
             Some("send") => tokio::time::timeout(LONGEST, send(&words)).await?,
             Some("misuse") => misuse(&words).await,
             Some("attack") => attack(&words),
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Takes associations; answers each, at its end, with what it sent: how much, and its SHA-256.
+/// Accepts associations. At the end of each, answers with the number of received bytes and their SHA-256.
 async fn sink(words: &Words) -> Result {
     let addresses = words.addresses("at")?;
     let stack = Stack::bind(&addresses, ENCAPSULATION_PORT)?;
@@ -97,7 +97,7 @@ async fn sink(words: &Words) -> Result {
     let aborts = words.number("abort", 0)?;
     println!("ready={:?}", listener.local());
     loop {
-        // An association can be lost between its handshake and here; the listener stays.
+        // An association can be lost between its handshake and this call; the listener stays open.
         let Ok(mut carrier) = listener.accept().await else {
             continue;
         };
@@ -217,7 +217,7 @@ async fn transfer(
     ))
 }
 
-/// The digest of what was sent, and how much of it was accepted in the first second.
+/// Returns the digest of the sent data, and the number of bytes accepted in the first second.
 async fn write_all(carrier: &mut SctpCarrier, bytes: u64, seed: u64) -> io::Result<(String, u64)> {
     let begin = Instant::now();
     let mut digest = Sha256::new();
@@ -257,23 +257,24 @@ async fn meet(stack: Stack, rogue: IpAddr, options: SctpOptions) -> Result {
     Ok(())
 }
 
-/// A parameter of unknown type and of length 0.
+/// A parameter of unknown type with length 0.
 const ENDLESS: [u8; 4] = [0x05, 0xd0, 0, 0];
 
-/// Connects by hand, and sends INIT again from the same ports with a parameter of length 0.
+/// Connects with hand-made packets, and sends INIT again from the same ports with a parameter of length 0.
 fn attack(words: &Words) -> Result {
     let (at, to) = (words.addresses("at")?[0], words.addresses("to")?[0]);
     let to = SocketAddr::new(to, ENCAPSULATION_PORT);
     let mut raw = Raw::open(SocketAddr::new(at, 0), to, 7_000, PORT)?;
     raw.handshake()?;
     raw.send(0, &raw::init(raw::INIT, &ENDLESS))?;
-    // A server that looped would now answer nothing more.
+    // A server that loops would no longer answer.
     std::thread::sleep(Duration::from_millis(200));
     println!("attacked");
     Ok(())
 }
 
-/// Takes one association by hand, and sends it INIT with tag 0 and a parameter of length 0.
+/// Accepts one association with hand-made packets, and sends it an INIT with tag 0 and a parameter of length
+/// 0.
 fn rogue(words: &Words) -> Result {
     let at = SocketAddr::new(words.addresses("at")?[0], ROGUE);
     let mut raw = Raw::open(at, at, PORT, 0)?;
@@ -285,7 +286,7 @@ fn rogue(words: &Words) -> Result {
     Ok(())
 }
 
-/// What is wrong to ask for, and the error then.
+/// Makes invalid requests, and prints their errors.
 async fn misuse(words: &Words) -> Result {
     let here = words.addresses("from")?;
     let taken = std::net::UdpSocket::bind(("0.0.0.0", 20_000))?;

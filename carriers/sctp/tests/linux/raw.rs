@@ -1,4 +1,4 @@
-//! SCTP by hand: packets over a UDP socket of a peer that keeps to no rule.
+//! Hand-made SCTP packets over a UDP socket, from a peer that ignores all rules.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Types of chunks (RFC 9260 3.2).
+/// Chunk types (RFC 9260, 3.2).
 pub(crate) const INIT: u8 = 1;
 pub(crate) const INIT_ACK: u8 = 2;
 pub(crate) const COOKIE_ECHO: u8 = 10;
@@ -31,7 +31,7 @@ impl Raw {
         Ok(Self { socket, local, remote, to })
     }
 
-    /// Waits for packets without a limit.
+    /// Removes the time limit for receiving packets.
     pub(crate) fn wait_for_ever(&self) -> io::Result<()> {
         self.socket.set_read_timeout(None)
     }
@@ -42,7 +42,7 @@ impl Raw {
         self.socket.send_to(&packet, self.to).map(|_| ())
     }
 
-    /// The next packet that begins with a chunk of this type. Its sender becomes the peer.
+    /// Waits for the next packet that begins with a chunk of this type. Its sender becomes the peer.
     pub(crate) fn receive(&mut self, kind: u8) -> io::Result<Vec<u8>> {
         loop {
             let mut buffer = [0; 2_048];
@@ -55,7 +55,7 @@ impl Raw {
         }
     }
 
-    /// Connects as a client: INIT, and COOKIE ECHO with the cookie of the answer.
+    /// Connects as a client: sends INIT, and COOKIE ECHO with the cookie of the answer.
     pub(crate) fn handshake(&mut self) -> io::Result<()> {
         self.send(0, &init(INIT, &[]))?;
         let answer = self.receive(INIT_ACK)?;
@@ -65,7 +65,7 @@ impl Raw {
         self.receive(COOKIE_ACK).map(|_| ())
     }
 
-    /// Takes one association as a server.
+    /// Accepts one association as a server.
     pub(crate) fn accept(&mut self) -> io::Result<()> {
         let asked = self.receive(INIT)?;
         let tag = u32::from_be_bytes([asked[16], asked[17], asked[18], asked[19]]);
@@ -75,7 +75,7 @@ impl Raw {
     }
 }
 
-/// INIT or INIT ACK with these parameters: tag, a window of 100,000, streams, TSN.
+/// Encodes INIT or INIT ACK with these parameters: tag, a window of 100,000, streams, TSN.
 pub(crate) fn init(kind: u8, parameters: &[u8]) -> Vec<u8> {
     let mut value = TAG.to_be_bytes().to_vec();
     value.extend(100_000u32.to_be_bytes());
@@ -85,7 +85,7 @@ pub(crate) fn init(kind: u8, parameters: &[u8]) -> Vec<u8> {
     chunk(kind, &value)
 }
 
-/// A chunk with its padding.
+/// Encodes a chunk with its padding.
 pub(crate) fn chunk(kind: u8, value: &[u8]) -> Vec<u8> {
     let mut chunk = vec![kind, 0];
     chunk.extend((value.len() as u16 + 4).to_be_bytes());
@@ -94,7 +94,7 @@ pub(crate) fn chunk(kind: u8, value: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// The value of the first parameter of this type.
+/// Returns the value of the first parameter of this type.
 fn parameter(mut bytes: &[u8], wanted: u16) -> Option<Vec<u8>> {
     loop {
         let kind = u16::from_be_bytes(*bytes.first_chunk()?);
@@ -106,7 +106,7 @@ fn parameter(mut bytes: &[u8], wanted: u16) -> Option<Vec<u8>> {
     }
 }
 
-/// A packet with its checksum (RFC 9260, appendix A: CRC32c, least significant byte first).
+/// Encodes a packet with its checksum (RFC 9260, appendix A: CRC32c, least significant byte first).
 fn packet(local: u16, remote: u16, tag: u32, chunks: &[u8]) -> Vec<u8> {
     let mut packet = [local.to_be_bytes(), remote.to_be_bytes()].concat();
     packet.extend(tag.to_be_bytes());

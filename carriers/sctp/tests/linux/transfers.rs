@@ -1,4 +1,4 @@
-//! What gets through, how fast, and what it costs.
+//! Transfers: correctness, speed and memory use.
 
 use crate::TestResult;
 use crate::network::{Peer, client, expect, number, two_links, value};
@@ -7,7 +7,8 @@ use crate::network::{Peer, client, expect, number, two_links, value};
 const TEN: &str = "both = { rate = \"10Mbit/s\", queue = \"60kB\" }";
 const BOTH: &str = "from=10.77.0.1,10.77.1.1 to=10.77.0.2,10.77.1.2";
 
-/// Decision: 19.1 to 19.3 Mbit/s over two paths of 10; at least 18 here.
+/// The decision record measured 19.1 to 19.3 Mbit/s over two paths of 10 Mbit/s; at least 18 is required
+/// here.
 pub(crate) fn two_paths_add_up() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
@@ -48,11 +49,11 @@ pub(crate) fn ipv6_carries() -> TestResult {
         "the bytes are not those that were sent",
     )?;
     let rate = number(&line, "kbits")?;
-    // More than one path has.
+    // This is more than one path can carry.
     expect(rate > 10_000, format!("{rate} kbit/s"))
 }
 
-/// What was accepted fits into the buffers of both ends, and neither process grows.
+/// The accepted data fits into the buffers of both ends, and the memory of neither process grows.
 pub(crate) fn a_slow_reader_stops_the_sender() -> TestResult {
     const BYTES: u64 = 20_000_000;
     let lab = two_links("")?;
@@ -85,7 +86,7 @@ pub(crate) fn a_hundred_at_once() -> TestResult {
     expect(took.as_secs() < 20, format!("it took {took:?}"))
 }
 
-/// A client that knows one address of a server with two, over the other's link, is answered.
+/// A client that knows only one address of a server with two gets its answer, also over the other's link.
 pub(crate) fn the_address_asked_answers() -> TestResult {
     let lab = two_links("")?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;

@@ -1,4 +1,4 @@
-//! The ring under loom, which tries every order of its threads that the memory model allows.
+//! The ring under loom, which tries every interleaving of its threads that the memory model allows.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use loom::thread;
 
 use super::*;
 
-/// The smallest ring.
+/// Makes the smallest ring.
 fn ring(waker: Option<Waker>) -> (Ring, Consumer) {
     Ring::new(2, waker)
 }
@@ -17,7 +17,7 @@ fn pop(consumer: &mut Consumer) -> Option<[u64; 2]> {
     consumer.pop(&mut out).then_some([out[0], out[1]])
 }
 
-/// Runs a check in every order with at most three switches between threads that could go on.
+/// Runs a check in every interleaving with at most three preemptions.
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -83,7 +83,7 @@ fn a_consumer_that_sleeps_is_woken() {
         let rung = bell.clone();
         let (ring, mut consumer) = ring(Some(Arc::new(move || rung.notify())));
         let producer = thread::spawn(move || assert!(ring.push(&[1, 10])));
-        // If it sleeps and is not woken, loom finds a deadlock. A wait may also end early.
+        // If the consumer sleeps and is not woken, loom finds a deadlock. A wait may also end early.
         let words = loop {
             if let Some(words) = pop(&mut consumer) {
                 break words;

@@ -1,4 +1,4 @@
-//! Changes of what is attached to a source's provider.
+//! Changes of the attachments of a source's provider.
 
 use hawser_time::Instant;
 
@@ -8,9 +8,9 @@ use crate::audit::{Act, Origin};
 use crate::error::Refusal;
 use crate::flow::FlowId;
 
-/// Steps that wait for a provider.
+/// The maximum number of steps queued for a provider.
 const STEPS: usize = 16;
-/// Bytes of a reason in the log.
+/// The maximum length of a reason in the log, in bytes.
 const REASON: usize = 200;
 
 impl Source {
@@ -24,19 +24,19 @@ impl Source {
         }
     }
 
-    /// An assertion of the provider's program was false: attachments that have to do with it go.
+    /// Handles a false assertion of the provider's program: the attachments that are involved are removed.
     pub fn failed_assertion(&self, event: u32, assertion: u32) {
         if let Some(attachable) = &self.attachable {
             attachable.failed_assertion(&self.bus, self.id, event, assertion);
         }
     }
 
-    /// The next change of what is attached, for the provider to take after [`Source::poll`].
+    /// Returns the next change of attachments, which the provider takes after [`Source::poll`].
     pub fn next_step(&mut self) -> Option<(Stepping, Step)> {
         self.steps.pop_front()
     }
 
-    /// What came of a change: it is written into the log, and its subscriber is answered.
+    /// Records the result of a change in the log, and answers its subscriber.
     pub fn stepped(&mut self, now: Instant, stepping: Stepping, result: Result<(), Refusal>) {
         let Stepping { who, name, act, reply, warnings } = stepping;
         let act = match &result {
@@ -44,12 +44,12 @@ impl Source {
             Err(refusal) => Act::Refused(brief(&refusal.to_string())),
         };
         self.enter(now, &who, FlowId::ALL, name, 0, act);
-        // Who is answered may read the log at once.
+        // The subscriber may read the log as soon as it has the answer.
         self.share_audit(now);
         let _ = reply.try_send(result.map(|()| warnings));
     }
 
-    /// Writes into the log a change that the provider has made by itself, in the name of `who`.
+    /// Logs a change that the provider has made by itself, in the name of `who`.
     pub fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
         self.enter(
             now,
@@ -62,7 +62,7 @@ impl Source {
     }
 }
 
-/// The first lines of a reason, as one.
+/// Joins the first lines of a reason into one.
 fn brief(reason: &str) -> String {
     let words = reason.split_whitespace();
     let mut out = String::new();

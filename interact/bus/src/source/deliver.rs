@@ -17,8 +17,8 @@ use crate::signal::SignalBuf;
 use crate::subscription::Statistics;
 
 impl Source {
-    /// Signals an event of a flow, after it took effect. To be called where [`Source::wants`] reports
-    /// so; otherwise it does nothing.
+    /// Publishes an event of a flow, after it took effect. Providers call it when [`Source::wants`] returns
+    /// true; otherwise it has no effect.
     pub fn publish<S: State>(
         &mut self,
         now: Instant,
@@ -30,8 +30,8 @@ impl Source {
         self.signal(now, flow, event, fields, state, Self::judge);
     }
 
-    /// The same for an event that has passed the listeners' filters already, where it came from. Of the
-    /// statistics' events it is then not known how many there were: they are those that passed.
+    /// Publishes an event that has already passed the listeners' filters at its origin. The total number of
+    /// events is then unknown: the statistics count those that passed.
     pub fn publish_filtered<S: State>(
         &mut self,
         now: Instant,
@@ -41,7 +41,7 @@ impl Source {
         state: &mut S,
     ) {
         self.signal(now, flow, event, fields, state, |source, _, at, flow, _, _| {
-            // It may have been queued when one flow's came to be all that is wanted.
+            // The event may have been queued before the subscriptions narrowed to one flow.
             let target = source.target(flow);
             let listener = &mut source.listeners[at];
             if matches!(listener.compiled.scope, Scope::One(one) if one != target) {
@@ -53,8 +53,8 @@ impl Source {
         });
     }
 
-    /// Events were lost before they reached the source, of whatever flow: all who want them are notified, with
-    /// their next signal and in their statistics.
+    /// Records that events of any flow were lost before they reached the source. All subscribers of the event
+    /// learn it from their next signal and their statistics.
     pub fn lost_before(&mut self, event: EventId, count: u32) {
         let Some(listeners) = self.by_event.get(usize::from(event.0)) else {
             return;
@@ -71,7 +71,7 @@ impl Source {
         }
     }
 
-    /// Writes an event for each listener, and delivers it to those for whom `passes` is true.
+    /// Writes an event for each listener, and delivers it to those for which `passes` returns true.
     #[inline]
     fn signal<S: State>(
         &mut self,
@@ -94,7 +94,7 @@ impl Source {
         }
         self.act(now, state);
         if self.untold > 0 && !self.batching {
-            // It went to them alone.
+            // All signals went to T-wares in the loop.
             self.untold = 0;
             for at in &self.by_event[usize::from(event.0)] {
                 self.listeners[*at as usize].wake();
@@ -102,7 +102,7 @@ impl Source {
         }
     }
 
-    /// Wakes those who have signals, unless more of them come at once.
+    /// Wakes the subscribers that have signals, unless a batch is open.
     #[inline]
     pub(super) fn wake(&mut self) {
         if self.untold > 0 && !self.batching {
@@ -110,13 +110,13 @@ impl Source {
         }
     }
 
-    /// Wakes those who have signals.
+    /// Wakes the subscribers that have signals.
     pub(super) fn wake_now(&mut self) {
         self.untold = 0;
         self.listeners.iter_mut().for_each(Listener::wake);
     }
 
-    /// Whether the signal that is written goes to a listener now.
+    /// Returns whether the signal in the buffer goes to a listener now.
     fn judge<S: State>(
         &mut self,
         now: Instant,
@@ -153,7 +153,7 @@ impl Source {
         }
         listener.statistics.events += 1;
         let filter = listener.compiled.filter;
-        // The interval is over, and nobody polled since: what it left goes first.
+        // The interval is over, and the provider has not polled since: its last event goes first.
         if kept.gate.until().is_some_and(|until| until <= now) {
             let fresh = std::mem::take(&mut self.buf);
             self.finish_interval(now, at, flow, event);
@@ -182,8 +182,8 @@ impl Source {
         }
     }
 
-    /// Lets go what a listener keeps of flows whose ends were never received, unless that was done a
-    /// moment ago: to ask which flows there are takes long.
+    /// Drops a listener's state for flows whose ends were never reported, unless a search was made recently:
+    /// listing the flows takes long.
     #[cold]
     fn sweep<S: State>(&mut self, now: Instant, at: usize, state: &mut S) {
         let listener = &mut self.listeners[at];
@@ -192,13 +192,13 @@ impl Source {
         }
         listener.sweep_due = now + SWEEP_EVERY;
         let there: BTreeSet<FlowId> = state.flows().into_iter().collect();
-        // What an interval still holds is delivered at its end.
+        // An event that an interval still holds is delivered at the interval's end.
         listener
             .gates
             .retain(|(flow, _), kept| kept.gate.until().is_some() || there.contains(flow));
     }
 
-    /// Sends what is written to a listener.
+    /// Sends the signal in the buffer to a listener.
     fn deliver(&mut self, at: usize) {
         let listener = &mut self.listeners[at];
         match &listener.compiled.outlet {
@@ -212,7 +212,7 @@ impl Source {
                     listener.statistics.lost += 1;
                     listener.lost = listener.lost.saturating_add(1);
                 }
-                // All of them may be in this queue, which subscriptions share.
+                // All of these signals may be in this one queue, which subscriptions share.
                 if self.untold > ring.slots() / 8 {
                     self.wake_now();
                 }
@@ -226,7 +226,7 @@ impl Source {
                 let Some(admitted) = admitted else { return };
                 let Some(tware) = &mut admitted.tware else { return };
                 let (signal, hands) = (self.buf.signal(), &mut self.hands);
-                // The provider goes on whatever becomes of a T-ware, which is not called again.
+                // The provider goes on if a T-ware panics; the T-ware is not called again.
                 let result = catch_unwind(AssertUnwindSafe(|| tware.signal(subscription, &signal, hands)));
                 match result {
                     Ok(()) => self.acting.extend(self.hands.take().map(|m| (subscriber, m))),
@@ -236,7 +236,7 @@ impl Source {
         }
     }
 
-    /// A T-ware in the loop has panicked: it is called no more, and what it wanted is not done.
+    /// Handles a panic of a T-ware in the loop: it is not called again, and its requests are dropped.
     #[cold]
     pub(super) fn fall(&mut self, subscriber: SubscriberId, panic: Box<dyn Any + Send>) {
         drop(self.hands.take());
@@ -245,14 +245,15 @@ impl Source {
             .iter_mut()
             .find(|admitted| admitted.id == subscriber)
             .and_then(|g| g.tware.take());
-        // What it leaves may be in no order to be dropped.
+        // The panic may have left it in a state in which dropping it panics, too.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(tware)));
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         self.fallen.push((subscriber, text.unwrap_or_default()));
     }
 
-    /// What T-wares in the loop want changed; what those hold that have panicked is given back.
+    /// Carries out the modifications that T-wares in the loop request, and ends the holds of T-wares that
+    /// have panicked.
     fn act<S: State>(&mut self, now: Instant, state: &mut S) {
         self.bury(now, state);
         if self.acting.is_empty() {
@@ -260,7 +261,7 @@ impl Source {
         }
         let mut acting = std::mem::take(&mut self.acting);
         for (subscriber, modification) in acting.drain(..) {
-            // What is refused is in the log.
+            // Refusals are in the log.
             let _ = self.modify(now, subscriber, &modification, None, state);
         }
         self.acting = acting;
@@ -279,7 +280,7 @@ impl Source {
         self.act(now, state);
     }
 
-    /// Ends an interval if it is over, and delivers what it left if that passes.
+    /// Ends an interval if it is over, and delivers its last event if that passes.
     fn finish_interval(&mut self, now: Instant, at: usize, flow: FlowId, event: EventId) {
         let listener = &mut self.listeners[at];
         let filter = listener.compiled.filter;
@@ -295,7 +296,7 @@ impl Source {
         }
     }
 
-    /// A flow ends in the middle of an interval, which is cut short.
+    /// Cuts an interval short because its flow ends.
     pub(super) fn end_interval<S: State>(&mut self, now: Instant, at: usize, mut kept: Kept, state: &mut S) {
         let listener = &mut self.listeners[at];
         let Some(until) = kept.gate.until() else { return };
@@ -311,7 +312,7 @@ impl Source {
 }
 
 impl Listener {
-    /// Wakes its subscriber, if that has signals.
+    /// Wakes the listener's subscriber, if it has signals.
     #[inline]
     fn wake(&mut self) {
         if std::mem::take(&mut self.untold)

@@ -1,4 +1,4 @@
-//! What the bus and T-wares elsewhere ask of a source.
+//! Orders of the bus, and modifications of T-wares elsewhere, at a source.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::signal::{MAX_WORDS, SubscriptionId};
 use crate::subscriber::Probe;
 use crate::subscription::Statistics;
 
-/// Modifications of one subscriber that are taken in one poll, at most.
+/// The maximum number of modifications of one subscriber that one poll takes.
 const STEERING_BUDGET: usize = 256;
 
 impl Source {
-    /// Carries out an order. Replies go to whoever still waits.
+    /// Carries out an order. Replies are sent if the caller still waits.
     pub(super) fn obey<S: State>(&mut self, now: Instant, order: Order, state: &mut S) {
         match order {
             Order::Admit(mut admitted) => {
@@ -93,7 +93,7 @@ impl Source {
         self.sort_listeners();
     }
 
-    /// Subscriptions go on in a schema's numbers. What was kept of events that are gone is dropped.
+    /// Moves subscriptions to a schema's numbers. State of events that no longer exist is dropped.
     fn take_offer(&mut self, schema: Arc<Schema>, compiled: Vec<Compiled>) {
         self.wake_now();
         self.by_event.resize(schema.events().len(), Vec::new());
@@ -114,7 +114,7 @@ impl Source {
         self.sort_listeners();
     }
 
-    /// Other filters begin anew; what was kept under the old ones is dropped.
+    /// Changes a subscription. New filters start afresh; events kept under the old ones are dropped.
     fn change(&mut self, id: SubscriptionId, filter: crate::Filter, scope: Scope, priority: u8) {
         let Some(listener) = self
             .listeners
@@ -129,7 +129,8 @@ impl Source {
         self.sort_listeners();
     }
 
-    /// Works out anew who receives what, highest priority first, the earlier of equals first.
+    /// Recomputes the receivers of each event: highest priority first, and the earlier subscription first
+    /// among equals.
     fn sort_listeners(&mut self) {
         self.wanted = 0;
         for (event, list) in self.by_event.iter_mut().enumerate() {
@@ -146,7 +147,7 @@ impl Source {
         }
     }
 
-    /// A subscriber is gone, with all that it wanted and held.
+    /// Removes a subscriber with its subscriptions and holds.
     fn expel<S: State>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
         self.wake_now();
         self.listeners
@@ -157,7 +158,7 @@ impl Source {
         self.recount();
     }
 
-    /// Gives back what a subscriber holds.
+    /// Ends the holds of a subscriber.
     fn let_go<S: State>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
         let mut ended = Vec::new();
         self.holds.end(
@@ -170,8 +171,8 @@ impl Source {
         }
     }
 
-    /// What T-wares that have panicked leave behind: the log has the text of the panic, and what they hold is
-    /// given back. Their subscriptions stay, and deliver to nobody.
+    /// Cleans up after T-wares that have panicked: the log gets the panic's message, and their holds end.
+    /// Their subscriptions stay, without a receiver.
     #[inline]
     pub(super) fn bury<S: State>(&mut self, now: Instant, state: &mut S) {
         while let Some((subscriber, message)) = self.fallen.pop() {
@@ -185,7 +186,7 @@ impl Source {
         self.steered = self.admitted.iter().any(|admitted| admitted.steering.is_some());
     }
 
-    /// Modifications of subscribers that live elsewhere.
+    /// Takes modifications of subscribers that live elsewhere.
     pub(super) fn steer<S: State>(&mut self, now: Instant, state: &mut S) -> bool {
         let mut any = false;
         for at in 0..self.admitted.len() {
@@ -205,7 +206,7 @@ impl Source {
                     let _ = self.modify(now, subscriber, &modification, None, state);
                 }
             }
-            // Looked at first: a swap takes the cache's line from the other thread at each turn.
+            // A plain load comes first: a swap would take the cache line from the other thread on each turn.
             if let Some(steering) = &self.admitted[at].steering
                 && steering.dropped.load(Relaxed) > 0
             {
@@ -216,7 +217,7 @@ impl Source {
         any
     }
 
-    /// So many modifications of a admitted found its queue full.
+    /// Logs that `count` modifications of a subscriber found its queue full.
     fn note_dropped(&mut self, now: Instant, admitted: usize, count: u64) {
         let who = self.who(self.admitted[admitted].id);
         let act = Act::Refused("the source has had no time for what waits: ask less often".to_owned());
@@ -225,7 +226,7 @@ impl Source {
         self.audit.add(Entry { count, ..entry });
     }
 
-    /// Sets a variable under a lease, or ends one; gives the value before. What happens is in the log.
+    /// Sets a variable under a lease, or ends a lease; returns the value before. The operation is logged.
     pub(super) fn modify<S: State>(
         &mut self,
         now: Instant,
@@ -252,7 +253,7 @@ impl Source {
         result
     }
 
-    #[allow(clippy::too_many_arguments)] // Who, what, how long.
+    #[allow(clippy::too_many_arguments)] // The holder, the value and the length of the lease.
     fn hold<S: State>(
         &mut self,
         now: Instant,
@@ -318,7 +319,7 @@ impl Source {
                 |_, hold| ended = Some(hold),
             );
             if let (Some(hold), false) = (ended, is_new) {
-                // What was held before this is so no longer, either.
+                // An earlier hold of this variable ends, too.
                 state.restore(flow, variable, hold.own);
                 self.note(now, subscriber, flow, variable, before, Act::Released);
             }
@@ -348,7 +349,7 @@ impl Source {
 }
 
 impl Compiled {
-    /// Everything passes at once, of every flow.
+    /// Returns whether every event of every flow passes at once.
     fn is_open(&self) -> bool {
         self.filter.is_open() && self.scope == Scope::All
     }

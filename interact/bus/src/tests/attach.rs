@@ -1,13 +1,13 @@
-//! Attachments: who may put them there, what the log has of it, and what becomes of them when their
-//! source or their subscriber is gone.
+//! Attachments: the right to make them, their entries in the log, and their end when the source or the
+//! subscriber is gone.
 
 use super::*;
 
-/// Names of what is attached; a text that contains `wrong` is.
+/// The names of attachments; a text that contains `wrong` is refused.
 #[derive(Default)]
 struct Names(Mutex<Vec<Attachment>>);
 
-/// What the provider's thread does.
+/// The step of the provider's thread.
 type Put = Box<dyn FnOnce() -> Result<(), Refusal> + Send>;
 
 impl Attachable for Arc<Names> {
@@ -52,7 +52,7 @@ fn provider(bus: &Bus) -> Provider {
 }
 
 impl Provider {
-    /// Polls, and takes the steps that wait.
+    /// Polls, and takes the queued steps.
     fn step(&mut self) {
         self.poll(self.now + 1);
         while let Some((stepping, step)) = self.source.next_step() {
@@ -189,7 +189,7 @@ fn a_source_that_is_gone_or_takes_none_refuses() {
     );
 }
 
-/// A provider that polls and takes no steps has a bounded number of them.
+/// A provider that polls without taking steps has a bounded number of them.
 #[test]
 fn steps_that_nobody_takes_are_bounded() {
     let bus = Bus::new();

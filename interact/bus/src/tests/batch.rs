@@ -1,10 +1,10 @@
-//! Signals of one turn wake a subscriber once.
+//! The signals of one turn wake a subscriber once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// A subscriber that sleeps, and how often it was woken.
+/// Makes a subscriber that sleeps, and a count of its wake-ups.
 fn sleeper(subscriber: &Subscriber, slots: usize) -> (Consumer, Arc<AtomicUsize>) {
     let woken = Arc::new(AtomicUsize::new(0));
     let count = woken.clone();
@@ -39,7 +39,7 @@ fn a_sleeping_subscriber_is_woken_at_the_end_of_a_batch() {
     assert_eq!(woken.swap(0, Ordering::Relaxed), 1);
     assert_eq!(waiting(&mut signals).len(), 3);
 
-    // One that takes nothing is woken while there is room.
+    // A subscriber that does not drain its queue is woken while there is room.
     assert!(signals.doze());
     provider.source.begin_batch();
     (6..20).for_each(|now| provider.publish(now, 0, ACKED, &[now]));
@@ -47,7 +47,7 @@ fn a_sleeping_subscriber_is_woken_at_the_end_of_a_batch() {
     provider.source.end_batch();
 }
 
-/// Its signals are there, though it wants no more of them.
+/// Its earlier signals are in the queue although it has unsubscribed.
 #[test]
 fn a_subscriber_that_unsubscribes_in_a_batch_is_woken_for_earlier_events() {
     let bus = Bus::new();
@@ -66,7 +66,7 @@ fn a_subscriber_that_unsubscribes_in_a_batch_is_woken_for_earlier_events() {
     assert!(signals.is_ready());
 }
 
-/// A process has one queue for all that it subscribes to.
+/// A process has one queue for all its subscriptions.
 #[test]
 fn a_queue_of_many_subscriptions_is_read_before_it_is_full() {
     let bus = Bus::new();

@@ -1,13 +1,13 @@
-//! What all who want an event want of it, for providers that can filter where events come from.
+//! The common part of all subscriptions to an event, for providers that can filter at the origin of events.
 
 use super::*;
 
-/// The filter of an interval in nanoseconds.
+/// Makes the filter of an interval in nanoseconds.
 fn every(interval: u64) -> Filter {
     Filter { interval: Duration::from_nanos(interval), frequency: 0 }
 }
 
-/// What is common to subscribers of these scopes and filters; the flow by its number.
+/// Returns the common part of subscriptions with these scopes, each a flow's number, and intervals.
 fn common(wanted: &[(Option<u64>, u64)]) -> Common {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
@@ -60,7 +60,7 @@ fn a_rule_is_looked_at_here() {
     assert_eq!(tcp.source.common(ACKED), Common::default());
 }
 
-/// The interval has been kept where the events came from.
+/// The interval has been applied at the origin of the events.
 #[test]
 fn an_event_filtered_before_passes_at_once() {
     let bus = Bus::new();
@@ -78,7 +78,7 @@ fn an_event_filtered_before_passes_at_once() {
     };
     publish(2, 1);
     publish(3, 1);
-    // It was under way when the subscription was made, or changed to one flow.
+    // The event was under way when the subscription was made, or narrowed to one flow.
     publish(4, 0);
     publish(5, 1);
     let fields: Vec<u64> = waiting(&mut signals)

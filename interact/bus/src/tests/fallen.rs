@@ -1,10 +1,10 @@
-//! T-wares in the loop that panic, flows whose ends are not received, events that cannot be had: the
-//! provider goes on, and the log has what happened.
+//! T-wares in the loop that panic, flows whose ends are not reported, and events that are not available. The
+//! provider goes on, and the log has an entry for each.
 
 use super::*;
 use crate::audit::Act;
 
-/// Narrows the window at each event, and panics at the third, with a modification in its hands.
+/// Narrows the window at each event, and panics at the third, after it has requested a modification.
 #[derive(Default)]
 struct Fragile {
     received: u64,
@@ -30,7 +30,7 @@ impl Drop for Fragile {
     }
 }
 
-/// Panics where it begins.
+/// Panics in `begin`.
 struct Stillborn;
 
 impl Tware for Stillborn {
@@ -87,10 +87,10 @@ fn a_tware_that_panics_leaves_the_flow_to_its_provider() {
     );
 }
 
-/// The kernel's `closed` may have found no room: what is kept of such flows goes once there is no more room.
+/// The kernel's `closed` may have been lost: the state of such flows is dropped when the table is full.
 #[test]
 fn flows_whose_ends_were_not_received_make_room() {
-    /// The flows that there are.
+    /// The flows that exist.
     struct Passing(Vec<FlowId>);
 
     impl State for Passing {

@@ -1,8 +1,9 @@
-//! What a source offers changes while it runs: who has subscribed by a pattern receives what is new, and numbers stay.
+//! A source's schema changes while the source runs: subscribers by pattern receive new events, and numbers
+//! stay.
 
 use super::*;
 
-/// What the provider offers, and events of these names and one field beside.
+/// Makes the provider's schema, with further events of these names and one field each.
 fn with(more: &[&str]) -> Schema {
     let plain = schema();
     let event = |name: &&str| EventType {

@@ -1,14 +1,15 @@
 //! Flows and their state, from the kernel itself by INET_DIAG: no eBPF, no privilege, no change to a flow.
 //!
-//! A flow is its socket's cookie and the interface that the socket is bound to, if any: two flows may have the same
-//! addresses and ports on two interfaces, and the kernel finds one that is bound by its interface alone.
+//! A flow is identified by its socket's cookie and the interface that the socket is bound to, if any. Two
+//! flows may have the same addresses and ports on two interfaces, and the kernel finds a bound socket by its
+//! interface only.
 //!
-//! A [`Diagnostics`] sees the network namespace in which it was opened, or every one. Looking one flow up costs one
-//! exchange with the kernel, whatever the number of flows; the first query for a cookie that is not known
-//! lists all.
+//! A [`Diagnostics`] sees the network namespace in which it was opened, or all namespaces. A look-up of one
+//! flow costs one exchange with the kernel, whatever the number of flows. The first query for an unknown
+//! cookie lists all flows.
 //!
-//! * `namespaces`: the network namespaces that there are, and a line to the kernel in each
-//! * `owners`: whose a socket is
+//! * `namespaces`: the network namespaces, and a netlink socket in each
+//! * `owners`: the processes that own sockets
 //! * `wire`, `state`: requests and replies
 
 mod namespaces;
@@ -33,41 +34,43 @@ use namespaces::Lines;
 pub(crate) use wire::SOCK_DIAG_BY_FAMILY;
 pub(crate) use wire::flow;
 
-/// The most flows whose addresses are remembered.
+/// The maximum number of flows whose addresses are remembered.
 const REMEMBERED: usize = 65_536;
 
 /// A TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// Its socket's cookie: what it is called in [`crate::Record`] and everywhere else here.
+    /// Its socket's cookie, which also identifies it in [`crate::Record`] and everywhere else in this crate.
     pub cookie: u64,
-    /// The interface that its socket is bound to (SO_BINDTODEVICE, a VRF, the link of link-local addresses); 0: none.
+    /// The interface that its socket is bound to (SO_BINDTODEVICE, a VRF, the link of link-local addresses);
+    /// 0 if none.
     pub interface: u32,
-    /// This end.
+    /// The local address.
     pub local: SocketAddr,
-    /// The other end.
+    /// The remote address.
     pub remote: SocketAddr,
-    /// The congestion control that runs it.
+    /// The name of its congestion control.
     pub congestion_control: String,
-    /// The number of its network namespace, as `readlink /proc/PID/ns/net` has it.
+    /// The inode number of its network namespace, as `readlink /proc/PID/ns/net` prints it.
     pub namespace: u64,
-    /// The number of its socket's file, 0 before somebody has accepted it: [`Owners::of`] knows whose it is.
+    /// The inode number of its socket, 0 until the connection is accepted. [`Owners::of`] finds the process
+    /// that owns it.
     pub inode: u32,
-    /// The number of the control group (cgroup2) in which its socket was made; 0 where the kernel has none.
+    /// The number of the control group (cgroup2) in which its socket was created; 0 if the kernel has none.
     pub cgroup: u64,
-    /// How it stands.
+    /// The state variables.
     pub state: State,
 }
 
-/// Lines to the kernel's INET_DIAG.
+/// Netlink sockets to the kernel's INET_DIAG.
 #[derive(Debug)]
 pub struct Diagnostics {
     lines: Lines,
-    /// Flows by their cookies, as they were listed last.
+    /// Flows by their cookies, from the latest listing.
     known: HashMap<u64, Identity>,
 }
 
-/// The kernel finds a flow by these.
+/// The key by which the kernel finds a flow.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     namespace: u64,
@@ -97,14 +100,14 @@ struct Line {
 }
 
 impl Line {
-    /// In the calling thread's.
+    /// Opens a socket in the calling thread's namespace.
     fn open(namespace: u64) -> Result<Line, KernelError> {
         let socket =
             Socket::open(wire::PROTOCOL).map_err(|error| KernelError::system("open INET_DIAG", error))?;
         Ok(Line { namespace, socket })
     }
 
-    /// Gives `each` the flows that answer a request. That there are none is no error.
+    /// Passes the flows that answer a request to `each`. An empty answer is not an error.
     fn ask(&mut self, request: Request, mut each: impl FnMut(Flow)) -> Result<(), KernelError> {
         let namespace = self.namespace;
         self.exchange(request, |message| {
@@ -131,7 +134,7 @@ impl Line {
 }
 
 impl Diagnostics {
-    /// Opens one, in the calling thread's network namespace.
+    /// Opens INET_DIAG in the calling thread's network namespace.
     ///
     /// # Errors
     /// When the kernel has no INET_DIAG, or the process may not open sockets.
@@ -140,9 +143,9 @@ impl Diagnostics {
         Ok(Self { lines: Lines::own(line), known: HashMap::new() })
     }
 
-    /// Opens one for every network namespace that a process is in or that has a name in `/run/netns`, 256 at most:
-    /// those that come later are found by [`Diagnostics::flows`]. To enter another takes CAP_SYS_ADMIN; one that may
-    /// not be entered is left out.
+    /// Opens INET_DIAG in every network namespace that a process is in or that has a name in `/run/netns`,
+    /// 256 at most. [`Diagnostics::flows`] finds namespaces that are added later. Entering another namespace
+    /// takes CAP_SYS_ADMIN; namespaces that may not be entered are left out.
     ///
     /// # Errors
     /// As [`Diagnostics::open`].
@@ -152,7 +155,7 @@ impl Diagnostics {
         Ok(all)
     }
 
-    /// All connections, of both address families, but those that listen or wait in TIME-WAIT.
+    /// Returns all connections of both address families, except listening sockets and those in TIME-WAIT.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -170,16 +173,16 @@ impl Diagnostics {
         Ok(flows)
     }
 
-    /// How a flow stands.
+    /// Returns a flow with its present state.
     ///
     /// # Errors
-    /// [`KernelError::NoFlow`] when there is none of this cookie here.
+    /// [`KernelError::NoFlow`] when there is no flow with this cookie here.
     pub fn probe(&mut self, cookie: u64) -> Result<Flow, KernelError> {
         if let Some(identity) = self.known.get(&cookie).copied() {
             if let Some(flow) = self.find_by(&identity)? {
                 return Ok(flow);
             }
-            // It has ended, or its socket was bound to an interface meanwhile.
+            // The flow has ended, or its socket was bound to an interface in the meantime.
             self.known.remove(&cookie);
         }
         self.flows()?
@@ -188,7 +191,7 @@ impl Diagnostics {
             .ok_or(KernelError::NoFlow(cookie))
     }
 
-    /// The messages that describe all connections, as they came.
+    /// Returns the messages that describe all connections, as received.
     #[cfg(test)]
     pub(crate) fn messages(&mut self) -> Result<Vec<Vec<u8>>, KernelError> {
         let mut all = Vec::new();
@@ -200,8 +203,8 @@ impl Diagnostics {
         Ok(all)
     }
 
-    /// The connection between two addresses, in the namespace in which this was opened; one that is bound to an
-    /// interface, too.
+    /// Finds the connection between two addresses, in the namespace in which this was opened. It may be bound
+    /// to an interface.
     ///
     /// # Errors
     /// When the kernel refuses.

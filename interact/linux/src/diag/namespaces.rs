@@ -1,7 +1,7 @@
-//! The network namespaces of this machine, and a line to the kernel in each that is wanted.
+//! The network namespaces of this machine, and a netlink socket in each.
 //!
-//! A namespace is found by the processes in it, and by its name in `/run/netns`. To enter it takes a thread of its
-//! own for a moment: a socket stays in the namespace in which it was made.
+//! A namespace is found by the processes in it, and by its name in `/run/netns`. To enter it briefly takes a
+//! separate thread; a socket stays in the namespace in which it was created.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,15 +16,16 @@ use super::Line;
 
 /// The maximum number of namespaces, each of which has a socket.
 const MAX_NAMESPACES: usize = 256;
-/// The maximum number of entries of `/proc` and `/run/netns` that are looked at.
+/// The maximum number of entries of `/proc` and `/run/netns` that are read.
 const MAX_ENTRIES: usize = 65_536;
-/// How long the namespaces are taken for what they were: at least this, and so many times what it took to read them.
+/// The time for which a list of namespaces is reused: at least this, and at least `REST` times the time that
+/// reading it took.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
-/// Where `ip netns` puts names.
+/// The folder in which `ip netns` keeps names.
 const NAMED: &str = "/run/netns";
 
-/// The number of the calling thread's network namespace.
+/// Returns the number of the calling thread's network namespace.
 #[must_use]
 pub fn own_namespace() -> Option<u64> {
     fs::metadata("/proc/thread-self/ns/net")
@@ -32,12 +33,12 @@ pub fn own_namespace() -> Option<u64> {
         .map(|file| file.ino())
 }
 
-/// Lines to the kernel: the first is in the namespace in which all began.
+/// Netlink sockets; the first is in the namespace in which the diagnostics were opened.
 #[derive(Debug)]
 pub(super) struct Lines {
     first: Line,
     others: Vec<Line>,
-    /// When others are looked for again, if they are wanted.
+    /// The time of the next search for other namespaces, if they are wanted.
     refresh_at: Option<Instant>,
 }
 
@@ -58,7 +59,7 @@ impl Lines {
         std::iter::once(&mut self.first).chain(&mut self.others)
     }
 
-    /// Reads which others there are, now and whenever [`Lines::refresh`] finds that it was long ago.
+    /// Searches for other namespaces now, and again whenever [`Lines::refresh`] finds the list too old.
     pub(super) fn follow(&mut self) {
         let begin = Instant::now();
         let there = find();
@@ -75,7 +76,7 @@ impl Lines {
         self.refresh_at = Some(Instant::now() + FRESH.max(begin.elapsed() * REST));
     }
 
-    /// Reads them again, where others are wanted and it was not done a moment ago.
+    /// Searches again, if other namespaces are wanted and the list is too old.
     pub(super) fn refresh(&mut self) {
         if self.refresh_at.is_some_and(|at| Instant::now() >= at) {
             self.follow();
@@ -83,7 +84,7 @@ impl Lines {
     }
 }
 
-/// The namespaces that there are, each with a file that leads into it.
+/// Returns the present namespaces, each with a file that leads into it.
 fn find() -> BTreeMap<u64, PathBuf> {
     let mut found = BTreeMap::new();
     let entries = |folder: &str| {
@@ -105,7 +106,7 @@ fn find() -> BTreeMap<u64, PathBuf> {
         .filter(is_process)
         .map(|entry| entry.path().join("ns/net"));
     for place in named.chain(of_processes) {
-        // Who may not read a process gets nothing of it.
+        // Processes that this process may not read are left out.
         if let Ok(file) = fs::metadata(&place) {
             found.entry(file.ino()).or_insert(place);
         }
@@ -113,14 +114,14 @@ fn find() -> BTreeMap<u64, PathBuf> {
     found
 }
 
-/// A line in another namespace; nothing where it may not be entered, or is gone.
+/// Opens a socket in another namespace; `None` if it may not be entered, or is gone.
 fn enter(namespace: u64, place: PathBuf) -> Option<Line> {
     let open = move || {
         let file = same(namespace, &place)?;
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).ok()?;
         Line::open(namespace).ok()
     };
-    // A thread that has been elsewhere ends there.
+    // The thread ends there, so that no thread of this process stays in another namespace.
     std::thread::Builder::new()
         .name("namespace".to_owned())
         .spawn(open)
@@ -129,7 +130,7 @@ fn enter(namespace: u64, place: PathBuf) -> Option<Line> {
         .ok()?
 }
 
-/// The file, if it leads to that namespace still: a process may have come to another.
+/// Opens the file if it still leads to that namespace: the process may have moved to another.
 fn same(namespace: u64, place: &Path) -> Option<File> {
     let file = File::open(place).ok()?;
     file.metadata()

@@ -1,7 +1,8 @@
-//! Whose a socket is: the process that has it open, and the control group in which it was made.
+//! The owners of sockets: the process that has a socket open, and the control group in which it was created.
 //!
-//! The kernel does not report whose a socket is. So all processes are asked for their open files, only so many of
-//! them, at most four times a second and for a twentieth of the time; what was found is kept that long.
+//! The kernel does not report which process owns a socket. The open files of all processes are therefore
+//! searched, up to a limit. A search runs at most four times a second and uses at most a twentieth of the
+//! time; its result is reused in between.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,30 +10,30 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long what was found counts, and how long what was not found is not looked for again.
+/// The time for which a result is reused, also a negative one.
 const FRESH: Duration = Duration::from_millis(250);
-/// For this many times what a query took nothing is queried again.
+/// No further search begins for this many times the duration of the last one.
 const REST: u32 = 20;
-/// The maximum number of open files that are looked at.
+/// The maximum number of open files that are read.
 const FILES: usize = 65_536;
-/// The maximum number of control groups, and how deep they are.
+/// The maximum number of control groups, and the maximum depth of their tree.
 const GROUPS: usize = 65_536;
 const DEPTH: usize = 32;
-/// Bytes of a command's name: TASK_COMM_LEN of include/linux/sched.h is 16.
+/// The maximum length of a command's name, in bytes: TASK_COMM_LEN of include/linux/sched.h is 16.
 const COMMAND: usize = 64;
-/// Where control groups are mounted, alone or beside the older ones.
+/// The folders in which control groups are mounted, alone or beside the older version.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// The name of its command, which it may choose as it likes.
+    /// The name of its command, which the process may set to any text.
     pub command: String,
 }
 
-/// What was found of sockets' owners.
+/// The owners of sockets, as last found.
 #[derive(Debug, Default)]
 pub struct Owners {
     processes: HashMap<u32, Process>,
@@ -42,8 +43,9 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// The process that has a socket open, by [`Flow::inode`](super::Flow::inode): of several the one with the smallest
-    /// number. Nothing where nobody has it, or who asks may not know.
+    /// Returns the process that has a socket open, by [`Flow::inode`](super::Flow::inode); of several, the
+    /// one with the smallest id. Returns `None` if no process has it open, or if the caller may not read the
+    /// process.
     pub fn of(&mut self, inode: u32) -> Option<&Process> {
         if inode == 0 {
             return None;
@@ -54,7 +56,8 @@ impl Owners {
         self.processes.get(&inode)
     }
 
-    /// The path of a control group below the mount, as `/proc/PID/cgroup` has it, by its number.
+    /// Returns the path of a control group below the mount, as `/proc/PID/cgroup` prints it, by the group's
+    /// number.
     pub fn group(&mut self, id: u64) -> Option<&str> {
         if id == 0 {
             return None;
@@ -70,14 +73,14 @@ fn is_over(until: Option<Instant>) -> bool {
     until.is_none_or(|until| Instant::now() >= until)
 }
 
-/// What there is, and until when it is taken for what it was.
+/// Returns a search's result, and the time until which it is reused.
 fn timed<T>(find: impl FnOnce() -> T) -> (T, Option<Instant>) {
     let begin = Instant::now();
     let found = find();
     (found, Some(Instant::now() + FRESH.max(begin.elapsed() * REST)))
 }
 
-/// By socket: who has it open.
+/// Maps sockets to the processes that have them open.
 fn processes() -> HashMap<u32, Process> {
     let mut found: HashMap<u32, Process> = HashMap::new();
     let mut pids: Vec<u32> = fs::read_dir("/proc")
@@ -111,7 +114,7 @@ fn processes() -> HashMap<u32, Process> {
     found
 }
 
-/// `socket:[12345]`.
+/// Parses `socket:[12345]`.
 fn socket(target: &Path) -> Option<u32> {
     target
         .to_str()?
@@ -127,7 +130,7 @@ fn command_of(pid: u32) -> String {
     String::from_utf8_lossy(&name[..name.len().min(COMMAND)]).into_owned()
 }
 
-/// By number: its path. The number of a control group is that of its folder (`cgroup_id`).
+/// Maps numbers of control groups to their paths. The number is that of the group's folder (`cgroup_id`).
 fn groups() -> HashMap<u64, String> {
     let is_mount = |folder: &&&str| Path::new(folder).join("cgroup.controllers").exists();
     let Some(mount) = MOUNTS.iter().find(is_mount) else {
@@ -175,7 +178,7 @@ mod tests {
         assert_eq!(owners.of(0), None);
     }
 
-    /// The path is what the kernel has of this process.
+    /// The expected path is the kernel's path of this process.
     #[test]
     fn a_control_group_is_known_by_its_folders_number() {
         let own = fs::read_to_string("/proc/self/cgroup").expect("a file");

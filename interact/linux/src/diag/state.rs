@@ -1,4 +1,4 @@
-//! How a flow stands: `struct tcp_info` (include/uapi/linux/tcp.h) under our names and in our units.
+//! The state of a flow: `struct tcp_info` (include/uapi/linux/tcp.h) with our names and units.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_getres};
 
 use crate::abi::{RawRecord, RawState, UNSEEN};
 
-/// Ticks of the kernel's timers in a second (CONFIG_HZ): the coarse clocks move with them.
+/// The ticks of the kernel's timers in a second (CONFIG_HZ), which is the resolution of its coarse clocks.
 static HERTZ: LazyLock<u64> = LazyLock::new(|| {
     let tick = clock_getres(ClockId::MonotonicCoarse)
         .tv_nsec
@@ -15,50 +15,51 @@ static HERTZ: LazyLock<u64> = LazyLock::new(|| {
     (1_000_000_000 + tick / 2) / tick
 });
 
-/// A flow's state variables. Amounts are bytes, spans nanoseconds. The kernel counts much of this in
-/// segments; such an amount is the number of segments by [`State::smss`].
+/// A flow's state variables. Amounts are bytes, times nanoseconds. The kernel counts many of them in
+/// segments; such an amount is the number of segments times [`State::smss`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// The connection's state, numbered as `state_t` in `transports/tcp/state.mtp`; 0: no connection.
+    /// The connection's state, numbered as `state_t` in `transports/tcp/state.mtp`; 0 is no connection.
     pub state: u64,
-    /// The congestion window.
+    /// The congestion window, in bytes.
     pub cwnd: u64,
-    /// The slow start threshold; `u64::MAX`: none has been found.
+    /// The slow start threshold, in bytes; `u64::MAX` if it has not been set.
     pub ssthresh: u64,
-    /// The smoothed round-trip time (RFC 6298).
+    /// The smoothed round-trip time (RFC 6298), in nanoseconds.
     pub srtt: u64,
-    /// Its mean deviation.
+    /// The mean deviation of the round-trip time, in nanoseconds.
     pub rttvar: u64,
-    /// The retransmission timeout.
+    /// The retransmission timeout, in nanoseconds.
     pub rto: u64,
-    /// The smallest round-trip time of the last minutes; 0: none was measured.
+    /// The smallest round-trip time of the last minutes, in nanoseconds; 0 if none was measured.
     pub min_rtt: u64,
-    /// Text bytes of a full segment sent.
+    /// The payload of a full segment, in bytes (sender maximum segment size).
     pub smss: u64,
-    /// Bytes sent and not acknowledged, to within one: the kernel counts the SYN at one of the ends.
+    /// Bytes sent and not acknowledged. It may be off by one, because the kernel counts the SYN at one of the
+    /// ends.
     pub flight: u64,
-    /// Bytes acknowledged since the beginning: the place of `snd_una` in the stream.
+    /// Bytes acknowledged since the beginning: the offset of `snd_una` in the stream.
     pub snd_una: u64,
-    /// Bytes sent for the first time: the place of `snd_nxt` in the stream.
+    /// Bytes sent for the first time: the offset of `snd_nxt` in the stream.
     pub snd_nxt: u64,
-    /// The peer's window.
+    /// The peer's window, in bytes.
     pub snd_wnd: u64,
-    /// Bytes that have left the network, in whole segments.
+    /// Bytes that have been delivered to the peer, counted in whole segments.
     pub delivered: u64,
-    /// Segments sent again.
+    /// The number of retransmitted segments.
     pub retransmissions: u64,
-    /// Bytes taken for lost and not yet acknowledged.
+    /// Bytes considered lost and not yet acknowledged.
     pub lost_bytes: u64,
-    /// The pace, bytes per second; `u64::MAX`: none.
+    /// The pacing rate, in bytes per second; `u64::MAX` if there is none.
     pub pacing_rate: u64,
-    /// The latest delivery rate, bytes per second.
+    /// The latest delivery rate, in bytes per second.
     pub delivery_rate: u64,
     /// Bytes received in order.
     pub received: u64,
 }
 
 impl State {
-    /// The name of each, without the provider's (`kernel.tcp`) before it, in the order of
+    /// The names of the variables, without the provider's (`kernel.tcp`) before them, in the order of
     /// [`State::values`].
     pub const NAMES: [&str; 18] = [
         "conn.state",
@@ -81,7 +82,7 @@ impl State {
         "conn.received",
     ];
 
-    /// The value of each.
+    /// Returns the values of the variables.
     #[must_use]
     pub fn values(&self) -> [u64; Self::NAMES.len()] {
         [
@@ -106,12 +107,12 @@ impl State {
         ]
     }
 
-    /// Name and value of each.
+    /// Returns the name and the value of each variable.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Self::NAMES.into_iter().zip(self.values())
     }
 
-    /// What a record holds; nothing where it has no state.
+    /// Reads the state of a record; `None` if the record has no state.
     pub(crate) fn from_record(record: &RawRecord) -> Option<Self> {
         (record.state != UNSEEN).then(|| Self::from_raw(u64::from(record.state), &record.stood))
     }
@@ -127,7 +128,7 @@ impl State {
             ssthresh: threshold(raw.ssthresh, smss),
             srtt: micros(raw.srtt),
             rttvar: micros(raw.rttvar),
-            // The kernel has it in whole microseconds.
+            // The kernel has this timeout in whole microseconds, so it is rounded down to them.
             rto: u64::from(raw.rto) * 1_000_000 / *HERTZ * 1000,
             min_rtt: min_rtt_nanos(raw.min_rtt),
             smss,
@@ -147,7 +148,7 @@ impl State {
         }
     }
 
-    /// Reads a `struct tcp_info`; an older kernel's is shorter, and what it lacks is 0.
+    /// Reads a `struct tcp_info`. An older kernel's is shorter; the missing variables are 0.
     pub(super) fn from_tcp_info(info: &[u8]) -> Self {
         let word = |at: usize| {
             let bytes = info.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
@@ -183,13 +184,13 @@ impl State {
         }
     }
 
-    /// Sets the state from the number that the kernel has for it.
+    /// Sets the state from the kernel's number of it.
     pub(super) fn set_linux_state(&mut self, state: u8) {
         self.state = common_state(state);
     }
 }
 
-/// A threshold in bytes, of segments.
+/// Converts a threshold from segments to bytes.
 fn threshold(segments: u32, smss: u64) -> u64 {
     // TCP_INFINITE_SSTHRESH
     if segments >= 0x7fff_ffff {
@@ -199,7 +200,8 @@ fn threshold(segments: u32, smss: u64) -> u64 {
     }
 }
 
-/// The smallest round-trip time in nanoseconds, of microseconds; all ones: none was measured.
+/// Converts the smallest round-trip time from microseconds to nanoseconds; all ones mean that none was
+/// measured.
 fn min_rtt_nanos(micros: u32) -> u64 {
     if micros == u32::MAX {
         0
@@ -208,7 +210,7 @@ fn min_rtt_nanos(micros: u32) -> u64 {
     }
 }
 
-/// From include/net/tcp_states.h to `state_t`.
+/// Converts a state of include/net/tcp_states.h to `state_t`.
 fn common_state(linux: u8) -> u64 {
     match linux {
         2 => 1,      // SYN-SENT

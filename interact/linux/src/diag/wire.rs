@@ -13,20 +13,20 @@ pub(super) const PROTOCOL: i32 = 4;
 pub(crate) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_DUMP: i32 = 0x300;
 const TCP: u8 = 6;
-/// All states but LISTEN, TIME-WAIT, CLOSE and the kernel's own for handshakes under way.
+/// All states except LISTEN, TIME-WAIT, CLOSE and the kernel's internal ones for handshakes in progress.
 const CONNECTED: u32 = 0b1011_0011_1110;
 /// Attributes, and how they are requested.
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
-/// It comes unasked, since Linux 5.8.
+/// The kernel sends it without a request, since Linux 5.8.
 const INET_DIAG_CGROUP_ID: u16 = 21;
 const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1);
-/// INET_DIAG_NOCOOKIE: no cookie is asked for.
+/// INET_DIAG_NOCOOKIE: the request names no cookie.
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 
-/// Bytes of `struct inet_diag_sockid`: ports, addresses, the interface, the cookie.
+/// The size of `struct inet_diag_sockid`, in bytes: ports, addresses, the interface, the cookie.
 const ID: usize = 48;
-/// Bytes of `struct inet_diag_msg`.
+/// The size of `struct inet_diag_msg`, in bytes.
 const MESSAGE: usize = 72;
 
 /// Requests all connections of a family.
@@ -55,7 +55,7 @@ pub(super) fn one(identity: &Identity) -> Request {
     request(family, 0, &id)
 }
 
-/// A `struct inet_diag_req_v2` with a `struct inet_diag_sockid`.
+/// Builds a `struct inet_diag_req_v2` with a `struct inet_diag_sockid`.
 fn request(family: AddressFamily, flags: i32, id: &[u8; ID]) -> Request {
     let mut request = Request::new(SOCK_DIAG_BY_FAMILY, flags);
     request.put(&[family.as_raw() as u8, TCP, EXTENSIONS, 0]);
@@ -71,7 +71,7 @@ fn put_address(place: &mut [u8], address: IpAddr) {
     }
 }
 
-/// The flow that a message describes; none where it does not fit its format.
+/// Parses the flow that a message describes; `None` if the message is malformed.
 pub(crate) fn flow(message: Message<'_>) -> Option<Flow> {
     if message.kind != SOCK_DIAG_BY_FAMILY {
         return None;
@@ -110,7 +110,7 @@ pub(crate) fn flow(message: Message<'_>) -> Option<Flow> {
     Some(flow)
 }
 
-/// An end of a connection; a link-local address counts on its interface alone (RFC 4007, 6).
+/// Makes an end of a connection. A link-local address is unique only on its interface (RFC 4007, 6).
 fn end(address: IpAddr, port: u16, interface: u32) -> SocketAddr {
     match address {
         IpAddr::V6(address) if address.is_unicast_link_local() => {

@@ -1,5 +1,4 @@
-//! In the place of the programs where the feature `ebpf` is off: nothing can be loaded, and so nothing
-//! else be called.
+//! Replaces the programs if the feature `ebpf` is off: loading fails, so no other function can be called.
 
 use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
@@ -10,12 +9,12 @@ use crate::abi::{RawAdoption, RawLease, RawRecord, RawRequest, RawSettings, RawS
 use crate::hook::Hooks;
 use crate::{KernelError, Missing, Options};
 
-/// Nothing can be loaded, and nothing is known of the kernel.
+/// Reports that loading is impossible and that the kernel was not examined.
 pub(crate) fn survey(_: &Options) -> Result<(Option<Missing>, Option<Hooks>), KernelError> {
     Ok((Some(Missing::Feature), None))
 }
 
-/// Never there.
+/// A type without values.
 pub(crate) struct Programs(Infallible);
 
 impl Programs {

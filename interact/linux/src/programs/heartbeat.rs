@@ -1,7 +1,8 @@
-//! The process's sign of life: while it lives, the programs in the kernel heed its leases.
+//! The process's sign of life: as long as it continues, the programs in the kernel honour the process's
+//! leases.
 //!
-//! The thread that shows it does nothing else, so that a busy reader of the ring is not taken for dead. A process that
-//! is killed or frozen shows none, and its leases are over within a second (`LIFE` in `bpf/maps.bpf.h`).
+//! A dedicated thread writes it, so that a busy reader of the ring is not taken for dead. A process that is
+//! killed or frozen writes none, and its leases are over within a second (`LIFE` in `bpf/maps.bpf.h`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +13,13 @@ use std::time::{Duration, Instant};
 use crate::KernelError;
 use crate::leases::now;
 
-/// The time between two signs of life: a quarter of what the programs wait for one.
+/// The time between two signs of life: a quarter of the time for which the programs wait for one.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// After a pause of so long between two signs of life, the programs may have heeded none of the leases in between.
+/// After a pause of this length between two signs of life, the programs may have ignored leases in between.
 const LATE: Duration = Duration::from_millis(500);
 
-/// Shows that the process lives, until it is dropped.
+/// Writes signs of life until it is dropped.
 pub(super) struct Heartbeat {
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -26,10 +27,10 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Begins to write the time, by `beat`, where the programs find it.
+    /// Begins to write the time, by `beat`, to a map that the programs read.
     ///
     /// # Errors
-    /// When it cannot be written, or no thread be started.
+    /// When it cannot be written, or the thread cannot be started.
     pub(super) fn start(
         beat: impl Fn(u64) -> Result<(), KernelError> + Send + 'static,
     ) -> Result<Heartbeat, KernelError> {
@@ -57,7 +58,7 @@ impl Heartbeat {
         Ok(Heartbeat { over: Some(over), thread: Some(thread), was_late })
     }
 
-    /// Whether a sign of life was late since the last call.
+    /// Returns whether a sign of life was late since the last call.
     pub(super) fn was_late(&self) -> bool {
         self.was_late.swap(false, Ordering::Relaxed)
     }
@@ -82,7 +83,8 @@ mod tests {
         let late = Arc::new(AtomicBool::new(true));
         let delays = late.clone();
         let heartbeat = Heartbeat::start(move |time| {
-            // The start has its own; the one after it waits for a processor.
+            // The first sign of life is written at the start; the thread waits for a processor to write the
+            // next.
             if time > 0 && delays.swap(false, Ordering::Relaxed) {
                 std::thread::sleep(LATE);
             }

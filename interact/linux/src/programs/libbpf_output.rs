@@ -1,4 +1,4 @@
-//! What libbpf prints while it loads: kept, for the error, instead of standing on the terminal.
+//! Captures the output of libbpf while it loads, for use in an error instead of on the terminal.
 
 use std::cell::RefCell;
 
@@ -6,14 +6,14 @@ use libbpf_rs::{PrintLevel, set_print};
 
 use crate::KernelError;
 
-/// How many bytes of it are kept: its last.
+/// The number of bytes that are kept, from the end of the output.
 const MAX_OUTPUT: usize = 4096;
 
 thread_local! {
     static OUTPUT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs `load`; its error has what libbpf printed.
+/// Runs `load`; its error includes the output of libbpf.
 pub(super) fn capture<T>(load: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, KernelError> {
     OUTPUT.with_borrow_mut(String::clear);
     let before = set_print(Some((PrintLevel::Warn, keep)));

@@ -1,7 +1,7 @@
-//! The eBPF programs of this crate: loaded, attached, and the maps by which they are spoken to.
+//! The eBPF programs of this crate: loading, attaching, and the maps for communication with them.
 //!
-//! Privilege is needed in [`Programs::load`] alone: everything after it goes through file descriptors
-//! that it opened. All that was attached is detached when the value is dropped.
+//! Only [`Programs::load`] needs privilege: later calls use file descriptors that it opened. All programs are
+//! detached when the value is dropped.
 
 mod heartbeat;
 mod libbpf_output;
@@ -30,14 +30,14 @@ use heartbeat::Heartbeat;
 
 /// The compiled programs.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hawser.bpf.o"));
-/// The map of the congestion control, and where its name lies in `struct tcp_congestion_ops` of
-/// `bpf/kernel.bpf.h`: behind five pointers.
+/// The map of the congestion control. Its name lies behind five pointers in `struct tcp_congestion_ops` of
+/// `bpf/kernel.bpf.h`.
 const CONGESTION_CONTROL: &str = "hawser";
 const NAME_AT: usize = 5 * size_of::<usize>();
-/// How many records are taken from the ring at a time.
+/// The maximum number of records taken from the ring at a time.
 const BATCH: usize = 512;
 
-/// What prevents loading, and what the kernel would give.
+/// Returns the obstacle to loading, if any, and the hooks that the kernel would provide.
 pub(crate) fn survey(options: &Options) -> Result<(Option<Missing>, Option<Hooks>), KernelError> {
     let (hooks, no_types) = missing(needs::hooks(options))?;
     let (_, no_hooks) = missing(hooks.map_or(Ok(()), |hooks| needs::check(options, hooks)))?;
@@ -46,7 +46,7 @@ pub(crate) fn survey(options: &Options) -> Result<(Option<Missing>, Option<Hooks
     Ok((no_types.or(no_hooks).or(no_cgroup).or(no_privilege), hooks))
 }
 
-/// The result of a query, or what it found missing.
+/// Separates the result of a query from the requirement that it found missing.
 fn missing<T>(looked: Result<T, KernelError>) -> Result<(Option<T>, Option<Missing>), KernelError> {
     match looked {
         Ok(found) => Ok((Some(found), None)),
@@ -57,10 +57,10 @@ fn missing<T>(looked: Result<T, KernelError>) -> Result<(Option<T>, Option<Missi
 
 /// The loaded programs.
 pub(crate) struct Programs {
-    /// Dropped first: what is taken out of the kernel holds no flow any more.
+    /// Dropped first, so that a program that is removed from the kernel no longer holds a flow.
     heartbeat: Heartbeat,
     object: Object,
-    /// What is attached, by the number of the hook.
+    /// The attached programs, by the number of the hook.
     attached: [Option<Link>; HOOKS],
     available: Hooks,
     ring: RingBuffer<'static>,
@@ -128,13 +128,13 @@ impl Programs {
         Ok(self)
     }
 
-    /// What can be attached here.
+    /// Returns the hooks to which programs can be attached here.
     pub(crate) fn available(&self) -> Hooks {
         self.available
     }
 
-    /// Attaches what `wanted` names and is not attached; detaches what it does not name. Hooks that are
-    /// always attached stay. True when something was attached.
+    /// Attaches the programs of `wanted` that are not attached; detaches the others. Hooks that are always
+    /// attached stay. Returns true when a program was attached.
     pub(crate) fn attach_only(&mut self, wanted: Hooks) -> Result<bool, KernelError> {
         let mut more = false;
         for hook in Hook::ON_DEMAND {
@@ -174,25 +174,25 @@ impl Programs {
         Ok(program.ok_or(Missing::Hook(hook.place()))?)
     }
 
-    /// Readable when there is something to take.
+    /// Returns a descriptor that is readable when there are records to take.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// Waits until the descriptor is readable, and has it forget that it was.
+    /// Waits until the descriptor is readable, and resets its readiness.
     pub(crate) fn wait(&self, timeout: Option<&Timespec>) -> rustix::io::Result<()> {
         let mut events = [MaybeUninit::uninit(); 2];
         epoll::wait(&self.epoll, &mut events, timeout).map(drop)
     }
 
-    /// Has another descriptor end the wait, too, each time that it becomes readable.
+    /// Adds a descriptor that ends the wait each time that it becomes readable.
     pub(crate) fn wake_by(&self, other: BorrowedFd<'_>) -> Result<(), KernelError> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&self.epoll, other, epoll::EventData::new_u64(1), flags)
             .map_err(|error| KernelError::system("watch a descriptor", error))
     }
 
-    /// Takes up to a batch of records; true when there may be more.
+    /// Takes up to a batch of records; returns true when there may be more.
     pub(crate) fn take(&self, mut each: impl FnMut(&RawRecord)) -> Result<bool, KernelError> {
         let taken = self.ring.consume_raw_n(BATCH);
         if taken < 0 {
@@ -204,33 +204,33 @@ impl Programs {
         Ok(taken as usize >= BATCH)
     }
 
-    /// Sets for the programs what is subscribed to.
+    /// Writes the subscriptions for the programs.
     pub(crate) fn write_settings(&self, settings: &RawSettings) -> Result<(), KernelError> {
         update(&self.settings, &0_u32, settings)
     }
 
-    /// Whether a sign of life was late since the last call.
+    /// Returns whether a sign of life was late since the last call.
     pub(crate) fn was_late(&self) -> bool {
         self.heartbeat.was_late()
     }
 
-    /// The records of each subscription that found no room.
+    /// Returns the number of records of each subscription that found the ring full.
     pub(crate) fn lost(&self) -> Result<[u64; SUBSCRIPTIONS], KernelError> {
         Ok(lookup(&self.lost, &0_u32)?.unwrap_or_default())
     }
 
-    /// The records of one flow that one subscription lost.
+    /// Returns the number of records of one flow that one subscription lost.
     pub(crate) fn lost_of(&self, flow: u64, place: u16) -> Result<u64, KernelError> {
         let key = RawOfSubscription { flow, subscription: u32::from(place), unused: 0 };
         Ok(lookup(&self.losses, &key)?.unwrap_or_default())
     }
 
-    /// Puts a flow's lease where the programs find it.
+    /// Writes a flow's lease to the map that the programs read.
     pub(crate) fn write_lease(&self, lease: &RawLease) -> Result<(), KernelError> {
         update(&self.leases, &lease.flow, &lease.sealed())
     }
 
-    /// Takes a flow's lease away; the programs may have done so already.
+    /// Removes a flow's lease; the programs may have done so already.
     pub(crate) fn drop_lease(&self, flow: u64) -> Result<(), KernelError> {
         match self.leases.delete(&flow.to_ne_bytes()) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(libbpf("end a lease", &error)),
@@ -238,13 +238,13 @@ impl Programs {
         }
     }
 
-    /// What became of a flow's leases.
+    /// Returns the counts of a flow's leases.
     pub(crate) fn standing(&self, flow: u64) -> Result<RawStanding, KernelError> {
         Ok(lookup(&self.standings, &flow)?.unwrap_or_default())
     }
 
-    /// Gives flows our congestion control by one visit to all sockets of the calling thread's network namespace: what
-    /// became of each.
+    /// Gives flows our congestion control by one visit to all sockets of the calling thread's network
+    /// namespace. Returns the outcome for each flow.
     pub(crate) fn adopt(&mut self, flows: &[u64]) -> Result<Vec<RawAdoption>, KernelError> {
         for flow in flows {
             update(&self.adoptions, flow, &RawAdoption::default())?;
@@ -252,7 +252,7 @@ impl Programs {
         let visited = self.carry_out(&RawRequest { what: Operation::Adopt as u32, ..RawRequest::default() });
         let outcomes = flows.iter().map(|flow| {
             let outcome = lookup(&self.adoptions, flow)?.unwrap_or_default();
-            // One that stays is written over when it is needed again.
+            // An entry that stays is overwritten when it is needed again.
             let _ = self.adoptions.delete(&flow.to_ne_bytes());
             Ok(outcome)
         });
@@ -260,13 +260,13 @@ impl Programs {
         visited.and(outcomes)
     }
 
-    /// Has a request carried out on the socket that it names, in the calling thread's network namespace.
+    /// Carries out a request on the socket that it names, in the calling thread's network namespace.
     pub(crate) fn carry_out(&mut self, request: &RawRequest) -> Result<RawRequest, KernelError> {
         let link = self.attached[Hook::Reach as usize].as_ref();
         let link = link.ok_or(Missing::Hook(Hook::Reach.place()))?;
         update(&self.requests, &0_u32, request)?;
         let mut sockets = Iter::new(link).map_err(|error| libbpf("visit the sockets", &error))?;
-        // The program writes nothing: reading to the end is what makes it visit them all.
+        // The program writes no output: reading to the end makes it visit all sockets.
         let mut nothing = [0; 64];
         loop {
             match sockets.read(&mut nothing) {
@@ -322,8 +322,8 @@ fn open(options: &Options, available: Hooks) -> libbpf_rs::Result<OpenObject> {
     Ok(object)
 }
 
-/// The calling thread's network namespace: the number of its inode, which the programs know it by. 0, which is
-/// for all, where there is no /proc.
+/// Returns the inode number of the calling thread's network namespace, by which the programs identify it.
+/// Returns 0, which stands for all namespaces, if there is no /proc.
 fn namespace() -> u32 {
     let known = std::fs::metadata("/proc/thread-self/ns/net");
     known
@@ -338,7 +338,7 @@ fn map_of(object: &Object, name: &str) -> Result<MapHandle, KernelError> {
     MapHandle::try_from(&map).map_err(|error| libbpf("open a map", &error))
 }
 
-/// The reader of the ring: it puts whole records into `batch`.
+/// Makes the reader of the ring, which puts whole records into `batch`.
 fn ring(events: &MapHandle, batch: &Arc<Mutex<Vec<RawRecord>>>) -> libbpf_rs::Result<RingBuffer<'static>> {
     let batch = Arc::clone(batch);
     let mut builder = RingBufferBuilder::new();
@@ -351,8 +351,8 @@ fn ring(events: &MapHandle, batch: &Arc<Mutex<Vec<RawRecord>>>) -> libbpf_rs::Re
     builder.build()
 }
 
-/// A descriptor that is readable from a wake-up on until the next wait: a ring that is not empty does not
-/// make it so by itself, or a reader that asked to be woken rarely would never sleep.
+/// Makes a descriptor that is readable from a wake-up until the next wait. It is edge-triggered, because with
+/// a level trigger a ring that is not empty would keep a reader awake that asked to be woken rarely.
 fn watch(ring: BorrowedFd<'_>) -> Result<OwnedFd, KernelError> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
         .map_err(|error| KernelError::system("create an epoll descriptor", error))?;

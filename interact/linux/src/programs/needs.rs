@@ -1,4 +1,5 @@
-//! What loading takes, looked at one by one before it is tried, so that an error names what is missing.
+//! The requirements of loading, checked one by one beforehand, so that an error names the one that is
+//! missing.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -11,13 +12,13 @@ use rustix::thread::{CapabilitySet, capabilities};
 use crate::hook::{Hook, Hooks};
 use crate::{KernelError, Missing, Options};
 
-/// The kind of a cgroup2 file system (include/uapi/linux/magic.h).
+/// The type of a cgroup2 file system (include/uapi/linux/magic.h).
 const CGROUP2: FsWord = 0x6367_7270;
 
-/// Finds out which of the hooks that are asked for this kernel has. That takes no privilege.
+/// Finds the requested hooks that this kernel has. The search takes no privilege.
 ///
 /// # Errors
-/// When it does not describe its types.
+/// When the kernel does not describe its types.
 pub(super) fn hooks(options: &Options) -> Result<Hooks, KernelError> {
     let types = Btf::from_vmlinux().map_err(|_| Missing::TypeInformation)?;
     let has = |hook: &Hook| hook.types().iter().all(|name| knows(&types, name));
@@ -31,10 +32,10 @@ pub(super) fn hooks(options: &Options) -> Result<Hooks, KernelError> {
     Ok(available)
 }
 
-/// Whether all is there without which nothing goes.
+/// Checks the requirements without which loading fails.
 ///
 /// # Errors
-/// What is missing.
+/// The first requirement that is not met.
 pub(super) fn check(options: &Options, available: Hooks) -> Result<(), KernelError> {
     if !available.has(Hook::State) {
         return Err(Missing::Hook(Hook::State.place()).into());
@@ -51,14 +52,14 @@ fn knows(types: &Btf<'_>, name: &str) -> bool {
         || types.type_by_name::<types::Func<'_>>(name).is_some()
 }
 
-/// Whether this process may load.
+/// Checks that this process may load.
 ///
 /// # Errors
-/// What it lacks.
+/// The privilege that it lacks.
 pub(super) fn privilege() -> Result<(), KernelError> {
     let held = capabilities(None).map_err(|error| KernelError::system("read the capabilities", error))?;
     let effective = held.effective;
-    // CAP_SYS_ADMIN stands for the two that were split off from it.
+    // CAP_SYS_ADMIN includes the two capabilities that were split off from it.
     let admin = effective.contains(CapabilitySet::SYS_ADMIN);
     for (capability, name, split) in [
         (CapabilitySet::BPF, "CAP_BPF", true),

@@ -1,14 +1,13 @@
-//! Linux's own TCP as a provider: `kernel.tcp`, with the names that our own transport has.
+//! Linux's own TCP as a provider: `kernel.tcp`, with the same names as our own transport.
 //!
-//! A thread serves it. The bus's filters are given to the eBPF programs where all who want an event
-//! want the same of it; leases lie in the kernel, so that they end there even when this process is
-//! dead. What is set acts at a flow's next acknowledgement, and what of it the kernel cannot do is in
-//! [`Serving::capabilities`].
+//! A thread serves it. If all subscribers of an event have the same filter, the eBPF programs apply it.
+//! Leases lie in the kernel, so that they end even when this process has died. A modification takes effect at
+//! a flow's next acknowledgement. [`Serving::capabilities`] lists what the kernel cannot do.
 //!
-//! * `schema`: what is offered
+//! * `schema`: the events and variables
 //! * `view`: flows as the bus reads and sets them
 //! * `thread`: from the kernel's ring to the bus, a batch at a time
-//! * `pace`: how long records wait for the reader
+//! * `pace`: the time that records wait for the reader
 
 mod pace;
 mod schema;
@@ -29,8 +28,8 @@ use rustix::event::{EventfdFlags, eventfd};
 pub use schema::schema;
 use view::View;
 
-/// Linux's TCP, being served. All is taken out of the kernel when it is dropped; flows that were
-/// modified go on by their own congestion controller.
+/// Linux's TCP, served on a bus. The programs are removed from the kernel when it is dropped; modified flows
+/// continue under their own congestion controller.
 #[derive(Debug)]
 pub struct Serving {
     source: SourceId,
@@ -50,32 +49,32 @@ impl std::fmt::Debug for Bell {
 }
 
 impl Serving {
-    /// Its number on the bus.
+    /// Returns its number on the bus.
     #[must_use]
     pub fn source(&self) -> SourceId {
         self.source
     }
 
-    /// What this machine's kernel gives, and why not the rest.
+    /// Returns the capabilities of this machine's kernel, and the reasons why others are missing.
     #[must_use]
     pub fn capabilities(&self) -> &[Capability] {
         &self.capabilities
     }
 }
 
-/// What [`Serving::capabilities`] would return, without loading anything: whether this process could load,
-/// and what the kernel would give then. It takes no privilege.
+/// Returns the same as [`Serving::capabilities`] without loading, and takes no privilege. It reports whether
+/// this process could load, and what the kernel would then provide.
 ///
 /// # Errors
-/// An option that is wrong, or a system call that failed.
+/// When an option is wrong, or a system call failed.
 pub fn survey_kernel(options: &Options) -> Result<Vec<Capability>, KernelError> {
     Kernel::survey(options)
 }
 
-/// Puts Linux's TCP on a bus. Loading takes privilege ([`Kernel::load`]); nothing after it does.
+/// Puts Linux's TCP on a bus. Loading takes privilege ([`Kernel::load`]); later calls do not.
 ///
 /// # Errors
-/// What is missing, and what would help.
+/// The requirement that is not met, with a remedy.
 pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError> {
     let mut kernel = Kernel::load(options)?;
     let diagnostics = if options.own_namespace {
@@ -88,7 +87,7 @@ pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError
         .map_err(|error| system("make an eventfd", error.into()))?;
     kernel.wake_by(bell.as_fd())?;
     let waker: Waker = Arc::new(move || {
-        // It counts the calls, and nobody reads it: that it becomes more is what wakes.
+        // An eventfd counts the writes and its value is never read: each increase wakes the thread.
         let _ = rustix::io::write(&bell, &1u64.to_ne_bytes());
     });
     let capabilities = kernel.capabilities();
@@ -117,7 +116,7 @@ impl Drop for Serving {
         self.ends.store(true, Ordering::Relaxed);
         (self.waker.0)();
         if let Some(thread) = self.thread.take() {
-            // It owns what is in the kernel: gone when this returns.
+            // The thread owns the programs, which are removed from the kernel when this returns.
             let _ = thread.join();
         }
     }

@@ -1,28 +1,29 @@
-//! How long records wait for the reader.
+//! The time that records wait for the reader.
 //!
-//! To wake it costs more than to read a record, and who steers a flow sees what comes of it a round trip
-//! later. So records wait for a small part of the shortest round trip among the flows with records.
+//! Waking the reader costs more than reading a record, and a subscriber that steers a flow sees the effect a
+//! round trip later. Records therefore wait for a small part of the shortest round trip among the flows with
+//! records.
 
 use std::time::Duration;
 
 use hawser_time::Instant;
 
-/// What part of a round trip a record may wait.
+/// The divisor of the round trip that gives the time that a record may wait.
 const PART: u32 = 100;
-/// How long one waits at most, unless more is asked for.
+/// The longest wait, unless `Options::wake` is longer.
 const MAX_PAUSE: Duration = Duration::from_millis(1);
-/// How long nothing shorter must have been recorded before they wait longer.
+/// The time without a shorter round trip after which records may wait longer.
 const CALM: Duration = Duration::from_millis(100);
 
-/// The present waiting time, and what the next depends on.
+/// The present waiting time, and the state that determines the next.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// What was asked for: they never wait less. Zero: they do not wait at all.
+    /// The requested minimum of the waiting time. If zero, records do not wait at all.
     min_wait: Duration,
     wait: Duration,
     /// The shortest round trip since the last change or the last `CALM`.
     shortest: Option<Duration>,
-    /// When that is over; from the first round trip on.
+    /// The end of the present `CALM`; set by the first round trip.
     until: Option<Instant>,
 }
 
@@ -31,7 +32,7 @@ impl Pace {
         Pace { min_wait, wait: min_wait, shortest: None, until: None }
     }
 
-    /// A record came of a flow whose round trip takes at least this; zero: none was measured.
+    /// Takes the smallest round-trip time of a flow that has a record; zero means that none was measured.
     #[inline]
     pub(super) fn see(&mut self, round_trip: Duration) {
         if !round_trip.is_zero() {
@@ -42,7 +43,7 @@ impl Pace {
         }
     }
 
-    /// The waiting time, when it is another one from now on: less at once, more after a while.
+    /// Returns the waiting time if it changes: it shrinks at once, and grows only after a while.
     pub(super) fn change(&mut self, now: Instant) -> Option<Duration> {
         let shortest = self.shortest.filter(|_| !self.min_wait.is_zero())?;
         let wait = (shortest / PART).clamp(self.min_wait, MAX_PAUSE.max(self.min_wait));
@@ -70,7 +71,8 @@ mod tests {
         Duration::from_micros(count)
     }
 
-    /// What it changes to with one record of this round trip at each millisecond from `from` on.
+    /// Returns the changes of the waiting time with one record of this round trip each millisecond from
+    /// `from` on.
     fn run(pace: &mut Pace, from: u64, count: u64, round_trip: Duration) -> Vec<(u64, Duration)> {
         let mut changes = Vec::new();
         for at in from..from + count {
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!(run(&mut pace, 900, 300, ms(30)), [(900, us(300))], "less at once");
     }
 
-    /// Nor at its first record, nor at the first after an idle period.
+    /// Neither at the first record, nor at the first one after an idle period.
     #[test]
     fn nothing_waits_longer_before_a_while_is_over() {
         let mut pace = Pace::new(us(200));

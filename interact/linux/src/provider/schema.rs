@@ -1,10 +1,10 @@
-//! What Linux's TCP offers, in the words of our own.
+//! The schema of Linux's TCP, with the names of our own.
 
 use crate::{Capability, Event, Subject};
 use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
 use rustix::io::Errno;
 
-/// States of a connection, numbered as our own TCP has them.
+/// The states of a connection, numbered as in our own TCP.
 const STATES: [&str; 10] = [
     "CLOSED",
     "SYN_SENT",
@@ -112,11 +112,11 @@ const ABOUT: [(&str, &str); 52] = [
     ("conn.received", "bytes received"),
 ];
 
-/// What Linux's TCP offers, of events only those that this machine's kernel gives: who subscribes to
-/// another gets the answer that there is none. Variables that cannot be modified here are there to be read.
+/// Makes the schema of Linux's TCP. It has only the events that this machine's kernel provides, so that a
+/// subscription to another is refused. Variables that cannot be modified here are observable.
 ///
 /// # Panics
-/// Never: what the kernel's crate lists is within a provider's bounds, which a test sees to.
+/// Never: the events and variables of this crate are within a provider's bounds, as a test checks.
 #[must_use]
 pub fn schema(capabilities: &[Capability]) -> Schema {
     let is_missing = |subject: Subject| {
@@ -183,7 +183,7 @@ mod tests {
             let name = event.name.strip_prefix("kernel.").expect("the provider's name");
             let same = ours.event(name).and_then(|id| ours.event_type(id)).expect(name);
             let fields = |e: &EventType| e.fields.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
-            // The acts of a peer or a network are in our own program's notice to its application.
+            // Acts of a peer or a network have further names in our own program's notice to its application.
             let more: &[&str] = match name {
                 "tcp.closed" => &["reason", "duration", "established"],
                 _ => &[],

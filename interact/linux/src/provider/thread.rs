@@ -12,13 +12,13 @@ use tracing::{debug, warn};
 use super::pace::Pace;
 use super::view::View;
 
-/// How long the thread sleeps, at most.
+/// The maximum time for which the thread sleeps.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is subscribed to in the kernel, by event.
+/// The kernel subscriptions, by event.
 type Subscribed = [Option<There>; Event::ALL.len()];
 
-/// The source's numbers of events, by event: those that this machine's kernel gives have one.
+/// The source's numbers of events, by event: those that this machine's kernel provides have one.
 type Ids = [Option<EventId>; Event::ALL.len()];
 
 /// A subscription in the kernel.
@@ -26,12 +26,12 @@ type Ids = [Option<EventId>; Event::ALL.len()];
 struct There {
     id: SubscriptionId,
     common: Common,
-    /// Records that have found no room in the ring, as the newest record has it.
+    /// The number of records that found the ring full, according to the newest record.
     lost: u32,
 }
 
-/// How many more were lost than by the newest record before. Records of several processors may pass
-/// each other before they reach the ring.
+/// Returns the number of records lost since the newest record so far. Records of several processors may
+/// overtake each other before they reach the ring.
 fn newly_lost(newest: &mut u32, so_far: u32) -> u32 {
     let more = so_far.wrapping_sub(*newest);
     if more > u32::MAX / 2 {
@@ -41,8 +41,8 @@ fn newly_lost(newest: &mut u32, so_far: u32) -> u32 {
     more
 }
 
-/// Serves until it is over. A turn is one reading of the bus, one at the ring, one waking of each who listens, and
-/// one write for each flow that was modified in it; it sleeps, by one system call, when there was nothing more to be done.
+/// Serves until `over` is set. A turn polls the bus once, reads the ring once, wakes each subscriber once,
+/// and writes once for each flow that was modified. If no work is left, it sleeps by one system call.
 pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &AtomicBool) {
     let mut subscribed: Subscribed = [None; Event::ALL.len()];
     let ids = Event::ALL.map(|event| source.schema().event(&Subject::Event(event).name()));
@@ -59,7 +59,7 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
         if called {
             follow(&mut source, &ids, &mut view, &mut subscribed);
         }
-        // What cannot be read now is read at the next turn.
+        // Records that cannot be read now are read at the next turn.
         let _ = view.kernel.take(|record| records.push(*record));
         source.begin_batch();
         for record in records.drain(..) {
@@ -75,7 +75,7 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
             source.failed(turn, FlowId(flow), why);
         });
         if let Some(wait) = pace.change(view.now) {
-            // Where it cannot be set, it stays.
+            // If it cannot be set, the present time stays.
             let _ = view.kernel.set_wake(wait);
         }
         if view.now >= losses_due {
@@ -85,32 +85,32 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
         if !called {
             let deadlines = [source.next_deadline(), view.next_deadline()];
             let deadline = deadlines.into_iter().flatten().min().map(|at| at - now());
-            // Without sleep the next turn is at once.
+            // If the sleep fails, the next turn begins at once.
             let _ = view
                 .kernel
                 .sleep(Some(deadline.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)));
         }
     }
-    // What happened last is published, too.
+    // The last records are published, too.
     let _ = view.kernel.take(|record| records.push(*record));
     for record in records.drain(..) {
         publish(&mut source, &ids, &mut view, &mut subscribed, &record);
     }
 }
 
-/// The time by the clock that events are stamped with.
+/// Returns the time by the clock of the events.
 fn now() -> Instant {
     let time = clock_gettime(ClockId::Monotonic);
     Instant::after(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// Reports records that found no room, and behind which no other has come that would have shown it.
+/// Reports lost records that were not followed by another record that would have shown the loss.
 fn report_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &mut Subscribed) {
     for (id, place) in ids.iter().zip(subscribed) {
         let (Some(id), Some(there)) = (id, place) else {
             continue;
         };
-        // What cannot be read now is read the next time.
+        // A count that cannot be read now is read the next time.
         let Ok(so_far) = kernel.lost(there.id) else {
             continue;
         };
@@ -122,7 +122,7 @@ fn report_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &m
     }
 }
 
-/// Subscribes in the kernel to what the bus's subscribers want.
+/// Adjusts the subscriptions in the kernel to those of the bus.
 fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed) {
     let (now, kernel) = (view.now, &mut view.kernel);
     for event in Event::ALL {
@@ -152,10 +152,11 @@ fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subs
     }
 }
 
-/// What of an event is to be subscribed to.
+/// Returns the filter with which an event is to be subscribed to in the kernel, if any.
 fn wanted(source: &Source, event: Event, id: EventId) -> Option<Common> {
     match event {
-        // Whatever is wanted, what is kept of a flow goes with it, so ends are published of all flows.
+        // State that is kept of a flow is dropped at the flow's end. Ends of all flows are therefore
+        // published whenever any event is wanted.
         Event::Closed => (source.wanted() != 0).then(Common::default),
         _ => source.wants(id).then(|| source.common(id)),
     }
@@ -171,7 +172,7 @@ fn in_kernel(common: Common) -> crate::Filter {
     }
 }
 
-/// Signals what the kernel recorded.
+/// Publishes the kernel's records on the bus.
 fn publish(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
     let (event, flow) = (record.event, FlowId(record.flow));
     let time = Instant::from_nanos(record.time);
@@ -208,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// Nobody asks it for anything.
+    /// A provider without readable state.
     struct Nothing;
 
     impl State for Nothing {
@@ -229,7 +230,8 @@ mod tests {
         }
     }
 
-    /// What is kept of a flow goes with its end, also where one flow is wanted alone, or its ends are not.
+    /// State that is kept of a flow is dropped at its end, even if only one flow, or no end, is subscribed
+    /// to.
     #[test]
     fn ends_are_received_whenever_anything_is() {
         let bus = Bus::new();

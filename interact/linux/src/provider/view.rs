@@ -1,7 +1,7 @@
 //! The flows of Linux's TCP as the bus reads and sets them.
 //!
-//! What is read comes with the records of the ring: to ask INET_DIAG costs as much as ten signals. What is
-//! set is staged, and written once for each flow at the end of a batch.
+//! Values that are read come with the records of the ring, because a query to INET_DIAG costs as much as ten
+//! signals. Values that are set are staged, and written once for each flow at the end of a batch.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -12,42 +12,43 @@ use hawser_bus::{FlowId, FlowInfo, Refusal, State, VariableId};
 use hawser_time::Instant;
 use tracing::warn;
 
-/// How long the state of a flow is taken for what it was: less than a round trip of any network.
+/// The time for which a flow's state is reused: less than a round trip of most networks.
 const FRESH: Duration = Duration::from_micros(200);
-/// Until it is tried again to steer a flow that could not be.
+/// The time until a failed attempt to steer a flow is repeated.
 const RETRY: Duration = Duration::from_secs(1);
-/// The time that flows which are to get our congestion control wait for others after a visit to all sockets: one visit
-/// serves all that have come meanwhile.
+/// The time after a visit to all sockets during which flows that are to get our congestion control are
+/// gathered. One visit then serves all of them.
 const GATHER: Duration = Duration::from_millis(20);
-/// The most values that wait for a visit.
+/// The maximum number of values that wait for a visit.
 const WAITING: usize = 4_096;
-/// The maximum number of flows of which something is remembered.
+/// The maximum number of flows whose state is remembered.
 const REMEMBERED: usize = 4_096;
 
-/// The kernel as a source sees it.
+/// The kernel's TCP as the state of a source.
 pub(super) struct View {
     pub(super) kernel: Kernel,
     /// The beginning of this turn.
     pub(super) now: Instant,
-    /// The flow of the record that is being published, as it stood then.
+    /// The flow of the record that is being published, with its state at that time.
     current: Option<(u64, Stood)>,
-    /// Flows as their newest records have them.
+    /// The states of flows according to their newest records.
     published: HashMap<u64, (Instant, Stood)>,
     diagnostics: RefCell<Diagnostics>,
     owners: RefCell<Owners>,
-    /// Flows as INET_DIAG had them lately.
+    /// Recent answers of INET_DIAG about flows.
     asked: RefCell<HashMap<u64, (Instant, Flow)>>,
-    /// What is held: in the kernel it acts at the next acknowledgement.
+    /// The held values; in the kernel they take effect at the next acknowledgement.
     set: BTreeMap<(u64, VariableId), u64>,
-    /// Values of flows that another congestion control runs: they act once ours runs these.
+    /// Values for flows that another congestion control runs. They take effect once ours runs these flows.
     waiting: Vec<Waiting>,
     /// Flows that could not be given our congestion control, until [`View::commit`] reports them.
     refused: Vec<(u64, Refusal)>,
-    /// The earliest moment of the next visit to all sockets.
+    /// The earliest time of the next visit to all sockets.
     next_visit: Instant,
-    /// Why a flow cannot be steered, and when that was found out: to try takes a visit to all sockets.
+    /// The reasons why flows cannot be steered, with the time of the failure: an attempt takes a visit to all
+    /// sockets.
     unwilling: HashMap<u64, (Instant, Refusal)>,
-    /// By variable: what the kernel lets be set.
+    /// The variables that the kernel lets be set, by their number.
     modifiable: [Option<Variable>; Stood::NAMES.len()],
 }
 
@@ -70,12 +71,12 @@ impl View {
         }
     }
 
-    /// A record is being published: until [`View::end`] its flow is as it stood then.
+    /// Begins to publish a record: until [`View::end`] its flow has the state of the record.
     pub(super) fn begin(&mut self, record: &Record) {
         let Some(state) = record.state else { return };
         self.current = Some((record.flow, state));
         let time = Instant::from_nanos(record.time);
-        // One that a filter has kept may be older than what was published before it.
+        // A record that a filter has kept may be older than the one published before it.
         if self.published.get(&record.flow).is_none_or(|(at, _)| *at <= time) {
             make_room(&mut self.published, self.now);
             self.published.insert(record.flow, (time, state));
@@ -96,8 +97,8 @@ impl View {
         self.waiting.retain(|waiting| waiting.flow != flow);
     }
 
-    /// The flows that are held, and that our congestion control runs no more: this process stood still, and the
-    /// programs heeded none of its leases meanwhile. They are held no longer.
+    /// Returns the flows that are held although our congestion control no longer runs them. This process was
+    /// frozen, and the programs ignored its leases in the meantime. The holds are ended.
     pub(super) fn take_lost(&mut self) -> Vec<(u64, String)> {
         let mut flows: Vec<u64> = self.set.keys().map(|(flow, _)| *flow).collect();
         flows.dedup();
@@ -115,18 +116,18 @@ impl View {
         lost
     }
 
-    /// When [`View::commit`] has something to do, if nothing is set before.
+    /// Returns the time at which [`View::commit`] next has work, if no value is set before.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         (!self.waiting.is_empty()).then_some(self.next_visit)
     }
 
-    /// Lets act what was set in this turn; `failed` is called with flows of which the kernel did not take it.
+    /// Publishes the values set in this turn; `failed` is called with flows for which the kernel refused.
     pub(super) fn commit(&mut self, mut failed: impl FnMut(u64, &str)) {
         if self.now >= self.next_visit {
             self.adopt_waiting();
         }
         let mut refused = std::mem::take(&mut self.refused);
-        // Each flow is reported, so there is no more to the result.
+        // Each failed flow is reported by itself, so the result has no further information.
         let _ = self
             .kernel
             .commit(|flow, error| refused.push((flow, Refusal::unable(error))));
@@ -134,7 +135,7 @@ impl View {
             let held = self.set.len();
             self.set.retain(|(of, _), _| *of != flow);
             if self.set.len() == held {
-                // Given back, which the end of the lease does as well.
+                // The variable was given back, which is the same as the end of the lease.
                 continue;
             }
             failed(flow, &why.to_string());
@@ -142,8 +143,8 @@ impl View {
         }
     }
 
-    /// Gives all flows that wait our congestion control, and stages what waits of them. Those of which that failed are
-    /// in `refused`, each once.
+    /// Gives our congestion control to all flows that wait for it, and stages their values. Flows for which
+    /// this failed are in `refused`, each once.
     fn adopt_waiting(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -183,7 +184,7 @@ impl View {
         self.unwilling.insert(flow, (self.now, why));
     }
 
-    /// Asks the kernel for a flow, unless that was a moment ago.
+    /// Asks the kernel for a flow, or reuses a recent answer.
     fn ask<T>(&self, flow: u64, read: impl FnOnce(&Flow) -> T) -> Option<T> {
         let mut asked = self.asked.borrow_mut();
         if let Some((at, flow)) = asked.get(&flow)
@@ -205,7 +206,7 @@ impl View {
         Some(published)
     }
 
-    /// A flow as it stands, or stood a moment ago.
+    /// Returns the present or a recent state of a flow.
     fn stood(&self, flow: u64) -> Option<Stood> {
         match (self.current, self.published.get(&flow)) {
             (Some((of, state)), _) if of == flow => Some(state),
@@ -214,8 +215,9 @@ impl View {
         }
     }
 
-    /// Stages what a subscriber wants. A flow that another congestion control runs is given ours first, for as long as
-    /// something of it is leased: at once, or by the next visit to all sockets where the last was a moment ago.
+    /// Stages a value for a subscriber. A flow that another congestion control runs is first given ours, for
+    /// the time of its leases. That happens at once, or at the next visit to all sockets if the last was
+    /// recent.
     fn stage(&mut self, flow: u64, which: Variable, value: u64, lease: Duration) -> Result<(), Refusal> {
         if let Some((at, why)) = self.unwilling.get(&flow) {
             if self.now - *at < RETRY {
@@ -241,7 +243,8 @@ impl View {
         }
     }
 
-    /// A flow of another network namespace is not met by a visit to the sockets of this one.
+    /// Checks that a flow is in this network namespace: a visit to its sockets does not meet flows of
+    /// another.
     fn is_within_reach(&self, flow: u64) -> Result<(), Refusal> {
         let own = crate::own_namespace().unwrap_or_default();
         match self.ask(flow, |flow| flow.namespace) {
@@ -254,7 +257,7 @@ impl View {
     }
 }
 
-/// A value of a flow that another congestion control runs.
+/// A value for a flow that another congestion control runs.
 struct Waiting {
     flow: u64,
     which: Variable,
@@ -262,7 +265,7 @@ struct Waiting {
     lease: Duration,
 }
 
-/// Where a flow is, and whose.
+/// Returns the namespace, the interface, the process and the control group of a flow, as far as known.
 fn attributes(flow: &Flow, owners: &mut Owners) -> Vec<(&'static str, String)> {
     let mut all = vec![("namespace", flow.namespace.to_string())];
     if flow.interface != 0 {
@@ -278,7 +281,7 @@ fn attributes(flow: &Flow, owners: &mut Owners) -> Vec<(&'static str, String)> {
     all
 }
 
-/// Forgets what is not fresh, and everything where that does not help.
+/// Removes entries that are not fresh, or all entries if that is not enough.
 fn make_room<T>(of: &mut HashMap<u64, (Instant, T)>, now: Instant) {
     if of.len() < REMEMBERED {
         return;
@@ -298,7 +301,7 @@ impl State for View {
     }
 
     fn write(&mut self, _: FlowId, _: VariableId, _: u64) -> bool {
-        // Only under a lease.
+        // The variable is set only under a lease.
         false
     }
 

@@ -1,4 +1,4 @@
-//! Leases at the bounds of their variables: what a lease did to a flow ends with it.
+//! Leases at the bounds of their variables: the effect of a lease on a flow ends with it.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,16 @@ use crate::network::{Transfer, expect, load, network};
 use crate::steering::own_controls;
 
 const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"10ms\", queue = \"250kB\" }";
-/// Bytes per second that a flow has at least, alone on the link: half of its payload rate, for loaded machines.
+/// The minimum rate of a flow alone on the link, in bytes per second: half of its payload rate, for loaded
+/// machines.
 const RATE: f64 = 3_000_000.0;
 const LEASE: Duration = Duration::from_millis(400);
-/// The longest time that a flow may take to have its rate back.
+/// The maximum time until a flow has its rate back.
 const BACK: Duration = Duration::from_secs(1);
 /// The length of a measurement.
 const SPAN: Duration = Duration::from_millis(700);
 
-/// Every variable is held at both of its bounds. A second after the lease each controller has its rate back.
+/// Holds every variable at both of its bounds. A second after the lease each controller has its rate back.
 pub(crate) fn after_a_lease_at_a_bound_a_flow_has_its_rate_back() -> TestResult {
     let name = "hw_bounds";
     let mut kernel = load(name)?;
@@ -39,7 +40,7 @@ pub(crate) fn after_a_lease_at_a_bound_a_flow_has_its_rate_back() -> TestResult 
     expect(failures.is_empty(), failures.join("\n"))
 }
 
-/// The rates of a flow before a lease and from a second after its end.
+/// Returns the rates of a flow before a lease and from a second after its end.
 fn hold(
     kernel: &mut Kernel,
     control: &str,
@@ -60,14 +61,14 @@ fn hold(
     Ok((before, after))
 }
 
-/// Bytes per second that arrive.
+/// Returns the rate at which bytes arrive, per second.
 fn rate(transfer: &Transfer) -> f64 {
     let (begin, before) = (Instant::now(), transfer.read());
     std::thread::sleep(SPAN);
     (transfer.read() - before) as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// A pace that would hold the flow after its lease is refused, and so is one of 0.
+/// A pacing rate that would slow the flow after its lease is refused, and so is a rate of 0.
 pub(crate) fn a_pace_below_the_lowest_is_refused() -> TestResult {
     let lab = network(LINK)?;
     let mut kernel = load("hw_lowest")?;

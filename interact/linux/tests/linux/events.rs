@@ -1,4 +1,4 @@
-//! Each event, in the situation that makes it.
+//! Each event, in a situation that causes it.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,13 +11,13 @@ use crate::network::{Transfer, collect, expect, load, network};
 
 const LOSSY: &str = "both = { rate = \"40Mbit/s\", delay = \"10ms\", queue = \"60kB\" }";
 
-/// Takes a flow through loss, an idle period, a closed window and its end, under a congestion control.
+/// Takes a flow under a congestion control through loss, an idle period, a closed window and its end.
 fn a_hard_life(congestion_control: &str, ours: &str) -> TestResult<(u64, Vec<Record>)> {
     let lab = network(LOSSY)?;
     let mut kernel = load(ours)?;
     for event in Event::ALL {
         let wanted = kernel.subscribe(event, Filter::default());
-        // Without a cgroup, other congestion controls do not report round trips: but ours does.
+        // Without a cgroup, other congestion controls do not report round trips, but ours does.
         expect(wanted.is_ok(), format!("{event:?}: {wanted:?}"))?;
     }
     let mut records = Vec::new();
@@ -25,7 +25,7 @@ fn a_hard_life(congestion_control: &str, ours: &str) -> TestResult<(u64, Vec<Rec
     let (cookie, second) = (transfer.cookie, Duration::from_secs(1));
     // Slow start overruns the queue.
     collect(&mut kernel, 2 * second, &mut records)?;
-    // Nothing gets through.
+    // No packet gets through.
     lab.link("path")?.silence(true)?;
     collect(&mut kernel, second, &mut records)?;
     lab.link("path")?.silence(false)?;
@@ -53,7 +53,8 @@ pub(crate) fn under_our_congestion_control_too() -> TestResult {
     check(&records, &[])
 }
 
-/// For each tenth of a second with records: how many, the smallest window of the peer and the largest flight, bytes.
+/// Formats each tenth of a second with records: the number of records, the peer's smallest window and the
+/// largest flight, in bytes.
 fn course(records: &[Record]) -> String {
     let first = records.first().map_or(0, |record| record.time);
     let mut tenths: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
@@ -82,14 +83,14 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
         expect(seen.len() == 1, format!("{event:?}: {}", seen.len()))?;
         Ok(seen[0])
     };
-    // The link's delay, there and back, and what a busy machine adds.
+    // The link's delay in both directions, and the delay that a busy machine adds.
     let rtt = one(Event::Established)?.values[0];
     expect(
         (20_000_000..500_000_000).contains(&rtt),
         format!("handshake of {rtt} ns"),
     )?;
     one(Event::Closed)?;
-    // RFC 9293: SYN-SENT, ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, and then nothing.
+    // RFC 9293: SYN-SENT, ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, and then the end.
     let states: Vec<[u64; 2]> = seen(records, Event::StateChanged)
         .iter()
         .map(|r| [r.values[0], r.values[1]])
@@ -99,7 +100,7 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
         states.last().is_some_and(|last| last[1] == 0),
         format!("{states:?}"),
     )?;
-    // Silence of a second is more than two timeouts.
+    // A silence of one second is longer than two timeouts.
     let again: Vec<u64> = seen(records, Event::Timeout)
         .iter()
         .map(|r| r.values[0])
@@ -121,7 +122,7 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
         .windows(2)
         .all(|pair| pair[1] == 1 || pair[1] == pair[0] + 1);
     expect(steps, "duplicates are counted one by one")?;
-    // The first loss is found by duplicates, after three of them at the earliest, and not by a timeout.
+    // The first loss is detected by duplicates, after three of them at the earliest, and not by a timeout.
     let began = seen(records, Event::RecoveryBegan)[0];
     expect(
         began.values[0] > 60_000,
@@ -163,8 +164,8 @@ pub(crate) fn bytes_add_up() -> TestResult {
                 .map(|r| r.values[field])
                 .sum()
         };
-        // A tracepoint's program does not always run, from an unknown cause. What was acknowledged or
-        // left unseen is counted with the next, so only the last of all can be missing.
+        // A tracepoint's program does not always run, for an unknown reason. The next event includes data of
+        // a missed one, so only the last event can be missing from the sums.
         let (sent, acked) = (sum(Event::Sent, 1), sum(Event::Acked, 0));
         expect(
             (3_900_000..=4_000_000).contains(&sent),
@@ -174,7 +175,7 @@ pub(crate) fn bytes_add_up() -> TestResult {
             (3_900_000..=4_000_000).contains(&acked),
             format!("{acked} bytes acked"),
         )?;
-        // Our congestion control is no tracepoint: it sees every ACK.
+        // Our congestion control is not a tracepoint: it sees every ACK.
         expect(
             acked == 4_000_000 || congestion_control != ours,
             format!("{acked} bytes acked"),
@@ -248,7 +249,7 @@ pub(crate) fn wakes_are_rare() -> TestResult {
     transfer.end().map(drop)
 }
 
-/// A connection that is refused, one that ends in order, and one that the peer resets.
+/// A connection that is refused, one that closes in order, and one that the peer resets.
 pub(crate) fn the_end_of_a_connection_has_its_reason() -> TestResult {
     let lab = network("both = { rate = \"50Mbit/s\", delay = \"10ms\" }")?;
     let mut kernel = load("hw_ends")?;
@@ -275,7 +276,7 @@ pub(crate) fn the_end_of_a_connection_has_its_reason() -> TestResult {
     let stream = lab.host("client")?.run(|| TcpStream::connect(to))??;
     let reset = rustix::net::sockopt::socket_cookie(&stream)?;
     let (accepted, _) = listener.accept()?;
-    // RFC 9293, 3.10.5: to close with nothing left of the linger time aborts.
+    // RFC 9293, 3.10.5: a close with a linger time of zero aborts the connection.
     socket2::SockRef::from(&accepted).set_linger(Some(Duration::ZERO))?;
     drop(accepted);
     collect(&mut kernel, Duration::from_millis(500), &mut records)?;
@@ -300,7 +301,7 @@ pub(crate) fn the_end_of_a_connection_has_its_reason() -> TestResult {
     at_least(reset, 104, 1, round_trip)
 }
 
-/// The two ends are in namespaces of their own, and so on the same machine.
+/// The two ends are on the same machine, in separate namespaces.
 pub(crate) fn one_namespace_or_all() -> TestResult {
     for (own_namespace, name) in [(true, "hw_own"), (false, "hw_all")] {
         let lab = network("both = { rate = \"50Mbit/s\", delay = \"2ms\" }")?;
@@ -326,7 +327,7 @@ pub(crate) fn one_namespace_or_all() -> TestResult {
                 .any(|record| record.flow == own && record.event == event);
             expect(seen, format!("{event:?} of the namespace itself"))?;
         }
-        // The server's socket changes its state, too, at the latest when it closes.
+        // The server's socket also changes its state, at the latest when it closes.
         let others = records.iter().any(|record| record.flow != own);
         expect(
             others != own_namespace,

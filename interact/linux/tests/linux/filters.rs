@@ -7,8 +7,8 @@ use hawser_linux::{Event, Filter, Record};
 use crate::TestResult;
 use crate::network::{Transfer, collect, expect, load, network};
 
-/// From the words of the paper (iTCP, section 2.4): cut into intervals, each from an event on; take the
-/// last of each that is over at `end`; then every F-th of those.
+/// Follows the paper's text (iTCP, section 2.4): cut the time into intervals, each beginning with an event.
+/// Take the last event of each interval that is over at `end`, then every F-th of those.
 fn model(filter: Filter, events: &[Record], end: u64) -> Vec<Record> {
     let interval = filter.interval.as_nanos() as u64;
     let mut survivors = Vec::new();
@@ -109,7 +109,7 @@ pub(crate) fn a_flow_and_a_port_select() -> TestResult {
     };
     expect(flows(by_flow) == [one.cookie], "by flow")?;
     expect(flows(by_port) == [other.cookie], "by port")?;
-    // A change acts while it runs.
+    // A filter can be changed while the subscription runs.
     kernel.change(by_flow, Filter { flow: Some(other.cookie), ..Filter::default() })?;
     one.begin(100_000)?;
     other.begin(100_000)?;

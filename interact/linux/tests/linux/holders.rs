@@ -1,4 +1,4 @@
-//! Processes that hold flows: killed, started again, several at once.
+//! Processes that hold flows: killed, restarted, several at once.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -18,11 +18,12 @@ use crate::steering::holder;
 const FLOWS: usize = 100;
 const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"10ms\", queue = \"250kB\" }";
 const MINUTE: Duration = Duration::from_secs(60);
-/// The time for which the programs heed leases of a process that shows no sign of life, and what a busy machine adds.
+/// The time for which the programs honour leases of a process without a sign of life, and the delay that a
+/// busy machine adds.
 const HEEDED: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(2);
 
-/// A lease of a minute is over within a second of its holder's death, of flows of both kinds.
+/// A lease of a minute is over within a second of its holder's death, for flows of both kinds.
 pub(crate) fn leases_of_a_killed_process_are_over_within_a_second() -> TestResult {
     for (what, control) in [("adopt-long", "cubic"), ("hold-long", "hw_killed")] {
         let lab = network(LINK)?;
@@ -38,7 +39,7 @@ pub(crate) fn leases_of_a_killed_process_are_over_within_a_second() -> TestResul
         wait_until("its window is held", || {
             stands().is_ok_and(|(window, control)| (window, control.as_str()) == (6, "hw_killed"))
         })?;
-        // Through the lease, as long as the process lives.
+        // The hold lasts through the lease, as long as the process lives.
         std::thread::sleep(2 * HEEDED);
         expect(stands()?.0 == 6, "the window is held")?;
         kill_process(Pid::from_child(&child.0), Signal::KILL)?;
@@ -53,8 +54,8 @@ pub(crate) fn leases_of_a_killed_process_are_over_within_a_second() -> TestResul
     Ok(())
 }
 
-/// No ACK comes, so nothing is put back when the holder is killed: its successor of the same name, or of another, finds
-/// in the socket what the flow had.
+/// No ACK arrives, so the congestion control is not restored when the holder is killed. A successor of the
+/// same or of another name finds the flow's earlier one in the socket.
 pub(crate) fn a_successor_gives_a_flow_its_own_control_back() -> TestResult {
     for successor in ["hw_first", "hw_second"] {
         let lab = network(LINK)?;
@@ -84,7 +85,7 @@ pub(crate) fn a_successor_gives_a_flow_its_own_control_back() -> TestResult {
     Ok(())
 }
 
-/// A flow that one process holds is not taken by another, which has it once the first has given it back.
+/// A process cannot take a flow that another process holds, until that process has given it back.
 pub(crate) fn a_flow_has_one_holder_at_a_time() -> TestResult {
     let lab = network(LINK)?;
     let (mut first, mut second) = (load("hw_one")?, load("hw_two")?);
@@ -116,7 +117,7 @@ pub(crate) fn a_flow_has_one_holder_at_a_time() -> TestResult {
     transfer.end().map(drop)
 }
 
-/// Many flows are adopted by one visit to all sockets: not by one for each.
+/// Many flows are adopted by one visit to all sockets, not by one visit each.
 pub(crate) fn many_flows_are_adopted_by_one_visit() -> TestResult {
     let lab = network(LINK)?;
     let mut kernel = load("hw_many")?;
@@ -150,7 +151,7 @@ pub(crate) fn many_flows_are_adopted_by_one_visit() -> TestResult {
     expect(ours == FLOWS, format!("{ours} flows were adopted"))
 }
 
-/// Idle connections of the client: their sockets, the listener, their cookies.
+/// Makes idle connections of the client: their sockets, the listener, their cookies.
 fn connections(lab: &Lab) -> TestResult<(Vec<TcpStream>, TcpListener, Vec<u64>)> {
     let listener = lab.host("server")?.run(|| TcpListener::bind("0.0.0.0:0"))??;
     let address = lab.host("server")?.ipv4().ok_or("no address")?;
@@ -168,7 +169,7 @@ fn connections(lab: &Lab) -> TestResult<(Vec<TcpStream>, TcpListener, Vec<u64>)>
     Ok((streams, listener, flows))
 }
 
-/// On the bus, too: each modification is answered, and visits are few.
+/// On the bus, too, each modification is answered, and visits are few.
 pub(crate) fn a_burst_of_modifications_shares_visits() -> TestResult {
     let lab = network(LINK)?;
     let (_streams, _listener, flows) = connections(&lab)?;
@@ -194,7 +195,7 @@ pub(crate) fn a_burst_of_modifications_shares_visits() -> TestResult {
     let mut times = Vec::new();
     for flow in alone {
         times.push(modify(flow)?);
-        // The next is no part of a burst.
+        // The next modification is not part of a burst.
         std::thread::sleep(Duration::from_millis(100));
     }
     times.sort_unstable();

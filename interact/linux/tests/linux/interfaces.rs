@@ -1,4 +1,5 @@
-//! Flows whose sockets are bound to an interface: listed, read and given our congestion control like any other.
+//! Flows whose sockets are bound to an interface: they are listed, read and given our congestion control like
+//! any other.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::network::{diagnostics, expect, load, network, wait_until};
 const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"2ms\" }";
 const DEVICE: &[u8] = b"eth0";
 
-/// A connection of the client, and its other end.
+/// A connection of the client, with the server's end.
 struct Connection {
     stream: TcpStream,
     _other: TcpStream,
@@ -48,9 +49,9 @@ fn connect(
     Ok(Connection { stream, _other: other })
 }
 
-/// The link-local address of a host's interface, once it may be used, and the interface's number.
+/// Returns the link-local address of a host's interface, once it may be used, and the interface's number.
 fn link_local(host: &Host<'_>) -> TestResult<(Ipv6Addr, u32)> {
-    // A lab's hosts have none of themselves.
+    // A lab's hosts have no link-local addresses by default.
     host.run(|| std::fs::write("/proc/sys/net/ipv6/conf/eth0/addr_gen_mode", "0"))??;
     let mut found = None;
     wait_until("the link-local address is ready", || {
@@ -128,7 +129,7 @@ pub(crate) fn flows_bound_to_an_interface_are_flows() -> TestResult {
     }
 }
 
-/// A socket that is bound after it was listed is found all the same.
+/// A socket that is bound to an interface after it was listed is still found.
 pub(crate) fn a_flow_that_is_bound_later_is_found_again() -> TestResult {
     let lab = network(LINK)?;
     let address = lab.host("server")?.ipv4().ok_or("no address")?;

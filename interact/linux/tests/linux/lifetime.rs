@@ -1,4 +1,4 @@
-//! Loading, and leaving nothing behind.
+//! Loading the programs, and removing them completely.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::network::{Transfer, collect, diagnostics, expect, load, network, wait
 
 const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"2ms\", queue = \"8MB\" }";
 
-/// Runs something in a thread that has no capability.
+/// Runs `work` in a thread without capabilities.
 fn without_privilege<T: Send>(work: impl FnOnce() -> T + Send) -> TestResult<T> {
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
@@ -96,12 +96,12 @@ pub(crate) fn what_is_missing_is_named() -> TestResult {
     )
 }
 
-/// Open descriptors of this process.
+/// Counts the open descriptors of this process.
 fn count() -> TestResult<usize> {
     Ok(fs::read_dir("/proc/self/fd")?.count())
 }
 
-/// Programs in the kernel, maps in the kernel.
+/// Counts the programs and the maps in the kernel.
 #[cfg(feature = "ebpf")]
 fn in_kernel() -> TestResult<[usize; 2]> {
     Ok([
@@ -110,7 +110,7 @@ fn in_kernel() -> TestResult<[usize; 2]> {
     ])
 }
 
-/// Without eBPF there are none, and no test comes this far.
+/// Without eBPF there are no programs, and no test reaches this.
 #[cfg(not(feature = "ebpf"))]
 fn in_kernel() -> TestResult<[usize; 2]> {
     Ok([0, 0])
@@ -120,7 +120,7 @@ pub(crate) fn coming_and_going_leaks_nothing() -> TestResult {
     let lab = network(LINK)?;
     let transfer = Transfer::start(&lab, "cubic")?;
     transfer.wait_for(100_000)?;
-    load("hw_once")?; // what is made once and kept: buffers of the standard library, of libbpf
+    load("hw_once")?; // allocates buffers of the standard library and of libbpf that are kept
     let settle = |before: [usize; 2]| {
         wait_until("the kernel frees them", || {
             in_kernel().is_ok_and(|now| now[0] <= before[0] && now[1] <= before[1])
@@ -148,7 +148,7 @@ pub(crate) fn coming_and_going_leaks_nothing() -> TestResult {
 }
 
 pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
-    // A cable that the kernel carries without a thread: nothing is late that could be taken for lost.
+    // The kernel carries this link without a thread, so no packet is late enough to be considered lost.
     let lab = network("")?;
     let mut kernel = load("hw_often")?;
     let mut transfer = Transfer::connect(&lab, "hw_often")?;
@@ -163,7 +163,7 @@ pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
         kernel.unsubscribe(id)?;
         kernel.unsubscribe(more)?;
     }
-    // Connections of earlier tests that end meanwhile let go of what they held.
+    // Connections of earlier tests may end meanwhile and free their resources.
     let after = (count()?, in_kernel()?);
     expect(
         after.0 == before.0,
@@ -173,8 +173,8 @@ pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
         after.1[0] <= before.1[0] && after.1[1] <= before.1[1],
         format!("{before:?}, then {after:?}"),
     )?;
-    // The cable drops nothing: neither did we. A probe for a lost tail may go out while an ACK is delayed; the
-    // peer then reports, a round trip later, that it had the data already.
+    // The link drops no packets, and neither did the programs. A probe for a lost tail may go out while an
+    // ACK is delayed. The peer then reports, a round trip later, that it already had the data.
     let begin = Instant::now();
     let (again, needless) = loop {
         let reported = crate::state::ss(&lab, transfer.port()?)?;
@@ -192,7 +192,7 @@ pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
     )
 }
 
-/// Where cgroup2 is mounted.
+/// Returns the mount point of cgroup2.
 fn cgroup2() -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let line = mounts
@@ -216,7 +216,8 @@ pub(crate) fn a_cgroup_is_adopted() -> TestResult {
     })?;
     kernel.subscribe(Event::RoundTrip, Filter::default())?;
     kernel.subscribe(Event::Sent, Filter::default())?;
-    // The application does not ask for it: the kernel's usual one is there until the handshake is over.
+    // The application does not request it: the kernel's default congestion control applies until the
+    // handshake is over.
     let usual = fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
     let mut transfer = Transfer::connect_as_it_is(&lab)?;
     let name = sockopt::tcp_congestion(&transfer.stream)?;
@@ -230,7 +231,7 @@ pub(crate) fn a_cgroup_is_adopted() -> TestResult {
             .any(|r| r.flow == transfer.cookie && r.event == event);
         expect(seen, format!("{event:?}"))?;
     }
-    // Given back to another, round trips come from the cgroup.
+    // Under another congestion control, round trips come from the cgroup.
     sockopt::set_tcp_congestion(&transfer.stream, "cubic")?;
     records.clear();
     transfer.begin(300_000)?;

@@ -1,5 +1,5 @@
-//! Linux's own TCP between two namespaces, watched and steered. Real root is needed: eBPF cannot be
-//! loaded in a user namespace. Where it cannot be loaded the tests print so and pass.
+//! Linux's own TCP between two namespaces, watched and steered. Real root is needed: eBPF cannot be loaded in
+//! a user namespace. If it cannot be loaded, the tests print so and pass.
 
 mod bounds;
 mod events;

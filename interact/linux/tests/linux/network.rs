@@ -13,7 +13,7 @@ use rustix::net::sockopt;
 
 use crate::TestResult;
 
-/// A link with the same rules in both directions.
+/// Makes a link with the same rules in both directions.
 pub(crate) fn network(rules: &str) -> TestResult<Lab> {
     let text = format!(
         "seed = 5\nhost = [{{ name = \"client\" }}, {{ name = \"server\" }}]\n[[link]]\nname = \"path\"\n\
@@ -22,7 +22,7 @@ pub(crate) fn network(rules: &str) -> TestResult<Lab> {
     Ok(Lab::up(&Spec::parse(&text)?)?)
 }
 
-/// Loads the programs, with a congestion control of a name of its own.
+/// Loads the programs, with a congestion control of the given name.
 pub(crate) fn load(name: &str) -> TestResult<Kernel> {
     Ok(Kernel::load(&Options {
         congestion_control: Some(name.to_owned()),
@@ -30,7 +30,7 @@ pub(crate) fn load(name: &str) -> TestResult<Kernel> {
     })?)
 }
 
-/// INET_DIAG as the client sees it.
+/// Opens INET_DIAG in the client's namespace.
 pub(crate) fn diagnostics(lab: &Lab) -> TestResult<Diagnostics> {
     Ok(lab.host("client")?.run(Diagnostics::open)??)
 }
@@ -53,21 +53,21 @@ struct Shared {
 }
 
 impl Transfer {
-    /// A connection under a congestion control; nothing flows yet.
+    /// Makes a connection under a congestion control, without traffic yet.
     pub(crate) fn connect(lab: &Lab, congestion_control: &str) -> TestResult<Self> {
         let transfer = Self::connect_as_it_is(lab)?;
         sockopt::set_tcp_congestion(&transfer.stream, congestion_control)?;
         Ok(transfer)
     }
 
-    /// A connection under the congestion control that it is given.
+    /// Makes a connection under the default congestion control.
     pub(crate) fn connect_as_it_is(lab: &Lab) -> TestResult<Self> {
         let listener = lab.host("server")?.run(|| TcpListener::bind("0.0.0.0:0"))??;
         let address = lab.host("server")?.ipv4().ok_or("no address")?;
         let to = SocketAddr::new(address, listener.local_addr()?.port());
         let stream = lab.host("client")?.run(|| TcpStream::connect(to))??;
         let (accepted, _) = listener.accept()?;
-        // More than any link here holds, and soon full when nobody reads.
+        // More than any link here holds, and soon full when the server does not read.
         sockopt::set_socket_recv_buffer_size_force(&accepted, 1_000_000)?;
         let state = Arc::new(Shared::default());
         let reader = std::thread::spawn({
@@ -78,19 +78,19 @@ impl Transfer {
         Ok(Self { stream, cookie, state, writer: None, reader: Some(reader) })
     }
 
-    /// A connection on which bytes flow.
+    /// Makes a connection on which bytes flow.
     pub(crate) fn start(lab: &Lab, congestion_control: &str) -> TestResult<Self> {
         let mut transfer = Self::connect(lab, congestion_control)?;
         transfer.begin(u64::MAX)?;
         Ok(transfer)
     }
 
-    /// Lets this many bytes flow.
+    /// Starts to send this many bytes.
     pub(crate) fn begin(&mut self, bytes: u64) -> TestResult {
         self.write(bytes, Duration::ZERO)
     }
 
-    /// Lets bytes flow at no more than 16 MB/s.
+    /// Starts to send bytes at no more than 16 MB/s.
     pub(crate) fn begin_slowly(&mut self) -> TestResult {
         self.write(u64::MAX, Duration::from_millis(1))
     }
@@ -101,7 +101,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// Stops writing: nothing waits in a call on the stream any more.
+    /// Stops the writing thread, so that no call on the stream is pending.
     pub(crate) fn hush(&mut self) -> TestResult {
         self.state.stop.store(true, Ordering::Relaxed);
         self.writer
@@ -114,12 +114,12 @@ impl Transfer {
         Ok(self.stream.local_addr()?.port())
     }
 
-    /// Bytes that have arrived.
+    /// Returns the number of bytes that have arrived.
     pub(crate) fn read(&self) -> u64 {
         self.state.read.load(Ordering::Relaxed)
     }
 
-    /// Whether the server reads.
+    /// Pauses or resumes reading at the server.
     pub(crate) fn pause_reading(&self, pause: bool) {
         self.state.pause_reading.store(pause, Ordering::Relaxed);
     }
@@ -130,7 +130,7 @@ impl Transfer {
         wait_until("bytes arrive", || self.read() >= target)
     }
 
-    /// Ends it in order: what was written arrives, both ends close.
+    /// Closes in order: all written bytes arrive, and both ends close.
     pub(crate) fn end(mut self) -> TestResult<u64> {
         self.pause_reading(false);
         self.hush()?;
@@ -149,7 +149,7 @@ impl Transfer {
 impl Drop for Transfer {
     fn drop(&mut self) {
         self.state.stop.store(true, Ordering::Relaxed);
-        // It is closed already when it was ended.
+        // It is already closed if `end` was called.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
@@ -181,7 +181,7 @@ fn read(mut stream: TcpStream, state: &Shared) {
     }
 }
 
-/// Waits for something that takes seconds at most.
+/// Waits for a condition, for some seconds at most.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> TestResult {
     let begin = Instant::now();
     while !holds() {
@@ -202,7 +202,7 @@ pub(crate) fn collect(kernel: &mut Kernel, time: Duration, into: &mut Vec<Record
     Ok(())
 }
 
-/// An error if it does not hold.
+/// Returns an error if a condition does not hold.
 pub(crate) fn expect(holds: bool, what: impl Into<String>) -> TestResult {
     if holds { Ok(()) } else { Err(what.into().into()) }
 }

@@ -1,4 +1,4 @@
-//! Probing against `ss`, and reaching live sockets.
+//! Probing against `ss`, and access to live sockets.
 
 use std::io::Read;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use hawser_linux::{Diagnostics, Event, Filter, KernelError, Owners, Setting, own
 use crate::TestResult;
 use crate::network::{Transfer, collect, diagnostics, expect, load, network, wait_until};
 
-/// What `ss` prints of one connection of the client.
+/// The output of `ss` for one connection of the client.
 pub(crate) struct Ss(String);
 
 pub(crate) fn ss(lab: &Lab, port: u16) -> TestResult<Ss> {
@@ -21,22 +21,22 @@ pub(crate) fn ss(lab: &Lab, port: u16) -> TestResult<Ss> {
 }
 
 impl Ss {
-    /// The text behind a word, up to the next space.
+    /// Returns the text after a word, up to the next space.
     fn text(&self, word: &str) -> Option<&str> {
         self.0.split_whitespace().find_map(|part| part.strip_prefix(word))
     }
 
-    /// The same, up to a `/`, as a number.
+    /// Returns the same up to a `/`, as a number.
     pub(crate) fn number(&self, word: &str) -> Option<u64> {
         self.text(word)?.split('/').next()?.parse().ok()
     }
 
-    /// Segments sent again so far.
+    /// Returns the number of segments sent again so far.
     pub(crate) fn retransmissions(&self) -> Option<u64> {
         self.text("retrans:")?.split('/').nth(1)?.parse().ok()
     }
 
-    /// Milliseconds, with a fraction, as nanoseconds.
+    /// Parses milliseconds with a fraction, as nanoseconds.
     fn span(&self, word: &str, part: usize) -> Option<u64> {
         let millis: f64 = self.text(word)?.split('/').nth(part)?.parse().ok()?;
         Some((millis * 1e6).round() as u64)
@@ -99,7 +99,7 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
             format!("{name}: {ours}, ss prints {theirs:?} in {}", reported.0),
         )?;
     }
-    // The iterator sees the same from within.
+    // The iterator reads the same values inside the kernel.
     let inside = lab.host("client")?.run(|| kernel.inspect(transfer.cookie))??;
     expect(
         u64::from(inside.cwnd_segments) * mss == state.cwnd,
@@ -111,7 +111,7 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
     transfer.end().map(drop)
 }
 
-/// What comes with the last ACK's record of a flow is what INET_DIAG reports of it when it is idle.
+/// The state in the last ACK's record of a flow equals the report of INET_DIAG while the flow is idle.
 pub(crate) fn records_have_what_is_asked_for() -> TestResult {
     let lab = network("both = { rate = \"30Mbit/s\", delay = \"8ms\", queue = \"40kB\" }")?;
     let (mut kernel, mut diagnostics) = (load("hw_stood")?, diagnostics(&lab)?);
@@ -145,7 +145,7 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
             )?;
         }
     }
-    // Each has its own ACK's, however many are read at a time.
+    // Each record has the state of its own ACK, however many are read at a time.
     let acked = records.iter().filter(|record| record.subscription == all);
     let places = acked
         .filter_map(|record| Some((record.state?.snd_una, record.values[0])))
@@ -155,7 +155,7 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
         own && places.len() > 100,
         "a record's state is that of its own ACK",
     )?;
-    // One that is running, seen from where its packets leave.
+    // A running flow, seen at the place where its packets leave.
     let sent = records.iter().filter(|record| record.event == Event::Sent);
     let seen = sent.filter_map(|record| record.state).collect::<Vec<_>>();
     expect(
@@ -212,7 +212,7 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
     )?;
     transfer.wait_for(100_000)?;
 
-    transfer.hush()?; // or its thread would receive the end
+    transfer.hush()?; // otherwise its thread would read the end
     client.run(|| kernel.end_flow(flow))??;
     let mut stream = transfer.stream.try_clone()?;
     let error = stream
@@ -222,7 +222,8 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
     expect(error == Some(103), format!("ECONNABORTED, not {error:?}"))
 }
 
-/// By a process that reads all namespaces, with whose it is; by one that reads its own, not.
+/// A process that reads all namespaces lists the flow with its owner; a process that reads only its own does
+/// not list it.
 pub(crate) fn flows_of_every_namespace_are_listed() -> TestResult {
     let lab = network("both = { rate = \"30Mbit/s\", delay = \"8ms\" }")?;
     let client = lab.host("client")?;

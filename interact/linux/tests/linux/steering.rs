@@ -1,4 +1,4 @@
-//! Modifications under leases, and what happens when they end.
+//! Modifications under leases, and the ends of leases.
 
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub(crate) fn a_lease_ends_and_the_controller_goes_on() -> TestResult {
         (standing.granted, standing.fallbacks) == (1, 1),
         format!("{standing:?}"),
     )?;
-    // One that is given back early counts as well.
+    // A lease that is given back early counts as well.
     kernel.modify(flow, Variable::Cwnd, 5 * smss, Duration::from_secs(60))?;
     wait_until("the window is ours", || window().is_ok_and(|window| window == 5))?;
     kernel.release(flow)?;
@@ -77,7 +77,7 @@ pub(crate) fn each_variable_acts() -> TestResult {
                 && state.pacing_rate == 1_000_000
         })
     })?;
-    // A pace of 1 MB/s is what arrives, though the window would let five times that pass.
+    // Bytes arrive at the pacing rate of 1 MB/s, although the window would allow five times as much.
     std::thread::sleep(Duration::from_millis(500));
     let (begin, before) = (Instant::now(), transfer.read());
     std::thread::sleep(Duration::from_secs(1));
@@ -120,7 +120,7 @@ pub(crate) fn staged_leases_act_at_once() -> TestResult {
         (standing.granted, standing.fallbacks) == (1, 0),
         format!("one ACK brought all: {standing:?}"),
     )?;
-    // One goes back alone, then the rest.
+    // One variable goes back alone, then the others.
     kernel.give_back(flow, Variable::Cwnd);
     kernel.commit(|_, _| {})?;
     wait_until("the congestion controller has the window", || {
@@ -156,7 +156,8 @@ pub(crate) fn without_a_lease_is_refused() -> TestResult {
     )?;
     let second = Duration::from_secs(1);
     kernel.modify(transfer.cookie, Variable::Cwnd, 14_480, second)?;
-    // Nor is one of a flow that is not ours any more, never was, or has ended.
+    // Modifications are also refused for a flow under another congestion control, an unknown flow, and one
+    // that has ended.
     sockopt::set_tcp_congestion(&transfer.stream, "reno")?;
     for flow in [
         transfer.cookie,
@@ -181,7 +182,7 @@ pub(crate) fn without_a_lease_is_refused() -> TestResult {
     })
 }
 
-/// Its own congestion controller against the kernel's NewReno, on the same link.
+/// Our congestion control's own controller is compared with the kernel's NewReno, on the same link.
 pub(crate) fn its_own_controller_is_no_worse() -> TestResult {
     let _kernel = load("hw_own")?;
     let rate = |congestion_control: &str| -> TestResult<f64> {
@@ -200,8 +201,8 @@ pub(crate) fn its_own_controller_is_no_worse() -> TestResult {
     )
 }
 
-/// A process that decides for all flows under its congestion control (`hold`), or adopts those of CUBIC (`adopt`), by
-/// short leases or long ones (`-long`): it ends when it is killed.
+/// A process that decides for all flows under its congestion control (`hold`), or adopts those of CUBIC
+/// (`adopt`). Its leases are short, or long (`-long`). It ends when it is killed.
 pub(crate) fn hold(what: &str, name: &str) -> ExitCode {
     let adopts = what.starts_with("adopt");
     let lease = if what.ends_with("-long") {
@@ -222,7 +223,7 @@ pub(crate) fn hold(what: &str, name: &str) -> ExitCode {
                 }
                 let window = 6 * flow.state.smss;
                 match kernel.modify(flow.cookie, Variable::Cwnd, window, lease) {
-                    // It was put back while this process was frozen.
+                    // The flow was put back while this process was frozen.
                     Err(KernelError::NotOurs { .. }) if adopts => {}
                     done => done?,
                 }
@@ -236,18 +237,18 @@ pub(crate) fn hold(what: &str, name: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Killed with the value.
+/// A process that is killed when the value is dropped.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may be gone already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Such a process on the client's host, once it is ready.
+/// Starts such a process on the client's host, and waits until it is ready.
 pub(crate) fn holder(lab: &Lab, what: &str, name: &str) -> TestResult<Process> {
     let mut command: Command = lab.host("client")?.command(std::env::current_exe()?)?;
     let mut child = Process(command.args([what, name]).stdout(Stdio::piped()).spawn()?);
@@ -258,7 +259,7 @@ pub(crate) fn holder(lab: &Lab, what: &str, name: &str) -> TestResult<Process> {
     Ok(child)
 }
 
-/// Congestion controls of Linux itself that this machine has.
+/// Returns the congestion controls of Linux itself that this machine has.
 pub(crate) fn own_controls() -> TestResult<Vec<String>> {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
     Ok(["cubic", "bbr"]
@@ -290,7 +291,7 @@ pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
                 flow.state.cwnd == 5 * flow.state.smss && flow.congestion_control == "hw_back"
             })
         })?;
-        // Nobody does anything from here on: the lease is over by itself.
+        // No process acts from here on: the lease ends by itself.
         wait_until("its own control is back", || {
             diagnostics
                 .probe(flow)
@@ -305,7 +306,7 @@ pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
                 .probe(flow)
                 .is_ok_and(|flow| flow.state.cwnd > 20 * flow.state.smss)
         })?;
-        // A second modification takes it again.
+        // A second modification takes the flow again.
         lab.host("client")?.run(|| kernel.adopt(flow))??;
         kernel.modify(flow, Variable::Cwnd, 5 * 1448, lease)?;
         wait_until("the window is ours", || {
@@ -321,7 +322,7 @@ pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
 pub(crate) fn release_and_drop_put_controls_back() -> TestResult {
     let lab = network(LINK)?;
     let (mut kernel, mut diagnostics) = (load("hw_return")?, diagnostics(&lab)?);
-    // Nothing flows, so there is no ACK that would bring it.
+    // The connection is idle, so there is no ACK that would restore it.
     let [first, second, third] = [(); 3].map(|()| Transfer::connect(&lab, "cubic"));
     let (first, second, third) = (first?, second?, third?);
     let minute = Duration::from_secs(60);
@@ -412,7 +413,7 @@ pub(crate) fn the_process_dies() -> TestResult {
     drop(child);
     wait_until("the congestion controller takes over", || window() > 20)?;
     transfer.wait_for(3_000_000)?;
-    // The flow keeps what runs it; nobody else can have it any more.
+    // The flow keeps its congestion control, which no other flow can select any more.
     let flow = diagnostics.probe(transfer.cookie)?;
     expect(
         flow.congestion_control == name,

@@ -1,7 +1,8 @@
-//! The figure as SVG, laid out by hand: the upper part above, the lower part below, the timeout between.
+//! The figure as SVG, laid out by hand: the upper part above, the lower part below, the timeout between them.
 //!
-//! What leads from any state of a part to the same place is one edge, from the part's frame. Nothing is
-//! left out: what has no edge stands in the last line, and all counts are in `<metadata>` as JSON.
+//! Transitions from all states of a part to the same target are one edge, from the part's frame. The figure
+//! is complete: transitions without an edge are listed in the last line, and all counts are in `<metadata>`
+//! as JSON.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,7 @@ const LOWER: &[State] = &[
     State::Shrunk,
 ];
 
-/// A state's place: its box's left upper corner, width, and what stands in it.
+/// The place of a state: the upper left corner of its box, its width, and its text.
 struct Place(State, f64, f64, f64, [&'static str; 2]);
 
 const HEIGHT: f64 = 58.0;
@@ -67,7 +68,7 @@ const PLACES: [Place; 11] = [
     Place(State::Shrunk, 976.0, 500.0, 112.0, ["window", "halved"]),
 ];
 
-/// An edge: who takes it, its path, where its label begins, how the label is anchored.
+/// An edge: the transitions that it stands for, its path, the start of its label, and the label's anchor.
 struct Edge {
     from: &'static [State],
     events: &'static [Event],
@@ -125,8 +126,8 @@ impl Edge {
         fits(self.from, from) && self.events.contains(event) && fits(self.to, to)
     }
 
-    /// The lines of its label: each event that it stands for and that came, or the first, grey.
-    /// Duplicate ACKs are one line where all of them are the same to it.
+    /// Returns the lines of its label: each of its events that occurred, or else the first, grey. Duplicate
+    /// ACKs are one line if the edge does not distinguish them.
     fn lines(&self, diagram: &Diagram) -> Vec<(String, u64)> {
         let mut taken: Vec<(&str, u64)> = Vec::new();
         for event in self.events {
@@ -179,7 +180,7 @@ const STYLE: &str = r##"  <defs>
   <rect width="1120" height="740" rx="12" fill="#fbfaf7"/>
 "##;
 
-/// The figure with the counts of a diagram, under a title of its own.
+/// Draws the figure with the counts of a diagram, under a title.
 #[must_use]
 pub fn draw(diagram: &Diagram, title: &str) -> String {
     let mut out = String::from(HEAD);
@@ -236,7 +237,7 @@ fn draw_edge(out: &mut String, edge: &Edge, diagram: &Diagram, max_count: u64) {
         let _ = writeln!(out, "  <path class=\"edge idle\" d=\"{}\"/>", edge.path);
         return;
     }
-    // Thicker by the logarithm: one loss must be seen beside a million acknowledgements.
+    // The width grows with the logarithm, so that one loss is visible beside a million acknowledgements.
     let width = 1.3 + 2.2 * (count as f64).ln_1p() / (max_count as f64).ln_1p();
     let _ = writeln!(
         out,
@@ -248,7 +249,7 @@ fn draw_edge(out: &mut String, edge: &Edge, diagram: &Diagram, max_count: u64) {
 fn draw_label(out: &mut String, edge: &Edge, diagram: &Diagram) {
     let (x, y) = edge.label;
     let lines = edge.lines(diagram);
-    // Labels over an edge that lies flat grow upwards, the others downwards.
+    // Labels above a horizontal edge grow upwards, the others downwards.
     let flat = edge.anchor == "middle" && edge.path.contains('H') && !edge.path.contains('V');
     for (row, (text, count)) in lines.iter().enumerate() {
         let class = if *count == 0 { "label grey" } else { "label" };
@@ -301,7 +302,7 @@ fn draw_state(out: &mut String, Place(state, x, y, width, text): &Place, diagram
     }
 }
 
-/// What has no edge of its own.
+/// Lists the transitions that have no edge.
 fn draw_rest(out: &mut String, diagram: &Diagram) {
     let rest = diagram
         .counts()

@@ -1,13 +1,13 @@
-//! Figure 1 of the iTCP paper, followed: an extended finite state machine over the signals of a running
-//! transport, and how often each of its transitions was taken.
+//! Figure 1 of the iTCP paper: an extended finite state machine over the signals of a running transport,
+//! which counts its transitions.
 //!
-//! States are those of the paper's Table 1.a, events those of its Table 1.b. The figure's upper part is
-//! slow start and congestion avoidance, its lower part fast retransmit and fast recovery, with the
-//! timeout between them. The paper gives the number 1 to both of its first rows; the closed state is 0
-//! here. What TCP has had since (RFC 6675, 8985) finds losses without a third duplicate ACK: that is an
-//! event of its own, [`Event::LossFound`].
+//! States are those of the paper's Table 1.a, events those of its Table 1.b. The figure's upper part is slow
+//! start and congestion avoidance, its lower part fast retransmit and fast recovery, with the timeout between
+//! them. The paper gives the number 1 to both of its first rows; the closed state is 0 here. Later TCPs (RFC
+//! 6675, 8985) detect losses without a third duplicate ACK. That is an event of its own here,
+//! [`Event::LossFound`].
 //!
-//! Pure: signals in, counts out. Each signal takes one transition at most.
+//! The machine is pure: signals in, counts out. Each signal takes one transition at most.
 
 mod draw;
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub enum State {
 }
 
 impl State {
-    /// All, by number.
+    /// All states, by number.
     pub const ALL: [State; 11] = [
         State::Closed,
         State::Established,
@@ -60,7 +60,7 @@ impl State {
         State::Avoidance,
     ];
 
-    /// Its number in Table 1.a.
+    /// Returns its number in Table 1.a.
     #[must_use]
     pub fn number(self) -> u8 {
         self as u8
@@ -99,7 +99,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Its name in Table 1.b, or one in its manner.
+    /// Returns its name in Table 1.b, or a name in the same style.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl Event {
         }
     }
 
-    /// The event that a signal is about, if it is one of the figure's. `name` may be a whole name.
+    /// Returns the event of a signal, if it is one of the figure's. `name` may be a whole name.
     #[must_use]
     pub fn of(name: &str, fields: &BTreeMap<String, u64>) -> Option<Event> {
         let event = match super::record::last_part(name) {
@@ -144,16 +144,16 @@ impl Event {
     }
 }
 
-/// A transition: from, by, to.
+/// A transition: the state before, the event, and the state after.
 pub type Transition = (State, Event, State);
 
-/// Where a flow stands, and the transitions that it took.
+/// The state of a flow, and the transitions that it took.
 #[derive(Clone, Debug)]
 pub struct Diagram {
     state: State,
-    /// Where new acknowledgements lead back to from duplicate ones: slow start or avoidance.
+    /// The state to which new acknowledgements return from duplicate ones: slow start or avoidance.
     growing: State,
-    /// The recovery that state 4 stands for was signalled, by both of its signals or by the only one.
+    /// True if the recovery of state 4 was signalled, by both of its signals or by the only one.
     confirmed: bool,
     counts: BTreeMap<Transition, u64>,
 }
@@ -170,19 +170,20 @@ impl Default for Diagram {
 }
 
 impl Diagram {
-    /// Where the flow stands.
+    /// Returns the state of the flow.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How often each transition was taken.
+    /// Returns the count of each transition.
     #[must_use]
     pub fn counts(&self) -> &BTreeMap<Transition, u64> {
         &self.counts
     }
 
-    /// How often an event led from one of these states to another of them; no states: any.
+    /// Counts the transitions by some events from one of these states to one of those; no states stand for
+    /// any.
     #[must_use]
     pub fn count(&self, from: &[State], events: &[Event], to: &[State]) -> u64 {
         let fits = |set: &[State], state| set.is_empty() || set.contains(&state);
@@ -192,15 +193,15 @@ impl Diagram {
         self.counts.iter().filter(taken).map(|(_, count)| count).sum()
     }
 
-    /// Adds what another flow did.
+    /// Adds the counts of another flow.
     pub fn add(&mut self, other: &Diagram) {
         for (transition, count) in &other.counts {
             *self.counts.entry(*transition).or_default() += count;
         }
     }
 
-    /// Places a flow that was there before anybody listened: its window decides between slow start and
-    /// congestion avoidance. Does nothing once its state is known.
+    /// Places a flow that existed before the recording: its window decides between slow start and congestion
+    /// avoidance. Has no effect once its state is known.
     pub fn place(&mut self, cwnd: u64, ssthresh: u64) {
         if self.state == State::Closed && self.counts.is_empty() {
             self.growing = if cwnd < ssthresh {
@@ -212,14 +213,15 @@ impl Diagram {
         }
     }
 
-    /// A signal of the flow: its name, whole or not, and its fields. Others than the figure's are passed
-    /// over.
+    /// Takes a signal of the flow: its name, whole or short, and its fields. Signals that are not in the
+    /// figure are ignored.
     pub fn event(&mut self, name: &str, fields: &BTreeMap<String, u64>) {
         let Some(event) = Event::of(name, fields) else {
             return;
         };
         if self.state == State::Closed && event != Event::Opened {
-            // It was there before; or it signalled something more after its end, which is no transition.
+            // The flow existed before the recording, or it signalled after its end, which is not a
+            // transition.
             if !self.counts.is_empty() {
                 return;
             }
@@ -235,7 +237,7 @@ impl Diagram {
         }
     }
 
-    /// The transition that an event takes; nothing: it was counted by another signal.
+    /// Returns the transition for an event; `None` if another signal has already counted it.
     fn next(&mut self, event: Event) -> Option<(Event, State)> {
         use State::{
             Avoidance, Closed, Dropped, Established, FastRecovery, FastRetransmit, FirstDuplicate,
@@ -265,7 +267,7 @@ impl Diagram {
             (Event::Acked | Event::Sent, Established | Dropped) => SlowStart,
             (Event::Acked | Event::Sent | Event::Threshold, Shrunk) => Avoidance,
             (Event::Threshold, _) => Avoidance,
-            // An ACK that a timeout's repair brings does not come before something is sent.
+            // An ACK caused by the repair of a timeout does not arrive before a segment is sent.
             (Event::First, TimedOut | Dropped) => self.state,
             (Event::First, _) => FirstDuplicate,
             (Event::Second, FirstDuplicate) => SecondDuplicate,

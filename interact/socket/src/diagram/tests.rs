@@ -1,8 +1,8 @@
-//! Transitions as the paper's Tables 1.a and 1.b and RFC 5681 have them.
+//! Transitions as the paper's Tables 1.a and 1.b and RFC 5681 define them.
 
 use super::*;
 
-/// The states that a flow passes through, by their numbers in Table 1.a.
+/// Returns the states that a flow passes through, by their numbers in Table 1.a.
 fn walk(signals: &[(&str, u64)]) -> (Vec<u8>, Diagram) {
     let mut diagram = Diagram::default();
     let states = signals.iter().map(|(name, count)| {
@@ -36,7 +36,7 @@ fn upper_part() {
     );
 }
 
-/// Reno's fast retransmit and fast recovery: RFC 5681, 3.2.
+/// Fast retransmit and fast recovery of Reno: RFC 5681, 3.2.
 #[test]
 fn lower_part() {
     let (states, diagram) = walk(&[
@@ -93,7 +93,7 @@ fn new_acknowledgements_lead_back() {
     assert_eq!(states, [1, 9, 10, 2, 3, 10, 2, 3, 4, 10]);
 }
 
-/// A timeout drops the window to one segment, whatever was going on, and slow start follows: RFC 5681, 3.1.
+/// A timeout drops the window to one segment, whatever the state, and slow start follows: RFC 5681, 3.1.
 #[test]
 fn timeouts() {
     let (states, diagram) = walk(&[
@@ -144,7 +144,7 @@ fn flows_are_summed_and_drawn() {
     let picture = draw(&sum, "two flows");
     assert!(picture.contains("TCP_init × 2"), "{picture}");
     assert!(picture.contains(r#"{"from":9,"event":"ACK","to":9,"count":2}"#));
-    // The same number of elements whatever was counted: edges that nobody took stand there in grey.
+    // The number of elements does not depend on the counts: unused edges are drawn in grey.
     assert_eq!(
         picture.matches("<path").count(),
         draw(&Diagram::default(), "").matches("<path").count()

@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::{Receiver, Sender, channel, error::RecvError};
 
-/// Documents that are kept at most.
+/// The maximum number of documents.
 pub(super) const MAX_DOCUMENTS: usize = 4;
-/// Events by which a client may be late.
+/// The maximum number of events that a client may lag behind.
 const MAX_EVENTS: usize = 16;
 
 pub(super) struct Shelf {
@@ -90,7 +90,7 @@ impl Watch for Events {
     }
 }
 
-/// A filter may state how names begin.
+/// Parses a filter, which may give a prefix of names.
 fn prefix(filter: &str) -> Result<String, Vec<Fault>> {
     let filter: Map<String, Value> = serde_json::from_str(filter).map_err(|error| fault("", error))?;
     let uid = filter.get("uid").and_then(Value::as_str).unwrap_or_default();

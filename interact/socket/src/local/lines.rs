@@ -1,4 +1,5 @@
-//! Lines of JSON with a peer on this host: bounded, and without waiting for who does not read.
+//! Lines of JSON exchanged with a peer on this host: bounded, and without waiting for a peer that does not
+//! read.
 
 use std::convert::Infallible;
 use std::ffi::c_int;
@@ -15,31 +16,32 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
-/// Bytes of a line, without its end.
+/// The maximum length of a line, in bytes, without its end.
 pub const LINE: usize = 64 << 10;
-/// Bytes of a longer line that are kept: enough to see which request it was.
+/// The bytes kept of a longer line: enough to recognize its request.
 const BEGINNING: usize = 64;
-/// Bytes of lines that are taken in while the peer is written to.
+/// The maximum number of bytes read ahead while the peer is written to.
 const AHEAD: usize = 2 * LINE;
-/// How long a connection may be idle, and how long a line may take.
+/// The time for which a connection may be idle, and the time that a line may take.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a peer may take nothing of what it is sent.
+/// The time for which a peer may take no bytes of the data sent to it.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes that are written at once: the system counts what the peer has taken by pieces as they were written.
+/// The number of bytes written at once. The system counts the bytes that the peer has taken by whole writes.
 const PIECE: usize = 4_096;
-/// `SIOCOUTQ` of include/uapi/linux/sockios.h, which is `TIOCOUTQ`: how much of what was written waits.
+/// `SIOCOUTQ` of include/uapi/linux/sockios.h, which is `TIOCOUTQ`: the number of written bytes that the peer
+/// has not taken.
 const SIOCOUTQ: Opcode = 0x5411;
 
-/// Files that go with one answer at most.
+/// The maximum number of file descriptors sent with one answer.
 pub const FILES: usize = 2;
 
-/// Why a connection ends, beside that its peer closed it.
+/// The reasons for which a connection ends, other than a close by its peer.
 pub enum End {
-    /// It gets this as its last answer.
+    /// The connection is refused, and the peer receives this as the last answer.
     Refused(String),
-    /// It does not read what it is sent.
+    /// The peer does not read the data sent to it.
     Slow,
-    /// It is gone.
+    /// The peer is gone.
     Gone,
 }
 
@@ -52,27 +54,27 @@ impl From<io::Error> for End {
 /// A line of a peer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// It, without its end.
+    /// A complete line, without its end.
     Whole(Vec<u8>),
-    /// It had more than [`LINE`] bytes, which were dropped but for the first [`BEGINNING`] at most.
+    /// A line of more than [`LINE`] bytes. All but its first [`BEGINNING`] bytes, at most, were dropped.
     TooLong(Vec<u8>),
 }
 
-/// Bounded lines of a peer.
+/// Reads bounded lines of a peer.
 pub struct Lines {
     reader: OwnedReadHalf,
     buffer: Vec<u8>,
-    /// The beginning of the line that is being read, where it is too long: the rest of it is dropped.
+    /// The beginning of the line that is being read, if it is too long; the rest of it is dropped.
     too_long: Option<Vec<u8>>,
 }
 
 impl Lines {
-    /// The lines that a peer sends here.
+    /// Makes a reader of the peer's lines.
     pub fn new(reader: OwnedReadHalf) -> Lines {
         Lines { reader, buffer: Vec::new(), too_long: None }
     }
 
-    /// The next line that is not empty; none when the peer has closed.
+    /// Returns the next line that is not empty; `None` when the peer has closed.
     pub async fn next(&mut self) -> Result<Option<Line>, End> {
         match timeout(IDLE_TIMEOUT, self.line()).await {
             Ok(line) => line,
@@ -83,7 +85,7 @@ impl Lines {
         }
     }
 
-    /// The next line, however long it takes to begin where that may be.
+    /// Returns the next line. If `may_be_idle`, the wait for its first byte has no time limit.
     pub async fn next_or_idle(&mut self, may_be_idle: bool) -> Result<Option<Line>, End> {
         let begins = self.buffer.is_empty() && self.too_long.is_none();
         if may_be_idle && begins && self.fill().await? == 0 {
@@ -120,44 +122,44 @@ impl Lines {
             }
             searched = self.buffer.len();
             if self.fill().await? == 0 {
-                // A line without an end is no request.
+                // A line without an end is not a request.
                 return Ok(None);
             }
         }
     }
 
-    /// Waits for anything more: whether there is, or the peer has closed.
+    /// Waits for more data; returns false when the peer has closed.
     pub async fn any(&mut self) -> Result<bool, End> {
         Ok(!self.buffer.is_empty() || self.fill().await? > 0)
     }
 
-    /// Takes in what the peer sends, as far as there is room, until it is dropped: a peer that answers each of
-    /// many lines writes while it is written to, and neither may wait for the other.
+    /// Reads from the peer, as far as there is room, until the future is dropped. A peer that answers each of
+    /// many lines writes while it is written to, so neither side may wait for the other.
     pub async fn take_in(&mut self) -> Infallible {
         while self.buffer.len() < AHEAD {
             self.buffer.reserve(4_096);
             if !matches!(self.reader.read_buf(&mut self.buffer).await, Ok(1..)) {
-                // What this means shows when the next line is asked for.
+                // The end or the error shows when the next line is read.
                 break;
             }
         }
         std::future::pending().await
     }
 
-    /// May be dropped: what was read is in the buffer.
+    /// The future may be dropped: the data read so far is in the buffer.
     async fn fill(&mut self) -> Result<usize, End> {
-        // The bound holds for what waits, too: no more is read than a line and its end.
+        // The limit also holds for buffered data: at most a line and its end are read.
         self.buffer.reserve(4_096);
         let room = (LINE + 2 - self.buffer.len().min(LINE + 1)).min(4_096) as u64;
         Ok((&mut self.reader).take(room).read_buf(&mut self.buffer).await?)
     }
 }
 
-/// Answers to a peer that has to read them.
+/// Writes answers to a peer that must read them in time.
 pub struct Answers(OwnedWriteHalf);
 
 impl Answers {
-    /// What a peer reads here.
+    /// Makes a writer of answers to the peer.
     pub fn new(writer: OwnedWriteHalf) -> Answers {
         Answers(writer)
     }
@@ -165,12 +167,12 @@ impl Answers {
     /// Sends one answer, a line of JSON.
     ///
     /// # Errors
-    /// The peer has gone, or reads too slowly.
+    /// When the peer has gone, or reads too slowly.
     pub async fn send(&mut self, answer: &Value) -> Result<(), End> {
         self.write(format!("{answer}\n").as_bytes()).await
     }
 
-    /// Sends an answer, and hands over files with it.
+    /// Sends an answer together with file descriptors.
     pub async fn send_with(&mut self, answer: &Value, files: &[OwnedFd]) -> Result<(), End> {
         let line = format!("{answer}\n");
         let stream: &UnixStream = self.0.as_ref();
@@ -189,7 +191,7 @@ impl Answers {
         self.write(&line.as_bytes()[sent..]).await
     }
 
-    /// Writes lines, their ends included.
+    /// Writes lines, including their ends.
     pub async fn write(&mut self, lines: &[u8]) -> Result<(), End> {
         for piece in lines.chunks(PIECE) {
             self.write_piece(piece).await?;
@@ -197,8 +199,8 @@ impl Answers {
         Ok(())
     }
 
-    /// Writes for as long as the peer takes anything, however slowly: the system has room again only when
-    /// most of what waits is gone.
+    /// Writes as long as the peer takes any bytes, however slowly. The system reports room again only when
+    /// most of the queued data is gone.
     async fn write_piece(&mut self, piece: &[u8]) -> Result<(), End> {
         let mut rest = piece;
         let mut waiting = self.waiting()?;
@@ -217,11 +219,11 @@ impl Answers {
         Ok(())
     }
 
-    /// Bytes that the peer has not taken, with what the system needs to keep them.
+    /// Returns the number of bytes that the peer has not taken, including the system's overhead.
     #[allow(unsafe_code)] // There is no safe call for it.
     fn waiting(&self) -> io::Result<c_int> {
         let stream: &UnixStream = self.0.as_ref();
-        // SAFETY: SIOCOUTQ writes one `int`, and nothing else.
+        // SAFETY: SIOCOUTQ writes one `int` and no other memory.
         unsafe { Ok(ioctl(stream, Getter::<SIOCOUTQ, c_int>::new())?) }
     }
 }

@@ -1,12 +1,12 @@
 //! Sockets of this host, at which other processes of the same user are served.
 //!
-//! * `socket`: the file, which is nobody's but its owner's from its first moment on
+//! * `socket`: the file, which only its owner can open from its first moment on
 //! * `lines`: requests and answers, a JSON value in each line
 //! * [`connect`], [`usual`]: the client's end
 //!
-//! Invariants: only the same user and root are served, by mode and by credentials; who reads slowly
-//! loses its connection, and makes nobody wait. A client speaks with a process of the same user or of
-//! root, and with no other: what is sent to it decides what the client does.
+//! Invariants: only the same user and root are served, checked by mode and by credentials. A peer that reads
+//! slowly loses its connection, and delays no other. A client connects only to a process of the same user or
+//! of root, because the data that it receives decides its actions.
 
 mod lines;
 mod socket;
@@ -21,17 +21,17 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a line that a client reads from a server, with its end: the offers of many sources are one
-/// line, and so is a node of knowledge.
+/// The maximum length of a line that a client reads from a server, in bytes, including its end. The offers of
+/// many sources are one line, and so is a node of knowledge.
 pub const MAX_ANSWER: usize = 16 << 20;
 
-/// Why there is no connection to a socket of this host.
+/// The reasons for which a connection to a socket of this host fails.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The system's error.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// A process of another user listens there; nothing was sent to it.
+    /// A process of another user listens there; no data was sent to it.
     #[error(
         "user {0} listens there, who is neither this user nor root; give the path of a socket of your own"
     )]
@@ -41,10 +41,10 @@ pub enum ConnectError {
 /// Connects to a socket of this host, if a process of the same user or of root listens there.
 ///
 /// # Errors
-/// Nobody listens there, or another user does.
+/// When no process listens there, or one of another user does.
 pub fn connect(path: &Path) -> Result<UnixStream, ConnectError> {
     let stream = UnixStream::connect(path)?;
-    // Of a socket that listens, these are the credentials of the process that made it listen (unix(7)).
+    // For a listening socket, these are the credentials of the process that made it listen (unix(7)).
     let uid = rustix::net::sockopt::socket_peercred(&stream)
         .map_err(io::Error::from)?
         .uid;
@@ -55,8 +55,9 @@ pub fn connect(path: &Path) -> Result<UnixStream, ConnectError> {
     }
 }
 
-/// The usual path of a socket of this user: `hawser/NAME.sock` in `$XDG_RUNTIME_DIR`, or in `/run` for
-/// who may write there, as root outside of user namespaces. None where there is no such folder.
+/// Returns the usual path of a socket of this user. It is `hawser/NAME.sock` in `$XDG_RUNTIME_DIR`. Without
+/// that variable it is in `/run`, if the process may write there, as root outside of user namespaces may.
+/// Returns `None` if there is no such folder.
 #[must_use]
 pub fn usual(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("XDG_RUNTIME_DIR")
@@ -67,7 +68,7 @@ pub fn usual(name: &str) -> Option<PathBuf> {
     Some(folder.join(format!("hawser/{name}.sock")))
 }
 
-/// Whether nobody but this user and root may write to a file or folder, so that its content is theirs.
+/// Returns whether only this user and root may write to a file or folder, so that its content can be trusted.
 #[must_use]
 pub fn is_own(found: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -76,7 +77,7 @@ pub fn is_own(found: &std::fs::Metadata) -> bool {
     (found.uid() == user || found.uid() == 0) && found.mode() & 0o022 == 0
 }
 
-/// Makes a folder that is its owner's alone, if it is missing.
+/// Makes a folder that only its owner can enter, if it is missing.
 pub fn folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
 
@@ -86,7 +87,7 @@ pub fn folder(path: &Path) -> io::Result<()> {
         .create(path)
 }
 
-/// Who is at the other end, if it may be there: the same user, or root.
+/// Returns the user at the other end, if it is allowed: the same user, or root.
 pub fn peer(stream: &tokio::net::UnixStream) -> Result<u32, End> {
     let owner = rustix::process::geteuid().as_raw();
     match stream.peer_cred().map(|peer| peer.uid()) {

@@ -1,5 +1,5 @@
-//! The socket's file: made so that nobody else can connect in between, and taken over only from the
-//! dead.
+//! The socket's file. It is created so that no other user can connect in between, and it replaces only a file
+//! without a listener.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -12,25 +12,25 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, RenameFlags, flock, renameat_with
 use socket2::{Domain, SockAddr, Socket as Raw, Type};
 use tokio::net::UnixListener;
 
-/// Why there is no socket.
+/// The reasons for which a socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Somebody listens there.
+    /// Another process listens there.
     #[error("{}: another process listens there; end it, or choose another path", .0.display())]
     InUse(PathBuf),
-    /// Something is there that is no socket.
+    /// There is a file at the path that is not a socket.
     #[error("{} is no socket, and is left alone; choose another path", .0.display())]
     NoSocket(PathBuf),
-    /// Other processes keep its folder to themselves.
+    /// Another process has locked the folder.
     #[error("{}: its folder has been locked by another process for a second; use a folder of your own", .0.display())]
     Locked(PathBuf),
-    /// No socket has so long a path.
+    /// The path is too long for a socket.
     #[error("{}: the path is too long for a socket: with 27 more bytes it has to be under 108", .0.display())]
     PathTooLong(PathBuf),
     /// The thread that was to serve it has ended before it listened.
     #[error("{}: its thread has ended", .0.display())]
     ThreadEnded(PathBuf),
-    /// The system refuses.
+    /// A system call failed.
     #[error("{}: {error}", path.display())]
     System {
         /// The socket's file.
@@ -40,22 +40,22 @@ pub enum SocketError {
     },
 }
 
-/// A socket that listens. Its file goes with it.
+/// A socket that listens. Its file is removed when it is dropped.
 pub struct Socket {
     listener: UnixListener,
-    /// Takes the file away when dropped.
+    /// Removes the file when dropped.
     _file: SocketFile,
 }
 
-/// A file, as long as it is the one that was made.
+/// The path of a file, valid as long as the file there is the one that was created.
 struct SocketFile {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
 }
 
-/// Locks the folder, which others do for an instant; nobody may make this process wait for ever. Whether it
-/// could.
+/// Locks the folder, which other processes lock only briefly, without waiting for ever. Returns whether it
+/// succeeded.
 fn lock_soon(folder: &File) -> io::Result<bool> {
     const TURNS: u32 = 50;
     for _ in 0..TURNS {
@@ -68,7 +68,7 @@ fn lock_soon(folder: &File) -> io::Result<bool> {
 }
 
 impl Socket {
-    /// Listens at a path, whose folder is made if it is missing. Needs a tokio runtime.
+    /// Listens at a path, whose folder is created if it is missing. Needs a tokio runtime.
     pub fn open(path: &Path) -> Result<Socket, SocketError> {
         let system = |error: io::Error| SocketError::System { path: path.into(), error };
         let folder = match path.parent() {
@@ -76,7 +76,7 @@ impl Socket {
             _ => Path::new("."),
         };
         super::folder(folder).map_err(system)?;
-        // One process at a time checks whether the place is free, and takes it.
+        // One process at a time checks whether the path is free, and takes it.
         let lock = File::open(folder).map_err(system)?;
         if !lock_soon(&lock).map_err(system)? {
             return Err(SocketError::Locked(path.into()));
@@ -105,7 +105,7 @@ impl Socket {
         Ok(Socket { listener, _file: file })
     }
 
-    /// Accepts connections of whoever may open the file.
+    /// Accepts connections of any process that may open the file.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
@@ -116,14 +116,14 @@ impl Drop for SocketFile {
         let is_ours = fs::symlink_metadata(&self.path)
             .is_ok_and(|file| file.file_type().is_socket() && (file.dev(), file.ino()) == self.identity);
         if is_ours {
-            // What cannot be taken away is stale for who comes next.
+            // A file that cannot be removed is stale for the next process.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether there is a socket that nobody listens to. An error where somebody does, or where there is
-/// something else.
+/// Returns whether there is a socket without a listener; an error if it has one, or if the file is not a
+/// socket.
 fn is_stale(path: &Path) -> Result<bool, SocketError> {
     let system = |error: io::Error| SocketError::System { path: path.into(), error };
     match fs::symlink_metadata(path) {
@@ -133,7 +133,7 @@ fn is_stale(path: &Path) -> Result<bool, SocketError> {
         Ok(_) => {}
     }
     let probe = Raw::new(Domain::UNIX, Type::STREAM, None).map_err(system)?;
-    // A listener whose queue is full is alive: no waiting for a place in it.
+    // A listener with a full queue is alive, so the probe does not wait for a place in the queue.
     probe.set_nonblocking(true).map_err(system)?;
     match probe.connect(&SockAddr::unix(path).map_err(system)?) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
@@ -143,7 +143,7 @@ fn is_stale(path: &Path) -> Result<bool, SocketError> {
     }
 }
 
-/// A folder of its own that nobody else may enter: what is made in it gets its mode before anybody can
+/// A private folder that no other user may enter. A file made in it gets its mode before another user can
 /// reach it.
 struct Nest(PathBuf);
 
@@ -167,7 +167,8 @@ impl Nest {
         Ok(listener)
     }
 
-    /// Takes a stale socket in, which goes with the nest. What proves to be no socket goes back.
+    /// Moves a stale socket into the folder, with which it is removed. A file that turns out not to be a
+    /// socket is moved back.
     fn take(&self, path: &Path) -> Result<(), SocketError> {
         let system = |error: io::Error| SocketError::System { path: path.into(), error };
         let old = self.0.join("old");
@@ -183,7 +184,7 @@ impl Nest {
 impl Drop for Nest {
     fn drop(&mut self) {
         for name in ["s", "old"] {
-            // Whatever is no socket is not removed, here either.
+            // A file that is not a socket is never removed, not even here.
             let path = self.0.join(name);
             if fs::symlink_metadata(&path).is_ok_and(|file| file.file_type().is_socket()) {
                 let _ = unlinkat(CWD, &path, AtFlags::empty());

@@ -32,7 +32,8 @@ fn mode(path: &Path) -> u32 {
         & 0o7777
 }
 
-/// The end of the conversation, and the lengths of the lines before; a line that is too long has none.
+/// Returns the lengths of the received lines, `None` for one that is too long, and the reason for which the
+/// conversation ended.
 async fn lines_of(stream: UnixStream) -> (Vec<Option<usize>>, Option<String>) {
     let (mut lines, mut taken) = (Lines::new(stream.into_split().0), Vec::new());
     loop {
@@ -45,7 +46,8 @@ async fn lines_of(stream: UnixStream) -> (Vec<Option<usize>>, Option<String>) {
     }
 }
 
-/// Lines of several lengths in one connection: those that are too long are reported, and the others are whole.
+/// Lines of several lengths in one connection: lines that are too long are reported, and the others are
+/// complete.
 #[tokio::test]
 async fn a_line_that_is_too_long_is_dropped_and_the_next_is_accepted() {
     let lengths = [LINE, LINE + 1, 5, 3 * LINE, LINE, 10 * LINE + 7, 1];
@@ -80,7 +82,7 @@ async fn an_interrupted_reader_drops_the_whole_line() {
     assert_eq!(lines.next().await.ok(), Some(Some(Line::Whole(b"next".to_vec()))));
 }
 
-/// The clock goes on by itself when nothing else happens.
+/// The paused clock advances by itself when no task can run.
 #[tokio::test(start_paused = true)]
 async fn peer_that_does_not_end_its_line_is_disconnected_after_30_s() {
     let (mut peer, stream) = UnixStream::pair().expect("sockets");
@@ -134,7 +136,7 @@ async fn stale_socket_is_replaced_and_a_live_one_or_another_file_is_not() {
     UnixStream::connect(&path)
         .await
         .expect("the living is undisturbed");
-    // What took its place is not its to remove.
+    // Another file that has taken its place is not removed.
     fs::remove_file(&path).expect("it is ours");
     fs::write(&path, "notes").expect("it is ours");
     drop(socket);
@@ -145,7 +147,7 @@ async fn stale_socket_is_replaced_and_a_live_one_or_another_file_is_not() {
         .count();
     assert_eq!(left, 1, "nothing else is left behind");
     fs::remove_file(&path).expect("it is ours");
-    // A link to a socket is no socket.
+    // A symbolic link to a socket is not a socket.
     let elsewhere = place.0.join("elsewhere");
     let _living = Listener::bind(&elsewhere).expect("it is free");
     std::os::unix::fs::symlink(&elsewhere, &path).expect("it is ours");

@@ -1,4 +1,4 @@
-//! Which of qlog's events a signal is.
+//! The mapping of signals to the events of qlog.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::milliseconds;
 use crate::record::{Flow, Named, Signal};
 
-/// What a signal becomes.
+/// The result of mapping a signal.
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) name: String,
@@ -18,7 +18,7 @@ fn mapped(name: &str, data: Value) -> Mapped {
     Mapped { name: name.to_owned(), data }
 }
 
-/// `connection_started`, where both addresses are known.
+/// Makes the event `connection_started`, if both addresses are known.
 pub(super) fn started(flow: &Flow) -> Option<Value> {
     let address = |text: &Option<String>| text.as_deref()?.parse::<SocketAddr>().ok();
     let (local, remote) = (address(&flow.local)?, address(&flow.remote)?);
@@ -32,8 +32,8 @@ pub(super) fn started(flow: &Flow) -> Option<Value> {
     }))
 }
 
-/// The standard events that a signal stands for; without any, one of our own. `congestion` is the state of
-/// the congestion controller that was written last.
+/// Maps a signal to standard events, or to one of our own if there is none. `congestion` is the last written
+/// state of the congestion controller.
 pub(super) fn map(signal: &Signal, kinds: &[Named], congestion: &mut Option<&'static str>) -> Vec<Mapped> {
     let field = |name: &str| signal.fields.get(name).copied().unwrap_or(0);
     let mut enters = |state| congestion_state(congestion, state);
@@ -98,7 +98,7 @@ fn latest_rtt(rtt: u64, flight: Option<u64>) -> Option<Mapped> {
     (!data.is_empty()).then(|| mapped("recovery:metrics_updated", Value::Object(data)))
 }
 
-/// TCP has no packet numbers: the number of its first byte stands for one.
+/// TCP has no packet numbers: the sequence number of the first byte stands for one.
 fn packet(at: u64, bytes: u64) -> Value {
     json!({ "header": header(at), "frames": [stream(at, bytes)], "raw": { "payload_length": bytes } })
 }
@@ -119,7 +119,7 @@ fn lost(at: u64, by_timeout: bool) -> Mapped {
     mapped("recovery:packet_lost", data)
 }
 
-/// A connection's states by the names of RFC 9293, as qlog has QUIC's.
+/// Maps a connection's states to the names of RFC 9293; qlog itself has only those of QUIC.
 fn state(signal: &Signal, kinds: &[Named]) -> Option<Mapped> {
     let of = |name: &str| {
         let kind = kinds.iter().find(|kind| kind.name == name)?;
@@ -144,7 +144,8 @@ fn standard_state(name: &str) -> Option<&'static str> {
     }
 }
 
-/// An event of our own: its fields as they are, times in nanoseconds, numbers of enums by name.
+/// Makes an event of our own: it has the signal's fields unchanged, times in nanoseconds, and numbers of
+/// enums by name.
 fn own(signal: &Signal, kinds: &[Named]) -> Mapped {
     let named = |(name, value): (&String, &u64)| {
         let label = kinds

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// The largest number that JSON's readers keep exact; what is larger means that there is no limit.
+/// The bound below which JSON readers keep integers exact; a larger value means that there is no limit.
 const EXACT: u64 = 1 << 53;
 
-/// How a variable is ended, qlog's name for it, and whether it is a time.
+/// The suffix of a variable's name, qlog's name for it, and whether it is a time.
 const METRICS: [(&str, &str, bool); 8] = [
     (".cc.cwnd", "congestion_window", false),
     (".cc.ssthresh", "ssthresh", false),
@@ -26,17 +26,17 @@ fn metric(name: &str) -> Option<(&'static str, bool)> {
         .map(|(_, metric, is_time)| (*metric, *is_time))
 }
 
-/// Whether there is one among them.
+/// Returns whether any of the values is a metric.
 pub(super) fn any(values: &BTreeMap<String, u64>) -> bool {
     values.keys().any(|name| metric(name).is_some())
 }
 
-/// What was written last.
+/// The values that were written last.
 #[derive(Debug, Default)]
 pub(super) struct Metrics(BTreeMap<&'static str, u64>);
 
 impl Metrics {
-    /// Those that changed.
+    /// Returns the metrics that changed.
     pub(super) fn update(&mut self, values: &BTreeMap<String, u64>) -> Option<Value> {
         let mut out = Map::new();
         for (name, value) in values {

@@ -1,13 +1,14 @@
 //! A recording as qlog: the log format of the IETF's QUIC working group, which qvis draws.
 //!
-//! Version 0.3 (draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events of 2022 and 2023),
-//! because that is the last one that qvis loads. What those drafts have an event for goes by that name;
-//! all else is in the namespace `hawser:`, with its fields as they are. One trace for each flow, times in
-//! milliseconds of the wall clock: of the drafts' `reference_time` and `protocol_type` qvis's types have
-//! others, so both are left out. `docs/schemas/qlog.json` has the format, and tests hold what is written to it.
+//! The version is 0.3 (draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events of 2022 and
+//! 2023), because it is the last one that qvis loads. Signals for which those drafts define an event have its
+//! name. All others are in the namespace `hawser:`, with their fields unchanged. Each flow has one trace,
+//! with times in milliseconds of the wall clock. The types of `reference_time` and `protocol_type` differ
+//! between the drafts and qvis, so both are left out. `docs/schemas/qlog.json` has the format, and tests
+//! check the output against it.
 //!
-//! Two forms: JSON, complete at the end ([`Document`]), and JSON text sequences (RFC 7464), written as
-//! events come ([`Sequence`]).
+//! There are two forms: JSON, complete at the end ([`Document`]), and JSON text sequences (RFC 7464), written
+//! as events come ([`Sequence`]).
 
 mod events;
 mod metrics;
@@ -22,9 +23,9 @@ use super::record::{Flow, Header, Line, Modification, Named, Sample, Signal, Wha
 use events::Mapped;
 use metrics::Metrics;
 
-/// Flows that are kept apart; events of more are counted, not kept.
+/// The maximum number of flows; events of further flows are counted, not kept.
 const MAX_FLOWS: usize = 4096;
-/// Events of a [`Document`]; more are counted.
+/// The maximum number of events of a [`Document`]; further ones are counted.
 const MAX_EVENTS: usize = 1 << 20;
 /// The version that is written.
 const VERSION: &str = "0.3";
@@ -32,13 +33,13 @@ const VERSION: &str = "0.3";
 /// An event, before it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Of which flow.
+    /// The name of the flow.
     pub flow: String,
-    /// Nanoseconds since listening began.
+    /// The time since the recording began, in nanoseconds.
     pub time: u64,
     /// Category and type: `recovery:metrics_updated`.
     pub name: String,
-    /// Its particulars.
+    /// The fields of the event.
     pub data: Value,
 }
 
@@ -46,34 +47,34 @@ pub struct Event {
 #[derive(Debug, Default)]
 struct Known {
     metrics: Metrics,
-    /// The congestion controller's state that was written last.
+    /// The last written state of the congestion controller.
     congestion: Option<&'static str>,
-    /// That it is there was written: as soon as its addresses are known.
+    /// True if its start was written, which happens as soon as its addresses are known.
     is_started: bool,
 }
 
-/// Makes events of lines.
+/// Converts lines of a recording to events.
 #[derive(Debug, Default)]
 pub struct Exporter {
     flows: BTreeMap<String, Known>,
     addresses: BTreeMap<String, Flow>,
-    /// By name of event: its fields.
+    /// The fields of events, by the event's name.
     fields: BTreeMap<String, Vec<Named>>,
-    /// By source: its clock when listening began.
+    /// The reading of each source's clock at the start of the recording.
     clocks: BTreeMap<String, u64>,
-    /// By flow, variable and writer: when a modification was written last.
+    /// The time of the last written modification, by flow, variable and writer.
     modified: BTreeMap<(String, String, String), u64>,
     dropped: u64,
 }
 
 impl Exporter {
-    /// Events of flows beyond those that are kept apart.
+    /// Returns the number of events dropped because their flows were beyond the maximum.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The events that a line stands for.
+    /// Returns the events that a line stands for.
     pub fn line(&mut self, line: &Line) -> Vec<Event> {
         match &line.what {
             What::Offers(offers) => {
@@ -100,8 +101,8 @@ impl Exporter {
         }
     }
 
-    /// A provider's time, counted from when listening began. The first thing received of a source shows
-    /// how its clock stands.
+    /// Converts a provider's time to the time since the recording began. The first line of a source fixes the
+    /// offset of its clock.
     fn time(&mut self, at: u64, flow: &str, time: u64) -> u64 {
         let source = flow.split(':').next().unwrap_or_default();
         let begin = match self.clocks.get(source) {
@@ -117,7 +118,7 @@ impl Exporter {
         time.saturating_sub(begin)
     }
 
-    /// The flow; once its addresses are known, the event that it is there.
+    /// Returns a flow's state; adds the event of its start once its addresses are known.
     fn flow(&mut self, time: u64, flow: &str, out: &mut Vec<Event>) -> Option<&mut Known> {
         if !self.flows.contains_key(flow) {
             if self.flows.len() >= MAX_FLOWS {
@@ -200,7 +201,7 @@ impl Exporter {
     }
 }
 
-/// Milliseconds, as exact as a microsecond's thousandth.
+/// Converts to milliseconds, with the resolution of a nanosecond.
 fn milliseconds(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
@@ -209,8 +210,8 @@ fn common_fields() -> Value {
     json!({ "time_format": "absolute" })
 }
 
-/// The event at `time`, nanoseconds since listening began. Milliseconds since 1970 have the fourth part
-/// of a microsecond in a double.
+/// Writes the event at `time`, in nanoseconds since the recording began. As a double, milliseconds since 1970
+/// are exact to a quarter of a microsecond.
 fn written(header: &Header, event: &Event, time: u64) -> Value {
     let time = header.began as f64 + milliseconds(time);
     json!({ "time": time, "name": event.name, "data": event.data })
@@ -230,13 +231,13 @@ pub struct Document {
 }
 
 impl Document {
-    /// A document of what this header begins.
+    /// Makes an empty document for the recording of this header.
     #[must_use]
     pub fn new(header: Header) -> Document {
         Document { header, traces: BTreeMap::new(), kept: 0, dropped: 0 }
     }
 
-    /// Another event. At the limit it is counted only.
+    /// Adds an event. At the limit it is only counted.
     pub fn push(&mut self, event: Event) {
         if self.kept >= MAX_EVENTS {
             self.dropped += 1;
@@ -251,13 +252,13 @@ impl Document {
         }
     }
 
-    /// Events that were not kept.
+    /// Returns the number of events that were not kept.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The document. Each trace is in order of time, as the draft wants it.
+    /// Returns the document. Each trace is in order of time, as the draft requires.
     #[must_use]
     pub fn finish(self) -> Value {
         let trace = |(flow, mut events): (String, Vec<Event>)| {
@@ -281,7 +282,7 @@ impl Document {
     }
 }
 
-/// Whether the process that is watched connected or accepted is unknown.
+/// Returns an unknown vantage point: it is not known whether the watched process connected or accepted.
 fn vantage() -> Value {
     json!({ "name": "hawser", "type": "unknown" })
 }
@@ -290,18 +291,18 @@ fn vantage() -> Value {
 #[derive(Debug)]
 pub struct Sequence {
     header: Header,
-    /// By flow: the time of its last event.
+    /// The time of the last event, by flow.
     latest: BTreeMap<String, u64>,
 }
 
 impl Sequence {
-    /// A sequence of what this header begins.
+    /// Makes a sequence for the recording of this header.
     #[must_use]
     pub fn new(header: Header) -> Sequence {
         Sequence { header, latest: BTreeMap::new() }
     }
 
-    /// The first record.
+    /// Returns the first record.
     #[must_use]
     pub fn first(&self) -> Value {
         json!({
@@ -312,7 +313,7 @@ impl Sequence {
         })
     }
 
-    /// Any further record. Times of one flow never go back.
+    /// Returns a further record. Times of one flow never go back.
     pub fn event(&mut self, event: &Event) -> Value {
         let time = self
             .latest

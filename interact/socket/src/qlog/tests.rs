@@ -1,4 +1,4 @@
-//! Names and fields against `docs/schemas/qlog.json`, which has them from the drafts.
+//! Names and fields, checked against `docs/schemas/qlog.json`, which follows the drafts.
 
 use super::*;
 use crate::record::parse;
@@ -85,7 +85,7 @@ fn values_are_in_the_drafts_units() {
         data(3),
         json!({ "old": "handshake_started", "new": "handshake_complete" })
     );
-    // No threshold yet: the variable expresses that by its largest value.
+    // There is no threshold yet, for which the variable has its largest value.
     assert_eq!(
         data(5),
         json!({ "congestion_window": 14600, "smoothed_rtt": 40.5, "rtt_variance": 1.5 })
@@ -115,7 +115,7 @@ fn documents_follow_the_schema() {
         .map(|e| e["time"].as_f64().expect("a time"))
         .collect();
     assert!(times.is_sorted(), "{times:?}");
-    // The fifth event is at 2 ms, and listening began then.
+    // The fifth event is at 2 ms after the recording began.
     assert_eq!(times[4], 1_700_000_000_002.0, "{times:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Drawings: lines over time, bars side by side, distributions. SVG without anything else.
+//! Drawings in plain SVG: lines over time, bars side by side, distributions.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 56.0;
 
-/// Colours that people who see no red or no green can tell apart (Okabe and Ito 2008).
+/// Colours that people with red-green colour blindness can distinguish (Okabe and Ito 2008).
 const COLOURS: [&str; 7] = [
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f",
 ];
@@ -18,24 +18,24 @@ const COLOURS: [&str; 7] = [
 /// A line with its name.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What the legend calls it.
+    /// The name in the legend.
     pub name: String,
-    /// Its points, from left to right.
+    /// The points, from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What stands beside a drawing.
+/// The texts around a drawing.
 #[derive(Clone, Copy, Debug)]
 pub struct Axes<'a> {
-    /// Above it.
+    /// The title above the drawing.
     pub title: &'a str,
-    /// Below it: what goes from left to right, with its unit.
+    /// The label of the horizontal axis, with its unit.
     pub x: &'a str,
-    /// On its left: what goes up, with its unit.
+    /// The label of the vertical axis, with its unit.
     pub y: &'a str,
 }
 
-/// A round step with which about five of them make `span`.
+/// Returns a round step of which about five make `span`.
 fn step(span: f64) -> f64 {
     let rough = (span / 5.0).max(f64::MIN_POSITIVE);
     let power = 10f64.powf(rough.log10().floor());
@@ -137,7 +137,7 @@ impl Frame {
     }
 }
 
-/// Lines over a common axis, from 0 up.
+/// Draws lines over a common axis, from 0 up.
 #[must_use]
 pub fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -167,13 +167,13 @@ pub fn lines(axes: &Axes<'_>, lines: &[Line]) -> String {
 /// A group of bars, one of each kind.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// What stands below it.
+    /// The label below the group.
     pub name: String,
-    /// Height, least and most; as many as there are kinds.
+    /// The height, the minimum and the maximum of each bar, one bar for each kind.
     pub bars: Vec<(f64, f64, f64)>,
 }
 
-/// Bars side by side, with the minimum and the maximum of each.
+/// Draws bars side by side, with the minimum and the maximum of each.
 #[must_use]
 pub fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> String {
     let top = groups
@@ -234,7 +234,7 @@ mod tests {
         let line = Line { name: "tcp".into(), points: vec![(0.0, 0.0), (10.0, 100.0)] };
         let svg = lines(&AXES, &[line]);
         assert!(svg.contains("A &lt; B") && svg.ends_with("</svg>\n"));
-        // From the lower left corner to the right edge, below the top by the twentieth of room.
+        // From the lower left corner to the right edge, one twentieth below the top.
         let top = 380.0 - 56.0 - (380.0 - 64.0 - 56.0) / 1.05;
         assert!(
             svg.contains(&format!("points=\"64.0,324.0 836.0,{top:.1}\"")),

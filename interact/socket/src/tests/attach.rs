@@ -13,7 +13,7 @@ fn detach(name: &str) -> Value {
     json!({ "detach": { "source": 0, "name": name } })
 }
 
-/// Name and place of each.
+/// Returns the name, the subscriber and the first place of each attachment.
 fn list(client: &mut Client) -> Vec<(String, String, String)> {
     let answer = ask(client, &json!({ "attachments": {} }));
     let all = answer["attachments"][0]["attached"]
@@ -123,7 +123,7 @@ fn a_client_without_the_right_attaches_nothing() {
     );
 }
 
-/// To check a text takes a while; who else asks, and what is signalled, does not wait for it.
+/// The check of a text takes a while; other requests and signals do not wait for it.
 #[test]
 fn others_are_served_meanwhile() {
     let place = Place::new();
@@ -149,7 +149,7 @@ fn others_are_served_meanwhile() {
     assert!(answers > 40, "{answers} answers, the slowest in {slowest:?}");
 }
 
-/// The places of an empty file, and of one whose processors nothing refers to, are none.
+/// An empty file has no places, and neither has one whose processors are never referred to.
 #[test]
 fn a_text_that_attaches_nothing_is_refused() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `docs/interact.md` is true: each conversation in it takes place as it stands there.
+//! `docs/interact.md` is correct: each conversation in it takes place as written there.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ fn conversations_take_place_as_they_are_written() {
     conversations.into_iter().for_each(take_place);
 }
 
-/// Every word of the protocol has its place in the document.
+/// Every keyword of the protocol is in the document.
 #[test]
 fn no_request_is_missing() {
     let error = crate::parse(br#"{"dance":{}}"#)
@@ -72,7 +72,7 @@ fn take_place(conversation: &str) {
     }
 }
 
-/// The same, where `…` stands for anything.
+/// Compares two values, where `…` stands for any value.
 fn is_like(written: &Value, answer: &Value) -> bool {
     match (written, answer) {
         (Value::String(any), _) if any == "…" => true,

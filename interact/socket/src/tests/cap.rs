@@ -1,10 +1,10 @@
-//! A T-ware that the tests run in the loop, in a thread, and in a process of its own.
+//! A T-ware that the tests run in the loop, in a thread, and in another process.
 
 use std::time::Duration;
 
 use hawser_bus::{Hands, Schema, Signal, SourceId, Subscription, Tware, VariableId};
 
-/// Caps the window of each flow: half of what came, at most 40.
+/// Caps the window of each flow at half of the reported value, and at 40.
 pub(super) struct Cap(pub(super) Option<VariableId>);
 
 impl Tware for Cap {

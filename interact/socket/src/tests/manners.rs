@@ -1,4 +1,4 @@
-//! Subscribers that are too many, gone, idle, or do not read.
+//! Subscribers that are too many, gone or idle, or that do not read.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -20,7 +20,7 @@ fn the_65th_client_is_refused_until_one_has_gone() {
     });
 }
 
-/// The connection and what it holds stay.
+/// The connection stays, and so do its holds.
 #[test]
 fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
     let place = Place::new();
@@ -34,7 +34,7 @@ fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
         ask(&mut client, &json!({ "offers": {} }));
     }
     assert_eq!(place.provider.window(0), 99);
-    // Nor is it needed that a request was accepted before.
+    // No earlier accepted request is needed for this.
     let mut stream = UnixStream::connect(place.socket()).expect("it listens");
     let mut answers = BufReader::new(stream.try_clone().expect("a file")).lines();
     stream.write_all(&vec![b'y'; 100_000]).expect("it reads");
@@ -45,7 +45,8 @@ fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
     }
 }
 
-/// A client waits for no answer to a `steer`, so that its error has to say that it is one, however long the line was.
+/// A client does not wait for an answer to a `steer`. Its error must therefore be marked, however long the
+/// line was.
 #[test]
 fn a_steer_that_is_too_long_is_refused_as_a_steer() {
     let place = Place::new();
@@ -104,7 +105,8 @@ fn a_lease_ends_though_its_holder_is_there() {
     });
 }
 
-/// It is dropped after some seconds, its losses are counted, and another receives all in the meantime.
+/// The client is dropped after some seconds and its losses are counted. Another client receives all signals
+/// in the meantime.
 #[test]
 fn a_client_that_does_not_read_is_dropped_and_delays_nobody() {
     let place = Place::new();
@@ -138,7 +140,7 @@ fn losses_come_with_the_next_signal() {
     let place = Place::new();
     let mut client = place.client("slow", 1);
     let number = ask(&mut client, &json!({ "subscribe": { "events": ["tcp.acked"] } }))["subscribed"].clone();
-    // More than the queue and what the socket takes, at once.
+    // More than the queue and the socket can hold, at once.
     const MANY: u64 = 60_000;
     (0..MANY).for_each(|n| place.provider.publish(0, ACKED, &[n]));
     let mut next = 0;
@@ -146,7 +148,7 @@ fn losses_come_with_the_next_signal() {
     while next < MANY {
         let signal = match client.receive(Some(Duration::from_millis(300))) {
             Ok(Received::Signal(signal)) => signal,
-            // The last ones were lost: another signal shows it.
+            // The last signals were lost, which the next signal shows.
             _ => {
                 place.provider.publish(0, ACKED, &[MANY]);
                 continue;
@@ -165,7 +167,7 @@ fn losses_come_with_the_next_signal() {
     assert_eq!(statistics["statistics"]["lost"], lost);
 }
 
-/// Another user, who has got past the mode, is refused by its credentials.
+/// Another user that has passed the file's mode is refused by its credentials.
 #[test]
 fn another_user_is_refused_by_mode_and_by_credentials() {
     use std::os::unix::fs::PermissionsExt;
@@ -200,7 +202,7 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
     );
 }
 
-/// For more than twice the time after which one that takes nothing is dropped.
+/// The transfer lasts more than twice the time after which a client that takes no data is dropped.
 #[test]
 fn a_slow_but_steady_reader_is_not_dropped() {
     let place = Place::new();
@@ -249,7 +251,7 @@ fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
     assert!(refusal(&mut low, &back).contains("it is not held by this subscriber"));
 }
 
-/// The wall clock of this test, its user, and its process, which is the other end, too.
+/// The log has the wall clock time of this test, its user, and its process, which is also the client's.
 #[test]
 fn the_log_has_the_time_of_day_and_the_process() {
     let place = Place::new();

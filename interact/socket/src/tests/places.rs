@@ -1,4 +1,4 @@
-//! One T-ware, three places: in the loop, in a thread, at the other end of the socket.
+//! One T-ware in three places: in the loop, in a thread, at the other end of the socket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use super::*;
 use crate::hostile::ACKED;
 use crate::{Act, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, run_in_thread};
 
-/// What it does on three events: flow, variable, count, last value.
+/// Returns its acts on three events: flow, variable, count, last value.
 fn deeds(place: &Place) -> Vec<(String, String, u64, Act)> {
     let wait = |flow: usize, window| soon("it acts", || place.provider.window(flow) == window);
     place.provider.publish(0, ACKED, &[30]);
@@ -70,7 +70,7 @@ impl Tware for Fragile {
     }
 }
 
-/// In the loop it is the bus that catches it (`hawser_bus::tests::fallen`).
+/// In the loop, the bus catches the panic (`hawser_bus::tests::fallen`).
 #[test]
 fn one_that_panics_in_its_thread_holds_nothing() {
     let place = Place::new();
@@ -103,7 +103,7 @@ fn in_another_process() {
     });
 }
 
-/// Through the ring, and where not everything may be seen.
+/// Through the ring, and with a restricted view of the provider.
 #[test]
 fn at_the_other_end_of_a_ring() {
     let rules = "[[rule]]\nname = \"cap\"\nobserve = [\"tcp.acked\", \"*.cwnd\"]\npriority = 1\n\
@@ -112,7 +112,7 @@ fn at_the_other_end_of_a_ring() {
     struct Acked(Cap);
     impl Tware for Acked {
         fn subscriptions(&self) -> Vec<Subscription> {
-            // Other numbers than the subscription that it is in `Cap`.
+            // The subscription has another number than in `Cap`.
             vec![self.0.subscriptions().swap_remove(1)]
         }
         fn begin(&mut self, source: SourceId, schema: &Schema) {

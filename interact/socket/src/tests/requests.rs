@@ -193,7 +193,7 @@ fn a_hold_of_higher_priority_is_kept() {
     assert_eq!(place.provider.window(0), 70);
 }
 
-/// The answer of the next question is not mistaken for it.
+/// The answer to the next request is not mistaken for it.
 #[test]
 fn an_error_of_steering_is_marked_as_one() {
     let place = Place::new();
@@ -230,7 +230,8 @@ fn two_subscribers_receive_the_same() {
     }
 }
 
-/// What each is, and its unit: by tables, and in a program by the comments beside its declarations.
+/// The description includes the unit. It comes from tables, and in a program from the comments beside its
+/// declarations.
 #[test]
 fn every_event_and_variable_is_described() {
     let program = hawser_load::programs::resolve_with("tcp", &[]).expect("it is built in");

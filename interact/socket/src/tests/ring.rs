@@ -115,7 +115,7 @@ fn garbage_in_the_ring_harms_nobody_else() {
     );
 }
 
-/// A ring holds no more than its memory has room for, whatever the other end claims.
+/// The number of slots is limited by the size of the memory, whatever the other end claims.
 #[test]
 fn a_ring_that_lies_is_refused() {
     let offer = shared::offer(16).expect("memory");

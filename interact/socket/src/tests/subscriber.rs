@@ -1,7 +1,7 @@
-//! A client of the socket in a process of its own, which the tests start, and kill.
+//! A client of the socket in a separate process, which the tests start, and kill.
 //!
-//! `socket_subscriber holds SOCKET` holds a variable, `caps` runs a T-ware, `prints` connects and prints
-//! what it receives, or the kind of the error.
+//! `socket_subscriber holds SOCKET` holds a variable, `caps` runs a T-ware, `prints` connects and prints the
+//! messages that it receives, or the kind of the error.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader};

@@ -1,10 +1,10 @@
 //! A network address translator for IPv4 (RFC 4787, 5382, 5508), at one end of a link.
 //!
-//! * `table`: which outside port stands for whom, and for how long
+//! * `table`: the mappings of outside ports to inside endpoints, and their lifetimes
 //! * `rewrite`: addresses and ports in packets, with their checksums
 //!
-//! TCP, UDP and ICMP echo are translated, and ICMP errors about them. IPv6 passes as it is. All
-//! other IPv4 is lost, fragments too: a translator that reassembles is not what is to be tested.
+//! It translates TCP, UDP and ICMP echo, and ICMP errors about them. IPv6 passes unchanged. All other IPv4
+//! packets are lost, including fragments, because the tests do not need a translator that reassembles.
 
 mod rewrite;
 mod table;
@@ -23,30 +23,30 @@ use super::packet::Packet;
 use rewrite::{End, Flow};
 use table::Table;
 
-/// A translator, shared by the rules of both directions.
+/// A translator, which the rules of both directions share.
 #[derive(Clone)]
 pub(crate) struct Translator {
     table: Arc<Mutex<Table>>,
 }
 
 impl Translator {
-    /// A translator without mappings; its random numbers choose the first port.
+    /// Makes a translator without mappings. Its random numbers choose the first port.
     pub(crate) fn new(plan: &NatPlan, seed: u64, label: &str) -> Translator {
         let table = Table::new(plan, &mut Rng::new(seed, &format!("{label}/nat")));
         Translator { table: Arc::new(Mutex::new(table)) }
     }
 
-    /// The rule for what leaves, to come first of all.
+    /// Returns the rule for outgoing frames, which must be the first of all.
     pub(crate) fn outward(&self) -> Box<dyn Rule> {
         Box::new(Outward(self.clone()))
     }
 
-    /// The rule for what comes in, to come last.
+    /// Returns the rule for incoming frames, which must be the last.
     pub(crate) fn inward(&self) -> Box<dyn Rule> {
         Box::new(Inward(self.clone()))
     }
 
-    /// Forgets all mappings and goes on with other ports.
+    /// Drops all mappings and continues with other ports.
     pub(crate) fn rebind(&self) {
         self.table.lock().rebind();
     }
@@ -56,7 +56,7 @@ impl Translator {
         frame: &mut [u8],
         translate: impl FnOnce(&mut Table, &mut [u8], Flow) -> Option<()>,
     ) -> Verdict {
-        // What is no IPv4 is none of its business.
+        // Packets that are not IPv4 pass unchanged.
         if frame.get(12..14) != Some(&[0x08, 0x00]) {
             return Verdict::Pass;
         }
@@ -78,7 +78,8 @@ impl Rule for Outward {
 
     fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.0.translate(&mut frame.head, |table, frame, flow| {
-            // An error quotes a packet that came in: its destination is whom it was translated for.
+            // An ICMP error quotes a packet that came in. The destination of that packet is the
+            // translated endpoint.
             let (from, to) = flow.ends();
             let outside = if flow.is_error() {
                 table.of_inside(now, from)?

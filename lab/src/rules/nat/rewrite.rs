@@ -1,4 +1,4 @@
-//! Addresses and ports in packets, changed with their checksums.
+//! Rewrites addresses and ports in packets, and updates the checksums.
 //!
 //! Every offset comes from [`Packet::find`] or is checked against the frame's length.
 
@@ -19,13 +19,13 @@ pub(super) enum End {
 /// A packet that can be translated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
-    /// The IP header and the transport header.
+    /// The offsets of the IP header and of the transport header.
     network: usize,
     transport: usize,
     end: usize,
     kind: Kind,
-    /// Its two ends; for an error those of the packet it is about, swapped, as an answer to that
-    /// would have them.
+    /// The two ends of the packet. For an error, they are those of the quoted packet, swapped, as in an
+    /// answer to it.
     source: Endpoint,
     destination: Endpoint,
 }
@@ -37,7 +37,7 @@ enum Kind {
         checksum: usize,
     },
     Echo,
-    /// An ICMP error, with where the quoted IP header and transport header start.
+    /// An ICMP error, with the offsets of the quoted IP header and transport header.
     Error {
         network: usize,
         transport: usize,
@@ -45,7 +45,7 @@ enum Kind {
 }
 
 impl Flow {
-    /// Reads a packet; nothing when it is none that can be translated.
+    /// Parses a packet, or returns `None` if it cannot be translated.
     pub(super) fn of(frame: &[u8], packet: &Packet) -> Option<Flow> {
         let transport = packet.transport.filter(|_| packet.is_v4 && !packet.is_fragment)?;
         let message = frame.get(transport..packet.end)?;
@@ -71,17 +71,17 @@ impl Flow {
         })
     }
 
-    /// Source and destination.
+    /// Returns source and destination.
     pub(super) fn ends(&self) -> (Endpoint, Endpoint) {
         (self.source, self.destination)
     }
 
-    /// Whether it is an error about another packet.
+    /// Returns whether it is an error about another packet.
     pub(super) fn is_error(&self) -> bool {
         matches!(self.kind, Kind::Error { .. })
     }
 
-    /// Puts another endpoint in the place of one of its ends.
+    /// Replaces one of its ends with another endpoint.
     pub(super) fn rewrite(&self, frame: &mut [u8], end: End, new: Endpoint) {
         match self.kind {
             Kind::Ports { checksum } => {
@@ -104,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// In an error both its own address changes and, in the packet that it quotes, the other end.
+    /// Rewrites an error: its own address and the opposite end of the packet that it quotes.
     fn rewrite_error(&self, frame: &mut [u8], end: End, new: Endpoint, network: usize, transport: usize) {
         self.rewrite_address(frame, end, new.address);
         let quoted_end = if end == End::Source {
@@ -120,15 +120,15 @@ impl Flow {
             (_, End::Destination) => transport + 2,
         };
         put(frame, port, new.port);
-        // The quoted transport checksum may be cut off, and nobody verifies it; the error's own
-        // covers all that has changed.
+        // The quoted transport checksum may be cut off, and receivers do not verify it. The error's own
+        // checksum covers all changes.
         let at = self.transport + 2;
         frame[at..at + 2].fill(0);
         let sum = Sum::default().with(&frame[self.transport..self.end]).complement();
         frame[at..at + 2].copy_from_slice(&sum);
     }
 
-    /// Changes an address and the header's checksum.
+    /// Changes an address and updates the IP header's checksum.
     fn rewrite_address(&self, frame: &mut [u8], end: End, new: Ipv4Addr) -> Changed {
         let at = self.network + if end == End::Source { 12 } else { 16 };
         let [a, b, c, d] = new.octets();
@@ -139,7 +139,7 @@ impl Flow {
     }
 }
 
-/// An echo, or an error about a packet.
+/// Parses an echo, or an error about a packet.
 fn of_icmp(
     frame: &[u8],
     packet: &Packet,
@@ -155,7 +155,7 @@ fn of_icmp(
         port: u16::from_be_bytes([header[4], header[5]]),
     };
     match header[0] {
-        // Echo reply and echo (RFC 792).
+        // Echo reply and echo request (RFC 792).
         0 | 8 => Some((Kind::Echo, echo(source), echo(destination))),
         // Destination unreachable, time exceeded, parameter problem.
         3 | 11 | 12 => {
@@ -201,7 +201,7 @@ fn packet_header(frame: &[u8], network: usize) -> Option<&[u8; packet::IPV4_HEAD
     frame.get(network..)?.first_chunk()
 }
 
-/// What a change adds to a sum of ones' complement (RFC 1624, equation 3).
+/// The contribution of a change to a ones' complement sum (RFC 1624, equation 3).
 #[derive(Clone, Copy, Debug)]
 struct Changed(u32);
 
@@ -211,14 +211,14 @@ impl Changed {
     }
 }
 
-/// Writes a word.
+/// Writes a 16-bit word, and returns the change.
 fn put(frame: &mut [u8], at: usize, new: u16) -> Changed {
     let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
     frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
     Changed(u32::from(!old) + u32::from(new))
 }
 
-/// Brings a checksum up to date. For UDP a sum of zero is sent as all ones (RFC 768).
+/// Updates a checksum. For UDP, a sum of zero is sent as all ones (RFC 768).
 fn update(frame: &mut [u8], at: usize, change: Changed, is_udp: bool) {
     let old = u16::from_be_bytes([frame[at], frame[at + 1]]);
     let new = !fold(u32::from(!old) + change.0);

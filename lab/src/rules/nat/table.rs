@@ -1,7 +1,7 @@
-//! Which outside port stands for which inside endpoint.
+//! The mappings between outside ports and inside endpoints.
 //!
-//! Invariants: at most [`MAPPINGS`] mappings, and [`CONTACTS`] remote endpoints for each; both maps
-//! name the same mappings. A mapping without a packet from inside for the time-out is no more.
+//! Invariants: there are at most [`MAPPINGS`] mappings, and [`CONTACTS`] remote endpoints for each; both maps
+//! contain the same mappings. A mapping expires when no packet has come from inside for the timeout.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,12 +13,12 @@ use hawser_time::Instant;
 use crate::plan::NatPlan;
 use crate::spec::Dependence;
 
-/// Mappings at a time, at most; packets that need more are dropped.
+/// The largest number of concurrent mappings. Packets that need a further one are dropped.
 pub(super) const MAPPINGS: usize = 4096;
-/// Remote endpoints that a mapping remembers, at most; the one idle longest makes room.
+/// The largest number of remote endpoints that a mapping remembers. A new one replaces the one idle longest.
 const CONTACTS: usize = 64;
 
-/// Address, port (or the identifier of an ICMP echo), and the IP protocol that it is one of.
+/// An address, a port (or the identifier of an ICMP echo), and its IP protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Endpoint {
     pub(super) protocol: u8,
@@ -26,30 +26,30 @@ pub(super) struct Endpoint {
     pub(super) port: u16,
 }
 
-/// A remote endpoint as far as it matters.
+/// The relevant parts of a remote endpoint.
 type Remote = (Option<Ipv4Addr>, Option<u16>);
 
-/// An inside endpoint, and the remote one as far as mappings depend on it.
+/// An inside endpoint, and the parts of the remote one on which mappings depend.
 type Key = (Endpoint, Remote);
 
-/// Protocol and outside port.
+/// The protocol and the outside port.
 type Outside = (u8, u16);
 
 struct Mapping {
     key: Key,
-    /// Remote endpoints that were written to, as far as filtering asks, and when last.
+    /// The remote endpoints to which packets were sent, as far as filtering depends on them, each with the
+    /// time of the last packet.
     contacts: Vec<(Remote, Instant)>,
     used: Instant,
 }
 
-/// The mappings.
 pub(super) struct Table {
     address: Ipv4Addr,
     mapping: Dependence,
     filtering: Dependence,
     timeout: Duration,
     ports: [u16; 2],
-    /// Where the search for a free port begins.
+    /// The port at which the search for a free one begins.
     next: u16,
     by_key: BTreeMap<Key, Outside>,
     by_port: BTreeMap<Outside, Mapping>,
@@ -70,7 +70,8 @@ impl Table {
         }
     }
 
-    /// The outside endpoint for a packet that leaves; nothing when there is no room for another.
+    /// Returns the outside endpoint for an outgoing packet, or `None` if there is no room for another
+    /// mapping.
     pub(super) fn outward(&mut self, now: Instant, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
         let key = (from, remote(self.mapping, to));
         self.expire(now, &key);
@@ -85,7 +86,7 @@ impl Table {
         Some(Endpoint { address: self.address, port: outside.1, ..from })
     }
 
-    /// The inside endpoint for a packet that comes in; nothing when none is waiting for it.
+    /// Returns the inside endpoint for an incoming packet, or `None` if no mapping admits it.
     pub(super) fn inward(&mut self, now: Instant, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
         let contact = remote(self.filtering, from);
         let inside = self.of_outside(now, to)?;
@@ -97,13 +98,13 @@ impl Table {
             .then_some(inside)
     }
 
-    /// Whom an outside endpoint stands for.
+    /// Returns the inside endpoint of an outside endpoint.
     pub(super) fn of_outside(&self, now: Instant, outside: Endpoint) -> Option<Endpoint> {
         let mapping = self.by_port.get(&(outside.protocol, outside.port))?;
         (outside.address == self.address && now < mapping.used + self.timeout).then_some(mapping.key.0)
     }
 
-    /// What stands for an inside endpoint, whomever it speaks to.
+    /// Returns an outside endpoint of an inside endpoint, for any remote endpoint.
     pub(super) fn of_inside(&self, now: Instant, inside: Endpoint) -> Option<Endpoint> {
         let lowest = (inside, (None, None));
         let (key, outside) = self.by_key.range(lowest..).next()?;
@@ -115,7 +116,7 @@ impl Table {
         })
     }
 
-    /// Forgets everything. The next mappings get other ports, until all have had their turn.
+    /// Drops all mappings. The next mappings get other ports, until all ports have been used.
     pub(super) fn rebind(&mut self) {
         self.by_key.clear();
         self.by_port.clear();
@@ -145,7 +146,7 @@ impl Table {
         Some(free)
     }
 
-    /// Removes a mapping whose time is over.
+    /// Removes a mapping that has expired.
     fn expire(&mut self, now: Instant, key: &Key) {
         let Some(outside) = self.by_key.get(key) else {
             return;
@@ -176,7 +177,7 @@ impl Mapping {
     }
 }
 
-/// A remote endpoint as far as it matters. An ICMP echo has one identifier for both ends, so its
+/// Returns the relevant parts of a remote endpoint. An ICMP echo has one identifier for both ends, so its
 /// remote end is an address alone.
 fn remote(dependence: Dependence, endpoint: Endpoint) -> Remote {
     let port = (endpoint.protocol != crate::rules::packet::ICMP).then_some(endpoint.port);

@@ -1,4 +1,5 @@
-//! Expected values come from the RFCs, and checksums from another implementation, over whole packets.
+//! Tests of the translator. Expected values come from the RFCs, and checksums from another implementation,
+//! over whole packets.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -54,7 +55,7 @@ impl Rig {
         apply(&mut *self.inward, now, frame)
     }
 
-    /// Sends a datagram out and returns which outside port it got.
+    /// Sends a datagram out and returns its outside port.
     fn port(&mut self, now: u64, from: u16, to: (Ipv4Addr, u16)) -> Option<u16> {
         let sent = self.out(now, packet(UDP, (INSIDE, from), to, b"x"))?;
         assert_eq!(sent[26..30], OUTSIDE.octets());
@@ -79,7 +80,7 @@ fn apply(rule: &mut dyn Rule, now: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-/// An IPv4 header (RFC 791) in an Ethernet frame, and what follows.
+/// Returns an Ethernet frame with an IPv4 header (RFC 791) and this payload.
 fn ipv4(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     let mut header = vec![0x45, 0];
     header.extend((20 + payload.len() as u16).to_be_bytes());
@@ -91,8 +92,8 @@ fn ipv4(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     [&[2; 12][..], &[8, 0], &header, payload].concat()
 }
 
-/// A TCP segment, a UDP datagram or an ICMP echo, with its checksums; for an echo the first port is
-/// the identifier.
+/// Returns a TCP segment, a UDP datagram or an ICMP echo, with its checksums. The first port of an echo is
+/// its identifier.
 fn packet(protocol: u8, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), data: &[u8]) -> Vec<u8> {
     let (source, destination) = (from.1.to_be_bytes(), to.1.to_be_bytes());
     let (mut segment, at) = match protocol {
@@ -131,7 +132,7 @@ fn pseudo(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, len: usize) -> Vec<u8> {
     .concat()
 }
 
-/// Every checksum of a packet verifies: the sum over all, the field included, is zero.
+/// Verifies every checksum of a packet: the sum over all bytes, the field included, is zero.
 fn verify(frame: &[u8]) {
     let (header, segment) = frame[14..].split_at(20);
     assert_eq!(internet_checksum(&[header]), [0, 0], "the IP header");
@@ -296,7 +297,7 @@ fn errors_reach_whom_they_concern() {
         let mut nat = translator(|_| ());
         let sent = packet(protocol, (INSIDE, 5000), (SERVER, 80), b"data");
         let out = nat.out(0, sent.clone()).expect("it goes out");
-        // "Fragmentation needed" (RFC 1191) from the server, which quotes header and 8 bytes.
+        // "Fragmentation needed" (RFC 1191) from the server, which quotes the header and 8 bytes.
         let quote = &out[14..42];
         let mut error = [&[3, 4, 0, 0, 0, 0, 5, 0x78], quote].concat();
         let sum = internet_checksum(&[&error]);
@@ -346,8 +347,8 @@ fn a_translator_passes_other_protocols_and_drops_malformed_ipv4() {
     assert_eq!(nat.out(0, fragment), None);
 }
 
-/// Whatever comes, nothing panics, no length changes, and of what passes the checksums that were
-/// right are right still.
+/// Arbitrary bytes cause no panic and no change of length. In packets that pass, checksums that were right
+/// stay right.
 #[test]
 fn any_bytes_are_survived() {
     let mut rng = Rng::new(7, "bytes");

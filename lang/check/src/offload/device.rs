@@ -1,31 +1,31 @@
-//! What segmenting devices do, and whether a header lets them.
+//! The behaviour of segmenting devices, and the check whether a header permits it.
 //!
-//! The layout is that of the transport header which devices know how to cut (Linux:
-//! `tcp_gso_segment`; NDIS: large send offload). It is recognised by the places of its fields, by
-//! no name: a number of 32 bits that grows, the header's length in words, bits that stand on the
-//! first or the last packet only, and a checksum with a pseudo-header.
+//! The layout is that of the transport header which devices can cut (Linux: `tcp_gso_segment`; NDIS: large
+//! send offload). It is recognised by the places of its fields, not by names. It has a growing number of 32
+//! bits, the header's length in words, and a checksum with a pseudo-header. It also has bits that are kept
+//! only on the first or the last packet.
 
 use hawser_ir::{Blueprint, Cut, Hindrance, SegRule, Span};
 
 use super::header::{Content, Field, Fields};
 use super::shape::Shape;
 
-/// The IP protocol number that devices cut.
+/// The protocol number that devices cut.
 const PROTOCOL: u8 = 6;
-/// The number that grows: first bit, and how many.
+/// The number that grows: its first bit and its width in bits.
 const NUMBER: (u32, u32) = (32, 32);
-/// The header's length in 4-byte words.
+/// The header's length in 4-byte words: first bit, width in bits.
 const HEADER_WORDS: (u32, u32) = (96, 4);
-/// The bit that a device keeps in the first packet alone.
+/// The bit that a device keeps only in the first packet.
 const FIRST_ONLY: u32 = 104;
-/// The bits that a device keeps in the last packet alone.
+/// The bits that a device keeps only in the last packet.
 const LAST_ONLY: [u32; 2] = [108, 111];
-/// The checksum.
+/// The checksum: first bit, width in bits.
 const CHECKSUM: (u32, u32) = (128, 16);
-/// Bytes of the header without options.
+/// The length in bytes of the header without options.
 const SHORTEST: u32 = 20;
 
-/// Holds a header and its rules against what a device does; what does not fit goes to `found`.
+/// Compares a header and its rules with a device's behaviour; obstacles go to `found`.
 pub(super) fn cut(
     blueprint: &Blueprint,
     fields: &Fields<'_>,
@@ -97,7 +97,7 @@ pub(super) fn cut(
     Some(cut)
 }
 
-/// Whether a rule's field lies where a device does what the rule does.
+/// Checks that a device treats a rule's field in the same way as the rule does.
 fn place_rule(
     rule: &SegRule,
     shape: Shape,
@@ -156,12 +156,12 @@ fn place_rule(
                 "`{name}` holds flags that devices change: give each a field of its own"
             ));
         }
-        // The obstacles of `Other` have been reported.
+        // The obstacles of `Other` have been reported already.
         Shape::Same | Shape::Other(_) => {}
     }
 }
 
-/// A device completes one checksum.
+/// Checks the number of checksums, because a device completes only one.
 fn only_one_checksum(fields: &Fields<'_>, place: &dyn Fn(&str) -> Span, found: &mut Vec<Hindrance>) {
     for field in &fields.list {
         if matches!(field.content, Content::Checksum { .. }) && (field.from, field.bits) != CHECKSUM {

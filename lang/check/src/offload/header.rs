@@ -1,10 +1,10 @@
-//! Where the fields of a header lie, and what of it depends on the packet.
+//! The places of a header's fields, and the parts of it that depend on the packet.
 
 use hawser_ir::{Blueprint, Expr, Fill, Hindrance, Module, Span, WireField};
 
 use super::reads;
 
-/// What fills a run of bits at a fixed place.
+/// The content of a range of bits at a fixed place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// The field at this offset of the image.
@@ -13,29 +13,30 @@ pub(super) enum Content {
     HeaderWords,
     /// The Internet checksum; with a pseudo-header or without.
     Checksum { pseudo: bool },
-    /// Something that is alike in all packets of an instruction.
+    /// A content that is the same in all packets of an instruction.
     Alike,
 }
 
-/// A run of bits.
+/// A range of bits.
 #[derive(Clone, Debug)]
 pub(super) struct Field<'m> {
     pub(super) name: &'m str,
-    /// The first bit, from the start of the header.
+    /// The first bit, counted from the start of the header.
     pub(super) from: u32,
     pub(super) bits: u32,
     pub(super) content: Content,
 }
 
-/// The fields that lie at fixed places: those from the start to the first of varying length.
+/// The fields at fixed places: those before the first field of varying length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields<'m> {
     pub(super) list: Vec<Field<'m>>,
 }
 
 impl<'m> Fields<'m> {
-    /// Reads a header; `place` gives where a field of a name is declared, or else the blueprint. What differs between the packets of an instruction, beyond the fields at
-    /// `varying` offsets themselves, goes to `found`.
+    /// Reads a header. `place` returns the place of a field's declaration by name, or that of the blueprint.
+    /// Differences between the packets of an instruction, other than the fields at `varying` offsets
+    /// themselves, go to `found`.
     pub(super) fn of(
         module: &'m Module,
         blueprint: &'m Blueprint,
@@ -61,7 +62,7 @@ impl<'m> Fields<'m> {
         fields
     }
 
-    /// Adds one field at bit `at`, if that is known; gives the bit behind it.
+    /// Adds one field at bit `at`, if that is known, and returns the bit behind it.
     fn add(
         &mut self,
         module: &'m Module,
@@ -98,7 +99,8 @@ impl<'m> Fields<'m> {
                     .iter()
                     .fold(at, |at, field| self.add(module, field, base + offset, true, at))
             }
-            // From here on places vary. Options stand behind all fields, wherever they are declared.
+            // From here on, places vary. Options stand behind all fields, regardless of the place of their
+            // declaration.
             WireField::Varint { .. }
             | WireField::Opaque { .. }
             | WireField::Nested { when: Some(_), .. }
@@ -108,7 +110,7 @@ impl<'m> Fields<'m> {
     }
 }
 
-/// What in a field other than its own rule makes it differ between packets.
+/// Describes the reason why a field differs between packets, apart from its own rule.
 fn what_changes(field: &WireField, varying: &[u32]) -> Option<&'static str> {
     match field {
         WireField::Bits { fill: Some(Fill::Value(value)), .. } => depends(value, varying),

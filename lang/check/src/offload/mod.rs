@@ -1,12 +1,12 @@
-//! Super-segments: which packet instructions a segmenting device may cut ([`hawser_ir::Offload`]).
+//! Super-segments: the packet instructions that a segmenting device may cut ([`hawser_ir::Offload`]).
 //!
 //! For each blueprint with the rules that a `pkt_gen` uses, three things are shown:
 //!
-//! 1. `shape`: what each rule does to its field over the packets of an instruction;
-//! 2. `header`: where each field lies in the header, and what depends on the payload's length;
-//! 3. `device`: that a device does exactly this to these places, and leaves all others alone.
+//! 1. `shape`: the effect of each rule on its field over the packets of an instruction;
+//! 2. `header`: the place of each field in the header, and the parts that depend on the payload's length;
+//! 3. `device`: that a device has exactly this effect on these places, and leaves all others alone.
 //!
-//! Every obstacle is kept with its place, so that a designer can see what to change.
+//! Every obstacle is kept with its place, so that a designer can see the necessary change.
 
 mod device;
 mod header;
@@ -26,7 +26,8 @@ use header::Fields;
 use shape::Shape;
 
 impl Checker<'_> {
-    /// Proves, or finds out why not, for every packet instruction of the program.
+    /// Proves, for every packet instruction of the program, that a device may cut it, or collects the
+    /// obstacles.
     pub(crate) fn prove_offloads(&mut self) {
         if self
             .diagnostics
@@ -99,7 +100,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Where a blueprint declares a field.
+    /// Returns the place where a blueprint declares a field.
     fn field_span(&self, blueprint: BlueprintId, name: &str) -> Option<ir::Span> {
         let record = self
             .records

@@ -1,10 +1,10 @@
-//! What an expression reads.
+//! The reads of an expression.
 
 use hawser_ir::visit::{Access, Visitor, visit_expr};
 use hawser_ir::{Base, Expr, ExprKind, Place, WireFact};
 
-/// Whether an expression reads a place of the blueprint for which `which` holds: in a rule, of the
-/// packet before. What it hands to functions counts.
+/// True if an expression reads a place of the blueprint for which `which` holds. In a rule, this is the
+/// blueprint of the previous packet. References that it passes to functions count.
 pub(super) fn of_blueprint(e: &Expr, which: impl Fn(&Place) -> bool) -> bool {
     let mut reads = Reads { which, found: false };
     visit_expr(&mut reads, e);
@@ -22,7 +22,7 @@ impl<F: Fn(&Place) -> bool> Visitor<'_> for Reads<F> {
     }
 }
 
-/// Whether an expression depends on how long the packet's payload is.
+/// True if an expression depends on the length of the packet's payload.
 pub(super) fn payload_len(e: &Expr) -> bool {
     let mut found = PayloadLen(false);
     visit_expr(&mut found, e);

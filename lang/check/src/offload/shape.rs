@@ -1,28 +1,28 @@
-//! What a segmentation rule does to its field over the packets of one instruction.
+//! The effect of a segmentation rule on its field over the packets of one instruction.
 
 use hawser_ir::abi::Data;
 use hawser_ir::{Base, BinOp, Expr, ExprKind, Place, SegRule, Ty};
 
 use super::reads;
 
-/// The forms that can be told apart. In all of them the first packet's value depends on the rule's
-/// arguments alone, and an only packet has it, too, or for [`Shape::LastOnly`] the last one's.
+/// The recognised forms. In all of them, the first packet's value depends on the rule's arguments alone. A
+/// single packet has the same value or, for [`Shape::LastOnly`], the last packet's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// The same value in every packet.
     Same,
-    /// Modulo 2^32, the one before plus its payload's bytes.
+    /// The previous packet's value plus the previous packet's payload bytes, modulo 2^32.
     Grows,
-    /// Zero in all but the last packet.
+    /// Zero in all packets except the last.
     LastOnly,
-    /// Zero in all but the first packet.
+    /// Zero in all packets except the first.
     FirstOnly,
-    /// Anything else, and what that is.
+    /// Any other form, with a description.
     Other(&'static str),
 }
 
 impl Shape {
-    /// The form of a rule; the blueprint's `data_t` is at `data_at`.
+    /// Determines the form of a rule. The blueprint's `data_t` is at `data_at`.
     pub(super) fn of(rule: &SegRule, data_at: u32) -> Shape {
         let SegRule { first, mid, last, only, .. } = rule;
         let sums = |e: &Expr| is_previous_plus_payload(e, &rule.field, data_at);
@@ -53,12 +53,12 @@ fn is_zero(e: &Expr) -> bool {
     e.kind == ExprKind::Const(0)
 }
 
-/// Whether an expression reads the packet before.
+/// True if an expression reads the previous packet.
 fn mentions_previous(e: &Expr) -> bool {
     reads::of_blueprint(e, |_| true)
 }
 
-/// `prev.field + prev.data.len`, in either order, as far as 32 bits go.
+/// True for `prev.field + prev.data.len`, in either order, considering the low 32 bits.
 fn is_previous_plus_payload(e: &Expr, field: &Place, data_at: u32) -> bool {
     let ExprKind::Binary(BinOp::Add, a, b) = &widened(e).kind else {
         return false;
@@ -80,7 +80,7 @@ fn is_previous_plus_payload(e: &Expr, field: &Place, data_at: u32) -> bool {
     (previous(a) && payload(b)) || (payload(a) && previous(b))
 }
 
-/// Without conversions that keep the low 32 bits: sums are the same modulo 2^32 without them.
+/// Removes conversions that keep the low 32 bits; sums modulo 2^32 are the same without them.
 fn widened(e: &Expr) -> &Expr {
     match &e.kind {
         ExprKind::Cast(inner) if keeps_low_bits(&e.ty) && keeps_low_bits(&inner.ty) => widened(inner),

@@ -1,4 +1,4 @@
-//! Programs as text, checked.
+//! Helpers that check programs given as text.
 
 #![allow(dead_code)] // each test file uses a part
 #![allow(clippy::disallowed_methods)] // tests read the repository's programs
@@ -16,13 +16,13 @@ pub(crate) fn check(text: &str) -> (Option<Module>, Vec<Diagnostic>) {
     (module, diagnostics)
 }
 
-/// A program that is right.
+/// Checks a program that must have no errors.
 pub(crate) fn module(text: &str) -> Module {
     let (module, diagnostics) = check(text);
     module.unwrap_or_else(|| panic!("{diagnostics:#?}"))
 }
 
-/// Name and offset of each field of a structure, and the structure's size.
+/// Returns the name and the offset of each field of a structure, and the structure's size.
 pub(crate) fn layout<'m>(module: &'m Module, name: &str) -> (Vec<(&'m str, u32)>, u32) {
     let structure = module
         .structs
@@ -37,7 +37,6 @@ pub(crate) fn layout<'m>(module: &'m Module, name: &str) -> (Vec<(&'m str, u32)>
     (fields, structure.size)
 }
 
-/// A field of a structure.
 pub(crate) fn field<'m>(module: &'m Module, structure: &str, field: &str) -> &'m Field {
     let structure = module
         .structs
@@ -51,7 +50,6 @@ pub(crate) fn field<'m>(module: &'m Module, structure: &str, field: &str) -> &'m
         .expect("the field is there")
 }
 
-/// The chain of an event.
 pub(crate) fn chain<'m>(module: &'m Module, event: &str) -> &'m Chain {
     let index = module
         .events
@@ -61,13 +59,13 @@ pub(crate) fn chain<'m>(module: &'m Module, event: &str) -> &'m Chain {
     &module.chains[index]
 }
 
-/// Records, their bytes, packets, raises.
+/// Returns the numbers of records, their bytes, packets and raises.
 pub(crate) fn bounds(module: &Module, event: &str) -> [u32; 4] {
     let Bounds { records, record_bytes, packets, raises, .. } = chain(module, event).bounds;
     [records, record_bytes, packets, raises]
 }
 
-/// A program of the repository.
+/// Returns the text of a program of the repository.
 pub(crate) fn repository(path: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     std::fs::read_to_string(format!("{root}{path}")).expect("the program is there")

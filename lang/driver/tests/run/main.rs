@@ -1,9 +1,9 @@
-//! Runs every program of `lang/tests/run`, step by step, and compares what it does with the
-//! expectation beside it. Expectations are worked out by hand, from the language's rules.
+//! Runs every program of `lang/tests/run`, step by step, and compares its behaviour with the expectation
+//! beside it. Expectations are worked out by hand from the language's rules.
 //!
-//! `NAME.mtp` is the program. `NAME.steps` says what happens to it, one step a line (see
-//! [`steps`]); without it, the program is started. `NAME.expected` is what the run must print:
-//! each step, each event with its outcome and records, and in the end all contexts.
+//! `NAME.mtp` is the program. `NAME.steps` lists its inputs, one step a line (see [`steps`]); without it, the
+//! program is only started. `NAME.expected` is the expected output of the run. It has each step, each event
+//! with its outcome and records, and at the end all contexts.
 
 mod show;
 mod steps;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use hawser_interp::Interpreter;
 
-/// All programs of the folder, in order.
+/// Returns all programs of the folder, in order.
 fn programs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/run");
     let entries = std::fs::read_dir(&folder).expect("the folder of programs is there");
@@ -27,7 +27,7 @@ fn programs() -> Vec<PathBuf> {
     programs
 }
 
-/// What a program prints, or why it cannot run.
+/// Returns the output of a program, or the reason why it cannot run.
 fn run(path: &Path) -> Result<String, String> {
     let mut compilation = hawser_driver::compile(path);
     let module = compilation
@@ -68,7 +68,7 @@ fn every_program_does_what_is_expected() {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// The lines that differ: `-` expected, `+` printed.
+/// Returns the lines that differ: `-` expected, `+` printed.
 fn difference(expected: &str, printed: &str) -> String {
     let (mut a, mut b) = (expected.lines(), printed.lines());
     let mut out = String::new();

@@ -11,7 +11,7 @@ use hawser_ir::abi::{
 use hawser_ir::buf::Record;
 use hawser_ir::{Context, ContextId, LIST_HEADER, Layout, Module, OPTION_TAG, Struct, Ty, WINDOW_HEADER};
 
-/// How a chain ended.
+/// Formats the outcome of a chain.
 pub(crate) fn outcome(module: &Module, outcome: Outcome) -> String {
     match outcome {
         Outcome::Done => "all ran".into(),
@@ -21,7 +21,8 @@ pub(crate) fn outcome(module: &Module, outcome: Outcome) -> String {
     }
 }
 
-/// A record, and for a packet all headers that it becomes. `on` is the type of its context.
+/// Formats a record; for a packet instruction, with all headers that it yields. `on` is the type of its
+/// context.
 pub(crate) fn record(program: &Interpreter, on: Option<ContextId>, record: &Record<'_>) -> String {
     let module: &Module = program.module();
     let fresh = if record.on == ON_FRESH { " (new)" } else { "" };
@@ -112,7 +113,7 @@ fn notify(record: &NotifyRec) -> String {
     format!("notify {name}")
 }
 
-/// A packet instruction, and below it each header with the payload bytes that follow.
+/// Formats a packet instruction and, below it, each header with the payload bytes that follow.
 fn packet(program: &Interpreter, record: &Record<'_>) -> String {
     let module: &Module = program.module();
     let packet: PacketRec = record.fixed();
@@ -150,7 +151,7 @@ fn packet(program: &Interpreter, record: &Record<'_>) -> String {
     out
 }
 
-/// A context with all its fields.
+/// Formats a context with all its fields.
 pub(crate) fn context(module: &Module, context: &Context, bytes: &[u8]) -> String {
     let key: Id = bytemuck::pod_read_unaligned(&bytes[..size_of::<Id>()]);
     let body = structure(module, module.structure(context.body), bytes);
@@ -173,7 +174,7 @@ fn structure(module: &Module, structure: &Struct, bytes: &[u8]) -> String {
     format!("{{ {} }}", fields.join(", "))
 }
 
-/// A value of any type at the start of `bytes`.
+/// Formats a value of any type at the start of `bytes`.
 fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
     let list = |elem: &Ty, stride: usize, start: usize| {
         let len = number(&bytes[..4]) as usize;
@@ -257,7 +258,7 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
     }
 }
 
-/// Bytes of a value.
+/// Returns the size of a value in bytes.
 pub(crate) fn size(module: &Module, ty: &Ty) -> usize {
     layout(module, &member_sizes(module)).size(ty) as usize
 }
@@ -279,7 +280,7 @@ fn layout<'a>(module: &'a Module, member_size: &'a [u32]) -> Layout<'a> {
     Layout { structs: &module.structs, member_size }
 }
 
-/// A number in native byte order.
+/// Reads a number in native byte order.
 fn number(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);

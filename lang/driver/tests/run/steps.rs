@@ -1,4 +1,4 @@
-//! What can happen to a program: one step a line, `#` begins a comment.
+//! The inputs of a program: one step a line, `#` begins a comment.
 //!
 //! ```text
 //! start
@@ -26,7 +26,7 @@ pub(crate) enum Step {
     Now(u64),
 }
 
-/// Takes a line apart; nothing for an empty one.
+/// Parses a line; `None` for an empty one.
 pub(crate) fn parse(line: &str) -> Result<Option<Step>, String> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let mut words = line.split_whitespace();
@@ -58,7 +58,7 @@ fn number(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "expected a number")
 }
 
-/// The bytes of a hexadecimal text.
+/// Parses the bytes of a hexadecimal text.
 fn bytes(hex: &str) -> Result<Vec<u8>, String> {
     let pair = |i: usize| {
         hex.get(i..i + 2)
@@ -70,7 +70,7 @@ fn bytes(hex: &str) -> Result<Vec<u8>, String> {
         .collect()
 }
 
-/// An address as the ABI holds it.
+/// Parses an address into the ABI's form.
 fn ip(text: &str) -> Result<[u8; 16], String> {
     let address: IpAddr = text.parse().map_err(|_| format!("`{text}` is no address"))?;
     Ok(match address {

@@ -1,5 +1,5 @@
-//! As much of an engine as a test needs: contexts by id, one event after another, and a list of
-//! what happened. Nothing is sent, no timer fires by itself.
+//! A minimal engine for tests: contexts by id, one event after another, and a log. It does not send packets,
+//! and no timer fires by itself.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,16 +15,15 @@ use hawser_ir::{ContextId, Granularity, Module, Source};
 use crate::show;
 use crate::steps::Step;
 
-/// `ev.rand` of every event.
+/// The value of `ev.rand` in every event.
 const RAND: u64 = 0x0123_4567_89ab_cdef;
 
-/// A context that lives.
 struct Context {
     kind: ContextId,
     bytes: Vec<u8>,
 }
 
-/// A program, its contexts, and what was printed.
+/// A program, its contexts, and the output so far.
 pub(crate) struct World<'a> {
     program: &'a Interpreter,
     module: &'a Module,
@@ -55,7 +54,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Carries a step out.
+    /// Performs a step.
     pub(crate) fn step(&mut self, line: &str, step: Step) -> Result<(), String> {
         let _ = writeln!(self.out, "{line}");
         match step {
@@ -86,7 +85,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// All contexts, after the last step.
+    /// Prints all contexts after the last step.
     pub(crate) fn finish(mut self) -> String {
         let globals = self
             .module
@@ -152,7 +151,7 @@ impl<'a> World<'a> {
             .map(|_| ())
     }
 
-    /// Runs one event's chain, then its records, then what it raised.
+    /// Runs one event's chain, then executes its records, then the events that it raised.
     fn event(&mut self, event: &mut [u8], carried: Option<usize>) -> Result<Outcome, String> {
         let mut header = event_header(event);
         (header.now, header.rand) = (self.now, RAND);
@@ -190,7 +189,7 @@ impl<'a> World<'a> {
         Ok(outcome)
     }
 
-    /// Carries out what concerns contexts and events.
+    /// Executes the records that concern contexts and events.
     fn execute(
         &mut self,
         records: &RecordBuf,
@@ -258,7 +257,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// A context of a type before anything happened to it.
+/// Returns a context of a type in its initial state.
 fn initial(module: &Module, kind: ContextId) -> Vec<u8> {
     let mut bytes = vec![0; module.context_size(kind)];
     let structure = module.structure(module.contexts[kind.0 as usize].body);

@@ -1,4 +1,4 @@
-//! `wire_build_X`: one packet's header of a `pkt_gen`, after the segmentation rules.
+//! `wire_build_X`: builds the header of one packet of a `pkt_gen`, after the segmentation rules.
 
 use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Base, BlueprintId, FuncId, Instr, Place, RuleId, Stmt, StmtKind, Ty, WireField};
@@ -77,7 +77,7 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// Bytes of the trailer, an expression over the image.
+    /// Returns the length of the trailer in bytes, as an expression over the image.
     pub(super) fn trailer_len(&mut self, s: &mut Scope, id: BlueprintId) -> String {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
@@ -90,7 +90,7 @@ impl Emitter<'_> {
         len
     }
 
-    /// The rules of a blueprint.
+    /// Returns the rules of a blueprint.
     fn rules_of(&self, id: BlueprintId) -> Vec<RuleId> {
         let rules = self.module.seg_rules.iter().enumerate();
         rules
@@ -99,7 +99,7 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Applies the rules in order. All see the image as it was for the previous packet.
+    /// Applies the rules in order. All rules see the image of the previous packet.
     fn apply_rules(&mut self, s: &mut Scope, id: BlueprintId, rules: &[RuleId]) {
         if rules.is_empty() {
             return;
@@ -149,7 +149,7 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// The rules that the program gives its packets of a blueprint, if they are always the same.
+    /// Returns the rules that the program uses with a blueprint, if they are always the same.
     fn usual_rules(&self, id: BlueprintId) -> Option<Vec<RuleId>> {
         let mut lists = Vec::new();
         self.module
@@ -167,7 +167,7 @@ impl Emitter<'_> {
         (usual.len() <= 4 && args <= 4).then(|| usual.to_vec())
     }
 
-    /// Declares `previous`: the image as it was, as far as a rule reads it.
+    /// Declares `previous`: the parts of the previous packet's image that a rule reads.
     fn keep_previous(&mut self, s: &mut Scope, id: BlueprintId, rules: &[RuleId]) {
         let module = self.module;
         let image = self.image_type(id);
@@ -240,7 +240,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The rules of each instruction that sends a blueprint.
+/// Collects the rules of each instruction that sends a blueprint.
 fn rule_lists(body: &[Stmt], id: BlueprintId, found: &mut Vec<Vec<RuleId>>) {
     hawser_ir::statements(body, &mut |stmt| {
         if let StmtKind::Emit(Instr::PktGen { blueprint, rules, .. }) = &stmt.kind
@@ -251,11 +251,11 @@ fn rule_lists(body: &[Stmt], id: BlueprintId, found: &mut Vec<Vec<RuleId>>) {
     });
 }
 
-/// What rules read of the previous packet's image.
+/// The reads of rules from the previous packet's image.
 #[derive(Default)]
 struct Read {
     fields: Vec<Place>,
-    /// Something that is no number.
+    /// True if a rule reads something that is not a number.
     more: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Which bytes of an event have to be cleared that is put together where it goes.
+//! The bytes that must be cleared in an event that is built in its place in the output.
 //!
-//! The room for events keeps whatever stood there. What a parser sets of its event before it reads any
-//! of it, whatever the packet, need not be zero before; all else is cleared, the gaps between fields
-//! included, so that an event's bytes depend on the packet alone.
+//! The room for events keeps its previous contents. Parts that a parser always sets before it reads any of
+//! them need not be zero before. Everything else is cleared, including the gaps between fields, so that an
+//! event's bytes depend on the packet alone.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -15,18 +15,18 @@ use hawser_ir::{Base, Place, StmtKind};
 use crate::emitter::Emitter;
 use crate::scope::Scope;
 
-/// Gaps of fewer bytes than this are cleared together with what stands between them.
+/// Gaps with less than this number of bytes between them are cleared together.
 const NEAR: u32 = 8;
-/// From how many bytes on clearing is left to the C library.
+/// The size in bytes from which clearing is left to the C library.
 const LARGE: u32 = 256;
 /// The maximum number of bytes that compilers clear by a few stores.
 const PIECE: u32 = 64;
 
-/// Where an event's ids are.
+/// The byte range of an event's ids.
 const IDS: Range<u32> = offset_of!(EventHeader, id) as u32..size_of::<EventHeader>() as u32;
 
 impl Emitter<'_> {
-    /// Prints the clearing of the event that is put together at `name`, a variable of the frame.
+    /// Prints the clearing of the event that is built at `name`, a variable of the frame.
     pub(crate) fn clear_event(&mut self, s: &mut Scope, name: &str, event: (u32, u32)) {
         let (offset, size) = event;
         for (from, to) in gaps(&self.surely_set(s, offset, size), size) {
@@ -43,8 +43,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The parts of the event that the function's own statements set one after another, from its first
-    /// mention on, before anything reads it: begin and end, in order.
+    /// Returns the parts of the event that the function's own statements set, one after another, from its
+    /// first mention until the event is first read. The result is a list of begin and end, in order.
     fn surely_set(&self, s: &Scope, offset: u32, size: u32) -> Vec<(u32, u32)> {
         let Some(body) = s.body else { return Vec::new() };
         let event = offset..offset + size.max(1);
@@ -55,7 +55,7 @@ impl Emitter<'_> {
             if reads.found {
                 break;
             }
-            // All three ids, those that it has no use for as well.
+            // All three ids are set, including unused ones.
             let (to, part) = if let StmtKind::SetIds { event: to, .. } = &stmt.kind {
                 (to, IDS)
             } else if let StmtKind::Store(to, _) | StmtKind::Copy(to, _) = &stmt.kind {
@@ -72,7 +72,7 @@ impl Emitter<'_> {
     }
 }
 
-/// What is left of `size` bytes between parts in order.
+/// Returns the gaps between ordered parts in a range of `size` bytes.
 fn gaps(parts: &[(u32, u32)], size: u32) -> Vec<(u32, u32)> {
     let mut gaps: Vec<(u32, u32)> = Vec::new();
     let mut end = 0;
@@ -88,10 +88,11 @@ fn gaps(parts: &[(u32, u32)], size: u32) -> Vec<(u32, u32)> {
     gaps
 }
 
-/// Whether a statement does more with an event than set a part of it: what is set already may be read.
+/// Determines whether a statement does more with an event than set a part of it. Parts that are set already
+/// may be read.
 struct Reads<'a> {
     event: Range<u32>,
-    /// Parts that are set: begin and end.
+    /// The parts that are set: begin and end.
     set: &'a BTreeMap<u32, u32>,
     found: bool,
 }

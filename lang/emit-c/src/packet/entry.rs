@@ -1,5 +1,5 @@
-//! What the engine calls: `mtp_parse`, `mtp_build`, `mtp_coalesce`; and all functions over blueprints
-//! that they need.
+//! The functions that the engine calls: `mtp_parse`, `mtp_build`, `mtp_coalesce`. All functions over
+//! blueprints that they need are printed here, too.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::emitter::Emitter;
 use crate::scope::{Found, Instance, Kind, Scope, Slot};
 use crate::writer::Writer;
 
-/// Prints what parsers and headers need; gives the functions that the program's table names, which
+/// Prints the code that parsers and headers need. Returns the functions that the program's table names, which
 /// stand behind all others.
 pub(crate) fn functions(emitter: &mut Emitter<'_>) -> String {
     let mut used = Used::default();
@@ -25,12 +25,12 @@ pub(crate) fn functions(emitter: &mut Emitter<'_>) -> String {
     out.finish()
 }
 
-/// Ends a parser with a counted drop.
+/// Prints the end of a parser with a counted drop.
 pub(crate) fn drop_input(e: &mut Emitter<'_>, s: &mut Scope) {
     e.end_run(s, "HW_OUTCOME(HW_DROPPED, HW_FRAME)");
 }
 
-/// A quantity of the packet at the parser's cursor.
+/// Returns a quantity of the packet at the parser's cursor.
 pub(crate) fn cursor_fact(fact: WireFact) -> String {
     match fact {
         WireFact::TotalLen => "run->packet->cursor.end".into(),
@@ -39,7 +39,7 @@ pub(crate) fn cursor_fact(fact: WireFact) -> String {
     }
 }
 
-/// What a parser is given, by its source.
+/// Returns the arguments of a parser, by its source.
 fn views(source: Source) -> &'static [&'static str] {
     match source {
         Source::Ip(_) | Source::Udp(_) | Source::Trimmed(_) => &["HW_AT(packet->net)"],
@@ -50,7 +50,7 @@ fn views(source: Source) -> &'static [&'static str] {
 }
 
 impl Emitter<'_> {
-    /// Functions that take blueprints apart, and those inside them.
+    /// Prints functions that parse blueprints, and those nested in them.
     fn readers(&mut self, extracted: &BTreeSet<(BlueprintId, Image)>) {
         let all = self.closure(extracted);
         let mut lists: BTreeSet<(OptListId, u32, Image)> = BTreeSet::new();
@@ -82,7 +82,7 @@ impl Emitter<'_> {
             .for_each(|(id, image)| self.extract_function(*id, *image));
     }
 
-    /// Functions that put blueprints together, and those inside them.
+    /// Prints functions that write blueprints, and those nested in them.
     fn writers(&mut self, sent: &BTreeSet<BlueprintId>) {
         let there = sent.iter().map(|id| (*id, Image::There)).collect();
         let mut lists: BTreeSet<(OptListId, u32)> = BTreeSet::new();
@@ -106,7 +106,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Blueprints and all that stand inside them.
+    /// Returns blueprints together with all that are nested in them.
     fn closure(&self, roots: &BTreeSet<(BlueprintId, Image)>) -> BTreeSet<(BlueprintId, Image)> {
         let mut found = BTreeSet::new();
         let mut waiting: Vec<_> = roots.iter().copied().collect();
@@ -127,7 +127,7 @@ impl Emitter<'_> {
         out.open("switch (parser)");
         let module = self.module;
         for (index, parser) in module.parsers.iter().enumerate() {
-            // The kernel sees packets of IP protocols.
+            // The kernel sees packets of IP protocols only.
             if self.is_ebpf() && !matches!(parser.source, Source::Ip(_) | Source::Udp(_)) {
                 continue;
             }
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         out.line("");
     }
 
-    /// Begins a run, with what a parser needs.
+    /// Begins a run with the data that a parser needs.
     fn begin_run(&self, out: &mut Writer, packet: Option<&str>) {
         if self.is_ebpf() {
             let packet = packet.map_or(String::new(), |packet| format!(", .packet = {{{packet}}}"));
@@ -166,7 +166,8 @@ impl Emitter<'_> {
         ));
     }
 
-    /// The parsers of packets: the IP protocol or the UDP port, the parser, and how many events it gives at most.
+    /// Lists the parsers of packets: the IP protocol or the UDP port, the parser, and its maximum number of
+    /// events.
     pub(crate) fn packet_parsers(&self, out: &mut Writer) {
         let (mut ip, mut udp, mut first) = (String::new(), String::new(), 0);
         for (index, parser) in self.module.parsers.iter().enumerate() {
@@ -185,12 +186,12 @@ impl Emitter<'_> {
         out.directive(&format!("#define HW_UDP_PORT {first}"));
     }
 
-    /// The call of a parser with what its source gives.
+    /// Returns the call of a parser with the arguments of its source.
     fn parser_call(&mut self, parser: &Parser) -> String {
         self.view_call(parser.func, views(parser.source))
     }
 
-    /// Whether a function is a parser whose sources give it all that it takes.
+    /// True if a function is a parser whose sources provide all that it takes.
     pub(crate) fn views_are_there(&self, func: FuncId) -> bool {
         let params = &self.func(func).params;
         let refs = params
@@ -206,7 +207,7 @@ impl Emitter<'_> {
         uses.peek().is_some() && uses.all(|parser| views(parser.source).len() >= refs)
     }
 
-    /// The call of a function with references to what may only be read.
+    /// Returns the call of a function with read-only references.
     fn view_call(&mut self, func: hawser_ir::FuncId, views: &[&str]) -> String {
         let params = self.func(func).params.clone();
         let summary = &self.summaries[func.0 as usize];

@@ -1,5 +1,5 @@
-//! `wire_extract_X`: takes a header apart at the parser's cursor and verifies what it says. All
-//! headers lie in the packet's head; only payload and trailer may reach into its tail.
+//! `wire_extract_X`: parses a header at the parser's cursor and verifies its contents. All headers lie in the
+//! packet's head; only payload and trailer may extend into its tail.
 
 use hawser_ir::{BlueprintId, CrcField, Place, Ty};
 
@@ -9,12 +9,12 @@ use super::read::fail;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
 
-/// The maximum number of bytes of a trailer.
+/// The maximum length of a trailer in bytes.
 const MAX_TRAILER: u32 = 64;
 
 impl Emitter<'_> {
-    /// Prints `wire_extract_X`: on failure the image is zero, unless nobody would read it, and the cursor
-    /// where it was.
+    /// Prints `wire_extract_X`. On failure, the image is zero, unless it is never read, and the cursor is
+    /// unchanged.
     pub(super) fn extract_function(&mut self, id: BlueprintId, image: Image) {
         self.take_function(id, image);
         let mut s = self.wire_scope(id, image);
@@ -94,7 +94,7 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// Reads what follows the payload.
+    /// Reads the fields after the payload.
     fn take_trailer(&mut self, s: &mut Scope, id: BlueprintId, image: Image) {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
@@ -161,7 +161,7 @@ impl Emitter<'_> {
         fail(s, &format!("{unless}{found} != {value}"), "HW_CHECKSUM");
     }
 
-    /// Gives the program the place of the payload.
+    /// Stores the place of the payload for the program.
     pub(super) fn set_data(&mut self, s: &mut Scope, id: BlueprintId, packet: &str, at: &str, len: &str) {
         let Some(offset) = self.module.blueprints[id.0 as usize].data_at else {
             return;

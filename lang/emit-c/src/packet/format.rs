@@ -1,24 +1,24 @@
-//! What is known of a wire format before any packet: lengths, runs of fixed fields, selectors.
+//! Facts about a wire format that hold for every packet: lengths, runs of fixed fields, selectors.
 
 use hawser_ir::{Blueprint, BlueprintId, Expr, ExprKind, Fill, Module, OptListId, Source, Ty, WireField};
 
-/// A field of fixed length in a run: bits before it, and how many it has.
+/// A field of fixed length in a run: the bits before it, and its number of bits.
 pub(super) struct Fixed<'a> {
     pub(super) field: &'a WireField,
     pub(super) at: u32,
     pub(super) bits: u32,
 }
 
-/// A header's fields, grouped: runs of fixed length, which one comparison covers, and single fields
-/// of varying length. Each begins at a byte; the checker sees to it.
+/// A header's fields in groups: runs of fixed length, whose room is checked by a single comparison, and
+/// single fields of varying length. Each group begins at a byte, which the checker ensures.
 pub(super) enum Group<'a> {
-    /// Fields of fixed length, and the bytes that they take together.
+    /// Fields of fixed length, and their total length in bytes.
     Run(Vec<Fixed<'a>>, u32),
-    /// A varint, bytes of any number, a nested header, a repetition.
+    /// A field of varying length: a varint, counted bytes, a nested header, a repetition.
     Varying(&'a WireField),
 }
 
-/// Groups fields in order. Options are left out: they end the header wherever they are declared.
+/// Groups fields in order. Options are left out, because they end the header wherever they are declared.
 pub(super) fn groups(fields: &[WireField]) -> Vec<Group<'_>> {
     let mut groups = Vec::new();
     for field in fields {
@@ -38,11 +38,11 @@ pub(super) fn groups(fields: &[WireField]) -> Vec<Group<'_>> {
     groups
 }
 
-/// How many booleans make a byte of flags.
+/// The number of booleans that make a byte of flags.
 pub(super) const FLAGS: usize = 8;
 
-/// Where the image holds the first of eight booleans that stand beside each other, there and in one byte
-/// of the header, if that is what these fields begin with.
+/// Returns the image offset of the first of eight booleans, if these fields begin with them. The booleans
+/// must be adjacent in the image and fill one byte of the header.
 pub(super) fn flags(fields: &[Fixed<'_>]) -> Option<u32> {
     let first = fields.first().filter(|fixed| fixed.at % 8 == 0)?;
     let offset = bits(first.field)?.offset;
@@ -57,13 +57,13 @@ pub(super) fn flags(fields: &[Fixed<'_>]) -> Option<u32> {
     (fields.len() >= FLAGS && fields.iter().take(FLAGS).enumerate().all(beside)).then_some(offset)
 }
 
-/// The header's length in bytes if no field of it varies.
+/// Returns the header's length in bytes if no field of it varies.
 pub(super) fn static_len(blueprint: &Blueprint) -> Option<u32> {
     let bits: Option<u32> = blueprint.header.iter().map(WireField::fixed_bits).sum();
     bits.map(|bits| bits.div_ceil(8))
 }
 
-/// The option list of a header: which, where in the image, how many entries it keeps.
+/// Returns the option list of a header: its id, its offset in the image, its capacity in entries.
 pub(super) fn options(blueprint: &Blueprint) -> Option<(OptListId, u32, u32)> {
     blueprint.header.iter().find_map(|field| match field {
         WireField::Options { list, offset, cap } => Some((*list, *offset, *cap)),
@@ -76,7 +76,7 @@ pub(super) fn options(blueprint: &Blueprint) -> Option<(OptListId, u32, u32)> {
     })
 }
 
-/// The bytes before the options of a header that has fixed fields and options alone.
+/// Returns the number of bytes before the options, for a header that consists of fixed fields and options.
 pub(super) fn options_behind(blueprint: &Blueprint) -> Option<u32> {
     options(blueprint)?;
     match &groups(&blueprint.header)[..] {
@@ -93,7 +93,7 @@ pub(super) struct Bits<'a> {
     pub(super) fill: Option<&'a Fill>,
 }
 
-/// A field as one of fixed width, if it is.
+/// Returns a field as one of fixed width, if it is one.
 pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
     match field {
         WireField::Bits { offset, ty, bits, fill, .. } => {
@@ -108,7 +108,7 @@ pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
     }
 }
 
-/// The field that states the header's length in 4-byte words.
+/// Returns the field that states the header's length in 4-byte words.
 pub(super) fn header_words(blueprint: &Blueprint) -> Option<Bits<'_>> {
     blueprint
         .header
@@ -117,7 +117,7 @@ pub(super) fn header_words(blueprint: &Blueprint) -> Option<Bits<'_>> {
         .find(|field| matches!(field.fill, Some(Fill::HeaderWords)))
 }
 
-/// The Internet checksums of a header, in order: whether each covers the pseudo-header.
+/// For each Internet checksum of a header, in order: whether it covers the pseudo-header.
 pub(super) fn checksums(blueprint: &Blueprint) -> Vec<bool> {
     let pseudo = |field: Bits<'_>| match field.fill {
         Some(Fill::Checksum16 { pseudo }) => Some(*pseudo),
@@ -131,7 +131,7 @@ pub(super) fn checksums(blueprint: &Blueprint) -> Vec<bool> {
         .collect()
 }
 
-/// Fields whose value is computed and compared, with the expression.
+/// Returns the fields whose value is computed and compared, with their expressions.
 pub(super) fn computed(blueprint: &Blueprint) -> Vec<(Bits<'_>, &Expr)> {
     fn computed<'a>(field: &'a WireField) -> Option<(Bits<'a>, &'a Expr)> {
         let field = bits(field)?;
@@ -148,15 +148,15 @@ pub(super) fn computed(blueprint: &Blueprint) -> Vec<(Bits<'_>, &Expr)> {
         .collect()
 }
 
-/// A constant field of an option: what stands at its place on the wire.
+/// A constant field of an option, as it stands on the wire.
 pub(super) struct Selector {
     pub(super) at: u32,
     pub(super) bits: u32,
     pub(super) value: u64,
 }
 
-/// The constants that tell a member of an option list from the others: those before its first field
-/// of varying length.
+/// Returns the constants that distinguish a member of an option list from others: those before its first
+/// field of varying length.
 pub(super) fn selectors(blueprint: &Blueprint) -> Vec<Selector> {
     let mut at = 0;
     let mut found = Vec::new();
@@ -172,8 +172,8 @@ pub(super) fn selectors(blueprint: &Blueprint) -> Vec<Selector> {
     found
 }
 
-/// The protocol number of the first parser that is fed by IP; UDP's for one behind UDP. What 0 stands
-/// for in a header to send with.
+/// Returns the protocol number for which 0 stands in a header to send with. It is that of the first parser of
+/// packets; for a parser of UDP datagrams, UDP's number.
 pub(super) fn protocol(module: &Module) -> u8 {
     let number = |source| match source {
         Source::Ip(number) => Some(number),
@@ -183,7 +183,7 @@ pub(super) fn protocol(module: &Module) -> u8 {
     module.parsers.iter().find_map(|p| number(p.source)).unwrap_or(0)
 }
 
-/// Blueprints that stand inside another: nested, repeated, members of its options.
+/// Returns the blueprints that stand inside another: nested, repeated, or as members of its options.
 pub(super) fn inner(module: &Module, id: BlueprintId) -> Vec<BlueprintId> {
     let blueprint = &module.blueprints[id.0 as usize];
     let mut inner = Vec::new();

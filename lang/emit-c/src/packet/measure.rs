@@ -1,4 +1,4 @@
-//! `wire_measure_X`: the length in bytes of a header that is to be written.
+//! `wire_measure_X`: the length in bytes of a header before it is written.
 
 use hawser_ir::{BlueprintId, Fill, Place, WireField};
 
@@ -8,10 +8,10 @@ use crate::emitter::Emitter;
 use crate::number::paren;
 use crate::scope::Scope;
 
-/// `hdrlen4_t` counts in words of this many bytes.
+/// The size in bytes of the words in which `hdrlen4_t` counts.
 pub(super) const WORD: u32 = 4;
 
-/// The maximum number of bytes of a header whose length stands in a field of so many bits.
+/// Returns the maximum length in bytes of a header whose length is stored in a field of this many bits.
 pub(super) fn words_limit(bits: u8) -> u64 {
     ((1u64 << bits.min(16)) - 1) * u64::from(WORD)
 }
@@ -103,7 +103,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// How many elements of a list are sent.
+    /// Returns the number of elements of a list that are sent.
     pub(super) fn repeated(
         &mut self,
         s: &mut Scope,
@@ -118,7 +118,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether a field's value is not taken from the image when it is sent: its checksum comes later.
+/// True if a field's value is not taken from the image when it is sent, because its checksum is computed
+/// later.
 pub(super) fn comes_later(fill: Option<&Fill>) -> bool {
     matches!(fill, Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }))
 }

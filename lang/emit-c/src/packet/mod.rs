@@ -2,18 +2,18 @@
 //!
 //! Every blueprint that is read or written becomes a few functions, named after it:
 //!
-//! * `wire_extract_X` takes a header apart at the parser's cursor; [`extract`]
+//! * `wire_extract_X` parses a header at the parser's cursor; [`extract`]
 //! * `wire_read_X` reads its fields, `wire_verify_X` compares its computed fields; [`read`], [`options`],
 //!   [`usual`]
-//! * `wire_measure_X` and `wire_write_X` are the way back; [`measure`], [`write`]
-//! * `wire_build_X` puts one packet of a `pkt_gen` together, after its rules; [`build`]
+//! * `wire_measure_X` and `wire_write_X` are for the opposite direction; [`measure`], [`write`]
+//! * `wire_build_X` builds one packet of a `pkt_gen`, after its rules; [`build`]
 //!
-//! [`format`] is what is known of a format before any packet, [`entry`] what the engine calls,
-//! [`statement`] what parsers do, [`parser`], [`sparse`] and [`cleared`]
-//! what is known of their variables.
+//! [`format`] has facts about a format that hold for every packet, [`entry`] the functions that the engine
+//! calls, and [`statement`] the statements of parsers. [`parser`], [`sparse`] and [`cleared`] analyse the
+//! variables of parsers.
 //!
-//! Invariant: the interpreter's modules of the same names (`lang/interp/src`) are the meaning. Fields
-//! of fixed length in a row are compared with the packet's end, or the room, once.
+//! Invariant: the interpreter's modules of the same names (`lang/interp/src`) define the meaning. A row of
+//! fields of fixed length is compared with the packet's end, or the room, once.
 
 mod build;
 mod cleared;
@@ -39,14 +39,14 @@ use crate::scope::{At, Scope};
 pub(crate) use entry::{cursor_fact, drop_input, functions};
 pub(crate) use statement::{extract, push_event};
 
-/// Names of variables in the functions over blueprints.
+/// The names of variables in the functions over blueprints.
 const TAKEN: [&str; 20] = [
     "h", "p", "len", "at", "used", "facts", "out", "error", "header", "count", "i", "n", "data", "end",
     "list", "entry", "room", "start", "sum", "value",
 ];
 
-/// Whether an image is there. One in a list element that is not, is read and written all the same:
-/// nothing is kept, and every field reads as zero.
+/// The presence of an image. An image in a list element that does not exist is read and written nevertheless,
+/// but writes are discarded, and every field reads as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Image {
     There,
@@ -54,7 +54,7 @@ pub(crate) enum Image {
 }
 
 impl Image {
-    /// What the names of functions over such an image end with.
+    /// Returns the suffix of function names over such an image.
     fn suffix(self) -> &'static str {
         match self {
             Image::There => "",
@@ -64,13 +64,13 @@ impl Image {
 }
 
 impl Emitter<'_> {
-    /// The structure of a blueprint's image.
+    /// Returns the structure of a blueprint's image.
     fn image_type(&mut self, id: BlueprintId) -> String {
         let body = self.module.blueprints[id.0 as usize].body;
         self.structure(body)
     }
 
-    /// A scope in which `h` is a pointer to a blueprint's image, and `facts` are the packet's.
+    /// Creates a scope in which `h` is a pointer to a blueprint's image, and `facts` are the packet's.
     fn wire_scope(&self, id: BlueprintId, image: Image) -> Scope {
         let mut scope = Scope::new();
         for name in TAKEN {
@@ -82,7 +82,7 @@ impl Emitter<'_> {
         scope
     }
 
-    /// The place of the field at an offset of a blueprint's image.
+    /// Returns the place of the field at an offset of a blueprint's image.
     fn wire_place(&self, id: BlueprintId, offset: u32) -> Place {
         let body = self.module.blueprints[id.0 as usize].body;
         let fields = &self.module.structure(body).fields;
@@ -93,7 +93,7 @@ impl Emitter<'_> {
         Place { base: Base::Blueprint, offset, steps: Vec::new(), ty }
     }
 
-    /// The parameter that an image is, with the comma before it; none for one that is absent.
+    /// Returns the parameter for an image, with the comma before it; empty for an absent image.
     fn image_param(&mut self, id: BlueprintId, image: Image, constant: bool) -> String {
         match image {
             Image::There => {
@@ -104,7 +104,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The argument that an image inside the one at hand is, with the comma before it.
+    /// Returns the argument for a nested image, with the comma before it.
     fn inner_image(&mut self, s: &mut Scope, place: &Place) -> String {
         match s.blueprint {
             Some(_) => format!(", {}", self.target(s, place).at.address()),
@@ -112,7 +112,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Prints a function: its declaration, too.
+    /// Prints a function and its declaration.
     fn wire_function(&mut self, head: &str, scope: Scope) {
         self.prototypes += &format!("{head};\n");
         self.functions += &scope.out.finish();
@@ -120,8 +120,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Blueprints that some function takes apart, with whether their image is surely there; and those
-/// that some function sends.
+/// The blueprints that some function extracts, each with whether its image certainly exists, and the
+/// blueprints that some function sends.
 #[derive(Debug, Default)]
 struct Used {
     read: BTreeSet<(BlueprintId, Image)>,

@@ -1,8 +1,8 @@
-//! Option and frame lists on the wire, both ways: `wire_options_L`, `wire_put_options_L`.
+//! Option and frame lists on the wire, in both directions: `wire_options_L`, `wire_put_options_L`.
 //!
-//! A list whose members carry a length byte (TCP options) survives anything: what is unknown or
-//! wrong is skipped by its length, a bad length ends the list, what finds no room is ignored. A
-//! list without (frames) is all or nothing.
+//! A list whose members carry a length byte (TCP options) tolerates any contents. Unknown or wrong members
+//! are skipped by their length, a bad length ends the list, and members that find no room are ignored. A list
+//! without length bytes (frames) is read completely or not at all.
 
 use hawser_ir::{BlueprintId, OptListId, Ty};
 
@@ -15,7 +15,7 @@ use crate::names::Names;
 use crate::scope::Scope;
 
 impl Emitter<'_> {
-    /// What an option list of some capacity is called in the names of its functions.
+    /// Returns the name of an option list of some capacity, as used in the names of its functions.
     fn options_name(&self, list: OptListId, cap: u32) -> String {
         let mut names = Names::default();
         let earlier = self.module.opt_lists.iter().take(list.0 as usize + 1);
@@ -26,17 +26,17 @@ impl Emitter<'_> {
         format!("{name}_{cap}")
     }
 
-    /// The function that reads an option list.
+    /// Returns the name of the function that reads an option list.
     pub(super) fn options_reader(&self, list: OptListId, cap: u32, image: Image) -> String {
         format!("wire_options_{}{}", self.options_name(list, cap), image.suffix())
     }
 
-    /// The function that writes an option list.
+    /// Returns the name of the function that writes an option list.
     pub(super) fn options_writer(&self, list: OptListId, cap: u32) -> String {
         format!("wire_put_options_{}", self.options_name(list, cap))
     }
 
-    /// The function that measures an option list.
+    /// Returns the name of the function that measures an option list.
     pub(super) fn options_measure(&self, list: OptListId, cap: u32) -> String {
         format!("wire_measure_options_{}", self.options_name(list, cap))
     }
@@ -100,8 +100,8 @@ impl Emitter<'_> {
         scope
     }
 
-    /// Sets `tag` to the first member whose constants are what stands at `p`; to their number where
-    /// there is none.
+    /// Sets `tag` to the first member whose constants match the bytes at `p`, or to the number of members if
+    /// no member matches.
     fn select_member(&mut self, s: &mut Scope, id: OptListId) {
         let members = &self.module.opt_list(id).members;
         s.out.line(&format!("uint32_t tag = {};", members.len()));
@@ -138,7 +138,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A frame: its member says how long it is.
+    /// Reads a frame, whose member determines its length.
     fn read_without_length(&mut self, s: &mut Scope, id: OptListId, cap: u32, image: Image, marks: bool) {
         let members = self.module.opt_list(id).members.len();
         fail(s, &format!("tag == {members} || count == {cap}"), "HW_FRAME");
@@ -154,7 +154,7 @@ impl Emitter<'_> {
         s.out.line("n -= used;");
     }
 
-    /// An option: its length byte says how long it is, whatever it is.
+    /// Reads an option. Its length byte states its length, even for unknown kinds.
     fn read_with_length(
         &mut self,
         s: &mut Scope,
@@ -168,7 +168,7 @@ impl Emitter<'_> {
         for (tag, member) in members.iter().enumerate() {
             let short = static_len(&self.module.blueprints[member.blueprint.0 as usize]);
             if let Some(short) = short.filter(|n| (1..=len_at).contains(n) && !member.ends_list) {
-                // Padding: without a length it carries nothing to keep.
+                // Padding: a member without a length has no contents to keep.
                 s.out.open(&format!("if (tag == {tag} && n >= {short})"));
                 s.out.line(&format!("p += {short};"));
                 s.out.line(&format!("n -= {short};"));
@@ -185,7 +185,7 @@ impl Emitter<'_> {
         s.out
             .open(&format!("if (tag < {} && count < {cap})", members.len()));
         if image == Image::There {
-            // What follows the last one need not be zero where nobody reads it.
+            // The bytes behind the last option need not be zero if they are never read.
             s.out
                 .line("memset(&list->items[count], 0, sizeof list->items[count]);");
         }
@@ -232,7 +232,7 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// Prints `wire_member_X`: reads one member and returns the bytes that it took.
+    /// Prints `wire_member_X`, which reads one member and returns its length in bytes.
     pub(super) fn member_function(&mut self, id: BlueprintId, image: Image) {
         let mut s = self.wire_scope(id, image);
         let (name, suffix) = (self.wire_name(id), image.suffix());
@@ -270,8 +270,8 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// Prints the functions that write a list, or as much of it as fits in `room` bytes, padded, and
-    /// that measure that.
+    /// Prints the functions that write the part of a list that fits in `room` bytes, padded, and that measure
+    /// that part.
     pub(super) fn options_write_functions(&mut self, id: OptListId, cap: u32) {
         let list_type = self.type_of(&Ty::Options { list: id, cap });
         let pad = self.module.opt_list(id).pad.max(1);
@@ -320,7 +320,7 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// A loop over a list's entries, with a case for each member.
+    /// Prints a loop over a list's entries, with a case for each member.
     fn each_entry(&mut self, s: &mut Scope, id: OptListId, cap: u32, print: impl Fn(&mut Scope, &str, &str)) {
         s.out.line(&format!(
             "const uint32_t count = (uint32_t)hw_min(list->len, {cap});"
@@ -343,7 +343,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The first bytes of members that are told apart by them.
+/// Returns the first bytes of members, if these distinguish them.
 pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
     let kind = |constants: &Vec<Selector>| match constants.first() {
         Some(Selector { at: 0, bits: 8, value }) => Some(*value),
@@ -357,7 +357,7 @@ pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
     unlike.then_some(kinds)
 }
 
-/// Whether constants are what stands at `p`, of which `n` bytes are there.
+/// Returns a condition that constants match the `n` bytes at `p`.
 fn condition(constants: &[Selector]) -> String {
     let test = |c: &Selector| {
         let bytes = (c.at + c.bits).div_ceil(8);

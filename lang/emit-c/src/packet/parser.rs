@@ -1,5 +1,5 @@
-//! What is known of a parser's variables before it is printed: the event that can be put together where
-//! it goes, and the options that need to be looked up only once.
+//! Facts about a parser's variables that are determined before it is printed. These are the event that can be
+//! built in its place in the output, and the options that need to be looked up only once.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use crate::function::pointer_name;
 use crate::scope::Scope;
 
 impl Emitter<'_> {
-    /// The variable that is put together where its event goes, by its index: that of the last event of a parser, if
-    /// none is added once it has begun and the parser no longer touches it then. There is room: the checker has bounded
-    /// how many events a parser gives.
+    /// Returns the index of the variable that can be built in its event's place in the output. It holds the
+    /// last event of a parser. No event may be added after it has begun, and the parser may not use it after
+    /// it has been added. There is room, because the checker has bounded the number of events of a parser.
     pub(crate) fn in_place(&self, s: &Scope, func: &Func) -> Option<usize> {
         let is_parser = |id: FuncId| std::ptr::eq(self.func(id), func);
         if !self.module.parsers.iter().any(|parser| is_parser(parser.func)) {
@@ -35,7 +35,7 @@ impl Emitter<'_> {
             from.base == Base::Local && from.steps.is_empty() && local.offset == from.offset
         })?;
         let local = &s.locals[index];
-        // Its declaration, which makes it zero, is no part of a block inside.
+        // Its declaration, which sets it to zero, is not part of a nested block.
         let declared = |stmt: &Stmt| {
             let here = s
                 .plan
@@ -55,9 +55,9 @@ impl Emitter<'_> {
         (whole && is_alone && !is_mentioned).then_some(index)
     }
 
-    /// Prints `flow_id a(…), b(…); set_flow_id(e, a, b);` with the ids made where they go, for an event
-    /// that is itself put together in its place and ids that nothing else mentions. Gives how many
-    /// statements that was.
+    /// Prints `flow_id a(…), b(…); set_flow_id(e, a, b);` with the ids made directly in the event's header.
+    /// The event itself must be built in its place in the output, and the ids may not be mentioned elsewhere.
+    /// Returns the number of statements printed.
     pub(crate) fn ids_in_place(&mut self, s: &mut Scope, stmts: &[Stmt]) -> usize {
         let made = stmts
             .iter()
@@ -87,7 +87,7 @@ impl Emitter<'_> {
             id.base == Base::Local && id.steps.is_empty() && mentions == 2
         });
         let names_event = is_mentioned(&stmts[..made], &(event.offset..event.offset + event.size));
-        // The event itself may begin here; whatever else does is declared in the usual way.
+        // The event itself may begin here; any other variable that begins is declared in the usual way.
         let begun: Vec<usize> = stmts[..=made]
             .iter()
             .flat_map(|stmt| s.plan.before(stmt))
@@ -124,7 +124,7 @@ impl Emitter<'_> {
         made + 1
     }
 
-    /// How many statements here and in what is called add an event.
+    /// Returns the number of statements, here and in callees, that add an event.
     fn pushes(&self, body: &[Stmt]) -> usize {
         let called: usize = visit::callees(body)
             .iter()
@@ -133,7 +133,8 @@ impl Emitter<'_> {
         called + own_pushes(body)
     }
 
-    /// Behind `p.extract(h)`, if `h` stays as it is: looks options up that are asked for more than once.
+    /// Handles the code behind `p.extract(h)` if `h` stays unchanged: options that are requested more than
+    /// once are looked up here.
     pub(super) fn look_up_options(&mut self, s: &mut Scope, id: BlueprintId, dst: &Place) {
         let (Some(body), Some((list, at, cap))) = (s.body, options(&self.module.blueprints[id.0 as usize]))
         else {
@@ -184,7 +185,7 @@ impl Emitter<'_> {
 fn own_pushes(body: &[Stmt]) -> usize {
     let of = |stmt: &Stmt| {
         let inner: usize = stmt.kind.blocks().into_iter().map(own_pushes).sum();
-        // A loop's more than once, perhaps.
+        // A statement in a loop may run more than once.
         let times = if matches!(stmt.kind, StmtKind::For { .. }) {
             2
         } else {
@@ -195,7 +196,7 @@ fn own_pushes(body: &[Stmt]) -> usize {
     body.iter().map(of).sum()
 }
 
-/// Whether statements mention a part of the frame.
+/// True if statements mention a part of the frame.
 fn is_mentioned(stmts: &[Stmt], part: &Range<u32>) -> bool {
     let mut found = false;
     visit::places(stmts, |place, _| {
@@ -204,14 +205,14 @@ fn is_mentioned(stmts: &[Stmt], part: &Range<u32>) -> bool {
     found
 }
 
-/// How often an image is written, and which of its options are asked for.
+/// The number of writes to an image, and the options of it that are requested.
 struct OptionUses<'a> {
     summaries: &'a [Summary],
-    /// Its part of the frame.
+    /// The part of the frame that holds the image.
     image: Range<u32>,
     list_at: u32,
     written: usize,
-    /// Tags, one for each time.
+    /// The requested tags, one entry for each request.
     asked: Vec<u32>,
 }
 

@@ -1,5 +1,4 @@
-//! `wire_read_X`: from bytes to fields. Nothing that a packet says is believed before it was compared
-//! with what is there.
+//! `wire_read_X`: from bytes to fields. Every claim in a packet is checked against its actual contents.
 
 use hawser_ir::{BlueprintId, Place, Ty, WireField};
 
@@ -9,7 +8,7 @@ use crate::emitter::Emitter;
 use crate::number::{compare, paren, wrap};
 use crate::scope::Scope;
 
-/// Ends a function that returns why a packet is dropped.
+/// Ends, on a condition, a function that returns the reason why a packet is dropped.
 pub(super) fn fail(s: &mut Scope, condition: &str, reason: &str) {
     s.out.open(&format!("if ({condition})"));
     s.out.line(&format!("return {reason};"));
@@ -47,7 +46,7 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// What determines the header's length, and the options up to there.
+    /// Reads the field that determines the header's length, and the options up to that length.
     fn read_end(&mut self, s: &mut Scope, id: BlueprintId, image: Image) {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
@@ -89,7 +88,7 @@ impl Emitter<'_> {
         ));
     }
 
-    /// Reads fields of fixed length, which are there.
+    /// Reads fields of fixed length, whose presence has been checked.
     pub(super) fn read_run(&mut self, s: &mut Scope, id: BlueprintId, fields: &[Fixed<'_>], from: &str) {
         let mut rest = fields;
         while let [Fixed { field, at, bits }, after @ ..] = rest {
@@ -185,7 +184,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Opens a block in which `count` is what a count field holds, at most `cap`.
+    /// Opens a block in which `count` is the value of a count field, at most `cap`.
     fn open_counted(&mut self, s: &mut Scope, id: BlueprintId, (at, ty): (u32, &Ty), cap: u64) {
         let place = Place { ty: ty.clone(), ..self.wire_place(id, at) };
         let count = self.load(s, &place);
@@ -205,7 +204,7 @@ impl Emitter<'_> {
         s.out.line("at += n;");
     }
 
-    /// Prints `wire_nested_X`: reads a header inside a header, whose fills speak of itself alone.
+    /// Prints `wire_nested_X`, which reads a nested header. Its fills refer to itself alone.
     pub(super) fn nested_function(&mut self, id: BlueprintId, image: Image) {
         let mut s = self.wire_scope(id, image);
         let (name, suffix) = (self.wire_name(id), image.suffix());
@@ -237,7 +236,7 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// The call that compares a blueprint's computed fields; none where it has none.
+    /// Returns the call that compares a blueprint's computed fields; `None` if it has none.
     pub(super) fn verify_call(&self, id: BlueprintId, image: Image, facts: &str) -> Option<String> {
         if computed(&self.module.blueprints[id.0 as usize]).is_empty() {
             return None;
@@ -250,7 +249,7 @@ impl Emitter<'_> {
         ))
     }
 
-    /// Prints `wire_verify_X`: compares every computed field with what it ought to be.
+    /// Prints `wire_verify_X`, which compares every computed field with its expected value.
     pub(super) fn verify_function(&mut self, id: BlueprintId, image: Image) {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
@@ -281,7 +280,7 @@ impl Emitter<'_> {
     }
 }
 
-/// A pointer to a byte behind another.
+/// Returns a pointer to a byte behind another.
 pub(super) fn byte_at(from: &str, at: u32) -> String {
     if at == 0 {
         from.to_owned()
@@ -290,7 +289,7 @@ pub(super) fn byte_at(from: &str, at: u32) -> String {
     }
 }
 
-/// The `bits` bits from bit `at` on, as a number.
+/// Returns the `bits` bits from bit `at` on, as a number.
 pub(super) fn bits_at(from: &str, at: u32, bits: u32) -> String {
     let (first, last) = (at / 8, (at + bits).div_ceil(8));
     let byte = |i: u32| format!("({from})[{i}]");

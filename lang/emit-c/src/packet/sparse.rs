@@ -1,7 +1,7 @@
-//! Headers that are taken apart only as far as somebody reads them.
+//! Headers that are only partly parsed, because only parts of them are read.
 //!
-//! A header that a parser extracts into a variable, and of which it then reads single fields and options,
-//! is such a one: other fields need not be stored, and what is absent need not be zeroed.
+//! This applies to a header that a parser extracts into a variable of which it then reads only single fields
+//! and options. Other fields need not be stored, and missing parts need not be zeroed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use hawser_ir::{
 
 use super::format::{computed, inner, options, options_behind};
 
-/// By blueprint: the bytes of its image that are read, where not all of it counts.
+/// By blueprint: the bytes of its image that are read, if not all of it counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sparse(BTreeMap<BlueprintId, BTreeSet<u32>>);
 
 impl Sparse {
-    /// What the functions of a module read of the headers that they extract.
+    /// Determines the parts that the functions of a module read of the headers that they extract.
     pub(crate) fn of(module: &Module) -> Sparse {
         let mut found: BTreeMap<BlueprintId, Option<BTreeSet<u32>>> = BTreeMap::new();
         for (index, func) in module.funcs.iter().enumerate() {
@@ -42,12 +42,13 @@ impl Sparse {
         )
     }
 
-    /// Whether a blueprint is read in part.
+    /// True if a blueprint is read only in part.
     pub(super) fn holds(&self, id: BlueprintId) -> bool {
         self.0.contains_key(&id)
     }
 
-    /// Which fields of the payload's reference at an offset have to be stored; nothing: all of it.
+    /// Returns the fields of the payload's reference, at an offset, that must be stored; `None` for all of
+    /// it.
     pub(super) fn of_payload(&self, id: BlueprintId, at: u32) -> Option<Vec<&'static str>> {
         let size = size_of::<hawser_ir::abi::Data>() as u32;
         let read: Vec<u32> = self
@@ -60,7 +61,7 @@ impl Sparse {
             ("addr", std::mem::offset_of!(hawser_ir::abi::Data, addr) as u32),
             ("len", std::mem::offset_of!(hawser_ir::abi::Data, len) as u32),
         ];
-        // What else there is is zero.
+        // All other fields are zero.
         let known = read
             .iter()
             .all(|offset| fields.iter().any(|(_, known)| known == offset));
@@ -71,7 +72,7 @@ impl Sparse {
         known.then(|| stored.collect())
     }
 
-    /// Whether a field of a blueprint's image has to be stored.
+    /// True if a field of a blueprint's image must be stored.
     pub(super) fn needs(&self, id: BlueprintId, field: &WireField) -> bool {
         let offset = match field {
             WireField::Bits { offset, .. }
@@ -86,7 +87,8 @@ impl Sparse {
     }
 }
 
-/// Where a function extracts: what, to where, and whether it goes on without.
+/// Returns the extractions of a function: blueprint, destination, and whether the function continues after a
+/// failure.
 fn extracts(body: &[Stmt]) -> Vec<(BlueprintId, Place, bool)> {
     let mut found = Vec::new();
     hawser_ir::statements(body, &mut |stmt| {
@@ -97,8 +99,8 @@ fn extracts(body: &[Stmt]) -> Vec<(BlueprintId, Place, bool)> {
     found
 }
 
-/// What a function reads of a header that it extracts; nothing where more than numbers and options of it
-/// count.
+/// Returns the offsets that a function reads of a header that it extracts; `None` if it uses more than
+/// numbers and options of it.
 fn reads(module: &Module, func: FuncId, id: BlueprintId, dst: &Place) -> Option<BTreeSet<u32>> {
     if dst.base != Base::Local || !dst.steps.is_empty() {
         return None;
@@ -118,7 +120,7 @@ fn reads(module: &Module, func: FuncId, id: BlueprintId, dst: &Place) -> Option<
     visit.found
 }
 
-/// What reading and verifying a header itself needs of it.
+/// Returns the offsets that reading and verifying the header itself need.
 fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
     let blueprint = &module.blueprints[id.0 as usize];
     let mut needs = Own(BTreeSet::new());
@@ -160,22 +162,22 @@ impl Visitor<'_> for Own {
     }
 }
 
-/// Gathers what is read of an image in a variable, or behind a parameter.
+/// Collects the reads of an image in a variable, or behind a parameter.
 struct Reads<'a> {
     module: &'a Module,
     base: Base,
-    /// Where the image begins.
+    /// The offset at which the image begins.
     image: u32,
     size: u32,
     list_at: u32,
-    /// The list that a query is about, by its address: it is not read as a whole.
+    /// The address of the list that a query is about; it is not read as a whole.
     asked: Option<usize>,
-    /// Offsets in the image; nothing once more is read than can be known.
+    /// The offsets in the image; `None` if there are reads that cannot be determined.
     found: Option<BTreeSet<u32>>,
 }
 
 impl Reads<'_> {
-    /// A place's offset in the image, if it is there.
+    /// Returns the offset of a place in the image, if it lies there.
     fn offset(&self, place: &Place) -> Option<u32> {
         let offset = place.offset.checked_sub(self.image)?;
         (place.base == self.base && offset < self.size).then_some(offset)

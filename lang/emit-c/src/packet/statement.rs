@@ -5,7 +5,7 @@ use hawser_ir::{Base, BlueprintId, EventId, Place};
 use crate::emitter::Emitter;
 use crate::scope::Scope;
 
-/// `p.extract(dst)`: whether it worked goes to `ok`; without that, failure ends the parser.
+/// `p.extract(dst)`: its success is stored in `ok`; without `ok`, failure ends the parser.
 pub(crate) fn extract(e: &mut Emitter<'_>, s: &mut Scope, id: BlueprintId, dst: &Place, ok: Option<&Place>) {
     let target = e.target(s, dst);
     let name = e.wire_name(id);
@@ -28,7 +28,7 @@ pub(crate) fn extract(e: &mut Emitter<'_>, s: &mut Scope, id: BlueprintId, dst: 
     }
 }
 
-/// `out.add(ev)`: beyond what the program declares, it ends the parser.
+/// `out.add(ev)`: if it exceeds the program's declared maximum, it ends the parser.
 pub(crate) fn push_event(e: &mut Emitter<'_>, s: &mut Scope, event: EventId, from: &Place) {
     let size = e.module.event_size(event);
     let target = e.target(s, from);
@@ -45,7 +45,7 @@ pub(crate) fn push_event(e: &mut Emitter<'_>, s: &mut Scope, event: EventId, fro
         event.0
     );
     let condition = match &target.guard {
-        // It is counted before it is looked at whether there is anything to add.
+        // The event is counted before the check whether there is one to add.
         _ if target.nowhere => "hw_events_full(run)".to_owned(),
         Some(pointer) => format!("{pointer} ? {push} : hw_events_full(run)"),
         None => push,

@@ -1,8 +1,8 @@
-//! Rows of options that the program itself adds in one go, such as TCP's timestamps behind two
-//! no-operations. Almost every packet has such a row and nothing else, whichever side wrote it; so it is
-//! compared, read and written as a whole, and option by option only where that does not fit.
+//! Rows of options that the program itself adds in one sequence, such as TCP's timestamps behind two
+//! no-operations. Almost every packet has exactly such a row, whichever side wrote it. It is therefore
+//! compared, read and written as a whole; other options are handled one by one.
 //!
-//! Invariant: what a row's code does, the general one would do as well.
+//! Invariant: a row's code has the same effect as the general code.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,19 @@ use super::options::kinds;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
 
-/// The maximum number of rows of a list that are looked for: the longest ones.
+/// The maximum number of rows of a list that are used: the longest ones.
 const MAX_ROWS: usize = 1;
 
-/// Options in a row, each with its tag and its length in bytes.
+/// The options in a row, each with its tag and its length in bytes.
 struct Row(Vec<(u32, u32)>);
 
 impl Row {
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     fn len(&self) -> u32 {
         self.0.iter().map(|(_, len)| len).sum()
     }
 
-    /// Tag, bytes before it, length.
+    /// Returns, for each option, its tag, the number of bytes before it, and its length.
     fn placed(&self) -> impl Iterator<Item = (u32, u32, u32)> {
         self.0.iter().scan(0, |at, (tag, len)| {
             let before = *at;
@@ -36,11 +36,12 @@ impl Row {
     }
 }
 
-/// Tags share bits beyond so many.
+/// The number of tags that have a bit of their own; further tags share bits.
 pub(super) const TAGS: u32 = 32;
 
 impl Emitter<'_> {
-    /// The rows of a list: of fixed length, which needs no padding, and no longer than the list.
+    /// Returns the rows of a list. They have a fixed length, need no padding, and are no longer than the
+    /// list.
     fn rows(&self, id: OptListId, cap: u32) -> Vec<Row> {
         let list = self.module.opt_list(id);
         let len = |tag: &u32| {
@@ -61,7 +62,7 @@ impl Emitter<'_> {
         rows
     }
 
-    /// Reads the `n` bytes at `p` if they are a usual row: for a list whose options state their length.
+    /// Reads the `n` bytes at `p` if they are a usual row, for a list whose options state their length.
     pub(super) fn read_rows(&mut self, s: &mut Scope, id: OptListId, cap: u32, len_at: u32, image: Image) {
         for row in self.rows(id, cap) {
             let Some(is_row) = self.looks_like(id, &row) else {
@@ -135,8 +136,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// The comparison of the bytes at `p` with the constants of a row; nothing where options are not told
-    /// apart by their first bytes.
+    /// Returns the comparison of the bytes at `p` with the constants of a row; `None` if options cannot be
+    /// distinguished by their first bytes.
     fn looks_like(&self, id: OptListId, row: &Row) -> Option<String> {
         let members = &self.module.opt_list(id).members;
         let constants: Vec<_> = members
@@ -183,8 +184,8 @@ impl Emitter<'_> {
         Some(tests.join(" && "))
     }
 
-    /// Whether nobody sees of a received list more than its length and the members that are there. Then
-    /// the unused half of its length's word shows which: a bit for each tag.
+    /// True if only the length of a received list and the presence of its members are ever read. In that case
+    /// the unused half of its length's word shows the members, with a bit for each tag.
     pub(super) fn is_read_by_tag(&self, id: OptListId, cap: u32) -> bool {
         self.module.blueprints.iter().enumerate().all(|(i, blueprint)| {
             let has = options(blueprint).is_some_and(|(list, _, of)| (list, of) == (id, cap));
@@ -193,7 +194,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The tags of two or more options that a function adds to a list one after another.
+/// Returns the tags of two or more options that a function adds to a list in sequence.
 fn added(module: &Module, id: OptListId) -> BTreeSet<Vec<u32>> {
     let mut found = BTreeSet::new();
     module
@@ -204,7 +205,8 @@ fn added(module: &Module, id: OptListId) -> BTreeSet<Vec<u32>> {
     found
 }
 
-/// Whatever stands between two options makes them no row, but for values being put together.
+/// Collects sequences of added options. Any statement between two options ends a sequence, except those that
+/// prepare values.
 fn gather(body: &[Stmt], id: OptListId, found: &mut BTreeSet<Vec<u32>>) {
     let mut tags = Vec::new();
     for stmt in body {

@@ -1,4 +1,4 @@
-//! `wire_write_X`: from fields to bytes. Writing beyond the room only counts.
+//! `wire_write_X`: from fields to bytes. Data beyond the room is only counted.
 
 use hawser_ir::{BlueprintId, Fill, WireField};
 
@@ -11,8 +11,8 @@ use crate::number::paren;
 use crate::scope::Scope;
 
 impl Emitter<'_> {
-    /// Prints `wire_write_X`: writes a header's fields, then its options. The Internet checksum is left
-    /// zero; the result is where it stands.
+    /// Prints `wire_write_X`, which writes a header's fields, then its options. The Internet checksum is left
+    /// zero, and its position is the result.
     pub(super) fn write_function(&mut self, id: BlueprintId) {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];
@@ -23,7 +23,7 @@ impl Emitter<'_> {
         self.end_write(id, "wire_write", s);
     }
 
-    /// Prints `wire_fields_X`: writes the fields alone, for a header whose options are written first.
+    /// Prints `wire_fields_X`, which writes the fields alone, for a header whose options are written first.
     pub(super) fn fields_function(&mut self, id: BlueprintId) {
         let module = self.module;
         let mut s = self.begin_write(id, "wire_fields");
@@ -55,7 +55,7 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// The statements that write a header's options, and pad it to words, behind `done` bytes of a header
+    /// Returns the statements that write a header's options, padded to words, behind `done` bytes of a header
     /// that begins at `start`.
     fn write_options(&mut self, s: &mut Scope, id: BlueprintId, done: &str, start: &str) -> Vec<String> {
         let module = self.module;
@@ -91,8 +91,8 @@ impl Emitter<'_> {
         lines
     }
 
-    /// For a header of fixed fields and then options: the bytes of the fields, and the statements that
-    /// write the options.
+    /// For a header of fixed fields followed by options, returns the length of the fields in bytes, and the
+    /// statements that write the options.
     pub(super) fn options_write(&mut self, s: &mut Scope, id: BlueprintId) -> Option<(u32, Vec<String>)> {
         let bytes = options_behind(&self.module.blueprints[id.0 as usize])?;
         Some((bytes, self.write_options(s, id, &bytes.to_string(), "0")))
@@ -128,7 +128,7 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// Writes fields that begin and end at a byte together.
+    /// Writes together a group of fields that begins and ends at a byte.
     fn write_chunk(&mut self, s: &mut Scope, id: BlueprintId, chunk: &[Fixed<'_>]) {
         let [first, ..] = chunk else { return };
         if let Some(offset) = flags(chunk) {
@@ -187,7 +187,7 @@ impl Emitter<'_> {
         ));
     }
 
-    /// What is sent in a field of fixed width, as a 64-bit number.
+    /// Returns the value to send in a field of fixed width, as a 64-bit number.
     fn wire_field_value(&mut self, s: &mut Scope, id: BlueprintId, field: &WireField) -> String {
         let Some(field) = bits(field) else {
             return "0".to_owned();
@@ -253,8 +253,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Prints `wire_put_X`: writes a header inside a header, `n` bytes long. Its fills speak of itself
-    /// alone, and so does its checksum, which is complete.
+    /// Prints `wire_put_X`, which writes a nested header of `n` bytes. Its fills refer to itself alone. Its
+    /// checksum does too, and is therefore complete.
     pub(super) fn put_function(&mut self, id: BlueprintId) {
         let mut s = self.wire_scope(id, Image::There);
         let name = self.wire_name(id);
@@ -281,7 +281,7 @@ impl Emitter<'_> {
     }
 }
 
-/// How many of these fields reach a byte's end together; at least one.
+/// Returns the number of these fields after which a byte boundary is reached; at least one.
 fn whole_bytes(fields: &[Fixed<'_>]) -> usize {
     let ends = |fixed: &Fixed<'_>| (fixed.at + fixed.bits).is_multiple_of(8);
     fields.iter().position(ends).map_or(fields.len(), |last| last + 1)

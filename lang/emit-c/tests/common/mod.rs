@@ -1,4 +1,4 @@
-//! Compiles emitted C, loads it, and runs chains by it.
+//! Compiles emitted C, loads it, and runs chains with it.
 
 pub(crate) mod packets;
 
@@ -10,7 +10,7 @@ use hawser_emit_c::{Marks, Options, emit};
 use hawser_ir::Module;
 use hawser_ir::abi::Outcome;
 
-/// What a chain runs on; every region 8-byte aligned.
+/// The memory that a chain runs on; every region is 8-byte aligned.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct World {
     pub(crate) event: Vec<u64>,
@@ -29,7 +29,7 @@ pub(crate) struct Compiled {
     _library: libloading::Library,
 }
 
-/// All programs that the tests know, by path: those of `lang/tests` and the built-in ones.
+/// Returns the paths of all programs that the tests know: those of `lang/tests` and the built-in ones.
 pub(crate) fn programs() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/wire.mtp");
@@ -51,7 +51,7 @@ pub(crate) fn module(path: &Path) -> Module {
         .unwrap_or_else(|| panic!("{} does not pass the checker", path.display()))
 }
 
-/// Compiles a module's C with the given flags; panics with the compiler's words.
+/// Compiles a module's C with the given flags; panics with the compiler's output.
 pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = folder.join(format!("{name}.c"));
@@ -92,12 +92,12 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
 }
 
 impl Compiled {
-    /// Runs an event's chain on a world; gives its outcome and its records.
+    /// Runs an event's chain on a world, and returns its outcome and its records.
     pub(crate) fn react(&self, params: &[u64], world: &mut World, room: usize) -> (Outcome, Vec<u8>) {
         self.react_wanting(params, world, room, u64::MAX)
     }
 
-    /// The same where only some signals are wanted.
+    /// Like `react`, with only some signals wanted.
     pub(crate) fn react_wanting(
         &self,
         params: &[u64],

@@ -7,7 +7,7 @@ use hawser_ir::buf::{Input, NET_ZERO};
 use super::Compiled;
 
 impl Compiled {
-    /// Runs a parser; gives its events, back to back, and how many there are.
+    /// Runs a parser, and returns its events, back to back, with their number.
     pub(crate) fn parse(
         &self,
         params: &[u64],
@@ -48,7 +48,7 @@ impl Compiled {
         parse_error(error).map_or(Ok((bytes[..len].to_vec(), events.count)), Err)
     }
 
-    /// Builds a header; the image changes.
+    /// Builds a header and changes the image.
     pub(crate) fn build(
         &self,
         params: &[u64],
@@ -74,7 +74,7 @@ impl Compiled {
         built.within(usize::MAX)
     }
 
-    /// Whether the later image replaces the earlier.
+    /// Returns whether the later image replaces the earlier one.
     pub(crate) fn coalesce(&self, params: &[u64], blueprint: u16, earlier: &[u64], later: &[u64]) -> bool {
         let (earlier, later) = (earlier.as_ptr().cast(), later.as_ptr().cast());
         // SAFETY: both images are as large as the module says.

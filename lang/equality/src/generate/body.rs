@@ -1,39 +1,40 @@
-//! The body of a function while it is written: what it can name, and what it may do.
+//! A function's body while it is generated: the names that it can use, and the constructs that it may
+//! contain.
 
 use super::Plan;
 use super::scope::{self, Var};
 use super::types::Type;
 use crate::rng::Rng;
 
-/// What a body may do.
+/// The constructs that a body may contain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
-    /// Helpers may be called, temporaries made: everything but wire expressions, rules, invariants.
+    /// True if helpers may be called and temporaries made. False only for wire expressions, rules and
+    /// invariants.
     pub(super) function: bool,
-    /// Only helpers without effects may be called, and only variables of its own are written.
+    /// True if only helpers without effects may be called, and only the body's own variables written.
     pub(super) no_effects: bool,
-    /// Calls of helpers below this level.
+    /// Helpers below this level may be called.
     pub(super) level: u32,
-    /// Instructions may be issued.
+    /// True if instructions may be issued.
     pub(super) emits: bool,
-    /// `refuse`.
+    /// True if `refuse` is allowed.
     pub(super) refuses: bool,
-    /// `done` and `assert`.
+    /// True if `done` and `assert` are allowed.
     pub(super) ends: bool,
-    /// What `return` needs: nothing stands for a bare one.
+    /// The type that `return` needs; `None` for a bare `return`.
     pub(super) returns: Option<Type>,
-    /// `return` is allowed.
+    /// True if `return` is allowed.
     pub(super) may_return: bool,
-    /// In the paper's style: instructions are added to a list.
+    /// True for the paper's style, in which instructions are added to a list.
     pub(super) listed: bool,
 }
 
-/// A function body.
 pub(super) struct Body<'p> {
     pub(super) plan: &'p Plan,
     pub(super) rng: &'p mut Rng,
     pub(super) vars: Vec<Var>,
-    /// Timers that can be named: `c.t0`.
+    /// The timers that can be named, such as `c.t0`.
     pub(super) timers: Vec<String>,
     pub(super) rules: Rules,
     pub(super) lines: Vec<String>,
@@ -68,19 +69,19 @@ impl<'p> Body<'p> {
         }
     }
 
-    /// Makes a parameter or a variable known.
+    /// Declares a parameter or a variable.
     pub(super) fn know(&mut self, var: Var) {
         self.vars.push(var);
     }
 
-    /// Makes a record's built-in fields known, besides those that it declares.
+    /// Declares a record's built-in fields, in addition to those that it declares itself.
     pub(super) fn know_event(&mut self, name: &str) {
         self.know(Var::new(format!("{name}.now"), Type::Time, false));
         self.know(Var::new(format!("{name}.rand"), Type::Uint(64), false));
         self.know(Var::new(format!("{name}.hash"), Type::Uint(32), false));
     }
 
-    /// Makes a context known, with its id and its timers.
+    /// Declares a context with its id and its timers.
     pub(super) fn know_context(&mut self, name: &str, record: usize, writable: bool) {
         self.know(Var::new(name, Type::Record(record), writable));
         self.know(Var::new(format!("{name}.self"), Type::Id, false));
@@ -91,19 +92,19 @@ impl<'p> Body<'p> {
         }
     }
 
-    /// A name that nothing else in this body has.
+    /// Returns a name that is unique in this body.
     pub(super) fn fresh_name(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
     }
 
-    /// Adds a line.
     pub(super) fn line(&mut self, text: impl AsRef<str>) {
         self.lines
             .push(format!("{}{}", "    ".repeat(self.indent), text.as_ref()));
     }
 
-    /// Adds a block: a head, what `fill` adds, a closing brace. Variables of it are forgotten.
+    /// Adds a block: a head, the contents that `fill` adds, and a closing brace. Its variables go out of
+    /// scope.
     pub(super) fn block(&mut self, head: &str, fill: impl FnOnce(&mut Self)) {
         self.line(format!("{head} {{"));
         let (vars, timers) = (self.vars.len(), self.timers.len());
@@ -115,7 +116,7 @@ impl<'p> Body<'p> {
         self.line("}");
     }
 
-    /// A place or a value of a type that suits.
+    /// Finds a place or a value of a suitable type.
     pub(super) fn find(&mut self, writable: bool, suits: &dyn Fn(&Type) -> bool) -> Option<Var> {
         let vars: Vec<&Var> = self.vars.iter().filter(|v| !writable || v.writable).collect();
         scope::find(self.plan, self.rng, &vars, writable, suits, &mut |rng, ty| {
@@ -123,7 +124,7 @@ impl<'p> Body<'p> {
         })
     }
 
-    /// A place whose list positions and keys are any expressions.
+    /// Finds a place whose list positions and keys are arbitrary expressions.
     pub(super) fn find_deep(
         &mut self,
         writable: bool,
@@ -134,7 +135,7 @@ impl<'p> Body<'p> {
         if depth == 0 || !found.path.contains('[') || !self.rng.one_in(2) {
             return Some(found);
         }
-        // The last index becomes an expression of its own.
+        // The last index is replaced by an expression of its own.
         let open = found.path.rfind('[')?;
         let close = found.path[open..].find(']')? + open;
         let inside = &found.path[open + 1..close];

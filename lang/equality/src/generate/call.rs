@@ -1,24 +1,24 @@
-//! Calls of helpers: by value and by reference, for a value, an aggregate or nothing.
+//! Calls of helpers, by value and by reference, with a scalar, an aggregate or no result.
 
 use super::body::Body;
 use super::types::Type;
 
-/// A helper that is declared before what is being written.
+/// A helper that is declared before the text being generated.
 #[derive(Clone, Debug)]
 pub(super) struct Helper {
     pub(super) name: String,
     pub(super) params: Vec<Type>,
     pub(super) result: Option<Type>,
-    /// Calls helpers of lower levels alone.
+    /// It calls only helpers of lower levels.
     pub(super) level: u32,
-    /// Writes to nothing but its own variables, issues and ends nothing.
+    /// True if it writes only its own variables, issues no instruction and does not end the chain.
     pub(super) pure_: bool,
-    /// Makes events: called by parsers alone.
+    /// True if it makes events; only parsers call it.
     pub(super) light: bool,
 }
 
 impl Body<'_> {
-    /// A call that gives a scalar of this type.
+    /// Generates a call that returns a scalar of this type.
     pub(super) fn call_of(&mut self, ty: &Type, depth: u32) -> Option<String> {
         let wanted = if *ty == Type::Varint {
             Type::Uint(64)
@@ -28,7 +28,7 @@ impl Body<'_> {
         self.call(&|result| result.as_ref() == Some(&wanted), depth)
     }
 
-    /// A call of any helper whose result suits.
+    /// Generates a call of any helper whose result suits.
     pub(super) fn call(&mut self, suits: &dyn Fn(&Option<Type>) -> bool, depth: u32) -> Option<String> {
         if !self.rules.function || self.calls_left == 0 {
             return None;
@@ -52,7 +52,7 @@ impl Body<'_> {
             let arg = if param.is_scalar() {
                 self.expr(param, depth.min(2))
             } else {
-                // What a helper without effects is given is only read.
+                // The arguments of a helper without effects are only read.
                 self.find(!helper.pure_, &|ty| ty == param)?.path
             };
             args.push(arg);

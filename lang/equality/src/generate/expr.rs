@@ -1,7 +1,7 @@
-//! Expressions of a wanted scalar type.
+//! Expressions of a given scalar type.
 //!
-//! Each way to make a value of a type is one line; literals are typed, operands of an operator have
-//! its type or one that converts by itself.
+//! Each way to make a value of a type is one line. Literals are typed. The operands of an operator have its
+//! type, or one that converts implicitly.
 
 use super::body::Body;
 use super::literal::literal;
@@ -12,7 +12,7 @@ const COMPARISONS: &[&str] = &["==", "!=", "<", "<=", ">", ">="];
 const ARITHMETIC: &[&str] = &["+", "-", "*", "/", "%", "&", "|", "^"];
 
 impl Body<'_> {
-    /// An expression of exactly this type; `varint_t` stands for `uint64`.
+    /// Generates an expression of exactly this type; `varint_t` stands for `uint64`.
     pub(super) fn expr(&mut self, ty: &Type, depth: u32) -> String {
         if depth == 0 || self.rng.one_in(7) {
             return self.leaf(ty);
@@ -59,7 +59,7 @@ impl Body<'_> {
         }
     }
 
-    /// A value of a table, by any index.
+    /// Generates a value of a table, with any index.
     fn table_value(&mut self, ty: &Type, depth: u32) -> Option<String> {
         let suited = |row: &&(String, Type, usize)| row.1 == *ty || self.rules.function;
         let tables: Vec<_> = self.plan.tables.iter().filter(suited).cloned().collect();
@@ -75,7 +75,7 @@ impl Body<'_> {
         Some(self.cast(&of, ty, &format!("{name}[{index}]")))
     }
 
-    /// A variable, a field, an element, or a literal.
+    /// Generates a variable, a field, an element or a literal.
     fn leaf(&mut self, ty: &Type) -> String {
         if *ty == Type::Varint {
             return self.leaf(&Type::Uint(64));
@@ -103,13 +103,13 @@ impl Body<'_> {
         literal(self.rng, ty)
     }
 
-    /// A value of one type as another.
+    /// Generates a conversion from one type to another.
     fn cast(&self, from: &Type, to: &Type, text: &str) -> String {
         if from == to {
             return text.to_owned();
         }
         match to {
-            // An enum mixes with nothing, and becomes an integer alone.
+            // An enum mixes with no other type, and converts only to an integer.
             Type::Bool | Type::Seq(_) | Type::Duration | Type::Time | Type::Varint if *from == Type::Enum => {
                 let number = Type::Uint(64);
                 self.cast(&number, to, &self.cast(from, &number, text))
@@ -193,7 +193,7 @@ impl Body<'_> {
         format!("({a} {op} {b})")
     }
 
-    /// Ids, addresses and bytes are equal or not.
+    /// Generates a comparison of ids, addresses or bytes.
     fn same_bytes(&mut self) -> String {
         let comparable = |ty: &Type| matches!(ty, Type::Ip | Type::Id | Type::Bytes(_));
         let Some(a) = self.find(false, &comparable) else {
@@ -209,7 +209,7 @@ impl Body<'_> {
         }
     }
 
-    /// A right operand: of the type, or of one that becomes it by itself.
+    /// Generates a right operand, of the type or of one that converts to it implicitly.
     fn operand(&mut self, ty: &Type, depth: u32) -> String {
         let narrower = match ty {
             Type::Uint(bits) if self.rng.one_in(4) => {
@@ -261,7 +261,7 @@ impl Body<'_> {
         }
     }
 
-    /// What signed and unsigned numbers have in common.
+    /// Generates the expressions that signed and unsigned numbers have in common.
     fn integer(&mut self, ty: &Type, bits: u8, depth: u32) -> String {
         match self.rng.below(14) {
             0 => format!("-({})", self.expr(ty, depth)),
@@ -310,7 +310,7 @@ impl Body<'_> {
         format!("({} {op} {amount})", self.expr(ty, depth))
     }
 
-    /// What gives a `uint64` alone.
+    /// Generates the expressions that always yield a `uint64`.
     fn word(&mut self, depth: u32) -> String {
         let word = Type::Uint(64);
         match self.rng.below(7) {
@@ -339,7 +339,8 @@ impl Body<'_> {
         }
     }
 
-    /// One to three values of known width: at most 39 bytes, one id of unknown length at most alone.
+    /// Generates one to three values of known width, at most 39 bytes in all. An id of unknown length stands
+    /// alone.
     pub(super) fn tuple(&mut self) -> String {
         let mut parts = Vec::new();
         let mut room: u32 = 39;
@@ -479,7 +480,7 @@ impl Body<'_> {
         }
     }
 
-    /// A question to a container that gives this type.
+    /// Generates a question to a container that yields this type.
     fn query(&mut self, ty: &Type, depth: u32) -> Option<String> {
         let container = self.find(false, &|found| match found {
             Type::Window(_, elem) => **elem == *ty || matches!(ty, Type::Bool | Type::Uint(_)),
@@ -492,7 +493,7 @@ impl Body<'_> {
             (Type::Window(_, elem), _)
                 if self.rng.one_in(2) && !matches!(ty, Type::Bool) && **elem != *ty =>
             {
-                // Through a cast: few expressions want just this type.
+                // The question goes through a cast, because few expressions have just this type.
                 let asked = self.window(path, elem, depth);
                 self.cast(elem, ty, &asked)
             }
@@ -515,7 +516,7 @@ impl Body<'_> {
                     (_, 0) => format!("{path}.len"),
                     (_, _) => {
                         let many = 1 + self.rng.below(by.len());
-                        // Evaluated once for each element: nothing with an effect.
+                        // The expression is evaluated once for each element, so it may have no effect.
                         let calls = std::mem::take(&mut self.calls_left);
                         let values: Vec<String> = by[..many]
                             .iter()
@@ -536,7 +537,7 @@ impl Body<'_> {
         })
     }
 
-    /// A question to a window that gives a position.
+    /// Generates a question to a window that yields a position.
     fn window(&mut self, path: &str, elem: &Type, depth: u32) -> String {
         let position = Type::Uint(32);
         match self.rng.below(5) {
@@ -548,7 +549,7 @@ impl Body<'_> {
         }
     }
 
-    /// A position: a small literal, or anything.
+    /// Generates a position: a small literal, or any expression.
     fn index(&mut self, ty: &Type, depth: u32) -> String {
         if self.rng.one_in(2) {
             super::literal::index(self.rng, ty)

@@ -1,4 +1,4 @@
-//! Helpers and processors, and the chains that they make.
+//! Helpers and processors, and the chains that consist of them.
 
 use super::body::{Body, Rules};
 use super::call::Helper;
@@ -7,7 +7,7 @@ use super::scope::Var;
 use super::types::Type;
 use crate::rng::Rng;
 
-/// Helpers of three levels: those of the first call none.
+/// Generates helpers of three levels. Helpers of the first level call no others.
 pub(super) fn helpers(plan: &mut Plan, rng: &mut Rng) {
     for (number, level) in [0, 0, 1, 1, 2].into_iter().enumerate() {
         let pure_ = rng.one_in(2);
@@ -82,7 +82,7 @@ fn helper(plan: &mut Plan, rng: &mut Rng, number: usize, level: u32, pure_: bool
         .push(Helper { name, params, result, level, pure_, light });
 }
 
-/// Which keyed context a processor asks for.
+/// The keyed context that a processor asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keyed {
     Found(usize),
@@ -90,14 +90,14 @@ enum Keyed {
     Any,
 }
 
-/// Processors for every event, and the table that binds them.
+/// Generates processors for every event, and the dispatch table that binds them.
 pub(super) fn chains(plan: &mut Plan, rng: &mut Rng) {
     let mut entries = Vec::new();
     let shared = shared_tail(plan, rng);
     for kind in ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT", "TIMER_EVENT"] {
         for event in plan.events(kind) {
             let mut names = Vec::new();
-            // Nothing comes before a guard, which may refuse only what is untouched.
+            // A guard comes first, because it may refuse only before anything has changed.
             let mut guards = 0;
             if kind == "APP_EVENT" {
                 guards = 2;
@@ -135,7 +135,7 @@ pub(super) fn chains(plan: &mut Plan, rng: &mut Rng) {
     ));
 }
 
-/// A processor, or a chain of them, by the parts that it runs on, where there are several.
+/// Names a processor or a chain. If a type has several parts, it is named once for each of the chosen parts.
 fn on_parts(plan: &mut Plan, name: &str) -> Vec<String> {
     let parts: &[&str] = match (plan.twins, plan.additions.below(3)) {
         (false, _) => return vec![name.to_owned()],
@@ -147,11 +147,11 @@ fn on_parts(plan: &mut Plan, name: &str) -> Vec<String> {
     parts.iter().map(on).collect()
 }
 
-/// Processors that are attached to chains, on either side of their own processors.
+/// Generates processors that are attached to chains, on either side of the chains' own processors.
 pub(super) fn attached(plan: &mut Plan, rng: &mut Rng) {
     for _ in 0..1 + rng.below(4) {
         let (event, anchors) = rng.pick(&plan.chains).clone();
-        // Of the chains that one for any context is attached to, some never have a keyed one.
+        // A processor for any context may be attached to chains that never have a keyed one.
         let keyed = match rng.below(4) {
             0 | 1 => Keyed::Absent,
             _ => Keyed::Found(*rng.pick(&plan.contexts)),
@@ -177,7 +177,7 @@ fn wanted(plan: &Plan, rng: &mut Rng, kind: &str) -> Vec<Keyed> {
     }
 }
 
-/// A processor of any event, over the part that contexts share.
+/// Generates a processor of any event, over the part that contexts share.
 fn shared_tail(plan: &mut Plan, rng: &mut Rng) -> String {
     let part = plan.parts[0];
     let mut body = Body::new(plan, rng, processor_rules(false));
@@ -206,7 +206,7 @@ fn processor_rules(guard: bool) -> Rules {
     }
 }
 
-/// A processor: a guard, which may refuse; one that makes a context; or any other.
+/// Generates a processor: a guard, which may refuse; one that creates a context; or any other.
 fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: bool, makes: bool) -> String {
     let name = format!(
         "proc{}",
@@ -215,7 +215,7 @@ fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: 
     let listed = !guard && rng.one_in(5);
     let rules = Rules {
         listed,
-        // Most instructions are about a context, which there is not before one is made.
+        // Most instructions are about a context, which does not exist before it is created.
         emits: !guard && keyed != Keyed::Absent,
         ..processor_rules(guard)
     };
@@ -236,7 +236,7 @@ fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: 
         Keyed::Any => {}
     }
     if with_global {
-        // In a chain that names GLOBAL contexts alone there is no keyed one.
+        // A chain that names only GLOBAL contexts has no keyed one.
         body.rules.emits &= keyed != Keyed::Any;
         params.push(format!("{} g", body.plan.records[contexts[0]].name));
         body.know_context("g", contexts[0], !guard);
@@ -265,7 +265,7 @@ fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: 
     name
 }
 
-/// `ctx c = new_ctx{…};`, sometimes after something else, sometimes under a condition.
+/// Generates `ctx c = new_ctx{…};`, sometimes behind other statements, sometimes under a condition.
 fn make_context(body: &mut Body<'_>, record: usize) {
     let literal = body.record_literal(record);
     let fields = literal

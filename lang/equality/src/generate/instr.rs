@@ -1,4 +1,4 @@
-//! Instructions, issued by `emit`, or added to the list of a processor in the paper's style.
+//! Instructions, issued by `emit`, or added to a processor's list in the paper's style.
 
 use super::body::Body;
 use super::scope::Var;
@@ -7,7 +7,7 @@ use super::types::{Kind, NET, Type};
 const NOTICES: &[&str] = &["CONNECTED", "EOF", "CLOSED"];
 
 impl Body<'_> {
-    /// Issues one.
+    /// Issues an instruction.
     pub(super) fn instruction(&mut self) {
         if self.rng.one_in(3) {
             return self.packet();
@@ -27,7 +27,7 @@ impl Body<'_> {
         }
         let name = self.fresh_name("n");
         self.line(format!("instr_t {name} = {text};"));
-        // What it was made of may change now.
+        // The values from which it was made may change now.
         self.statements(1, 0);
         self.line(format!("out.add({name});"));
     }
@@ -149,7 +149,7 @@ impl Body<'_> {
         (!self.timers.is_empty()).then(|| self.rng.pick(&self.timers).clone())
     }
 
-    /// A queue whose policy begins like this, if there is one.
+    /// Returns a queue whose policy begins with this text, if there is one.
     fn queue(&mut self, policy: &str) -> Option<String> {
         let all = self.plan.queues.iter().enumerate();
         let found: Vec<usize> = all
@@ -165,7 +165,7 @@ impl Body<'_> {
         (!found.is_empty()).then(|| *self.rng.pick(&found))
     }
 
-    /// A header, filled, and the instruction to send it.
+    /// Generates a filled header, and the instruction to send it.
     fn packet(&mut self) {
         if self.plan.blueprints.is_empty() {
             return;
@@ -181,7 +181,7 @@ impl Body<'_> {
             .push(Var::new(header.clone(), Type::Record(blueprint.record), true));
         let own = self.vars.len();
         self.vars.extend(outside);
-        // Its own fields come first, so that it is they that are set.
+        // Its own fields come first, so that they are the ones that are set.
         self.vars.rotate_left(own);
         for _ in 0..5 {
             self.fill_header(&header, blueprint.record);
@@ -203,7 +203,7 @@ impl Body<'_> {
         self.issue(&text);
     }
 
-    /// Sets one field of a header, adds an option, or gives it its payload.
+    /// Sets one field of a header, adds an option, or sets its payload.
     fn fill_header(&mut self, header: &str, record: usize) {
         let fields = self.plan.records[record].fields.clone();
         let field = self.rng.pick(&fields).clone();
@@ -236,7 +236,7 @@ impl Body<'_> {
         }
     }
 
-    /// Up to four rules of a blueprint with up to four arguments, one for each field.
+    /// Generates up to four rules of a blueprint with up to four arguments, one for each field.
     fn rules_of(&mut self, blueprint: &super::plan::Blueprint) -> Vec<String> {
         let mut room = 4;
         let mut chosen = Vec::new();

@@ -1,9 +1,9 @@
-//! Numbers as they are written: always with their type, so that no operand widens by surprise.
+//! Number literals. They are always typed, so that no operand widens unexpectedly.
 
 use super::types::Type;
 use crate::rng::Rng;
 
-/// A literal of a scalar type.
+/// Generates a literal of a scalar type.
 pub(super) fn literal(rng: &mut Rng, ty: &Type) -> String {
     match ty {
         Type::Bool => ["true", "false"][rng.below(2)].to_owned(),
@@ -46,7 +46,7 @@ fn signed(rng: &mut Rng, bits: u8) -> String {
     value.to_string()
 }
 
-/// What stands between the brackets of a list: mostly a position that can be there.
+/// Generates an index of a list, mostly a valid position.
 pub(super) fn index(rng: &mut Rng, ty: &Type) -> String {
     match ty {
         Type::Uint(bits) => {
@@ -74,7 +74,7 @@ pub(super) fn index(rng: &mut Rng, ty: &Type) -> String {
     }
 }
 
-/// The type and the number of a literal that this module has written.
+/// Returns the type and the number of a literal that this module has written.
 pub(super) fn typed(text: &str) -> Option<(Type, &str)> {
     let (name, number) = text.strip_suffix(')')?.split_once('(')?;
     let ty = if let Some(bits) = name.strip_prefix("uint") {

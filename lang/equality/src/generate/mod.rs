@@ -1,7 +1,7 @@
-//! Writes random programs: every one passes the checker, and together they use all of the language.
+//! Generates random programs. Every one passes the checker, and together they use the whole language.
 //!
-//! The text is written as a person would, from declarations to deployment; each body draws on the
-//! tables of what was declared before. The same seed gives the same text.
+//! The text is in the order in which a person would write it, from declarations to deployment. Each body uses
+//! the tables of earlier declarations. The same seed yields the same text.
 
 mod body;
 mod call;
@@ -20,13 +20,13 @@ mod wire;
 use crate::rng::Rng;
 use plan::Plan;
 
-/// The program of this seed.
+/// Returns the program of this seed.
 #[must_use]
 pub fn program(seed: u64) -> String {
     planned(seed).text
 }
 
-/// An attachment to the program of this seed: a file of its own, which puts processors into chains.
+/// Returns an attachment to the program of this seed: a separate file that puts processors into chains.
 #[must_use]
 pub fn attachment(seed: u64) -> String {
     let mut plan = planned(seed);

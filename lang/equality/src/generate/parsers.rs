@@ -1,4 +1,4 @@
-//! Parsers, shims, and what puts the program into force.
+//! Parsers, shims, and the `deploy` block.
 
 use super::body::{Body, Rules};
 use super::plan::Plan;
@@ -10,7 +10,7 @@ fn rules() -> Rules {
     Rules { function: true, no_effects: true, level: 3, ..Rules::default() }
 }
 
-/// A parser for each source, and `deploy`.
+/// Generates a parser for each source, and `deploy`.
 pub(super) fn parsers(plan: &mut Plan, rng: &mut Rng) {
     let mut registered = Vec::new();
     let net = plan.events("NET_EVENT");
@@ -102,7 +102,7 @@ fn packet_parser(
     name
 }
 
-/// An event with its fields and ids.
+/// Generates an event with its fields and ids.
 fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
     let written = body.plan.records[event].name.clone();
     body.line(format!("{written} {name};"));

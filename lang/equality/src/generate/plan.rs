@@ -1,4 +1,4 @@
-//! What a program declares: the tables that bodies draw from.
+//! The declarations of a program: the tables that bodies use.
 
 use super::call::Helper;
 use super::types::{Kind, Record, Type, builtin_records};
@@ -10,7 +10,7 @@ pub(super) struct Plan {
     pub(super) records: Vec<Record>,
     /// Constants and params: name and type.
     pub(super) constants: Vec<(String, Type)>,
-    /// Tables: name, type of the values, how many.
+    /// Tables: name, type of the values, number of values.
     pub(super) tables: Vec<(String, Type, usize)>,
     /// The width of the enum.
     pub(super) enum_bits: u8,
@@ -22,20 +22,20 @@ pub(super) struct Plan {
     pub(super) queues: Vec<&'static str>,
     /// The structure of the program's own notices.
     pub(super) notice: usize,
-    /// Types of local variables that are no scalars.
+    /// Types of local variables that are not scalars.
     pub(super) locals: Vec<Type>,
     pub(super) contexts: Vec<usize>,
     pub(super) globals: Vec<usize>,
     pub(super) scratch: Option<usize>,
-    /// Structures that are parts: in the contexts and in the scratchpad.
+    /// Structures that are parts of the contexts and of the scratchpad.
     pub(super) parts: Vec<usize>,
-    /// Contexts have two parts of one type.
+    /// True if contexts have two parts of one type.
     pub(super) twins: bool,
-    /// Declarations are extended, as other files of a program do.
+    /// True if declarations are extended, as other files of a program can do.
     pub(super) extends: bool,
-    /// Numbers for what is drawn for these two alone, so that programs without them stay as they were.
+    /// Separate random numbers for `twins` and `extends`, so that programs without these keep their text.
     pub(super) additions: Rng,
-    /// Chains: the event, and processors beside which others may stand.
+    /// Chains: the event, and the processors beside which others may be attached.
     pub(super) chains: Vec<(usize, Vec<String>)>,
     pub(super) text: String,
 }
@@ -46,14 +46,12 @@ pub(super) struct Options {
     pub(super) members: Vec<usize>,
 }
 
-/// A blueprint.
 #[derive(Clone, Debug)]
 pub(super) struct Blueprint {
     pub(super) record: usize,
     pub(super) rules: Vec<Rule>,
 }
 
-/// A segmentation rule.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub(super) name: String,
@@ -61,7 +59,7 @@ pub(super) struct Rule {
     pub(super) ty: Type,
 }
 
-/// An effectful extern.
+/// An extern with effects.
 #[derive(Clone, Debug)]
 pub(super) struct Extern {
     pub(super) name: String,
@@ -96,7 +94,7 @@ impl Plan {
         }
     }
 
-    /// How a type is written.
+    /// Returns a type as it is written.
     pub(super) fn written(&self, ty: &Type) -> String {
         match ty {
             Type::Bool => "bool".to_owned(),
@@ -130,18 +128,18 @@ impl Plan {
         }
     }
 
-    /// Whether a record is copied as a whole.
+    /// True if a record is copied as a whole.
     pub(super) fn is_copied(&self, record: usize) -> bool {
         matches!(self.records[record].kind, Kind::Struct)
     }
 
-    /// Adds a record and gives its index.
+    /// Adds a record and returns its index.
     pub(super) fn add(&mut self, record: Record) -> usize {
         self.records.push(record);
         self.records.len() - 1
     }
 
-    /// How many of some members a declaration has itself: an extension brings the others.
+    /// Returns the number of members that a declaration has itself; an extension adds the others.
     pub(super) fn own_members(&mut self, count: usize) -> usize {
         if !self.extends || count < 2 || self.additions.one_in(3) {
             return count;
@@ -149,13 +147,12 @@ impl Plan {
         1 + self.additions.below(count - 1)
     }
 
-    /// Adds a line to the text.
     pub(super) fn line(&mut self, text: impl AsRef<str>) {
         self.text += text.as_ref();
         self.text.push('\n');
     }
 
-    /// All events of a kind, by index in [`Plan::records`].
+    /// Returns all events of a kind, by index in [`Plan::records`].
     pub(super) fn events(&self, kind: &'static str) -> Vec<usize> {
         let all = self.records.iter().enumerate();
         all.filter(|(_, r)| r.kind == Kind::Event(kind))

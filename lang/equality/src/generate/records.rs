@@ -7,7 +7,7 @@ use super::scope::Var;
 use super::types::{Field, Kind, Record, Type};
 use crate::rng::Rng;
 
-/// Constants, params and an enum.
+/// Generates constants, params and an enum.
 pub(super) fn constants(plan: &mut Plan, rng: &mut Rng) {
     for i in 0..rng.below(3) {
         let ty = Type::integer(rng);
@@ -63,7 +63,7 @@ pub(super) fn constants(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-/// Structures: rows of numbers for lists, and structures of everything.
+/// Generates structures: rows of numbers for lists, and structures with fields of every type.
 pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
     for i in 0..2 {
         let fields = (0..2 + rng.below(3)).map(|f| {
@@ -111,7 +111,7 @@ pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
     }
 }
 
-/// Fields of all types that memory has; `containers` of them at most are lists and the like.
+/// Generates fields of all types that memory can have. At most `containers` of them are containers.
 fn fields(
     plan: &Plan,
     rng: &mut Rng,
@@ -138,7 +138,7 @@ fn fields(
     (0..count).map(&mut field).collect()
 }
 
-/// A list, a sorted list or a window, small enough to be full often.
+/// Generates a list, a sorted list or a window, small enough to be full often.
 fn container(plan: &Plan, rng: &mut Rng, structs: &[usize]) -> Type {
     let cap = 1 + rng.below(4) as u32;
     match rng.below(4) {
@@ -166,7 +166,7 @@ fn container(plan: &Plan, rng: &mut Rng, structs: &[usize]) -> Type {
     }
 }
 
-/// Writes a record; one scalar field in `initial` has an initial value.
+/// Writes a record. One scalar field in `initial` has an initial value.
 fn declare(
     plan: &mut Plan,
     rng: &mut Rng,
@@ -201,7 +201,7 @@ fn declare(
     plan.add(Record { name: name.to_owned(), kind, fields, timers: Vec::new() })
 }
 
-/// All structures but that of notices.
+/// Returns all structures except that of notices.
 fn small_structures(plan: &Plan) -> Vec<usize> {
     let all = plan.records.iter().enumerate();
     all.filter(|(i, r)| r.kind == Kind::Struct && *i != plan.notice)
@@ -209,7 +209,7 @@ fn small_structures(plan: &Plan) -> Vec<usize> {
         .collect()
 }
 
-/// Events of every kind, and the externs that some of them answer.
+/// Generates events of every kind, and the externs that some of them answer.
 pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
     let structs = small_structures(plan);
     let kinds = ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT"];
@@ -249,7 +249,7 @@ pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
         .push(Extern { name: "outside".to_owned(), params, answer: "ev3".to_owned() });
 }
 
-/// Two keyed contexts, a global one, and the scratchpad.
+/// Generates two keyed contexts, a global one, and the scratchpad.
 pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
     let parts = plan.parts.clone();
     let rows = small_structures(plan);
@@ -257,7 +257,7 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
         let global = i == 2;
         let count = 5 + rng.below(5);
         let mut declared = fields(plan, rng, "c", &rows, count, 4);
-        // A timer's event has a keyed context in some chain, because of what its processors are about.
+        // A timer's event has a keyed context in some chain, because its processors refer to one.
         let timers = if global { rng.below(2) } else { 1 + rng.below(2) };
         let timers: Vec<String> = (0..timers).map(|t| format!("t{t}")).collect();
         let mut text = format!("context ctx{i} {{\n");
@@ -278,7 +278,7 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
             let place = if at < own { &mut text } else { &mut added };
             place.push_str(&member);
         }
-        // The first has both of two parts, the second has them in some programs.
+        // The first context has both of two parts; the second has them in some programs.
         let is_twin = i == 0 || plan.additions.one_in(2);
         let names = ["part0", "twin0"]
             .into_iter()
@@ -334,7 +334,8 @@ pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
     plan.scratch = Some(plan.add(record));
 }
 
-/// Nothing, a constant, or for keyed contexts an expression over earlier fields and params.
+/// Generates an initial value or an empty text. The value is a constant or, for keyed contexts, possibly an
+/// expression over earlier fields and params.
 fn initial_value(plan: &Plan, rng: &mut Rng, earlier: &[Field], ty: &Type, global: bool) -> String {
     if !ty.is_scalar() || !rng.one_in(3) {
         return String::new();
@@ -350,7 +351,8 @@ fn initial_value(plan: &Plan, rng: &mut Rng, earlier: &[Field], ty: &Type, globa
         body.know(Var::new(name.clone(), ty.clone(), false));
     }
     let value = body.expr(ty, 2);
-    // What names neither a field nor a param is a constant, and those are made of operators alone.
+    // An expression that names neither a field nor a param is a constant, and constants consist of operators
+    // alone.
     let computed = body
         .vars
         .iter()
@@ -359,7 +361,7 @@ fn initial_value(plan: &Plan, rng: &mut Rng, earlier: &[Field], ty: &Type, globa
     format!(" = {}", if plain { literal(rng, ty) } else { value })
 }
 
-/// What often holds.
+/// Generates an invariant that often holds.
 fn invariant(plan: &Plan, rng: &mut Rng, fields: &[Field]) -> String {
     let mut body = Body::new(plan, rng, Rules::default());
     for field in fields {

@@ -1,13 +1,13 @@
-//! What a body can name: variables, and the paths from them to something of a wanted type.
+//! The names in a body: variables, and the paths from them to a value of a suitable type.
 
 use super::Plan;
 use super::types::{Type, data_fields};
 use crate::rng::Rng;
 
-/// Something with a name.
+/// A named value.
 #[derive(Clone, Debug)]
 pub(super) struct Var {
-    /// How it is written.
+    /// The text of the name or path.
     pub(super) path: String,
     pub(super) ty: Type,
     pub(super) writable: bool,
@@ -19,11 +19,11 @@ impl Var {
     }
 }
 
-/// The maximum number of fields and elements that a path goes through.
+/// The maximum number of fields and elements in a path.
 const DEPTH: u32 = 5;
 
-/// A path from one of the variables to something that suits; a few random walks are tried.
-/// `index` writes an index into a list.
+/// Finds a path from one of the variables to a suitable value by a limited number of random walks. `index`
+/// writes an index into a list.
 pub(super) fn find(
     plan: &Plan,
     rng: &mut Rng,
@@ -36,18 +36,18 @@ pub(super) fn find(
         if vars.is_empty() {
             return None;
         }
-        // Late ones are near: prefer them a little.
+        // Later variables are nearer and slightly preferred.
         let mut at = rng
             .below(vars.len())
             .max(if rng.one_in(3) { rng.below(vars.len()) } else { 0 });
         for _ in 0..3 {
-            // Memory is more interesting than constants and the clock.
+            // Memory is preferred to constants and the clock.
             if vars[at].ty.is_scalar() && !vars[at].writable {
                 at = rng.below(vars.len());
             }
         }
         let found = walk(plan, rng, vars[at].clone(), suits, index);
-        // `l.at(i)` is read, and a way to the element's fields; by itself it is not assigned to.
+        // `l.at(i)` is read, and it leads to the element's fields; it cannot be assigned to itself.
         if let Some(found) = found.filter(|found| !assigned || !found.path.ends_with(')')) {
             return Some(found);
         }
@@ -72,7 +72,7 @@ fn walk(
     suits(&at.ty).then_some(at)
 }
 
-/// One field or element further on.
+/// Extends a path by one field or element.
 fn step(
     plan: &Plan,
     rng: &mut Rng,
@@ -100,7 +100,7 @@ fn step(
             } else {
                 format!("{}[{position}]", at.path)
             };
-            // An element reached by a call is read here, for the sake of the grammar.
+            // An element that is reached by a call is only read here, because of the grammar.
             let writable = at.writable;
             Some(Var::new(path, (**elem).clone(), writable))
         }

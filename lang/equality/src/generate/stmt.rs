@@ -4,11 +4,11 @@ use super::body::Body;
 use super::scope::Var;
 use super::types::Type;
 
-/// How deep an expression of a statement is.
+/// The maximum depth of an expression in a statement.
 const DEPTH: u32 = 3;
 
 impl Body<'_> {
-    /// Some statements.
+    /// Generates some statements.
     pub(super) fn statements(&mut self, count: usize, depth: u32) {
         for _ in 0..count {
             self.statement(depth);
@@ -32,7 +32,7 @@ impl Body<'_> {
         }
     }
 
-    /// A variable of any type that variables have.
+    /// Declares a variable of any type that variables can have.
     fn declare(&mut self) {
         let name = self.fresh_name("v");
         match self.rng.below(8) {
@@ -72,13 +72,13 @@ impl Body<'_> {
         }
     }
 
-    /// A type of which the program has records or containers.
+    /// Returns a type of which the program has records or containers.
     fn local_type(&mut self) -> Option<Type> {
         let plan = self.plan;
         (!plan.locals.is_empty()).then(|| self.rng.pick(&plan.locals).clone())
     }
 
-    /// An aggregate's value as a whole.
+    /// Generates a value of an aggregate as a whole.
     pub(super) fn aggregate(&mut self, ty: &Type) -> Option<String> {
         match ty {
             Type::Ip if self.rng.one_in(3) => Some(format!("ipv4({})", self.expr(&Type::Uint(32), 1))),
@@ -90,7 +90,7 @@ impl Body<'_> {
         }
     }
 
-    /// `name{f: v, …}` with some of its scalar fields.
+    /// Generates `name{f: v, …}` with some of its scalar fields.
     pub(super) fn record_literal(&mut self, record: usize) -> String {
         let (name, fields) = {
             let record = &self.plan.records[record];
@@ -128,7 +128,7 @@ impl Body<'_> {
         self.line(format!("{} = {value};", place.path));
     }
 
-    /// `place op= value`
+    /// Generates `place op= value`.
     fn update(&mut self) {
         let Some(place) = self.find_deep(true, 2, &|ty| ty.is_scalar() && *ty != Type::Varint) else {
             return;
@@ -162,7 +162,7 @@ impl Body<'_> {
         self.line(format!("{} {op} {value};", place.path));
     }
 
-    /// Copies an aggregate, or makes one in its place.
+    /// Copies an aggregate, or makes a new one in its place.
     fn copy(&mut self) {
         let plan = self.plan;
         let whole = |ty: &Type| match ty {
@@ -192,7 +192,7 @@ impl Body<'_> {
         }
     }
 
-    /// An operation on a container, its result kept, asked or left.
+    /// Generates an operation on a container; its result is stored, tested or ignored.
     fn container(&mut self) {
         let is_container = |ty: &Type| {
             matches!(
@@ -398,7 +398,7 @@ impl Body<'_> {
         self.line(format!("if ({condition}) {what}"));
     }
 
-    /// What a `return` gives.
+    /// Generates the value of a `return`.
     pub(super) fn result(&mut self, ty: &Type) -> Option<String> {
         if ty.is_scalar() {
             Some(self.expr(ty, 2))

@@ -1,4 +1,4 @@
-//! Types and records of a program that is being written, and what they are called in its text.
+//! The types and records of a generated program, with their names in its text.
 
 use crate::rng::Rng;
 
@@ -12,7 +12,7 @@ pub(super) enum Type {
     Duration,
     Time,
     Varint,
-    /// The one enum that every program declares.
+    /// The only enum that every program declares.
     Enum,
     Addr,
     Ip,
@@ -22,20 +22,20 @@ pub(super) enum Type {
     /// A record, by its index in [`super::Plan::records`].
     Record(usize),
     List(Box<Type>, u32),
-    /// Element, capacity, sort fields, key; the fields by their index in the element.
+    /// Element, capacity, sort fields and key; fields are indices in the element.
     Sorted(usize, u32, Vec<usize>, usize),
     Window(u32, Box<Type>),
     /// An option list, by its index in [`super::Plan::options`], and its capacity.
     Options(usize, u32),
 }
 
-/// Widths that occur: all classes of storage, whole and odd.
+/// The widths that occur: all classes of storage, whole and odd.
 const WIDTHS: &[u8] = &[
     1, 2, 3, 5, 7, 8, 8, 9, 12, 15, 16, 16, 17, 24, 31, 32, 32, 32, 33, 40, 48, 63, 64, 64, 64,
 ];
 
 impl Type {
-    /// What fits in a register.
+    /// True for types that fit in a register.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
             Type::Bool
@@ -59,7 +59,7 @@ impl Type {
         }
     }
 
-    /// An integer of any width.
+    /// Returns an integer type of any width.
     pub(super) fn integer(rng: &mut Rng) -> Type {
         let bits = *rng.pick(WIDTHS);
         if bits > 1 && rng.one_in(3) {
@@ -69,12 +69,13 @@ impl Type {
         }
     }
 
-    /// A circular number of any width.
+    /// Returns a circular type of any width.
     pub(super) fn circular(rng: &mut Rng) -> Type {
         Type::Seq((*rng.pick(WIDTHS)).max(2))
     }
 
-    /// Any number, bool, enum or time. Addresses are left out: where they may go, the language limits.
+    /// Returns any number, bool, enum or time type. Addresses are left out, because the language limits their
+    /// use.
     pub(super) fn scalar(rng: &mut Rng) -> Type {
         match rng.below(15) {
             0 | 1 => Type::Bool,
@@ -87,7 +88,7 @@ impl Type {
         }
     }
 
-    /// A type that a sliding window can be over.
+    /// Returns a type that a sliding window can have as positions.
     pub(super) fn position(rng: &mut Rng) -> Type {
         match rng.below(4) {
             0 => Type::Uint(64),
@@ -97,7 +98,7 @@ impl Type {
     }
 }
 
-/// What a record is declared as.
+/// The kind of a record's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Struct,
@@ -108,7 +109,7 @@ pub(super) enum Kind {
     Signal,
     Opt,
     Blueprint,
-    /// Of the language itself; not declared.
+    /// Built into the language; not declared.
     Builtin,
 }
 
@@ -118,7 +119,6 @@ pub(super) struct Record {
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) fields: Vec<Field>,
-    /// Timers of a context.
     pub(super) timers: Vec<String>,
 }
 
@@ -137,12 +137,10 @@ impl Field {
 
 /// The built-in structures, by their index in [`super::Plan::records`].
 pub(super) const NET: usize = 0;
-/// A request.
 pub(super) const OP: usize = 1;
-/// An ICMP error.
 pub(super) const ICMP: usize = 2;
 
-/// The built-in structures with their fields.
+/// Returns the built-in structures with their fields.
 pub(super) fn builtin_records() -> Vec<Record> {
     let number = |name: &str, bits| Field::new(name, Type::Uint(bits));
     let record = |name: &str, fields| Record {
@@ -197,7 +195,6 @@ pub(super) fn builtin_records() -> Vec<Record> {
     ]
 }
 
-/// The fields of a `data_t`.
 pub(super) fn data_fields() -> Vec<Field> {
     vec![
         Field::new("uid", Type::Id),

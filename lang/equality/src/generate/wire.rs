@@ -1,4 +1,4 @@
-//! Declarations of what goes over the wire: headers, options, rules, queues.
+//! Declarations of wire formats: headers, options, rules, queues.
 
 use super::body::{Body, Rules};
 use super::plan::{Blueprint, Options, Plan, Rule};
@@ -6,16 +6,16 @@ use super::scope::Var;
 use super::types::{Field, Kind, Record, Type};
 use crate::rng::Rng;
 
-/// A header while it is written: its text, and where in a byte it is.
+/// A header while it is generated: its text, and the current bit position in a byte.
 struct Header {
     name: String,
     text: String,
     fields: Vec<Field>,
     bits: u32,
-    /// Whole bytes of fixed length so far.
+    /// The number of whole bytes of fixed length so far.
     bytes: u32,
     pads: u32,
-    /// A structure's initial values are constants.
+    /// True for a structure, whose initial values are constants.
     is_struct: bool,
 }
 
@@ -32,7 +32,7 @@ impl Header {
         }
     }
 
-    /// Adds a field of so many bits, as `line` declares it.
+    /// Adds a field of `bits` bits, declared by `line`.
     fn add(&mut self, name: &str, ty: Type, bits: u32, line: &str) {
         self.text += &format!("    {line};\n");
         self.fields.push(Field::new(name, ty));
@@ -40,7 +40,7 @@ impl Header {
         self.bits = (self.bits + bits) % 8;
     }
 
-    /// A number of any width.
+    /// Adds a number of any width.
     fn number(&mut self, plan: &Plan, rng: &mut Rng, name: &str) {
         let ty = match rng.below(5) {
             0 => Type::Bool,
@@ -55,7 +55,7 @@ impl Header {
         self.add(name, ty, bits, &line);
     }
 
-    /// Goes on to the next whole byte.
+    /// Pads to the next whole byte.
     fn align(&mut self) {
         if self.bits > 0 {
             let (bits, name) = (8 - self.bits, format!("z{}", self.pads));
@@ -64,7 +64,7 @@ impl Header {
         }
     }
 
-    /// Fields of all kinds, up to a whole byte.
+    /// Adds fields of all kinds, up to a whole byte.
     fn body(&mut self, plan: &Plan, rng: &mut Rng, count: usize, plain: bool) {
         for i in 0..count {
             let name = format!("h{}", self.fields.len());
@@ -104,7 +104,7 @@ impl Header {
         self.align();
     }
 
-    /// A number that is computed from earlier ones.
+    /// Adds a number that is computed from earlier ones.
     fn filled(&mut self, plan: &Plan, rng: &mut Rng, name: &str) {
         let bits = *rng.pick(&[4u8, 8, 13, 16, 32]);
         let value = match rng.below(3) {
@@ -117,14 +117,14 @@ impl Header {
         self.add(name, Type::Uint(bits), u32::from(bits), &line);
     }
 
-    /// An expression over the fields so far.
+    /// Generates an expression over the fields so far.
     fn expression(&self, plan: &Plan, rng: &mut Rng, ty: &Type) -> String {
         let mut body = Body::new(plan, rng, Rules::default());
         for field in self.fields.iter().filter(|f| f.ty.is_scalar()) {
             body.know(Var::new(field.name.clone(), field.ty.clone(), false));
         }
         let value = body.expr(ty, 2);
-        // What names no field is a constant, and those are literals here.
+        // An expression that names no field is a constant, and constants are literals here.
         let computed = body.vars.iter().any(|var| value.contains(&var.path));
         if computed {
             value
@@ -139,7 +139,7 @@ impl Header {
     }
 }
 
-/// All headers of a program.
+/// Generates all headers of a program.
 pub(super) fn headers(plan: &mut Plan, rng: &mut Rng) {
     queues(plan, rng);
     let mut nested = Header::new("struct", "inner");
@@ -172,7 +172,7 @@ fn queues(plan: &mut Plan, rng: &mut Rng) {
     plan.line(format!("sched nic = PRIO(8) {{ {} }};", declared.join(", ")));
 }
 
-/// A header with a length in words, a checksum, payload and options with lengths: as TCP has them.
+/// Generates a header like TCP's: a length in words, a checksum, payload, and options with lengths.
 fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
     plan.line("opt_t end_of { uint8 kind = 0; }\nopt_t nothing { uint8 kind = 1; }");
     let mut members = Vec::new();
@@ -215,7 +215,7 @@ fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
         let record = header.finish(plan, Kind::Blueprint);
         plan.blueprints.push(Blueprint { record, rules: Vec::new() });
     } else {
-        // Too long for its length field: a shorter one instead.
+        // It would be too long for its length field, so a shorter one is generated.
         let mut short = Header::new("pkt_bp", "seg");
         short.add("off", Type::Uint(32), 4, "hdrlen4_t off");
         short.add("h1", Type::Uint(12), 12, "uint12 h1");
@@ -234,7 +234,7 @@ fn option(plan: &mut Plan, name: &str, fields: Vec<Field>) -> usize {
     plan.add(Record { name: name.to_owned(), kind: Kind::Opt, fields, timers: Vec::new() })
 }
 
-/// A header that is all frames: chosen by their type, of any length, with repetition.
+/// Generates a header that consists of frames: selected by their type, of any length, with repetition.
 fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
     let mut members = Vec::new();
     let select = *rng.pick(&[8u8, 16]);
@@ -271,7 +271,7 @@ fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
     plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
-/// A header with parts that are there or not, repetition, lengths, and payload.
+/// Generates a header with conditional parts, repetition, lengths, and payload.
 fn datagram(plan: &mut Plan, rng: &mut Rng, nested: usize) {
     let inner = plan.records[nested].name.clone();
     let mut header = Header::new("pkt_bp", "gram");
@@ -303,7 +303,7 @@ fn datagram(plan: &mut Plan, rng: &mut Rng, nested: usize) {
     plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
-/// A header with a CRC and a trailer, with payload or without.
+/// Generates a header with a CRC and a trailer, with or without payload.
 fn trailed(plan: &mut Plan, rng: &mut Rng) {
     let mut header = Header::new("pkt_bp", "ended");
     let in_header = rng.one_in(2);
@@ -327,7 +327,7 @@ fn trailed(plan: &mut Plan, rng: &mut Rng) {
     plan.blueprints.push(Blueprint { record, rules: Vec::new() });
 }
 
-/// Segmentation rules of a blueprint, for different fields.
+/// Generates segmentation rules of a blueprint, for different fields.
 fn rules(plan: &mut Plan, rng: &mut Rng, blueprint: usize) {
     let record = plan.blueprints[blueprint].record;
     let Record { name, fields, .. } = plan.records[record].clone();
@@ -366,7 +366,7 @@ fn rules(plan: &mut Plan, rng: &mut Rng, blueprint: usize) {
     }
 }
 
-/// Whether a later header replaces an earlier one.
+/// Generates a rule that decides whether a later header replaces an earlier one.
 fn coalesce(plan: &mut Plan, rng: &mut Rng, blueprint: &Blueprint) {
     let rules = Rules { function: true, no_effects: true, ..Rules::default() };
     let mut body = Body::new(plan, rng, rules);

@@ -12,7 +12,7 @@ use hawser_ir::{
 
 use crate::coverage::Coverage;
 
-/// Counts a whole program's tables, and the functions that `ran` and what they call.
+/// Counts the nodes of a program's tables, of the functions in `ran`, and of their callees.
 pub fn count(module: &Module, ran: &BTreeSet<FuncId>, coverage: &mut Coverage) {
     let mut walk = Walk { module, coverage, seen: BTreeSet::new() };
     ran.iter().for_each(|func| walk.function(*func));
@@ -278,7 +278,7 @@ fn instruction(instr: &Instr) -> &'static str {
     }
 }
 
-/// Types of one kind of arithmetic.
+/// Names the group of types that share one kind of arithmetic.
 fn class(ty: &Ty) -> String {
     let width = |bits: u8| match bits {
         8 | 16 | 32 | 64 => bits.to_string(),

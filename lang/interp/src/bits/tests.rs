@@ -1,4 +1,4 @@
-//! RFC 9000, A.1 gives the variable-length integers; RFC 9293, 3.1 a header with odd fields.
+//! Test data: variable-length integers from RFC 9000, A.1, and a header with odd fields from RFC 9293, 3.1.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn variable_length_integers_in_both_directions() {
             Err(ParseError::Truncated)
         );
     }
-    // Two bytes for what fits in one are legal to receive.
+    // A two-byte form of a value that fits in one byte is legal to receive.
     assert_eq!(BitReader::new(&[0x40, 0x25]).varint(), Ok(37));
 }
 
@@ -38,7 +38,7 @@ fn the_most_significant_bit_is_packed_first() {
     assert_eq!(fields, [5, 0, 0, 1, 1, 0, 0x1234]);
     assert_eq!(reader.bits(1), Err(ParseError::Truncated));
 
-    // Old bytes in the room do not shine through.
+    // The previous contents of the room have no influence.
     let mut room = [0xff; 4];
     let mut writer = BitWriter::new(&mut room);
     for (value, n) in [(5, 4), (0, 4), (0, 3), (1, 1), (1, 1), (0, 3), (0x1234, 16)] {

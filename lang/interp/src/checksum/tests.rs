@@ -1,4 +1,4 @@
-//! RFC 1071's example, a published IPv4 header, and another implementation.
+//! Tests with RFC 1071's example, a published IPv4 header, and another implementation.
 
 use hawser_ir::buf::NET_ZERO;
 use hawser_testing::internet_checksum;
@@ -55,7 +55,7 @@ fn no_carry_is_lost_in_a_super_segment() {
     assert_eq!(sum_of(&[&bytes]).complement(), internet_checksum(&[&bytes]));
 }
 
-/// The pseudo-headers spelled out, RFC 9293, 3.1 and RFC 8200, 8.1.
+/// The pseudo-headers written out, after RFC 9293, 3.1 and RFC 8200, 8.1.
 #[test]
 fn pseudo_headers() {
     let mapped = |a: [u8; 4]| std::net::Ipv4Addr::from(a).to_ipv6_mapped().octets();

@@ -1,4 +1,4 @@
-//! `list<T, N>` and, as far as elements go, sorted and option lists.
+//! `list<T, N>`; its elements' handling is shared by sorted lists and option lists.
 
 use hawser_ir::{LIST_HEADER, Layout, Ty};
 
@@ -14,23 +14,22 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// The list of a type at a location; `None` for a type that is none.
+    /// Returns the list of a type at a location; `None` if the type is not a list.
     pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &Ty) -> Option<List> {
         let (items, cap) = ty.items()?;
         Some(List { at, cap, stride: layout.item_stride(items) as usize })
     }
 
-    /// Elements in it.
     pub(crate) fn len(&self, memory: &Memory<'_>) -> u64 {
         list_len(memory, self.at, self.cap)
     }
 
-    /// Where the i-th element is, whether or not it is in use.
+    /// Returns the location of the i-th element, whether or not it is in use.
     pub(crate) fn slot(&self, index: u64) -> Loc {
         self.at.plus(LIST_HEADER as usize + index as usize * self.stride)
     }
 
-    /// Opens a zeroed gap for an element at a position and gives its place; `None` when full.
+    /// Opens a zeroed gap for an element at a position and returns its location; `None` if the list is full.
     pub(crate) fn insert(&self, memory: &mut Memory<'_>, index: u64) -> Option<Loc> {
         let len = self.len(memory);
         if len >= u64::from(self.cap) {
@@ -43,8 +42,8 @@ impl List {
         Some(slot)
     }
 
-    /// Takes the element at a position below the length out. What was behind it moves up, and
-    /// the freed slot is zeroed: equal lists are equal bytes.
+    /// Removes the element at a position below the length. The elements behind it move up, and the freed slot
+    /// is zeroed, so that equal lists have equal bytes.
     pub(crate) fn remove(&self, memory: &mut Memory<'_>, index: u64) {
         let len = self.len(memory);
         let slot = self.slot(index);
@@ -57,7 +56,7 @@ impl List {
         memory.write(self.at, 4, len - 1);
     }
 
-    /// Empties it: all bytes become zero.
+    /// Empties it; all bytes become zero.
     pub(crate) fn clear(&self, memory: &mut Memory<'_>) {
         memory.zero(self.at, LIST_HEADER as usize + self.cap as usize * self.stride);
     }

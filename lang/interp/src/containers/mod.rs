@@ -1,7 +1,7 @@
 //! The built-in containers, as operations on memory.
 //!
-//! Memory may hold anything (a context is the engine's, an event may be hostile), so every length
-//! read from it is bounded by the container's capacity.
+//! Memory may hold any bytes, because a context belongs to the engine and an event may be hostile. Every
+//! length read from it is therefore bounded by the container's capacity.
 
 mod list;
 mod sorted;
@@ -13,7 +13,8 @@ pub(crate) use window::Window;
 
 use crate::memory::{Loc, Memory};
 
-/// The number of elements of a list, sorted list or option list: its first four bytes.
+/// Returns the number of elements of a list, sorted list or option list, which is stored in its first four
+/// bytes.
 #[inline]
 pub(crate) fn list_len(memory: &Memory<'_>, list: Loc, cap: u32) -> u64 {
     memory.read(list, 4).min(u64::from(cap))

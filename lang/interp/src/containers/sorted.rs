@@ -17,7 +17,7 @@ pub(crate) struct Sorted<'a> {
 }
 
 impl<'a> Sorted<'a> {
-    /// The sorted list of a type at a location; `None` for a type that is none.
+    /// Returns the sorted list of a type at a location; `None` if the type is not a sorted list.
     pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &'a Ty) -> Option<Sorted<'a>> {
         let Ty::Sorted { by, key, .. } = ty else {
             return None;
@@ -25,22 +25,21 @@ impl<'a> Sorted<'a> {
         List::of(layout, at, ty).map(|list| Sorted { list, by, key })
     }
 
-    /// Elements in it.
     pub(crate) fn len(&self, memory: &Memory<'_>) -> u64 {
         self.list.len(memory)
     }
 
-    /// The position of the element with a key.
+    /// Returns the position of the element with a key.
     pub(crate) fn position(&self, memory: &Memory<'_>, key: u64) -> Option<u64> {
         (0..self.len(memory)).find(|i| field_at(memory, self.list.slot(*i), self.key) == key)
     }
 
-    /// The key of an element that is not in the list yet.
+    /// Returns the key of an element that is not in the list yet.
     pub(crate) fn key_of(&self, memory: &Memory<'_>, element: Loc) -> u64 {
         field_at(memory, element, self.key)
     }
 
-    /// How a sort field of the element at a position compares to a value, in its type's order.
+    /// Compares a sort field of the element at a position with a value, in the order of the field's type.
     pub(crate) fn compare_field(
         &self,
         memory: &Memory<'_>,
@@ -59,8 +58,8 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// Where a new element belongs: behind all that are not above it, so that equals keep the
-    /// order in which they came.
+    /// Returns the position for a new element. It goes behind all elements that are not greater, so that
+    /// equal elements keep their order of insertion.
     pub(crate) fn place_for(&self, memory: &Memory<'_>, element: Loc) -> u64 {
         let above = |position: &u64| {
             let fields = self.by.iter();

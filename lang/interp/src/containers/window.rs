@@ -1,15 +1,15 @@
 //! `sliding_wnd<N, T>`: up to N runs of set positions at and above a head.
 //!
-//! `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`; runs are half-open, in
-//! order, and never touch. Positions below the head do not exist. All arithmetic is on distances
-//! from the head, so one rule serves plain numbers and circular ones.
+//! `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`; runs are half-open, in order, and never
+//! adjacent. Positions below the head do not exist. All arithmetic is on distances from the head, so that one
+//! rule serves plain and circular numbers.
 
 use hawser_ir::{Ty, WINDOW_HEADER};
 
 use crate::memory::{Loc, Memory};
 use crate::number::Shape;
 
-/// Bytes of a run.
+/// The size of a run in bytes.
 const RUN: usize = 16;
 
 /// A sliding window in memory.
@@ -21,7 +21,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The window of a type at a location; `None` for a type that is none.
+    /// Returns the window of a type at a location; `None` if the type is not a window.
     pub(crate) fn of(at: Loc, ty: &Ty) -> Option<Window> {
         let Ty::Window { runs, elem } = ty else {
             return None;
@@ -29,17 +29,16 @@ impl Window {
         Some(Window { at, cap: *runs as usize, shape: Shape::of(elem) })
     }
 
-    /// The lowest position that exists.
+    /// Returns the lowest position that exists.
     pub(crate) fn head(&self, memory: &Memory<'_>) -> u64 {
         self.shape.fit(memory.read(self.at, 8))
     }
 
-    /// Number of runs.
     pub(crate) fn len(&self, memory: &Memory<'_>) -> usize {
         (memory.read(self.at.plus(8), 4) as usize).min(self.cap)
     }
 
-    /// The i-th run: where it starts, and one past its end.
+    /// Returns the start and the exclusive end of the i-th run.
     pub(crate) fn run(&self, memory: &Memory<'_>, index: u64) -> Option<(u64, u64)> {
         let i = usize::try_from(index).ok().filter(|i| *i < self.len(memory))?;
         let at = self.slot(i);
@@ -49,7 +48,7 @@ impl Window {
         ))
     }
 
-    /// Whether a position is set.
+    /// True if a position is set.
     pub(crate) fn is_set(&self, memory: &Memory<'_>, x: u64) -> bool {
         let head = self.head(memory);
         let x_distance = self.distance(head, x);
@@ -60,8 +59,8 @@ impl Window {
                 .any(|(from, to)| from <= x_distance && x_distance < to)
     }
 
-    /// The first set position not below `x`; the end of the last run where there is none, and the
-    /// head where there is no run.
+    /// Returns the first set position at or above `x`. If no position is set there, returns the end of the
+    /// last run, or the head if there is no run.
     pub(crate) fn first_set(&self, memory: &Memory<'_>, x: u64) -> u64 {
         let head = self.head(memory);
         let x = self.distance(head, x);
@@ -73,7 +72,7 @@ impl Window {
         self.position(head, found.unwrap_or(end))
     }
 
-    /// The first unset position not below `x` or the head.
+    /// Returns the first unset position at or above both `x` and the head.
     pub(crate) fn first_unset(&self, memory: &Memory<'_>, x: u64) -> u64 {
         let head = self.head(memory);
         let x = self.distance(head, x);
@@ -81,8 +80,8 @@ impl Window {
         self.position(head, inside.map_or(x, |(_, to)| to))
     }
 
-    /// Sets [a, b), merging with the runs that it meets or touches. False, and no change, when a
-    /// run too many would be needed.
+    /// Sets [a, b), merging it with the runs that it overlaps or adjoins. Returns false, without any change,
+    /// if that would need more runs than the window has.
     pub(crate) fn set(&self, memory: &mut Memory<'_>, a: u64, b: u64) -> bool {
         let Some((a, b)) = self.span(memory, a, b) else {
             return true;
@@ -111,7 +110,7 @@ impl Window {
         true
     }
 
-    /// Unsets [a, b). False, and no change, when that would split a run and no other is free.
+    /// Unsets [a, b). Returns false, without any change, if that would split a run and no other is free.
     pub(crate) fn unset(&self, memory: &mut Memory<'_>, a: u64, b: u64) -> bool {
         let Some((a, b)) = self.span(memory, a, b) else {
             return true;
@@ -143,8 +142,8 @@ impl Window {
         true
     }
 
-    /// Moves the head up to `to` and forgets what lies below. A fresh window (head 0, no runs)
-    /// goes anywhere; otherwise a `to` not above the head changes nothing.
+    /// Moves the head up to `to` and forgets all positions below. A fresh window (head 0, no runs) can be
+    /// moved to any position. Otherwise a `to` at or below the head has no effect.
     pub(crate) fn slide(&self, memory: &mut Memory<'_>, to: u64) {
         let head = self.head(memory);
         let to = self.shape.fit(to);
@@ -167,7 +166,7 @@ impl Window {
         self.at.plus(WINDOW_HEADER as usize + index * RUN)
     }
 
-    /// How far a position is above the head; 0 for one below.
+    /// Returns the distance of a position from the head; 0 for a position below the head.
     fn distance(&self, head: u64, x: u64) -> u64 {
         let x = self.shape.fit(x);
         if self.shape.less(x, head) {
@@ -177,7 +176,7 @@ impl Window {
         }
     }
 
-    /// The position at a distance from the head.
+    /// Returns the position at a distance from the head.
     fn position(&self, head: u64, distance: u64) -> u64 {
         self.shape.fit(head.wrapping_add(distance))
     }
@@ -186,7 +185,7 @@ impl Window {
         Shape { signed: false, ..self.shape }.fit(value)
     }
 
-    /// A non-empty range as distances; `None` when nothing of it is at or above the head.
+    /// Returns a non-empty range as distances; `None` if no part of it is at or above the head.
     fn span(&self, memory: &Memory<'_>, a: u64, b: u64) -> Option<(u64, u64)> {
         let (a, b) = (self.shape.fit(a), self.shape.fit(b));
         let head = self.head(memory);
@@ -194,20 +193,20 @@ impl Window {
         (self.shape.less(a, b) && from < to).then_some((from, to))
     }
 
-    /// The i-th run as distances from the head.
+    /// Returns the i-th run as distances from the head.
     fn distances(&self, memory: &Memory<'_>, index: usize) -> (u64, u64) {
         let head = self.head(memory);
         let (from, to) = self.run(memory, index as u64).unwrap_or((head, head));
         (self.distance(head, from), self.distance(head, to))
     }
 
-    /// All runs as distances from the head.
+    /// Returns all runs as distances from the head.
     fn runs<'m>(&self, memory: &'m Memory<'_>) -> impl Iterator<Item = (u64, u64)> + 'm {
         let window = *self;
         (0..window.len(memory)).map(move |i| window.distances(memory, i))
     }
 
-    /// Replaces `old` runs from `first` on by others. Freed slots are zeroed: equal windows are
+    /// Replaces `old` runs from `first` on by others. Freed slots are zeroed, so that equal windows have
     /// equal bytes.
     fn splice(&self, memory: &mut Memory<'_>, first: usize, old: usize, new: &[(u64, u64)]) {
         let len = self.len(memory);

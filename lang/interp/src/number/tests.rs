@@ -1,4 +1,4 @@
-//! Expected values come from RFC 1982, RFC 9000 and two's complement, not from the code.
+//! The expected values come from RFC 1982, RFC 9000 and two's complement, not from the code.
 
 use super::*;
 
@@ -111,7 +111,7 @@ fn sequence_numbers_are_circular() {
         assert_eq!(builtin(Builtin::Max, [less, greater, 0], &seq(8)), greater);
         assert_eq!(builtin(Builtin::Min, [less, greater, 0], &seq(8)), less);
     }
-    // The antipode, which RFC 1982 leaves undefined, is below on both sides.
+    // The antipode, for which RFC 1982 defines no order, is below on both sides.
     assert!(compare(CmpOp::Lt, 0, 128, &seq(8)) && compare(CmpOp::Lt, 128, 0, &seq(8)));
     assert!(compare(CmpOp::Le, 5, 5, &seq(8)) && compare(CmpOp::Ge, 5, 5, &seq(8)));
 }
@@ -135,7 +135,7 @@ fn reduction_truncates_and_extends() {
     assert_eq!(unary(UnOp::LogicalNot, 0, &Ty::Bool), 1);
 }
 
-/// RFC 9000, A.3: the sample, and the borders of the nearest number.
+/// RFC 9000, A.3: the sample, and the limits of the nearest number.
 #[test]
 fn unwrapping_finds_the_nearest() {
     for (bits, value, near, expected) in [
@@ -144,7 +144,7 @@ fn unwrapping_finds_the_nearest() {
         (8, 0xff, 0x101, 0xff),
         (8, 0x80, 0x100, 0x180),
         (8, 0x81, 0x100, 0x181 - 0x100),
-        // Nothing is below zero, nothing beyond 64 bits.
+        // No result is below zero or beyond 64 bits.
         (8, 0xff, 0x01, 0xff),
         (8, 0x01, u64::MAX, u64::MAX - 0xfe),
         (32, 5, 0x1_0000_0003, 0x1_0000_0005),

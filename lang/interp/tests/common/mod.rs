@@ -1,6 +1,6 @@
-//! A small builder of modules, and one module by hand: TCP's header in front of a little state.
+//! A small builder of modules, and a hand-built module: TCP's header with a little state.
 //!
-//! The module is checked against the wire in `packets.rs` and against records in `chains.rs`.
+//! `packets.rs` checks the module against wire data, and `chains.rs` checks it against records.
 
 #![allow(dead_code)] // Each test file uses a part of it.
 
@@ -39,12 +39,12 @@ pub(crate) fn stmt(kind: StmtKind) -> Stmt {
     Stmt { span: Span::default(), kind }
 }
 
-/// Lays a structure out and gives its index.
+/// Lays out a structure and returns its index.
 pub(crate) fn structure(module: &mut Module, name: &str, header: usize, fields: &[(&str, Ty)]) -> StructId {
     structure_with(module, name, header, fields, &[])
 }
 
-/// The same in a module that has option lists, whose largest members have the given sizes.
+/// Like `structure`, in a module that has option lists whose largest members have the given sizes.
 pub(crate) fn structure_with(
     module: &mut Module,
     name: &str,
@@ -65,7 +65,7 @@ pub(crate) fn structure_with(
     StructId(module.structs.len() as u32 - 1)
 }
 
-/// The place of a structure's field behind a base.
+/// Returns the place of a structure's field behind a base.
 pub(crate) fn field(module: &Module, id: StructId, base: Base, name: &str) -> Place {
     let field = module
         .structure(id)
@@ -76,7 +76,7 @@ pub(crate) fn field(module: &Module, id: StructId, base: Base, name: &str) -> Pl
     place(base, field.offset, field.ty.clone())
 }
 
-/// A function of a body alone.
+/// Adds a function that consists of a body alone.
 pub(crate) fn function(
     module: &mut Module,
     name: &str,
@@ -100,7 +100,7 @@ pub(crate) fn function(
     FuncId(module.funcs.len() as u32 - 1)
 }
 
-/// A field on the wire of the same name and type as in memory.
+/// Returns a field on the wire with the same name and type as in memory.
 pub(crate) fn wire(module: &Module, id: StructId, name: &str, bits: u8, fill: Option<Fill>) -> WireField {
     let Place { offset, ty, .. } = field(module, id, Base::Blueprint, name);
     WireField::Bits { name: name.into(), offset, ty, bits, fill }
@@ -134,23 +134,20 @@ fn option(module: &mut Module, name: &str, fields: &[(&str, u8, Option<u64>)]) -
     }
 }
 
-/// Tags of the options in [`tcp`].
+/// The tags of the options in [`tcp`].
 pub(crate) const END: u32 = 0;
 pub(crate) const NOP: u32 = 1;
 pub(crate) const MSS: u32 = 2;
 pub(crate) const WSCALE: u32 = 3;
 pub(crate) const TIMESTAMPS: u32 = 4;
-/// How many options the list keeps.
+/// The capacity of the option list.
 pub(crate) const OPTIONS: u32 = 3;
 
-/// What tests need to know of [`tcp`].
+/// The parts of [`tcp`] that tests refer to.
 pub(crate) struct Tcp {
     pub(crate) module: Module,
-    /// The header's structure.
     pub(crate) header: StructId,
-    /// The event's structure.
     pub(crate) event: StructId,
-    /// The context's structure.
     pub(crate) context: StructId,
     pub(crate) blueprint: BlueprintId,
 }
@@ -292,13 +289,13 @@ pub(crate) fn tcp() -> Tcp {
     Tcp { module, header, event, context, blueprint }
 }
 
-/// An interpreter of a module with the defaults of its params.
+/// Returns an interpreter of a module with the defaults of its params.
 pub(crate) fn interpreter(module: Module) -> Interpreter {
     let params = module.params.iter().map(|p| p.default).collect();
     Interpreter::new(Arc::new(module), params).expect("the module runs")
 }
 
-/// 192.0.2.1 to 198.51.100.7.
+/// Returns the network header of a packet from 192.0.2.1 to 198.51.100.7.
 pub(crate) fn net_v4() -> Net {
     let mapped = |a: [u8; 4]| std::net::Ipv4Addr::from(a).to_ipv6_mapped().octets();
     Net {
@@ -309,7 +306,7 @@ pub(crate) fn net_v4() -> Net {
     }
 }
 
-/// A packet that nobody has looked at.
+/// Returns a packet whose checksums have not been verified.
 pub(crate) fn packet<'a>(net: &'a Net, head: &'a [u8], tail: &'a [u8]) -> Packet<'a> {
     Packet {
         net,
@@ -322,7 +319,7 @@ pub(crate) fn packet<'a>(net: &'a Net, head: &'a [u8], tail: &'a [u8]) -> Packet
     }
 }
 
-/// A number of an image by its field's name.
+/// Returns a number of an image by its field's name.
 pub(crate) fn number(module: &Module, id: StructId, image: &[u8], name: &str) -> u64 {
     let Place { offset, ty, .. } = field(module, id, Base::Local, name);
     let size = Layout { structs: &[], member_size: &[] }.size(&ty) as usize;
@@ -338,13 +335,13 @@ pub(crate) fn set_number(module: &Module, id: StructId, image: &mut [u8], name: 
     image[offset as usize..offset as usize + size].copy_from_slice(&value.to_ne_bytes()[..size]);
 }
 
-/// The payload of an image.
+/// Returns the payload of an image.
 pub(crate) fn data(module: &Module, id: StructId, image: &[u8]) -> Data {
     let at = field(module, id, Base::Local, "data").offset as usize;
     bytemuck::pod_read_unaligned(&image[at..at + size_of::<Data>()])
 }
 
-/// The options of an image: tags, and members as bytes.
+/// Returns the options of an image: tags, and members as bytes.
 pub(crate) fn options(module: &Module, id: StructId, image: &[u8]) -> Vec<(u32, Vec<u8>)> {
     let Place { offset, ty, .. } = field(module, id, Base::Local, "opts");
     let Ty::Options { list, .. } = ty else {

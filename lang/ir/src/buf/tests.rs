@@ -1,4 +1,4 @@
-//! Buffers hold what generated code wrote.
+//! Tests of the buffers' `commit`: whole events and records are taken over, anything else is refused.
 
 use bytemuck::Zeroable;
 
@@ -13,7 +13,7 @@ fn event(number: u16, size: usize, fill: u8) -> Vec<u8> {
     bytes
 }
 
-/// Writes bytes where generated code would.
+/// Writes bytes as generated code would.
 fn write(room: &mut [u64], bytes: &[u8]) {
     cast_slice_mut::<u64, u8>(room)[..bytes.len()].copy_from_slice(bytes);
 }
@@ -57,10 +57,10 @@ fn event_number_of(event: &[u8]) -> EventId {
 fn malformed_events_are_rejected_and_leave_the_buffer_empty() {
     let good = event(1, HEADER + 8, 7);
     for (bytes, len) in [
-        (good.clone(), HEADER),        // the event is cut off
+        (good.clone(), HEADER),        // a truncated event
         (good.clone(), HEADER + 4),    // no whole words
-        (event(2, HEADER, 0), HEADER), // a number that no event has
-        (good.clone(), HEADER + 16),   // something behind it
+        (event(2, HEADER, 0), HEADER), // an unknown event number
+        (good.clone(), HEADER + 16),   // trailing bytes
         (event(0, HEADER, 0), 8),      // no whole header
         (good, 1 << 20),               // beyond the room
     ] {

@@ -1,16 +1,16 @@
-//! Conditionals over several lines: `?` and `:` bind less than anything in front of them, so where a
-//! line ends inside the condition they begin lines of their own, and `:` does where one ends inside
-//! the first value.
+//! Conditionals over several lines. `?` and `:` bind more weakly than anything in front of them. If a line
+//! ends inside the condition, both begin lines of their own. If a line ends inside the first value, `:` does.
 
 use super::MAX_COLUMNS;
 use super::pieces::{Piece, PieceKind};
 use crate::parser::Role;
 use crate::token::{Keyword, TokenKind};
 
-/// How many pieces are looked at on either side: a bound for texts that are one endless expression.
+/// The number of pieces that are examined on either side. It bounds the work on a text that is one huge
+/// expression.
 const WINDOW: usize = 2 * MAX_COLUMNS;
 
-/// The `?` and `:` that must begin lines if a line ends before `at`.
+/// Returns the `?` and `:` that must begin lines if a line ends before `at`.
 pub(super) fn separators(pieces: &[Piece<'_>], at: usize) -> Vec<usize> {
     if begins_operand(&pieces[at - 1], &pieces[at]) {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn separators(pieces: &[Piece<'_>], at: usize) -> Vec<usize> {
     found
 }
 
-/// Whether a `?` stands before this piece whose `:` does not.
+/// True if a `?` stands before this piece and its `:` does not.
 fn is_in_first_value(pieces: &[Piece<'_>], at: usize) -> bool {
     let mut depth = 0_usize;
     for piece in pieces[..at].iter().rev().take(WINDOW) {
@@ -62,7 +62,7 @@ fn is_in_first_value(pieces: &[Piece<'_>], at: usize) -> bool {
     false
 }
 
-/// Whether a line may end between these without ending inside an operand of a conditional.
+/// True if a line that ends between these pieces does not end inside an operand of a conditional.
 fn begins_operand(before: &Piece<'_>, piece: &Piece<'_>) -> bool {
     let PieceKind::Token(kind) = before.kind else {
         return true;

@@ -1,4 +1,4 @@
-//! Pieces to lines: where lines break, and how far they are indented.
+//! From pieces to lines: the places of line breaks, and the indentation.
 
 use super::MAX_COLUMNS;
 use super::conditional;
@@ -9,7 +9,7 @@ use crate::token::{Keyword, TokenKind};
 
 const INDENT: usize = 4;
 
-/// The whole text; it ends with a line end unless it is empty.
+/// Lays out the whole text. The result ends with a line end unless it is empty.
 pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
     let mut layout = Layout {
         pieces,
@@ -39,16 +39,16 @@ pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
 
 /// A line of the result.
 pub(super) struct Line {
-    /// Whether a blank line stands before it.
+    /// True if a blank line stands before it.
     pub(super) blank: bool,
-    /// Indentation and code; own-line comments count as code.
+    /// Indentation and code; comments on lines of their own count as code.
     pub(super) code: String,
-    /// A comment behind the code, and the column where the author put it.
+    /// A comment behind the code, and the column in which the author put it.
     pub(super) comment: Option<(String, usize)>,
 }
 
-/// Whether the body that opens here has its braces on lines of their own: the author broke a
-/// line in it, or it holds a comment that needs one.
+/// True if the body that opens here has its braces on lines of their own. This is so if the author broke a
+/// line in it, or if it holds a comment that needs one.
 fn expands(pieces: &[Piece<'_>], at: usize, piece: &Piece<'_>) -> bool {
     piece.is(TokenKind::LeftBrace)
         && piece.is_body()
@@ -58,19 +58,19 @@ fn expands(pieces: &[Piece<'_>], at: usize, piece: &Piece<'_>) -> bool {
             .any(|inner| inner.newlines > 0 || inner.text.contains('\n'))
 }
 
-/// What is known about the body around the next piece.
+/// The state of the body around the next piece.
 struct Body {
-    /// The indentation of what stands in it.
+    /// The indentation of its contents.
     inner: usize,
-    /// Whether a statement or member begins with the next piece.
+    /// True if a statement or member begins with the next piece.
     at_start: bool,
-    /// `if`, `else` and `for` without braces around the next piece.
+    /// The number of `if`, `else` and `for` without braces around the next piece.
     heads: usize,
-    /// For each `if` that an `else` may follow: the heads around it.
+    /// For each `if` that an `else` may follow, the number of heads around it.
     ifs: Vec<usize>,
-    /// Commas end what stands in it, as in an enum.
+    /// True if commas end its members, as in an enum.
     commas: bool,
-    /// Brackets open outside.
+    /// The brackets that are open outside of it.
     brackets: usize,
 }
 
@@ -91,29 +91,29 @@ impl Body {
     }
 }
 
-/// A bracket that is open.
+/// An open bracket.
 struct Bracket {
-    /// Nothing follows it on its line: what it holds is indented, its partner stands alone.
+    /// True if its line ends directly behind it. Its contents are indented, and its partner stands alone.
     hanging: bool,
     /// The indentation of its line.
     indent: usize,
     /// The column behind it.
     column: usize,
-    /// The parenthesis of an `if` or `for`.
+    /// True for the parenthesis of an `if` or `for`.
     head: bool,
 }
 
 struct Layout<'p, 'a> {
     pieces: &'p [Piece<'a>],
-    /// By a body's opening brace: its braces stand on lines of their own.
+    /// For each body's opening brace: true if its braces stand on lines of their own.
     expanded: Vec<bool>,
-    /// By a body's opening brace: so does each statement in it, because it did not fit on a line.
+    /// For each body's opening brace: true if the body did not fit on one line. Each of its statements then
+    /// stands on a line of its own.
     forced: Vec<bool>,
-    /// By a conditional's `?` or `:`: it begins a line.
+    /// For each `?` or `:` of a conditional: true if it begins a line.
     separators: Vec<bool>,
     bodies: Vec<Body>,
     brackets: Vec<Bracket>,
-    /// The text outside all bodies.
     top: Body,
     lines: Vec<Line>,
 }
@@ -123,7 +123,7 @@ impl Layout<'_, '_> {
         self.bodies.last_mut().unwrap_or(&mut self.top)
     }
 
-    /// Lays out the line that begins with this piece; gives the first piece of the next.
+    /// Lays out the line that begins with this piece, and returns the first piece of the next line.
     fn line(&mut self, first: usize) -> usize {
         let indent = self.indent(first);
         let blank = self.blank_before(first);
@@ -151,12 +151,12 @@ impl Layout<'_, '_> {
         end
     }
 
-    /// Where the line ends that begins with this piece: at the author's breaks, at those that
-    /// must be, and, if it were too long otherwise, at the best place.
+    /// Returns the end of the line that begins with this piece. Lines end at the author's breaks and at
+    /// mandatory breaks. A line that would be too long ends at the best place.
     fn line_end(&mut self, first: usize, indent: usize) -> usize {
         loop {
-            // Each piece has a column at least, so further ones cannot be on this line; without
-            // this bound a text on one line would cost its length squared.
+            // Each piece takes at least one column, so pieces beyond this window cannot be on this line.
+            // Without this bound, the cost of a text on one line would grow with the square of its length.
             let window = (first + 2 * MAX_COLUMNS).min(self.pieces.len());
             let end = (first + 1..window)
                 .find(|at| self.breaks_before(*at))
@@ -188,14 +188,14 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Notes what follows from a line that ends before this piece.
+    /// Records the consequences of a line end before this piece.
     fn ends_before(&mut self, at: usize) {
         for separator in conditional::separators(self.pieces, at) {
             self.separators[separator] = true;
         }
     }
 
-    /// Columns of these pieces on one line; a comment at its end does not count.
+    /// Returns the width of these pieces on one line, in columns. A comment at its end does not count.
     fn width(&self, first: usize, end: usize, indent: usize) -> usize {
         let mut width = indent;
         for at in first..end {
@@ -211,7 +211,7 @@ impl Layout<'_, '_> {
         width
     }
 
-    /// The last such place at which the part before fits.
+    /// Returns the last place that satisfies `fits` and before which the line is not too long.
     fn last_fitting(
         &self,
         first: usize,
@@ -233,8 +233,8 @@ impl Layout<'_, '_> {
         found
     }
 
-    /// Whether a statement ends before this piece and another begins, both within so many bodies: those around the
-    /// line's first piece, which may be the brace that ends one more.
+    /// True if one statement ends and another begins before this piece, and both are within `depth` bodies.
+    /// That is the number around the line's first piece, which may be a brace that ends one more body.
     fn between_statements(&self, at: usize, depth: usize) -> bool {
         let before = &self.pieces[at - 1];
         let ends = before.is(TokenKind::Semicolon) || (before.is(TokenKind::RightBrace) && before.is_body());
@@ -242,12 +242,12 @@ impl Layout<'_, '_> {
         ends && begins && self.depth(at) == depth
     }
 
-    /// How many bodies stand around a piece.
+    /// Returns the number of bodies around a piece.
     fn depth(&self, at: usize) -> usize {
         std::iter::successors(self.pieces[at].parent, |open| self.pieces[*open].parent).count()
     }
 
-    /// Breaks a line within a statement: outside of as many brackets as may be, as late as may be.
+    /// Breaks a line within a statement, inside the fewest brackets possible and then as late as possible.
     fn wrap(&self, first: usize, end: usize, indent: usize) -> Option<usize> {
         let mut depth = 0_usize;
         let mut depths = vec![0; end - first];
@@ -263,20 +263,20 @@ impl Layout<'_, '_> {
         }
         let best = |at: usize| self.wrap_rank(at).map(|rank| (depths[at - first], rank));
         let fitting = (first + 2..end).take_while(|at| self.width(first, *at, indent) <= MAX_COLUMNS);
-        // Of the best places the last one; `min_by_key` gives the first.
+        // Among the best places, the last one is wanted, but `min_by_key` returns the first.
         let places: Vec<usize> = fitting.filter(|at| best(*at).is_some()).collect();
         places.into_iter().rev().min_by_key(|at| best(*at))
     }
 
-    /// Where the line ends that cannot be broken.
+    /// Returns the end of a line that cannot be broken.
     fn next_break(&self, first: usize) -> usize {
         (first + 1..self.pieces.len())
             .find(|at| self.breaks_before(*at))
             .unwrap_or(self.pieces.len())
     }
 
-    /// Whether a long line may be broken before this piece, and how well: 0 is best. What binds least
-    /// breaks first.
+    /// Returns the rank of a break in a long line before this piece, 0 being the best. Returns `None` if the
+    /// line must not be broken there. The weakest operators break first.
     fn wrap_rank(&self, at: usize) -> Option<u8> {
         let piece = &self.pieces[at];
         if self.pieces[at - 1].is(TokenKind::Comma) {
@@ -296,7 +296,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Whether a line ends before this piece.
+    /// True if a line ends before this piece.
     fn breaks_before(&self, at: usize) -> bool {
         let before = &self.pieces[at - 1];
         let piece = &self.pieces[at];
@@ -327,7 +327,7 @@ impl Layout<'_, '_> {
         piece.newlines > 0 || item || self.separators[at] || (forced && ended)
     }
 
-    /// Whether this piece belongs on the line of the one before, whatever the author did.
+    /// True if this piece belongs on the line of the one before, regardless of the author's layout.
     fn sticks(&self, at: usize) -> bool {
         let before = &self.pieces[at - 1];
         let piece = &self.pieces[at];
@@ -360,7 +360,7 @@ impl Layout<'_, '_> {
             }
             TokenKind::RightBrace if piece.role == Role::List => !self.hangs(piece.partner),
             TokenKind::LeftBrace if piece.role == Role::List => true,
-            // `{` of a body stands behind its head; a block of its own begins a statement
+            // The `{` of a body stands behind its head; a block of its own begins a statement.
             TokenKind::LeftBrace => {
                 let alone = before.is(TokenKind::Semicolon) || before.is_body();
                 !alone
@@ -371,7 +371,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Whether nothing stands behind this bracket on its line.
+    /// True if this bracket is the last piece on its line.
     fn hangs(&self, open: usize) -> bool {
         let next = open + 1;
         self.pieces[open].partner > next
@@ -379,7 +379,7 @@ impl Layout<'_, '_> {
             && self.pieces[open].role != Role::Type
     }
 
-    /// Whether the author's blank line before this piece is kept.
+    /// True if the author's blank line before this piece is kept.
     fn blank_before(&self, first: usize) -> bool {
         let Some(before) = first.checked_sub(1) else {
             return false;
@@ -392,7 +392,7 @@ impl Layout<'_, '_> {
             && (body.at_start || piece.is_comment())
     }
 
-    /// The indentation of a line that begins with this piece.
+    /// Returns the indentation of a line that begins with this piece.
     fn indent(&mut self, first: usize) -> usize {
         let piece = &self.pieces[first];
         let closes_body = piece.is(TokenKind::RightBrace) && piece.is_body();
@@ -417,7 +417,7 @@ impl Layout<'_, '_> {
         body.statement_indent() + if body.at_start { 0 } else { INDENT }
     }
 
-    /// Whether an item of a list began before this piece and goes on with it.
+    /// True if an item of a list began before this piece and continues with it.
     fn continues_item(&self, at: usize) -> bool {
         let mut before = self.pieces[..at].iter().rev();
         before
@@ -425,7 +425,7 @@ impl Layout<'_, '_> {
             .is_some_and(|before| !before.opens() && !before.is(TokenKind::Comma))
     }
 
-    /// Keeps account of what stands around, past this piece.
+    /// Updates the surrounding state by this piece.
     fn pass(&mut self, at: usize, line_indent: usize, column: usize, last_on_line: bool) {
         let piece = self.pieces[at];
         let PieceKind::Token(kind) = piece.kind else {
@@ -468,13 +468,13 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// The next piece that is no comment.
+    /// Returns the next piece that is not a comment.
     fn next_token(&self, at: usize) -> Option<&Piece<'_>> {
         self.pieces[at + 1..].iter().find(|piece| !piece.is_comment())
     }
 
-    /// Past `if (…)`, `for (…)` or `else`: what follows without braces is indented on a line of
-    /// its own.
+    /// Handles the end of `if (…)`, `for (…)` or `else`. A statement without braces behind it is indented on
+    /// a line of its own.
     fn head_ended(&mut self, at: usize) {
         let braced = self
             .next_token(at)
@@ -491,7 +491,7 @@ impl Layout<'_, '_> {
         body.heads += usize::from(!chained);
     }
 
-    /// Past `;` or `}`: unless `else` follows, all heads are done.
+    /// Handles `;` or `}`. All heads end with it unless `else` follows.
     fn statement_ended(&mut self, at: usize) {
         let otherwise = self
             .next_token(at)
@@ -507,12 +507,12 @@ impl Layout<'_, '_> {
     }
 }
 
-/// Columns of the last line.
+/// Returns the width of the last line in columns.
 pub(super) fn width_of_last_line(code: &str) -> usize {
     code.rsplit('\n').next().unwrap_or_default().chars().count()
 }
 
-/// A piece's text; the lines of a comment lose blanks at their ends.
+/// Appends a piece's text. The lines of a comment lose their trailing blanks.
 fn push_trimmed(code: &mut String, text: &str) {
     for (number, line) in text.split('\n').enumerate() {
         if number > 0 {

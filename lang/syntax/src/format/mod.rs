@@ -1,17 +1,22 @@
 //! The formatter: one style for all programs.
 //!
-//! It works on the tokens, so nothing is lost, and comments and blank lines stay where they are.
-//! The author decides which statements share a line and where a long one is broken; the formatter
-//! decides indentation (4 spaces), that the items of a list whose bracket ends a line stand one to a
-//! line, that a conditional's `?` and `:` begin lines where what stands before them takes several,
-//! spaces between tokens (more than one between statements on
-//! one line are kept: they make columns), where braces stand, where comments behind code stand
-//! unless the author set them in one column, that no line is longer than [`MAX_COLUMNS`] where it can be
-//! broken, and that at most one blank line stands in a row. A body that the author wrote on one
-//! line stays there if it fits.
+//! It works on the tokens, so no text is lost, and comments and blank lines keep their places. The author
+//! decides which statements share a line and where a long line is broken. The formatter decides the rest:
 //!
-//! Invariant: formatting what is formatted changes nothing, and formatting never changes the
-//! tree; the tests hold it to both.
+//! * Indentation is 4 spaces.
+//! * The items of a list whose bracket ends a line stand one to a line.
+//! * A conditional's `?` and `:` begin lines if the text before them takes several lines.
+//! * It sets the spaces between tokens. It keeps several spaces between statements on one line, because they
+//!   form columns.
+//! * It places braces.
+//! * It places comments behind code, unless the author set them in one column.
+//! * No line is longer than [`MAX_COLUMNS`] if it can be broken.
+//! * At most one blank line stands in a row.
+//!
+//! A body that the author wrote on one line stays there if it fits.
+//!
+//! Invariant: formatting a formatted text changes nothing, and formatting never changes the tree. Tests check
+//! both.
 
 mod conditional;
 mod layout;
@@ -22,18 +27,18 @@ mod trailing;
 use crate::parser::parse_tokens;
 use crate::{Diagnostic, MAX_TEXT_BYTES};
 
-/// The longest line that is not broken.
+/// The maximum width of a line that can be broken, in columns.
 pub const MAX_COLUMNS: usize = 110;
 
-/// The text in its one style.
+/// Returns the text in the language's single style.
 ///
 /// # Errors
-/// The diagnostics, when the text is no program: then nothing is known about its style.
+/// Returns the diagnostics if the text is not a program, because its style is undefined then.
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(crate::parse(text, 0).1);
     }
-    // Line feeds end lines in the one style, and carriage returns do nowhere.
+    // The one style ends lines with line feeds; carriage returns end lines nowhere in it.
     if text.contains('\r') {
         let lines = text.replace("\r\n", "\n").replace('\r', "\n");
         return format(&lines).map_err(|_| crate::parse(text, 0).1);

@@ -1,4 +1,5 @@
-//! What the formatter lays out: tokens and comments in one row, with what the author set between.
+//! The formatter's input: tokens and comments in one sequence, with the white space that the author put
+//! between them.
 
 use crate::lexer::Lexed;
 use crate::parser::Role;
@@ -10,17 +11,17 @@ pub(super) struct Piece<'a> {
     pub(super) text: &'a str,
     pub(super) kind: PieceKind,
     pub(super) role: Role,
-    /// Line ends between the piece before and this one: 0, 1, or 2 for more.
+    /// The number of line ends between the previous piece and this one: 0, 1, or 2 for more.
     pub(super) newlines: u8,
-    /// Blanks before it on the same line; a tab counts as 2.
+    /// The number of blanks before it on the same line; a tab counts as 2.
     pub(super) gap: usize,
-    /// Characters before it on its line; of comments to the end of the line.
+    /// The number of characters before it on its line. Only set for comments at the end of a line.
     pub(super) column: usize,
-    /// The bracket that belongs to this one; its own index when it is no bracket.
+    /// The index of the matching bracket, or its own index if it is no bracket.
     pub(super) partner: usize,
-    /// The bracket around it or, when it closes one, that; by the opening one's index.
+    /// The index of the opening bracket around it. A closing bracket holds the index of its own partner.
     pub(super) inside: Option<usize>,
-    /// The braces of a body around it, by their opening one's index.
+    /// The index of the opening brace of the body around it.
     pub(super) parent: Option<usize>,
 }
 
@@ -42,7 +43,8 @@ impl Piece<'_> {
         matches!(self.kind, PieceKind::LineComment | PieceKind::BlockComment)
     }
 
-    /// The column behind it when it begins in this one. A comment of several lines ends on its last.
+    /// Returns the column behind it if it begins in this one. A comment of several lines ends on its last
+    /// line.
     pub(super) fn end_column(&self, column: usize) -> usize {
         match self.text.rsplit_once('\n') {
             Some((_, last)) => last.chars().count(),
@@ -68,14 +70,14 @@ impl Piece<'_> {
         }
     }
 
-    /// Whether this brace is one of a body's: of statements, members or variants, as against a
-    /// list of names or values.
+    /// True for a brace of a body of statements, members or variants, in contrast to a list of names or
+    /// values.
     pub(super) fn is_body(&self) -> bool {
         (self.is(TokenKind::LeftBrace) || self.is(TokenKind::RightBrace)) && self.role != Role::List
     }
 }
 
-/// The pieces of a text without errors, in order.
+/// Returns the pieces of a text without errors, in order.
 pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Piece<'a>> {
     let mut row = Vec::with_capacity(lexed.tokens.len() + lexed.comments.len());
     let tokens = lexed
@@ -124,7 +126,7 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Pi
     pieces
 }
 
-/// Characters before this byte on its line.
+/// Returns the number of characters before this byte on its line.
 fn column(text: &str, byte: usize) -> usize {
     text[..byte]
         .rsplit('\n')
@@ -132,7 +134,7 @@ fn column(text: &str, byte: usize) -> usize {
         .map_or(0, |line| line.chars().count())
 }
 
-/// Sets `partner`, `inside` and `parent`. In a text without errors brackets match.
+/// Sets `partner`, `inside` and `parent`. In a text without errors, brackets match.
 fn match_brackets(pieces: &mut [Piece<'_>]) {
     let mut open: Vec<usize> = Vec::new();
     let mut bodies: Vec<usize> = Vec::new();
@@ -143,7 +145,7 @@ fn match_brackets(pieces: &mut [Piece<'_>]) {
         {
             pieces[at].partner = partner;
             pieces[partner].partner = at;
-            // The parser marks the opening brace; the closing one is of the same kind.
+            // The parser marks only the opening brace; the closing one has the same role.
             pieces[at].role = pieces[partner].role;
             if pieces[at].is_body() {
                 bodies.pop();

@@ -1,11 +1,11 @@
-//! Which space stands between two pieces on one line.
+//! The spaces between two pieces on one line.
 
 use super::MAX_COLUMNS;
 use super::pieces::{Piece, PieceKind};
 use crate::parser::Role;
 use crate::token::{Keyword, TokenKind};
 
-/// The spaces between two neighbours on one line.
+/// Returns the number of spaces between two neighbours on one line.
 pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     if after.kind == PieceKind::LineComment {
         return 2;
@@ -29,7 +29,7 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
         return between_statements(before, after);
     }
     match right {
-        // `f(`, `l[`, `new_ctx{`; `-> {` and `= {` are set apart
+        // `f(`, `l[` and `new_ctx{` have no space; `-> {` and `= {` have one.
         TokenKind::LeftParen | TokenKind::LeftBracket => usize::from(after.role != Role::Attached),
         TokenKind::LeftBrace => usize::from(left != TokenKind::Ident),
         TokenKind::Colon => usize::from(after.role == Role::Spaced),
@@ -37,7 +37,7 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     }
 }
 
-/// More than one space between statements on one line is the author's, who set them in columns.
+/// Several spaces between statements on one line are kept, because the author aligned them in columns.
 fn between_statements(before: &Piece<'_>, after: &Piece<'_>) -> usize {
     let statements = before.is(TokenKind::Semicolon) || before.is(TokenKind::RightBrace);
     let both = statements && !after.is(TokenKind::RightBrace) && !after.is(TokenKind::Keyword(Keyword::Else));

@@ -1,9 +1,9 @@
-//! Comments behind code: those on neighbouring lines stand in one column, where they fit.
+//! Comments behind code. On neighbouring lines they stand in one column, if they fit.
 
 use super::MAX_COLUMNS;
 use super::layout::{Line, width_of_last_line};
 
-/// The lines as text.
+/// Writes the lines as text.
 pub(super) fn write(lines: &[Line]) -> String {
     let mut out = String::new();
     let mut first = 0;
@@ -39,11 +39,11 @@ fn write_group(lines: &[Line], out: &mut String) {
     }
 }
 
-/// The spaces between code and a comment, at least.
+/// The minimum number of spaces between code and a comment.
 const GAP: usize = 2;
 
-/// The column for the comments of neighbouring lines: the author's, if it is one, otherwise the
-/// first that is free in all; `None` when lines would become too long.
+/// Returns the column for the comments of neighbouring lines. This is the author's column if there is one,
+/// otherwise the first that is free in all lines. Returns `None` if lines would become too long.
 fn column(lines: &[Line]) -> Option<usize> {
     let free = lines
         .iter()

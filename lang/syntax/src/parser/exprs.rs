@@ -6,30 +6,30 @@ use crate::lexer::{duration_value, int_value};
 use crate::token::{Keyword, Token, TokenKind};
 use crate::{Diagnostic, Span};
 
-/// An expression and the height of its tree, which is limited.
+/// An expression and the height of its tree, which is bounded by `MAX_HEIGHT`.
 pub(super) struct Tree {
     pub(super) expr: Expr,
     height: u32,
 }
 
-/// Binding strengths, weakest first; C's.
+/// Binding strengths of the operators, weakest first, as in C.
 const OR: u8 = 1;
 const EQUALITY: u8 = 6;
 const SHIFT: u8 = 8;
 const ADDITIVE: u8 = 9;
 
 impl Parser<'_> {
-    /// An expression where one is expected.
+    /// Parses an expression.
     pub(super) fn expr(&mut self) -> Parse<Expr> {
         Ok(self.conditional()?.expr)
     }
 
-    /// The value in a type's `<…>`: there `>` ends it, so comparisons and shifts need parentheses.
+    /// Parses the value in a type's `<…>`. `>` ends it, so comparisons and shifts need parentheses.
     pub(super) fn type_value(&mut self) -> Parse<Expr> {
         Ok(self.nested(|p| p.binary(ADDITIVE))?.expr)
     }
 
-    /// `(e)` after `if` or `assert`; missing parentheses are reported.
+    /// Parses `(e)` after `if` or `assert`, and reports missing parentheses.
     pub(super) fn condition(&mut self, after: &str) -> Parse<Expr> {
         if self.is(TokenKind::LeftParen) {
             let open = self.advance();
@@ -40,7 +40,7 @@ impl Parser<'_> {
         Err(self.unexpected(&format!("`(` after `{after}`")))
     }
 
-    /// Runs `inner` where `=` can only be a slip for `==`.
+    /// Runs `inner` in a place where `=` can only be a mistake for `==`.
     fn in_parentheses<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         self.conditions += 1;
         let result = inner(self);
@@ -48,7 +48,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Runs `inner` where `=` is rather the assignment behind a missing bracket.
+    /// Runs `inner` in a place where `=` is probably an assignment behind a missing bracket.
     fn in_brackets<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         let conditions = std::mem::take(&mut self.conditions);
         let result = inner(self);
@@ -56,7 +56,7 @@ impl Parser<'_> {
         result
     }
 
-    /// `c ? a : b`, or what is stronger.
+    /// Parses `c ? a : b`, or an expression that binds more strongly.
     fn conditional(&mut self) -> Parse<Tree> {
         self.nested(|p| {
             let start = p.token().start;
@@ -74,7 +74,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A node over parts of this height.
+    /// Builds a node over parts of this height.
     fn tree(&mut self, start: u32, kind: ExprKind, parts: u32) -> Parse<Tree> {
         if parts >= MAX_HEIGHT {
             return Err(self.too_deep());
@@ -82,7 +82,7 @@ impl Parser<'_> {
         Ok(Tree { expr: Expr { span: self.since(start), kind }, height: parts + 1 })
     }
 
-    /// Operators at least as strong as `weakest`, grouped to the left.
+    /// Parses operators at least as strong as `weakest`, grouped to the left.
     fn binary(&mut self, weakest: u8) -> Parse<Tree> {
         let start = self.token().start;
         let mut left = self.unary()?;
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator that comes next, or the one that must have been meant.
+    /// Returns the operator that comes next, or the operator that was probably meant.
     fn operator(&self) -> Option<Operator> {
         let token = self.token();
         let joined = |next: Token| next.start == token.end;
@@ -143,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the operator's tokens and reports what was wrong with them.
+    /// Consumes the operator's tokens and reports mistakes in them.
     fn consume(&mut self, operator: &Operator) {
         let span = self.span_of(self.token());
         match operator.slip {
@@ -191,14 +191,14 @@ impl Parser<'_> {
         )
     }
 
-    /// `e.f`, `e->f`, `e[i]`, `e(args)`, in any number.
+    /// Parses any number of the suffixes `.f`, `->f`, `[i]` and `(args)`.
     fn postfix(&mut self) -> Parse<Tree> {
         let start = self.token().start;
         let parenthesised = self.is(TokenKind::LeftParen);
         let mut tree = self.primary()?;
         loop {
             match self.kind() {
-                // An instruction's answer, `emit f(x) -> event;`, belongs to the statement.
+                // The answer of an instruction, `emit f(x) -> event;`, belongs to the statement.
                 TokenKind::Arrow if matches!(tree.expr.kind, ExprKind::Call { .. }) => return Ok(tree),
                 TokenKind::Dot | TokenKind::Arrow => {
                     self.mark(Role::Access);
@@ -226,7 +226,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `(a) (b)`: the paper leaves out `||` between two conditions.
+    /// Handles `(a) (b)`: the paper omits `||` between two conditions.
     fn missing_operator(&mut self, start: u32, left: Tree) -> Parse<Tree> {
         let diagnostic = Diagnostic::error(
             "E0108",
@@ -269,7 +269,7 @@ impl Parser<'_> {
         )
     }
 
-    /// `queue nic.q0`, `rank e`, `cost e`. The words are ordinary names when no value follows them.
+    /// `queue nic.q0`, `rank e`, `cost e`. Without a value behind them, these words are ordinary names.
     fn argument_label(&mut self, generates: bool) -> Option<Ident> {
         let labelled = match self.peek(1).kind {
             TokenKind::Ident | TokenKind::Int | TokenKind::Duration => true,
@@ -315,7 +315,7 @@ impl Parser<'_> {
                 self.call(token.start, callee, types)
             }
             TokenKind::Ident => self.named(),
-            // `emit signal(s{…});`: the one keyword that is also an instruction
+            // `emit signal(s{…});`: the only keyword that is also an instruction.
             TokenKind::Keyword(Keyword::Signal) if self.peek(1).kind == TokenKind::LeftParen => {
                 let name = self.ident();
                 self.tree(token.start, ExprKind::Name(name), 0)

@@ -1,4 +1,4 @@
-//! What stands between the braces of declarations: fields, and the members of contexts.
+//! The contents of declarations' braces: fields, and the members of contexts.
 
 use super::{Parse, Parser, Role};
 use crate::Diagnostic;
@@ -6,8 +6,8 @@ use crate::ast::{Expr, Field, FieldAccess, Member, OverTerm};
 use crate::token::{Token, TokenKind};
 
 impl Parser<'_> {
-    /// `{ member… }`. A member that fails is skipped; a missing `}` is reported, and the members
-    /// so far are kept.
+    /// `{ member… }`. A member that fails is skipped. A missing `}` is reported, and the members parsed so
+    /// far are kept.
     pub(super) fn braced<T>(
         &mut self,
         mut member: impl FnMut(&mut Self, &mut Vec<T>) -> Parse<()>,
@@ -24,7 +24,7 @@ impl Parser<'_> {
         Ok(members)
     }
 
-    /// `{`. When it is missing and a member follows, that is all that is reported.
+    /// `{`. If it is missing and a member follows, only the missing brace is reported.
     fn opening_brace(&mut self) -> Parse<Token> {
         if !self.is(TokenKind::LeftBrace) && self.at_declaration() {
             self.unexpected("`{`");
@@ -33,7 +33,8 @@ impl Parser<'_> {
         self.expect(TokenKind::LeftBrace)
     }
 
-    /// `{ T a, b = e; … }`. A struct's fields may be `observable`: it can be part of a context.
+    /// `{ T a, b = e; … }`. A struct's fields may be `observable`, because the struct can be part of a
+    /// context.
     pub(super) fn fields(&mut self) -> Parse<Vec<Field>> {
         self.braced(|p, fields| {
             let access = p.access()?;
@@ -41,7 +42,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `T a = e, b when (c);`, one [`Field`] for each name.
+    /// `T a = e, b when (c);`, which yields one [`Field`] for each name.
     pub(super) fn field(&mut self, access: FieldAccess, fields: &mut Vec<Field>) -> Parse<()> {
         let start = self.token().start;
         let ty = self.type_()?;
@@ -66,7 +67,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `= e`, `when (e)`, `count(e)`, `over (…)`, in any order, each once.
+    /// `= e`, `when (e)`, `count(e)`, `over (…)`, in any order, each at most once.
     fn clauses(&mut self, field: &mut Field) -> Parse<()> {
         loop {
             let word = self.token();
@@ -109,7 +110,7 @@ impl Parser<'_> {
         Ok(OverTerm { name, mask })
     }
 
-    /// The members of a context or a scratchpad.
+    /// Parses the members of a context or a scratchpad.
     pub(super) fn members(&mut self) -> Parse<Vec<Member>> {
         self.braced(Self::member)
     }
@@ -193,7 +194,7 @@ impl Parser<'_> {
         Ok((min, max))
     }
 
-    /// The members of an `opt_list`: fields and `pad 4;`.
+    /// Parses the members of an `opt_list`: fields and `pad 4;`.
     pub(super) fn option_list(&mut self) -> Parse<(Vec<Field>, Option<Expr>)> {
         let mut pad = None;
         let fields = self.braced(|p, fields| {

@@ -1,4 +1,4 @@
-//! Functions, externs and coalescing rules: what has parameters.
+//! Declarations with parameters: functions, externs and coalescing rules.
 
 use super::{Parse, Parser};
 use crate::Diagnostic;
@@ -12,7 +12,7 @@ impl Parser<'_> {
         self.function_named(ret)
     }
 
-    /// `name(params) { … }`: the type before it is missing.
+    /// `name(params) { … }`, with the return type missing.
     pub(super) fn function_without_type(&mut self) -> Parse<ItemKind> {
         let name = self.token();
         let diagnostic = Diagnostic::error("E0101", self.span_of(name), "the function's type is missing")
@@ -39,7 +39,7 @@ impl Parser<'_> {
         Ok(ItemKind::Func { ret, name, params, body })
     }
 
-    /// The parameters, and a look whether the body follows.
+    /// Parses the parameters, and checks that the body follows.
     fn params_and_brace(&mut self) -> Parse<Vec<Param>> {
         let params = self.params()?;
         if self.is(TokenKind::Arrow) {

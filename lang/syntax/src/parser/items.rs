@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 use crate::token::{ITEM_WORDS, Keyword, TokenKind};
 
 impl Parser<'_> {
-    /// All items; one that fails is skipped.
+    /// Parses all items; an item that fails is skipped.
     pub(super) fn file(&mut self) -> Vec<Item> {
         let mut items = Vec::new();
         while !self.is(TokenKind::End) {
@@ -27,7 +27,7 @@ impl Parser<'_> {
         items
     }
 
-    /// One item; `None` for a lone `;`, as C's habit puts it after `}`.
+    /// Parses one item. Yields `None` for a lone `;`, which C programmers put after `}` out of habit.
     fn item(&mut self) -> Parse<Option<Item>> {
         if self.eat(TokenKind::Semicolon) {
             return Ok(None);
@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok(Some(Item { span: self.since(start), kind }))
     }
 
-    /// The declaration that this word begins; the word itself is the next token.
+    /// Parses the declaration that this keyword begins. The keyword is the next token.
     fn declaration(&mut self, word: Keyword) -> Parse<ItemKind> {
         self.advance();
         match word {
@@ -217,7 +217,7 @@ impl Parser<'_> {
         }
         self.mark(Role::Spaced);
         self.advance();
-        // `: event` is the kind of events that are only raised; there the word is no slip.
+        // `: event` is the kind of events that are only raised. The word is no mistake here.
         let kind = match self.kind() {
             TokenKind::Keyword(Keyword::Event) => self.ident(),
             _ => self.name("the event's kind")?,
@@ -235,12 +235,12 @@ impl Parser<'_> {
         Ok(ItemKind::Scratchpad { name, members: self.members()? })
     }
 
-    /// Whether `extend context …` begins here; elsewhere the word is an ordinary name.
+    /// True if `extend context …` begins here; elsewhere the word is an ordinary name.
     fn at_extension(&self) -> bool {
         self.is_word("extend") && matches!(self.peek(1).kind, TokenKind::Keyword(_))
     }
 
-    /// `extend context name { members }`, and so for events, structures and the scratchpad.
+    /// `extend context name { members }`, and likewise for events, structures and the scratchpad.
     fn extension(&mut self) -> Parse<ItemKind> {
         self.advance();
         let of = match self.kind() {
@@ -266,7 +266,7 @@ impl Parser<'_> {
         Ok(ItemKind::OptUnion { name, members })
     }
 
-    /// A word that begins no declaration. When it is nearly one, it is taken for that one.
+    /// Handles a word that begins no declaration. If it resembles one that does, it is parsed as that one.
     fn unknown_item(&mut self) -> Parse<ItemKind> {
         let token = self.token();
         let word = self.text_of(token);
@@ -298,7 +298,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A place, a call or an assignment, which stands in functions only.
+    /// True at a place, a call or an assignment, which may occur only in functions.
     fn at_statement(&self) -> bool {
         matches!(
             self.peek(1).kind,

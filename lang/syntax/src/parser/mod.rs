@@ -2,12 +2,12 @@
 //!
 //! Invariants:
 //! * It never panics and always ends: every loop consumes a token or stops.
-//! * Nesting is limited ([`MAX_DEPTH`], [`MAX_HEIGHT`]), so neither it nor those who walk the tree
+//! * Nesting is limited ([`MAX_DEPTH`], [`MAX_HEIGHT`]), so neither the parser nor the walks over the tree
 //!   can overflow the stack.
-//! * A function that returns [`Reported`] has reported what is wrong. The statement, member or item in
-//!   which that happened is skipped, and parsing goes on behind it: one slip, one diagnostic.
-//! * Slips whose meaning is clear (a missing `;`, `=` for `==`) are reported and parsing goes on
-//!   as if the right thing stood there.
+//! * A function that returns [`Reported`] has reported the error. The statement, member or item that contains
+//!   it is skipped, and parsing continues behind it, so that one mistake yields one diagnostic.
+//! * Mistakes whose meaning is clear (a missing `;`, `=` for `==`) are reported, and parsing continues as if
+//!   the text were correct.
 
 mod exprs;
 mod fields;
@@ -23,14 +23,14 @@ use crate::lexer::{Comment, Lexed, lex};
 use crate::token::{Keyword, Token, TokenKind};
 use crate::{Diagnostic, Hint, MAX_DIAGNOSTICS, MAX_TEXT_BYTES};
 
-/// How deep blocks, parentheses and types may nest.
+/// The maximum nesting depth of blocks, parentheses and types.
 pub const MAX_DEPTH: u32 = 128;
 
-/// How high the tree of one expression may be: `a + b + c` is a tree of height 3.
+/// The maximum height of one expression's tree: `a + b + c` is a tree of height 3.
 pub const MAX_HEIGHT: u32 = 256;
 
-/// Parses one file. What could not be parsed is left out of the tree, and reported in the diagnostics,
-/// in the order of the text; more than [`MAX_DIAGNOSTICS`] are cut.
+/// Parses one file. Unparsable parts are left out of the tree and reported in the diagnostics, in the order
+/// of the text. The diagnostics are cut to [`MAX_DIAGNOSTICS`].
 #[must_use]
 pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     if text.len() > MAX_TEXT_BYTES {
@@ -48,8 +48,8 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     )
 }
 
-/// Parses an expression that stands by itself, such as one that is typed into a debugger. Nothing where it is wrong;
-/// the diagnostics give the reason.
+/// Parses an expression that stands by itself, such as one that is typed into a debugger. Returns no
+/// expression if it is wrong; the diagnostics give the reason.
 #[must_use]
 pub fn parse_expression(text: &str, file: u32) -> (Option<Expr>, Vec<Diagnostic>) {
     let cut = text.len().min(MAX_TEXT_BYTES);
@@ -67,7 +67,7 @@ pub fn parse_expression(text: &str, file: u32) -> (Option<Expr>, Vec<Diagnostic>
     (expression.ok().filter(|_| diagnostics.is_empty()), diagnostics)
 }
 
-/// The items, what each token is for, and the diagnostics, to which the given ones are added.
+/// Parses tokens into items, the role of each token, and the diagnostics. The given diagnostics are included.
 pub(crate) fn parse_tokens(
     text: &str,
     file: u32,
@@ -80,10 +80,10 @@ pub(crate) fn parse_tokens(
     (items, parser.roles, diagnostics)
 }
 
-/// What a sign is for, where its shape does not show it; the formatter sets spaces by it.
+/// The role of a sign whose shape is ambiguous. The formatter chooses spaces by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// What it looks like.
+    /// The sign's ordinary role.
     Plain,
     /// `<` and `>` around the arguments of a type.
     Type,
@@ -97,7 +97,7 @@ pub(crate) enum Role {
     Spaced,
     /// Braces around names or values: `{a, b}`, `new_ctx{f: v}`.
     List,
-    /// Braces around declarations with commas between them: those of an enum.
+    /// Braces around declarations separated by commas, as in an enum.
     Variants,
 }
 
@@ -115,7 +115,7 @@ fn citations(text: &str, comments: &[Comment], file: u32) -> Vec<(String, Span)>
     comments.iter().filter_map(citation).collect()
 }
 
-/// In the order of the text, and not endless.
+/// Sorts the diagnostics by their place in the text and limits their number.
 fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnostic> {
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
     if diagnostics.len() > MAX_DIAGNOSTICS {
@@ -133,7 +133,8 @@ fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnos
     diagnostics
 }
 
-/// The diagnostic has been recorded; whoever gets this skips to where parsing can go on.
+/// The diagnostic has been recorded. A caller that receives this skips to a place from which parsing can
+/// continue.
 #[derive(Clone, Copy, Debug)]
 struct Reported;
 
@@ -143,21 +144,22 @@ struct Parser<'a> {
     text: &'a str,
     file: u32,
     tokens: &'a [Token],
-    /// One for each token.
+    /// One role for each token.
     roles: Vec<Role>,
     /// Index of the next token; the last token, `End`, is never passed.
     at: usize,
-    /// Nesting of blocks, parentheses and types around the next token.
+    /// The nesting depth of blocks, parentheses and types around the next token.
     depth: u32,
-    /// Nesting of parentheses within the statement: there `=` can only be a slip for `==`.
+    /// The nesting depth of parentheses within the statement, inside which `=` can only be a mistake for
+    /// `==`.
     conditions: u32,
     diagnostics: Vec<Diagnostic>,
-    /// One bit per keyword that was reported not to be a name: reported once per file.
+    /// One bit for each keyword that was reported as unusable for a name. Each is reported once per file.
     keywords_reported: u64,
-    /// The token before which a missing `}` was reported: reported once for all open braces.
+    /// The token before which a missing `}` was reported. It is reported once for all open braces.
     unclosed_at: Option<usize>,
-    /// Whether the text outside of items has been found fault with since the last good item:
-    /// what follows a stray brace is one diagnostic.
+    /// True if text outside of items has been reported since the last good item. The text behind a stray
+    /// brace thus yields one diagnostic.
     astray: bool,
 }
 
@@ -186,7 +188,7 @@ impl<'a> Parser<'a> {
         self.tokens[self.at].kind
     }
 
-    /// The token so many places ahead; `End` beyond the end.
+    /// Returns the token `ahead` places ahead, or `End` beyond the end.
     fn peek(&self, ahead: usize) -> Token {
         self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
     }
@@ -199,7 +201,7 @@ impl<'a> Parser<'a> {
         &self.text[token.start as usize..token.end as usize]
     }
 
-    /// Whether the next token is this word; for words that mean something in one place only.
+    /// True if the next token is this word; for words that are special only in one place.
     fn is_word(&self, word: &str) -> bool {
         self.is(TokenKind::Ident) && self.text_of(self.token()) == word
     }
@@ -212,17 +214,17 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Says what the next token is for.
+    /// Sets the role of the next token.
     fn mark(&mut self, role: Role) {
         self.roles[self.at] = role;
     }
 
-    /// Says what the token consumed last is for.
+    /// Sets the role of the token consumed last.
     fn mark_last(&mut self, role: Role) {
         self.roles[self.at - 1] = role;
     }
 
-    /// `open a, b close`, both signs marked.
+    /// Parses `open a, b close` and marks both signs.
     fn marked_list<T>(
         &mut self,
         role: Role,
@@ -237,7 +239,7 @@ impl<'a> Parser<'a> {
         Ok(elements)
     }
 
-    /// `(a, b)` right behind a word.
+    /// Parses `(a, b)` directly behind a word.
     fn arguments<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
         self.marked_list(
             Role::Attached,
@@ -266,35 +268,35 @@ impl<'a> Parser<'a> {
         Span { file: self.file, start: token.start, end: token.end }
     }
 
-    /// The end of the token before the next one.
+    /// Returns the end of the token before the next one.
     fn end(&self) -> u32 {
         self.at.checked_sub(1).map_or(0, |before| self.tokens[before].end)
     }
 
-    /// From a first byte to the end of what was consumed.
+    /// Returns the span from `start` to the end of the consumed text.
     fn since(&self, start: u32) -> Span {
         Span { file: self.file, start, end: self.end().max(start) }
     }
 
-    /// Where something is missing: right after what was consumed.
+    /// Returns the place of something missing: directly behind the consumed text.
     fn gap(&self) -> Span {
         Span { file: self.file, start: self.end(), end: self.end() }
     }
 
-    /// Whether a line ends between what was consumed and the next token.
+    /// True if a line ends between the consumed text and the next token.
     fn at_line_start(&self) -> bool {
         self.text[self.end() as usize..self.token().start as usize].contains('\n')
     }
 
     fn report(&mut self, diagnostic: Diagnostic) -> Reported {
-        // Beyond this, `bounded` cuts anyway; the file is still walked to its end.
+        // `bounded` cuts diagnostics beyond this number anyway. The file is still parsed to its end.
         if self.diagnostics.len() <= MAX_DIAGNOSTICS {
             self.diagnostics.push(diagnostic);
         }
         Reported
     }
 
-    /// How the next token is called in messages.
+    /// Returns the name of the next token for messages.
     fn found(&self) -> String {
         let token = self.token();
         match token.kind {
@@ -304,7 +306,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The general diagnostic: something else was expected here.
+    /// Reports the general diagnostic: something else was expected here.
     fn unexpected(&mut self, expected: &str) -> Reported {
         let span = self.span_of(self.token());
         match self.kind() {
@@ -335,7 +337,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The closing one of a pair; says where the opening one stands.
+    /// Parses the closing sign of a pair. A diagnostic also shows the place of the opening one.
     fn expect_closing(&mut self, kind: TokenKind, open: Token) -> Parse<Token> {
         self.expect_end(kind, open, false)
     }
@@ -367,8 +369,8 @@ impl<'a> Parser<'a> {
         Err(self.report(diagnostic))
     }
 
-    /// `;`. A missing one is reported where it belongs; when the next line, a `}` or another
-    /// statement follows, nothing else is skipped.
+    /// `;`. A missing one is reported at its proper place. If the next line, a `}` or another statement
+    /// follows, no other token is skipped.
     fn semicolon(&mut self, after: &str) -> Parse<()> {
         if self.eat(TokenKind::Semicolon) {
             return Ok(());
@@ -390,7 +392,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `->`, where it may be left out; `=>` in its place is reported and taken for it.
+    /// `->`, where it is optional. `=>` in its place is reported and accepted.
     fn eat_arrow(&mut self) -> bool {
         if self.is(TokenKind::FatArrow) {
             let diagnostic =
@@ -404,12 +406,12 @@ impl<'a> Parser<'a> {
         self.eat(TokenKind::Arrow)
     }
 
-    /// A name that is declared or used here. A keyword in its place is reported, once per file,
-    /// and taken for the name.
+    /// Parses a name that is declared or used here. A keyword in its place is reported, once per file, and
+    /// accepted as the name.
     fn name(&mut self, what: &str) -> Parse<Ident> {
         match self.kind() {
             TokenKind::Ident => Ok(self.ident()),
-            // On the next line a keyword is rather the next statement.
+            // A keyword on the next line is more likely the next statement.
             TokenKind::Keyword(word) if !self.at_line_start() => {
                 self.keyword_as_name(word);
                 Ok(self.ident())
@@ -418,7 +420,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The word after `.`: there no keyword can stand, so each is a name.
+    /// Parses the word after `.`. Keywords cannot stand there, so every word is a name.
     fn member_name(&mut self) -> Parse<Ident> {
         match self.kind() {
             TokenKind::Ident | TokenKind::Keyword(_) => Ok(self.ident()),
@@ -426,7 +428,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The next token as a name, whatever it is.
+    /// Takes the next token as a name, whatever its kind.
     fn ident(&mut self) -> Ident {
         let token = self.advance();
         Ident { name: self.text_of(token).to_owned(), span: self.span_of(token) }
@@ -450,7 +452,7 @@ impl<'a> Parser<'a> {
         );
     }
 
-    /// Runs `inner` one level deeper; too deep is reported.
+    /// Runs `inner` one level deeper, and reports nesting that is too deep.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= MAX_DEPTH {
             return Err(self.too_deep());
@@ -470,8 +472,8 @@ impl<'a> Parser<'a> {
         self.report(diagnostic)
     }
 
-    /// A list with commas up to `close`, which is consumed. In braces a comma may end it; in a
-    /// call that would hide a forgotten argument.
+    /// Parses a list with commas up to `close`, which is consumed. In braces, a comma may end it; in a call,
+    /// a final comma would hide a forgotten argument.
     fn comma_list<T>(
         &mut self,
         close: TokenKind,

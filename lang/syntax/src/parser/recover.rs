@@ -1,4 +1,5 @@
-//! Recovery: where parsing goes on after a diagnostic, chosen so that one slip gives one diagnostic.
+//! Recovery: the place from which parsing continues after a diagnostic, chosen so that one mistake yields one
+//! diagnostic.
 
 use super::Parser;
 use super::types::GENERIC;
@@ -6,7 +7,7 @@ use crate::Diagnostic;
 use crate::token::{Keyword, Token, TokenKind};
 
 impl Parser<'_> {
-    /// Whether a function's header begins here: a type, a name, `(`.
+    /// True if a function's header begins here: a type, a name, `(`.
     pub(super) fn at_function(&self) -> bool {
         let Some(name) = self.after_type() else {
             return false;
@@ -18,7 +19,7 @@ impl Parser<'_> {
         crate::nearest::nearest(self.text_of(self.token()), ["seg_rule", "coalesce"]).is_none()
     }
 
-    /// Whether a function's header begins here, though a `>` or `(` is missing in it.
+    /// True if a function's header begins here in which a `>` or `(` is missing.
     pub(super) fn at_broken_function(&self) -> bool {
         match self.text_of(self.token()) {
             "void" => self.peek(1).kind == TokenKind::Ident,
@@ -31,7 +32,7 @@ impl Parser<'_> {
         self.peek(1).kind == TokenKind::LeftParen && self.params_at(2)
     }
 
-    /// How many tokens the type that begins here has; `None` when there is none.
+    /// Returns the number of tokens of the type that begins here, or `None` if no type does.
     fn after_type(&self) -> Option<usize> {
         if !self.is(TokenKind::Ident) {
             return None;
@@ -60,7 +61,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Whether, within braces, the next item begins: then a `}` is missing.
+    /// True if the next item begins here, within braces. In that case a `}` is missing.
     pub(super) fn at_next_item(&self) -> bool {
         match self.kind() {
             TokenKind::Keyword(Keyword::Const | Keyword::Param) => false,
@@ -74,7 +75,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `T name(T x` or `T name() {`: a header, as against a variable `flow_id id(a, b);`.
+    /// `T name(T x` or `T name() {`: a header, in contrast to a variable such as `flow_id id(a, b);`.
     fn at_function_with_params(&self) -> bool {
         if !self.at_function() {
             return false;
@@ -85,7 +86,7 @@ impl Parser<'_> {
         self.params_at(name + 2)
     }
 
-    /// Whether parameters, as against arguments, stand so many tokens ahead.
+    /// True if parameters, in contrast to arguments, stand `ahead` tokens ahead.
     fn params_at(&self, ahead: usize) -> bool {
         let second = self.peek(ahead + 1).kind;
         match self.peek(ahead).kind {
@@ -95,7 +96,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `}`; when it is missing, reports so, once for all the braces open at this place.
+    /// Parses `}`. A missing one is reported once for all the braces that are open at this place.
     pub(super) fn close_braces(&mut self, open: Token) {
         if self.eat(TokenKind::RightBrace) || self.unclosed_at == Some(self.at) {
             return;
@@ -112,8 +113,8 @@ impl Parser<'_> {
         self.report(diagnostic);
     }
 
-    /// Skips to the body behind a header that failed; the header, with its parenthesis, began at
-    /// the token `before`. Whether there is a body: a `{`, or a statement on the same line.
+    /// Skips to the body behind a header that failed. The header, with its parenthesis, began at the token
+    /// `before`. Returns true if there is a body: a `{`, or a statement on the same line.
     pub(super) fn skip_to_body(&mut self, before: usize) -> bool {
         let mut open = self.opened_since(before, TokenKind::LeftParen, TokenKind::RightParen);
         let parenthesised = open > 0;
@@ -121,7 +122,7 @@ impl Parser<'_> {
             match self.kind() {
                 TokenKind::LeftBrace => return true,
                 TokenKind::RightBrace | TokenKind::End => return false,
-                // `for (i = 0; i < 5; i++)`: the `;` belongs to the header
+                // In `for (i = 0; i < 5; i++)`, the `;` belongs to the header.
                 TokenKind::Semicolon if open == 0 || self.at_line_start() => return false,
                 TokenKind::Keyword(word) if word.begins_statement() && self.at_line_start() => return false,
                 _ if self.at_line_start() && self.at_next_item() => return false,
@@ -142,7 +143,7 @@ impl Parser<'_> {
         }
     }
 
-    /// How many of these brackets were opened since the token `before` and not closed.
+    /// Returns the number of these brackets that were opened since the token `before` and are not closed.
     fn opened_since(&self, before: usize, open: TokenKind, close: TokenKind) -> usize {
         self.tokens[before..self.at]
             .iter()
@@ -153,8 +154,8 @@ impl Parser<'_> {
             })
     }
 
-    /// Skips what stands between braces and failed, a statement or a member that began at the
-    /// token `before`: past its `;` or its braces, or to where the next one clearly begins.
+    /// Skips a failed statement or member within braces, which began at the token `before`. It ends with its
+    /// `;` or its braces, or where the next one clearly begins.
     pub(super) fn skip_member(&mut self, before: usize) {
         if self.at > before && self.ended_by_brace() {
             return;
@@ -164,7 +165,7 @@ impl Parser<'_> {
             let moved = self.at > before;
             match self.kind() {
                 TokenKind::End => break,
-                // within `s{a: 1; b: 2}`
+                // Inside `s{a: 1; b: 2}`.
                 TokenKind::Semicolon if open > 0 && self.closes_on_this_line() => {}
                 TokenKind::Semicolon => {
                     self.advance();
@@ -190,19 +191,19 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a `}` follows on the line of the next token.
+    /// True if a `}` follows on the line of the next token.
     fn closes_on_this_line(&self) -> bool {
         let rest = &self.text[self.token().end as usize..];
         rest.lines().next().is_some_and(|line| line.contains('}'))
     }
 
-    /// Whether what was consumed last is a whole body.
+    /// True if the tokens consumed last form a whole body.
     fn ended_by_brace(&self) -> bool {
         self.at > 0 && self.tokens[self.at - 1].kind == TokenKind::RightBrace && self.at_line_start()
     }
 
-    /// Skips an item that began at the token `before`: past its `;` or its braces, or to where
-    /// the next one clearly begins.
+    /// Skips an item that began at the token `before`. It ends with its `;` or its braces, or where the next
+    /// one clearly begins.
     pub(super) fn skip_item(&mut self, before: usize) {
         if self.at == before {
             self.advance();
@@ -243,7 +244,7 @@ impl Parser<'_> {
         matches!(self.kind(), TokenKind::Keyword(Keyword::Const | Keyword::Param))
     }
 
-    /// Past the `}` that closes the `{` that comes next, or to where the next item begins.
+    /// Skips past the `}` that closes the next `{`, or to the beginning of the next item.
     fn skip_braces(&mut self) {
         let mut open = 0_u32;
         loop {
@@ -262,5 +263,5 @@ impl Parser<'_> {
     }
 }
 
-/// No sensible type is longer.
+/// The maximum number of tokens of a type; no sensible type is longer.
 const MAX_TYPE_TOKENS: usize = 64;

@@ -17,7 +17,7 @@ impl Parser<'_> {
         Ok(Block { span: self.since(open.start), stmts })
     }
 
-    /// A statement; one that fails is skipped and stands as [`StmtKind::Error`].
+    /// Parses a statement. One that fails is skipped and becomes [`StmtKind::Error`].
     fn statement(&mut self) -> Stmt {
         let start = self.token().start;
         let before = self.at;
@@ -126,7 +126,8 @@ impl Parser<'_> {
         Ok(StmtKind::If { cond, then, otherwise: Some(self.statement().into()) })
     }
 
-    /// A block, or a single statement as one. A block is no level of its own: its `if` is one.
+    /// Parses a block, or a single statement as a block. The block is no nesting level of its own, because
+    /// its `if` is one.
     fn body(&mut self) -> Block {
         if self.is(TokenKind::LeftBrace)
             && let Ok(block) = self.block()
@@ -232,7 +233,7 @@ impl Parser<'_> {
         Ok(StmtKind::Expr(place))
     }
 
-    /// The assignment operator that comes next, without its `=`; it is consumed.
+    /// Consumes the assignment operator that comes next, and returns it without its `=`.
     fn assignment(&mut self) -> Option<Option<BinOp>> {
         let op = match self.kind() {
             TokenKind::Assign => None,
@@ -307,7 +308,8 @@ impl Parser<'_> {
         self.report(diagnostic)
     }
 
-    /// Words that begin a statement in other languages, followed by what follows them there.
+    /// True at words that begin a statement in other languages, followed by the token that follows them
+    /// there.
     fn at_foreign_statement(&self) -> bool {
         foreign_hint(self.text_of(self.token())).is_some()
             && matches!(

@@ -4,11 +4,10 @@ use super::{Parse, Parser, Role};
 use crate::ast::{Type, TypeArg};
 use crate::token::{Token, TokenKind};
 
-/// The types that take arguments; in a statement only these may be followed by `<`.
+/// The types that take arguments. In a statement, only these may be followed by `<`.
 pub(super) const GENERIC: [&str; 6] = ["bytes", "list", "seq", "sliding_wnd", "sorted_list", "instr"];
 
 impl Parser<'_> {
-    /// A type where one is expected.
     pub(super) fn type_(&mut self) -> Parse<Type> {
         let start = self.token().start;
         let name = self.name("a type")?;
@@ -49,21 +48,21 @@ impl Parser<'_> {
         Ok(TypeArg::Value(self.type_value()?))
     }
 
-    /// Whether a declaration `T name` begins here, as against an expression.
+    /// True if a declaration `T name` begins here, in contrast to an expression.
     pub(super) fn at_declaration(&self) -> bool {
         if !self.is(TokenKind::Ident) {
             return false;
         }
         match self.peek(1).kind {
             TokenKind::Ident => true,
-            // `bool done;`: a keyword in the name's place
+            // `bool done;`: a keyword in the place of the name.
             TokenKind::Keyword(_) => !self.line_break_before(self.peek(1)),
             TokenKind::Less => GENERIC.contains(&self.text_of(self.token())) && !self.at_cast(),
             _ => false,
         }
     }
 
-    /// Whether `seq<32>(` begins here.
+    /// True if `seq<32>(` begins here.
     pub(super) fn at_cast(&self) -> bool {
         matches!(self.text_of(self.token()), "seq" | "bytes")
             && self.peek(1).kind == TokenKind::Less
@@ -72,7 +71,7 @@ impl Parser<'_> {
             && self.peek(4).kind == TokenKind::LeftParen
     }
 
-    /// Whether a line ends between the next token and this one right behind it.
+    /// True if a line ends between the next token and this one, which follows it directly.
     fn line_break_before(&self, token: Token) -> bool {
         self.text[self.token().end as usize..token.start as usize].contains('\n')
     }

@@ -1,4 +1,4 @@
-//! How a program is put together: segmentation rules, schedulers, dispatch and deployment.
+//! The wiring of a program: segmentation rules, schedulers, dispatch and deployment.
 
 use super::{Parse, Parser, Role};
 use crate::Diagnostic;
@@ -109,7 +109,7 @@ impl Parser<'_> {
         Ok(Listed { name, part })
     }
 
-    /// Whether `attach a …` begins here; elsewhere the word is an ordinary name.
+    /// True if `attach a …` begins here; elsewhere the word is an ordinary name.
     pub(super) fn at_attachment(&self) -> bool {
         self.is_word("attach") && self.peek(1).kind == TokenKind::Ident
     }
@@ -131,7 +131,7 @@ impl Parser<'_> {
         Ok(ItemKind::Attach { processor, side, anchor })
     }
 
-    /// `->` or `=` is missing, or another sign stands there; the list still follows.
+    /// Reports that `->` or `=` is missing, or that another sign stands in its place. The list still follows.
     fn wrong_sign(&mut self, expected: TokenKind) -> Parse<()> {
         let expected = expected.describe();
         let wrong = matches!(

@@ -1,8 +1,8 @@
-//! Listeners: which transports are behind an address is known here, and to nobody above.
+//! Listeners, which hide from their callers the transports behind an address.
 //!
 //! * [`Listener`]: an address, and the [`Incoming`] connections
-//! * `plain`: connections without protection; `sctp`: the same by SCTP, over several paths; `secure`:
-//!   TLS 1.3, sessions among them
+//! * `plain`: connections without protection; `sctp`: the same by SCTP, over several paths; `secure`: TLS
+//!   1.3, sessions among them
 
 mod plain;
 mod sctp;
@@ -18,23 +18,23 @@ use tokio::task::JoinSet;
 use super::{Duplex, Features, Security};
 use hawser_session_driver::Identity;
 
-/// What to listen for.
+/// The options of a listener.
 #[derive(Clone)]
 pub struct ListenOptions {
-    /// The address; port 0 for one that is free.
+    /// The address; port 0 selects a free one.
     pub address: SocketAddr,
-    /// The certificate of this side; none: no protection at all.
+    /// The certificate of this side; without one, connections are not protected.
     pub identity: Option<Arc<Identity>>,
-    /// Application protocols that are agreed on (RFC 7301).
+    /// The application protocols to negotiate (RFC 7301).
     pub protocols: Vec<String>,
-    /// Whether peers may use several paths.
+    /// True if peers may use several paths.
     pub is_multipath: bool,
-    /// The interface; none for all.
+    /// The interface; `None` for all.
     pub interface: Option<String>,
 }
 
 impl ListenOptions {
-    /// Connections without protection, by the kernel's TCP at all interfaces.
+    /// Returns options for connections without protection, by the kernel's TCP at all interfaces.
     #[must_use]
     pub fn plain(address: SocketAddr) -> ListenOptions {
         ListenOptions {
@@ -49,12 +49,11 @@ impl ListenOptions {
 
 /// An incoming connection.
 pub struct Incoming {
-    /// The first stream of a transport connection, or the only one. [`Duplex::streams`] accepts further
-    /// ones.
+    /// The first stream of a transport connection, or the only one. [`Duplex::streams`] accepts further ones.
     pub stream: Box<dyn Duplex>,
 }
 
-/// A listener. When it is dropped, no more connections are accepted; those that were stay.
+/// A listener. When it is dropped, no more connections are accepted; accepted ones stay.
 pub struct Listener {
     incoming: mpsc::Receiver<Incoming>,
     address: SocketAddr,
@@ -63,14 +62,14 @@ pub struct Listener {
     is_secure: bool,
 }
 
-/// Connections that wait to be accepted; further ones wait with their transport.
+/// The maximum number of connections queued for `accept`; further ones wait with their transport.
 const MAX_WAITING: usize = 64;
 
 impl Listener {
-    /// Listens, within a runtime of tokio.
+    /// Begins to listen, within a tokio runtime.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// When the address cannot be listened on.
     pub fn open(options: &ListenOptions) -> io::Result<Listener> {
         let (sender, incoming) = mpsc::channel(MAX_WAITING);
         let (address, tasks) = match &options.identity {
@@ -85,23 +84,23 @@ impl Listener {
         })
     }
 
-    /// Listens for SCTP at all these addresses, without protection. Within a runtime of tokio.
+    /// Begins to listen for SCTP at all these addresses, without protection, within a tokio runtime.
     ///
     /// # Errors
-    /// SCTP's library is absent, or an address or the port cannot be had.
+    /// When the SCTP library is absent, or an address or the port is not available.
     pub fn sctp(addresses: &[IpAddr], port: u16) -> io::Result<Listener> {
         let (sender, incoming) = mpsc::channel(MAX_WAITING);
         let (address, tasks) = sctp::open(addresses, port, sender)?;
         Ok(Listener { incoming, address, _tasks: tasks, is_secure: false })
     }
 
-    /// Its address; of several the first.
+    /// Returns its address; of several, the first.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What every connection has at least.
+    /// Returns the features that every connection has at least.
     #[must_use]
     pub fn features(&self) -> Features {
         let security = if self.is_secure {
@@ -112,7 +111,7 @@ impl Listener {
         Features { security, ..Features::STREAM }
     }
 
-    /// The next connection; none when the listener has failed for good.
+    /// Waits for the next connection; `None` when the listener has failed permanently.
     pub async fn accept(&mut self) -> Option<Incoming> {
         self.incoming.recv().await
     }

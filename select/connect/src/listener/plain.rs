@@ -1,4 +1,4 @@
-//! Connections without protection, over the kernel's TCP, or Multipath TCP where that is asked for.
+//! Connections without protection, over the kernel's TCP, or over Multipath TCP on request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 
 use super::{Incoming, ListenOptions};
 
-/// Connections that the kernel keeps until they are accepted.
+/// The maximum number of connections that the kernel queues for `accept`.
 const BACKLOG: i32 = 1_024;
-/// A pause after an error of a listening socket (no file descriptors left, as a rule).
+/// The pause after an error of a listening socket, which usually means that no file descriptors are left.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
 pub(super) fn open(
@@ -29,8 +29,8 @@ pub(super) fn open(
 
 fn listen(options: &ListenOptions) -> io::Result<Socket> {
     let domain = Domain::for_address(options.address);
-    // Both kinds of peers are understood by a listener of MPTCP (RFC 8684, 3.1); a kernel without it
-    // listens for the one.
+    // A listener of MPTCP accepts both kinds of peers (RFC 8684, 3.1); a kernel without it listens for TCP
+    // only.
     let multipath = options
         .is_multipath
         .then(|| Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).ok());
@@ -55,7 +55,7 @@ async fn accept(listener: TcpListener, incoming: mpsc::Sender<Incoming>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
-                // Without it small messages wait; a socket that refuses is served all the same.
+                // Without this option small messages wait; a socket that refuses it is still served.
                 let _ = stream.set_nodelay(true);
                 if incoming
                     .send(Incoming { stream: Box::new(stream) })

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::Incoming;
 use hawser_session_driver::PlainStream;
 
-/// A pause after an association that was lost at once, or without memory.
+/// The pause after an association that was lost at once, or for which there was no memory.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
 pub(super) fn open(

@@ -1,6 +1,6 @@
-//! Connections under TLS 1.3: sessions, and peers with the application's own protocols, told apart by
-//! what they agree on (RFC 7301). The session's [`Server`] accepts them all; here each waits for its
-//! first stream.
+//! Connections under TLS 1.3: sessions, and peers with the application's own protocols, distinguished by the
+//! negotiated protocol (RFC 7301). The session's [`Server`] accepts all of them; each connection then waits
+//! here for its first stream.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,11 +19,12 @@ use crate::transports::{QuicDuplex, STREAMS, SessionDuplex};
 use hawser_session_driver::places::{Gate, Shares};
 use hawser_session_driver::{Connection, Identity, Server, ServerConfig};
 
-/// Sessions and QUIC connections at once that have no stream yet. The oldest make room for further ones.
+/// The maximum number of sessions and QUIC connections without a stream. The oldest make room for further
+/// ones.
 const MAX_WITHOUT_STREAM: usize = 256;
-/// How long a session, or a QUIC connection, may take to open its first stream.
+/// The time in which a session, or a QUIC connection, must open its first stream.
 const FIRST_STREAM_TIMEOUT: Duration = Duration::from_secs(30);
-/// Ports that are tried where any will do: one must be free for TCP and UDP.
+/// The number of ports that are tried if any will do: one must be free for TCP and UDP.
 const PORTS: usize = 16;
 
 pub(super) fn open(
@@ -38,7 +39,7 @@ pub(super) fn open(
     Ok((address, tasks))
 }
 
-/// A server at one port of TCP and UDP. Its first address is TCP's.
+/// Makes a server at one port of TCP and UDP. Its first address is TCP's.
 fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Result<Server> {
     let tries = if options.address.port() == 0 { PORTS } else { 1 };
     let mut last = None;
@@ -60,8 +61,7 @@ fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Resul
     Err(last.map_or_else(|| io::ErrorKind::AddrInUse.into(), io::Error::from))
 }
 
-/// Accepts for as long as the application takes: what it does not take waits in the server, which bounds
-/// it.
+/// Accepts connections as the application takes them; others wait in the server, which limits their number.
 async fn accept(server: Server, incoming: mpsc::Sender<Incoming>) {
     let gate = Gate::new(Shares::new(MAX_WITHOUT_STREAM));
     while let Ok(place) = incoming.reserve().await {
@@ -76,7 +76,7 @@ async fn accept(server: Server, incoming: mpsc::Sender<Incoming>) {
                     .paths()
                     .first()
                     .map(|(_, info)| info.description.peer.ip());
-                // One that has lost its only carrier has no address, and is soon gone.
+                // A session that has lost its only carrier has no address, and ends soon.
                 let peer = peer.unwrap_or(IpAddr::from([0; 4]));
                 first_stream(&gate, peer, &incoming, async move {
                     let stream = session.accept().await.ok()?;
@@ -96,7 +96,8 @@ async fn accept(server: Server, incoming: mpsc::Sender<Incoming>) {
     }
 }
 
-/// Waits for a connection's first stream, in a place that is free again when the application has it.
+/// Waits for a connection's first stream. The connection's place is free again when the application has the
+/// stream.
 fn first_stream(
     gate: &Gate,
     peer: IpAddr,
@@ -110,7 +111,7 @@ fn first_stream(
             () = incoming.closed() => return,
         };
         if let Ok(Some(stream)) = stream {
-            // An application that has closed the listener wants none.
+            // An application that has closed the listener takes no more connections.
             let _ = incoming.send(Incoming { stream }).await;
         }
     };

@@ -1,10 +1,10 @@
 //! Folders of profiles, policies and nodes.
 //!
-//! What a file is follows from its ending: `.profile` and `.policy` (NEAT's, JSON), `.cib`, `.local`,
-//! `.connection`, `.remote`, `.slim` (the same, nodes), each also with `.json` or `.toml` behind it; `.pib`
-//! and a bare `.json` or `.toml` have `policy_type`, and in a folder of nodes are nodes. Others are left
-//! alone, and so are names that begin with `.` or `#`. Folders within are read, too. Files are read in
-//! the order of their paths.
+//! The suffix of a file determines its kind. `.profile` and `.policy` are NEAT's, in JSON. `.cib`, `.local`,
+//! `.connection`, `.remote` and `.slim` are nodes, also in JSON. Each may have `.json` or `.toml` behind it.
+//! `.pib` and a bare `.json` or `.toml` have `policy_type`, and in a folder of nodes they are nodes. Other
+//! files are ignored, and so are names that begin with `.` or `#`. Subfolders are read, too. Files are read
+//! in the order of their paths.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 use hawser_policy::document::{self, Diagnostic, Format};
 use hawser_policy::{Cib, Kind, Limit, Names, Node, Pib, limits, shipped};
 
-/// Files of a folder and those within it.
+/// The maximum number of files of a folder and its subfolders.
 const FILES: usize = 2_048;
-/// Folders within folders.
+/// The maximum depth of subfolders.
 const DEPTH: usize = 8;
 const NODES: [&str; 5] = ["cib", "local", "connection", "remote", "slim"];
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Profiles or policies; which, if its name shows it.
+    /// Profiles or policies; `Some` if the name shows which.
     Policies(Option<Kind>),
     /// Nodes of the CIB.
     Nodes,
 }
 
-/// What a file is for by its name; nothing when it is of no use here.
+/// Returns the purpose of a file by its name; `None` if the file is ignored.
 pub fn role_of(path: &Path) -> Option<Role> {
     let name = path.file_name()?.to_str()?;
     if name.starts_with(['.', '#']) {
@@ -53,7 +53,7 @@ pub fn role_of(path: &Path) -> Option<Role> {
     }
 }
 
-/// What a file is written in: TOML if it ends so, else JSON.
+/// Returns the format of a file: TOML for that suffix, else JSON.
 pub fn format_of(path: &Path) -> Format {
     if path.extension().is_some_and(|ending| ending == "toml") {
         Format::Toml
@@ -62,18 +62,18 @@ pub fn format_of(path: &Path) -> Format {
     }
 }
 
-/// The name that stands for `uid`: the file's, up to its first dot.
+/// Returns the default `uid`: the file's name, up to its first dot.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.split('.').next().unwrap_or_default().to_owned()
 }
 
-/// What is wrong with a file.
+/// A file has a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// Which; of a whole folder, that.
+    /// The path of the file, or of the folder.
     pub file: PathBuf,
-    /// What is wrong, with its place in the file.
+    /// The fault, with its place in the file.
     pub diagnostic: Diagnostic,
 }
 
@@ -90,38 +90,37 @@ impl fmt::Display for FileError {
     }
 }
 
-/// Where the files lie.
+/// The folders that hold the files.
 #[derive(Clone, Debug, Default)]
 pub struct Folders {
-    /// Profiles and policies; none: those that come with Hawser.
+    /// Profiles and policies; `None`: those that come with Hawser.
     pub pib: Option<PathBuf>,
-    /// Nodes of the CIB; none: nothing is known.
+    /// Nodes of the CIB; `None`: no nodes.
     pub cib: Option<PathBuf>,
 }
 
-/// When the files of nodes first were what they are: a node that does not state when it ends lives from
-/// then on.
+/// The times at which the files of nodes got their present content: a node without an end lives from then on.
 #[derive(Clone, Debug, Default)]
 pub struct Learnt(BTreeMap<PathBuf, (u64, f64)>);
 
-/// Everything that was read.
+/// The content of all files.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// Names, with which requests are to be read.
+    /// The names with which requests are to be read.
     pub names: Names,
     /// Profiles and policies.
     pub pib: Pib,
-    /// Nodes, each with when it became known.
+    /// Nodes, each with the time at which it became known.
     pub nodes: Vec<(Node, f64)>,
-    /// What is doubtful.
+    /// Warnings about the files.
     pub warnings: Vec<FileError>,
 }
 
 impl Base {
-    /// The CIB of the nodes.
+    /// Makes the CIB of the nodes.
     ///
     /// # Errors
-    /// There are too many.
+    /// When there are too many nodes.
     pub fn cib(&self) -> Result<Cib, Limit> {
         let mut cib = Cib::default();
         for (node, learnt) in &self.nodes {
@@ -131,7 +130,7 @@ impl Base {
     }
 }
 
-/// The texts of all files, before anything is made of them.
+/// The texts of all files, unparsed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Texts {
     pib: Option<Vec<(PathBuf, String)>>,
@@ -139,10 +138,10 @@ pub(super) struct Texts {
 }
 
 impl Folders {
-    /// Reads everything, at `now` in seconds since 1970.
+    /// Reads all files, at `now` in seconds since 1970.
     ///
     /// # Errors
-    /// Everything that is wrong with any file.
+    /// All faults of all files.
     pub fn load(&self, names: Names, learnt: &mut Learnt, now: f64) -> Result<Base, Vec<FileError>> {
         self.texts()?.understand(names, learnt, now)
     }
@@ -174,7 +173,7 @@ impl Folders {
                 .as_ref()
                 .map(|folder| read(folder, |role| role != Role::Nodes))
                 .transpose()?,
-            // A bare .json or .toml is what its folder is for.
+            // A bare .json or .toml has the purpose of its folder.
             cib: match &self.cib {
                 Some(folder) => read(folder, |role| matches!(role, Role::Nodes | Role::Policies(None)))?,
                 None => Vec::new(),
@@ -182,7 +181,7 @@ impl Folders {
         })
     }
 
-    /// The folders that are there, and those within.
+    /// Returns the existing folders and their subfolders.
     pub(super) fn all(&self) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for folder in [&self.pib, &self.cib].into_iter().flatten() {
@@ -269,7 +268,7 @@ impl Texts {
 }
 
 impl Learnt {
-    /// Since when this file has this content.
+    /// Returns the time since which this file has this content.
     fn since(&mut self, file: &Path, text: &str, now: f64) -> f64 {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -282,10 +281,10 @@ impl Learnt {
     }
 }
 
-/// The text of a document: a regular file within the limit of documents.
+/// Reads the text of a document: a regular file within the size limit of documents.
 ///
 /// # Errors
-/// It cannot be read, is something else or too long, or is not UTF-8.
+/// When it cannot be read, is not a regular file, is too long, or is not UTF-8.
 pub fn text(file: &Path) -> Result<String, FileError> {
     let limit = limits::DOCUMENT_BYTES as u64;
     hawser_files::named(file, limit).map_err(|error| FileError::new(file, error.to_string()))

@@ -1,10 +1,10 @@
-//! Which transports serve a request, in what order: NEAT's policy manager, with its files.
+//! The transports for a request, in order: NEAT's policy manager, with its files.
 //!
-//! The ranking itself is a pure function ([`rank`]); here are the folders that it reads, and what
-//! watches them.
+//! The ranking itself is a pure function ([`rank`]). This module has the folders from which it is configured,
+//! and the watch on them.
 //!
-//! * [`Folders`]: where profiles, policies and nodes of the CIB lie; [`Folders::load`] reads them
-//! * [`Watch`]: reads them again when they change, and keeps the last good ones when they are bad
+//! * [`Folders`]: the folders of profiles, policies and nodes of the CIB; [`Folders::load`] reads them
+//! * [`Watch`]: reads them again when they change, and keeps the last valid content when they are faulty
 
 mod files;
 mod watch;

@@ -1,7 +1,7 @@
 //! Files of policies and knowledge, read again when they change: inotify(7).
 //!
-//! What is read takes the place of what was as a whole, or not at all: one bad file leaves the last
-//! good ones in force, and an event reports what is wrong. Files are read outside the manager's lock.
+//! New content replaces the old as a whole, or not at all. One faulty file leaves the last valid content in
+//! force, and an event reports the fault. Files are read outside the manager's lock.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -16,36 +16,37 @@ use tokio::io::unix::AsyncFd;
 
 use super::files::{FileError, Folders, Learnt, Texts};
 
-/// What an editor does to a file comes in several events: this long after the last, it is read.
+/// The time without events after which changed files are read, because an editor's save causes several
+/// events.
 const QUIET: Duration = Duration::from_millis(50);
-/// Files that never come to rest are read all the same, after this.
+/// The time after which files are read even if they keep changing.
 const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often a folder is looked for that cannot be watched.
+/// The interval at which a folder that cannot be watched is checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What became of the files.
+/// The result of reading changed files.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// They were read and are in force.
+    /// The files were read and are in force.
     Loaded {
-        /// Profiles and policies.
+        /// The number of profiles and policies.
         policies: usize,
-        /// Nodes of the CIB.
+        /// The number of nodes of the CIB.
         nodes: usize,
-        /// What is doubtful in them.
+        /// Warnings about the files.
         warnings: Vec<FileError>,
     },
-    /// Something is wrong with them; what was in force before still is.
+    /// The files have faults; the earlier content stays in force.
     Refused(Vec<FileError>),
 }
 
-/// Why files cannot be watched.
+/// The reasons for which files cannot be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// They are wrong now, so that there is nothing to begin with.
+    /// The files have faults, so there is no content to begin with.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Files(Vec<FileError>),
-    /// The system refuses.
+    /// A system call failed.
     #[error("files cannot be watched: {0}")]
     System(#[from] io::Error),
 }
@@ -56,12 +57,12 @@ pub struct Watch {
     folders: Folders,
     manager: Arc<Mutex<Manager>>,
     learnt: Learnt,
-    /// What was read last, good or bad.
+    /// The latest content, or its faults.
     seen: Result<Texts, Vec<FileError>>,
     inotify: AsyncFd<OwnedFd>,
-    /// A folder could not be watched.
+    /// True if a folder could not be watched.
     is_blind: bool,
-    /// An event was received, and files were not read since.
+    /// True if an event was received since the files were last read.
     is_stirred: bool,
 }
 
@@ -69,7 +70,7 @@ impl Watch {
     /// Reads the files into the manager, and watches them from now on. Needs a tokio runtime.
     ///
     /// # Errors
-    /// Files are wrong, or the system has no more watches.
+    /// When files have faults, or the system has no more watches.
     pub fn open(folders: Folders, manager: Arc<Mutex<Manager>>) -> Result<Self, WatchError> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let inotify = hawser_net::watch(inotify)?;
@@ -82,7 +83,7 @@ impl Watch {
             is_blind: false,
             is_stirred: false,
         };
-        // Watched first: what changes while they are read is noticed.
+        // The watch begins first, so that changes during the reading are noticed.
         watch.watch_folders();
         watch.seen = watch.folders.texts();
         match watch.take() {
@@ -91,11 +92,11 @@ impl Watch {
         }
     }
 
-    /// Waits until files have changed, reads them, and returns what came of it. May be dropped and
-    /// called again.
+    /// Waits until files have changed, reads them, and returns the result. The future may be dropped, and the
+    /// call repeated.
     ///
     /// # Errors
-    /// The system reports no more changes.
+    /// When the system reports no more changes.
     pub async fn next(&mut self) -> io::Result<Event> {
         loop {
             if !self.is_stirred && self.is_blind {
@@ -106,7 +107,8 @@ impl Watch {
             } else if !self.is_stirred {
                 self.changed().await?;
             }
-            // Until files are read: who drops this and calls again misses nothing.
+            // Set until files are read, so that no change is missed if the future is dropped and the call
+            // repeated.
             self.is_stirred = true;
             self.settle().await?;
             self.is_stirred = false;
@@ -119,7 +121,7 @@ impl Watch {
         }
     }
 
-    /// Takes in what was read.
+    /// Puts the content that was read into force.
     fn take(&mut self) -> Event {
         let texts = match &self.seen {
             Ok(texts) => texts,
@@ -128,7 +130,7 @@ impl Watch {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0.0, |since| since.as_secs_f64());
-        // No call leaves the manager half changed, so that a panic elsewhere does it no harm.
+        // Every call leaves the manager consistent, so a panic in another thread does no harm.
         let mut manager = self.manager.lock();
         let base = match texts.understand(manager.names().clone(), &mut self.learnt, now) {
             Ok(base) => base,
@@ -165,8 +167,8 @@ impl Watch {
         }
     }
 
-    /// Waits until files have changed, and takes all events. Which files does not matter: everything
-    /// is read again.
+    /// Waits until files have changed, and takes all events. The names of the files do not matter, because
+    /// all files are read again.
     async fn changed(&self) -> io::Result<()> {
         let mut guard = self.inotify.readable().await?;
         let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -182,7 +184,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Watches every folder that there is; those that are watched already stay so.
+    /// Watches every existing folder; present watches stay.
     fn watch_folders(&mut self) {
         let wanted = WatchFlags::CREATE
             | WatchFlags::CLOSE_WRITE

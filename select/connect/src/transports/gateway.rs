@@ -1,4 +1,4 @@
-//! Through a gateway: a stream of the one session with it.
+//! Connections through a gateway: streams of the one session with it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,20 +8,19 @@ use hawser_race::{Failure, Family, Handshake, Security};
 use hawser_relay::{ClientError, Gateway, GatewayStream, Reply};
 use hawser_resolve::Service;
 
-/// A session's far end that connects onwards. It looks names up itself, so that no address is needed.
+/// A session's far end that connects onwards. It looks names up itself, so no address is needed.
 ///
-/// Towards the destination there is no more security than without it: what the session protects ends at
-/// the gateway.
+/// It adds no security towards the destination, because the protection of the session ends at the gateway.
 #[derive(Clone)]
 pub struct Via {
     gateway: Gateway,
-    /// What it is called in reports.
+    /// The name in reports.
     name: Arc<str>,
     priority: u16,
 }
 
 impl Via {
-    /// Through this gateway, in this class: 0 is the best.
+    /// Makes a transport through this gateway, in this class: 0 is the best.
     #[must_use]
     pub fn new(gateway: Gateway, priority: u16) -> Via {
         let name = gateway.name().into();
@@ -56,7 +55,7 @@ impl Transport for Via {
                 remote: format!("{destination} by {}", self.name).into(),
                 interface: "".into(),
             },
-            // It has none; what is preferred between equals is this one.
+            // The candidate has no family; this one is preferred between equals.
             family: Family::Ipv6,
             priority: self.priority,
             security: Security::None,

@@ -1,7 +1,7 @@
-//! The transports that there are, a file each.
+//! The transports, each in a file of its own.
 //!
-//! [`Transports`] makes one from a word of a command, or from a policy's name for a transport; another
-//! transport adds its row there, and nothing above changes.
+//! [`Transports`] makes a transport from a keyword of a command, or from the name that policies use. Another
+//! transport adds its row there, and no other code changes.
 
 mod gateway;
 mod mtp;
@@ -37,21 +37,21 @@ pub use tls::Tls;
 
 pub use crate::place::Place;
 
-/// Why a transport cannot be had as it was asked for.
+/// The reasons for which a transport is not available as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The certificates to be trusted cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// No certificate can have the peer's name.
+    /// The peer's name is not valid in a certificate.
     #[error("{0:?} is no name of a server")]
     Name(String),
-    /// QUIC was asked for without an application protocol.
+    /// QUIC was requested without an application protocol.
     #[error("QUIC needs an application protocol to agree on (RFC 9001, 8.1)")]
     NoProtocol,
 }
 
-/// A word that names no transport.
+/// A keyword is not the name of a transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is no transport; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
 pub struct UnknownTransport {
@@ -59,25 +59,25 @@ pub struct UnknownTransport {
     known: String,
 }
 
-/// The transports that a process can go by, each with its word and the name that policies have for it.
+/// The transports that a process can use, each with its keyword and its name in policies.
 #[derive(Clone, Debug, Default)]
 pub struct Transports {
     gateway: Option<Gateway>,
     stacks: Vec<MtpStack>,
 }
 
-/// What of a [`Place`] a transport can be kept to.
+/// The restrictions of a [`Place`] that a transport supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeps {
     /// An interface, and a family.
     Interface,
-    /// A family: it runs over all interfaces that there are.
+    /// Only a family: the transport runs over all present interfaces.
     Family,
-    /// Nothing.
+    /// No restriction.
     Nothing,
 }
 
-/// The word of commands, the name of policies, and what it can be kept to.
+/// The keyword of commands, the name in policies, and the supported restrictions.
 const TABLE: &[(&str, &str, Keeps)] = &[
     ("tcp", "TCP", Keeps::Interface),
     ("mptcp", "MPTCP", Keeps::Interface),
@@ -86,48 +86,49 @@ const TABLE: &[(&str, &str, Keeps)] = &[
 ];
 
 impl Transports {
-    /// Those that need nothing further: the kernel's, and SCTP.
+    /// Makes a set of the transports that need no configuration: the kernel's, and SCTP.
     #[must_use]
     pub fn new() -> Transports {
         Transports::default()
     }
 
-    /// The same, and sessions with this gateway.
+    /// Adds sessions with this gateway.
     #[must_use]
     pub fn with_gateway(self, gateway: Gateway) -> Transports {
         Transports { gateway: Some(gateway), ..self }
     }
 
-    /// The same, and what this stack runs, under the name of its transport: `mtp-tcp`.
+    /// Adds the transport that this stack runs, under its name: `mtp-tcp`.
     #[must_use]
     pub fn with_stack(mut self, stack: MtpStack) -> Transports {
         self.stacks.push(stack);
         self
     }
 
-    /// The words that there are.
+    /// Returns the keywords of the available transports.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         self.rows()
             .map(|row| row.0)
             .chain(self.stacks.iter().map(MtpStack::transport))
     }
 
-    /// The rows of the table that this process can go by.
+    /// Returns the rows of the table that this process can use.
     fn rows(&self) -> impl Iterator<Item = &'static (&'static str, &'static str, Keeps)> {
         let has_gateway = self.gateway.is_some();
         TABLE.iter().filter(move |row| has_gateway || row.0 != "gateway")
     }
 
-    /// The transport that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
+    /// Makes the transport that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
     ///
     /// # Errors
-    /// No such transport, one that takes no interface, or an interface that can have no such name.
+    /// When there is no such transport, when it takes no interface, or when the interface's name is not
+    /// valid.
     pub fn parse(&self, text: &str, priority: u16) -> Result<Arc<dyn Transport>, UnknownTransport> {
         let (word, interface) = match text.split_once(':') {
             None => (text, None),
             Some((transport, interface)) => (transport, Some(interface)),
         };
-        // IFNAMSIZ, and what the kernel refuses in a name.
+        // IFNAMSIZ, and the characters that the kernel refuses in a name.
         let is_name = |name: &str| {
             (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace())
         };
@@ -143,14 +144,15 @@ impl Transports {
         })
     }
 
-    /// What policies call those that there are.
+    /// Returns the names in policies of the available transports.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.rows()
             .map(|row| row.1)
             .chain(self.stacks.iter().map(MtpStack::transport))
     }
 
-    /// What of a place a policy's `transport` can be kept to; none if there is no such transport.
+    /// Returns the part of a place that a policy's `transport` supports; `None` if there is no such
+    /// transport.
     #[must_use]
     pub fn place(&self, transport: &str, place: Place) -> Option<Place> {
         let row = TABLE.iter().find(|(_, name, _)| *name == transport);
@@ -165,7 +167,7 @@ impl Transports {
         })
     }
 
-    /// The transport of a policy's `transport`, if this process can go by it there.
+    /// Makes the transport of a policy's `transport`, if this process can use it there.
     #[must_use]
     pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Transport>> {
         let word = TABLE
@@ -196,14 +198,14 @@ impl Transports {
     }
 }
 
-/// Whether one of these application protocols is HTTP over TLS or QUIC.
+/// Returns whether one of these application protocols is HTTP over TLS or QUIC.
 fn has_https(protocols: &[Vec<u8>]) -> bool {
     protocols
         .iter()
         .any(|name| matches!(&name[..], b"http/1.1" | b"h2" | b"h3"))
 }
 
-/// The candidates of a transport to addresses of one family.
+/// Restricts a transport's candidates to addresses of one family.
 #[derive(Debug)]
 struct Only {
     transport: Arc<dyn Transport>,

@@ -16,8 +16,8 @@ use super::tcp::is_of_use;
 use super::tls::{client, security_of};
 use super::{ConfigError, has_https};
 
-/// A transport written in MTP. An attempt is ready when the peer has answered or, with TLS, has proved who
-/// it is.
+/// A transport written in MTP. An attempt completes when the peer has answered or, with TLS, has
+/// authenticated itself.
 #[derive(Clone, Debug)]
 pub struct Mtp {
     stack: MtpStack,
@@ -26,17 +26,17 @@ pub struct Mtp {
 }
 
 impl Mtp {
-    /// By this stack, in this class: 0 is the best.
+    /// Makes a transport on this stack, in this class: 0 is the best.
     #[must_use]
     pub fn new(stack: MtpStack, priority: u16) -> Mtp {
         Mtp { stack, tls: None, priority }
     }
 
-    /// With TLS, to peers that `trust` admits and that have this name, with one of these application
+    /// Adds TLS, with peers that `trust` admits and that have this name, and with one of these application
     /// protocols if there are any.
     ///
     /// # Errors
-    /// The certificates to be trusted cannot be read, or the name is none.
+    /// When the certificates to be trusted cannot be read, or the name is not valid.
     pub fn with_tls(self, trust: &Trust, name: &str, protocols: &[String]) -> Result<Mtp, ConfigError> {
         Ok(Mtp {
             tls: Some((client(trust, name, protocols)?, security_of(trust))),

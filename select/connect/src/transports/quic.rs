@@ -14,10 +14,10 @@ use hawser_session_driver::Trust;
 use super::tls::{client_config, security_of};
 use super::{ConfigError, has_https};
 
-/// Streams that a peer may open at once.
+/// The maximum number of simultaneous streams that a peer may open.
 pub(crate) const STREAMS: u32 = 256;
 
-/// QUIC with an application protocol, without which there is none (RFC 9001, 8.1).
+/// QUIC with an application protocol, which is mandatory (RFC 9001, 8.1).
 #[derive(Clone)]
 pub struct Quic {
     tls: Arc<rustls::ClientConfig>,
@@ -35,10 +35,11 @@ impl fmt::Debug for Quic {
 }
 
 impl Quic {
-    /// To peers that `trust` admits and that have this name, with one of these application protocols.
+    /// Makes a transport to peers that `trust` admits and that have this name, with one of these application
+    /// protocols.
     ///
     /// # Errors
-    /// The certificates to be trusted cannot be read; there is no protocol.
+    /// When the certificates to be trusted cannot be read, or there is no protocol.
     pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> Result<Quic, ConfigError> {
         if protocols.is_empty() {
             return Err(ConfigError::NoProtocol);
@@ -47,7 +48,7 @@ impl Quic {
         Ok(Quic { tls, name: name.into(), security: security_of(trust), interface: None })
     }
 
-    /// By this interface; any if there is none.
+    /// Restricts it to this interface; `None` allows any.
     #[must_use]
     pub fn by(self, interface: Option<String>) -> Quic {
         Quic { interface, ..self }
@@ -67,7 +68,7 @@ impl Quic {
 
 impl Transport for Quic {
     fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
-        // What a record lists must be among what this connection would speak (RFC 9460, 7.1.2).
+        // A protocol of the record must be among those that this connection offers (RFC 9460, 7.1.2).
         let speaks = |service: &Service| {
             let ours = |name: &String| self.tls.alpn_protocols.iter().any(|own| own == name.as_bytes());
             !service.no_default_alpn || service.alpn.iter().any(ours)
@@ -89,7 +90,7 @@ impl Transport for Quic {
     }
 }
 
-/// What its streams do.
+/// The features of its streams.
 const FEATURES: Features = Features {
     multistreaming: true,
     announces_itself: false,

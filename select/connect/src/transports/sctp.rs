@@ -10,18 +10,18 @@ use hawser_resolve::Service;
 use hawser_session_driver::PlainStream;
 
 /// SCTP (RFC 9260) in UDP (RFC 6951). The peer sends its further addresses in the handshake, so that an
-/// association to one of them runs over all; which interfaces that are is the routes' matter.
+/// association to one of them runs over all. The routes determine the interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sctp {
     /// Its class: 0 is the best.
     pub priority: u16,
-    /// What associations are asked for.
+    /// The options of associations.
     pub options: SctpOptions,
 }
 
 impl Transport for Sctp {
     fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
-        // What a record lists is spoken over TCP or QUIC (RFC 9460, 7.1).
+        // The protocols that a record lists are over TCP or QUIC (RFC 9460, 7.1).
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();
         }

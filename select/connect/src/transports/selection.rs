@@ -1,5 +1,4 @@
-//! The transports that have selection properties (RFC 9622, 6.2): which transports there are is known here, and to
-//! nobody above.
+//! Selects transports by selection properties (RFC 9622, 6.2), so that callers need not name transports.
 
 use std::sync::Arc;
 
@@ -9,37 +8,37 @@ use hawser_carrier_mtp::MtpStack;
 use crate::Transport;
 use hawser_session_driver::Trust;
 
-/// What candidates for one connection have to be.
+/// The requirements on candidates for one connection.
 #[derive(Clone, Debug)]
 pub struct Selection {
     /// The name that the peer's certificate must have.
     pub name: String,
-    /// Whom to trust; none: no protection at all.
+    /// The trust for peers' certificates; `None`: no protection at all.
     pub trust: Option<Trust>,
-    /// Application protocols to agree on (RFC 7301), best first.
+    /// The application protocols to negotiate (RFC 7301), best first.
     pub protocols: Vec<String>,
-    /// Whether transports that use several paths are of use.
+    /// True if transports that use several paths are useful.
     pub is_multipath: bool,
-    /// Whether transports without several streams are of no use.
+    /// True if transports without several streams are excluded.
     pub is_multistreamed: bool,
-    /// How several paths are used: `Handover`, `Interactive`, `Aggregate` (RFC 9622, 8.1.7).
+    /// The use of several paths: `Handover`, `Interactive`, `Aggregate` (RFC 9622, 8.1.7).
     pub policy: &'static str,
-    /// The interface to leave by; none where the system chooses.
+    /// The local interface; `None` if the system chooses.
     pub interface: Option<String>,
-    /// Interfaces that several paths may leave by; with none the system chooses one.
+    /// The interfaces that several paths may use; if empty, the system chooses one.
     pub interfaces: Vec<String>,
-    /// Stacks whose transports are of use as well.
+    /// Stacks whose transports are also offered.
     pub stacks: Vec<MtpStack>,
 }
 
-/// The transports that have these properties, those first that should win ties. What each has besides is in its
-/// [`Transport::features`].
+/// Returns the transports with these properties, those that should win ties first. Each transport's other
+/// properties are in its [`Transport::features`].
 ///
-/// A session asks a peer that does not speak its protocol in vain, so that it is there only where it has
-/// something to give: several paths, or several streams.
+/// A session fails with a peer that does not speak its protocol. It is therefore included only if it offers
+/// an advantage: several paths, or several streams.
 ///
 /// # Errors
-/// The certificates of those to be trusted cannot be read; the name is none.
+/// When the certificates to be trusted cannot be read, or the name is not valid.
 pub fn transports_for(selection: &Selection) -> Result<Vec<Arc<dyn Transport>>, ConfigError> {
     let Selection { interface, name, protocols, .. } = selection;
     let by = || interface.clone();

@@ -1,5 +1,4 @@
-//! A session with the destination itself: its first stream, with others beside it, over every path that
-//! there is.
+//! A session with the destination itself: its first stream, with others beside it, over every available path.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,7 +22,7 @@ use hawser_session_driver::{
 
 use super::tls::security_of;
 
-/// Paths of one session, each over an interface of its own.
+/// The maximum number of paths of one session, each over a different interface.
 const MAX_PATHS: usize = 8;
 
 /// A session with a peer that speaks Hawser's protocol (ALPN `hawser/1`). With any other peer an attempt
@@ -33,13 +32,13 @@ pub struct Session {
     tls: Arc<rustls::ClientConfig>,
     name: Arc<str>,
     security: Security,
-    /// Interfaces that a path each is over; the system's choice alone if there are none.
+    /// The interfaces, each with a path; if empty, the system chooses one.
     interfaces: Vec<String>,
-    /// Paths but the first are kept for when it is lost.
+    /// True if paths other than the first are used only after it is lost.
     is_handover: bool,
-    /// What it is called where it has but one path.
+    /// The name in descriptions if it has a single path.
     interface: Option<String>,
-    /// Stacks over which a path each is, where it has several.
+    /// Stacks that each carry a further path, if it has several.
     stacks: Vec<MtpStack>,
 }
 
@@ -54,10 +53,10 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// With peers that `trust` admits and that have this name, over one path.
+    /// Makes a session over one path, with peers that `trust` admits and that have this name.
     ///
     /// # Errors
-    /// The certificates to be trusted cannot be read.
+    /// When the certificates to be trusted cannot be read.
     pub fn new(trust: &Trust, name: &str) -> Result<Session, TrustError> {
         let (tls, security) = (trust.client(&[])?, security_of(trust));
         let (interfaces, name) = (Vec::new(), name.into());
@@ -72,20 +71,20 @@ impl Session {
         })
     }
 
-    /// By this interface; any if there is none.
+    /// Restricts it to this interface; `None` allows any.
     #[must_use]
     pub fn by(self, interface: Option<String>) -> Session {
         Session { interface, ..self }
     }
 
-    /// Over these interfaces at once, or one after the other (RFC 9622, 8.1.7: Handover).
+    /// Uses these interfaces at once, or one after the other (RFC 9622, 8.1.7: Handover).
     #[must_use]
     pub fn over(self, interfaces: &[String], is_handover: bool) -> Session {
         let interfaces = interfaces.iter().take(MAX_PATHS).cloned().collect();
         Session { interfaces, is_handover, ..self }
     }
 
-    /// Where it has several paths, over these stacks as well.
+    /// If it has several paths, also uses these stacks.
     #[must_use]
     pub fn beside(self, stacks: &[MtpStack]) -> Session {
         Session { stacks: stacks.iter().take(MAX_PATHS).cloned().collect(), ..self }
@@ -95,7 +94,7 @@ impl Session {
         !self.interfaces.is_empty()
     }
 
-    /// Over each interface, TCP and, should that lead nowhere, QUIC.
+    /// Makes candidates over each interface: TCP, and QUIC in case that fails.
     fn candidates(&self, peer: SocketAddr) -> Vec<(PathCandidate, Candidate)> {
         let interfaces: Vec<Option<String>> = match self.interfaces.is_empty() {
             true => vec![self.interface.clone()],
@@ -144,12 +143,12 @@ impl Session {
 
 impl Transport for Session {
     fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<crate::Candidate> {
-        // A record lists what else is spoken there, and that is not it.
+        // The record excludes the default protocol, and it cannot list a session.
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();
         }
         let connect = |transport: Arc<Session>, address| async move { transport.connect(address).await };
-        // What it runs over is part of what it is: over several interfaces it stands and falls with them.
+        // The interfaces are part of its identity: over several interfaces it succeeds or fails with them.
         let interface = match self.has_several_paths() {
             true => Some(self.interfaces.join("+")),
             false => self.interface.clone(),
@@ -167,7 +166,7 @@ impl Transport for Session {
     }
 }
 
-/// What a session's streams do.
+/// The features of a session's streams.
 const FEATURES: Features = Features {
     multistreaming: true,
     announces_itself: false,
@@ -175,7 +174,7 @@ const FEATURES: Features = Features {
     ..Features::STREAM
 };
 
-/// A stream of a session, which lasts as long.
+/// A stream of a session, which keeps the session alive.
 pub(crate) struct SessionDuplex {
     pub(crate) stream: SessionStream,
     pub(crate) session: Handle,
@@ -185,7 +184,7 @@ crate::delegate!(SessionDuplex, stream);
 
 impl Duplex for SessionDuplex {
     fn abort(self: Box<Self>) {
-        // One that is over cannot be given up.
+        // A stream that has ended cannot be reset.
         let _ = self.stream.reset(0);
     }
 
@@ -216,11 +215,11 @@ impl Duplex for SessionDuplex {
     }
 
     fn prioritize(&self, priority: u64) {
-        // A session has eight levels, of which 3 is the usual one; here that is 100 (RFC 9622, 8.1.2).
+        // A session has eight levels with 3 as the default; here the default is 100 (RFC 9622, 8.1.2).
         let level = u8::try_from(priority.saturating_mul(3) / 100)
             .unwrap_or(u8::MAX)
             .min(7);
-        // One that is over has no priority.
+        // A stream that has ended has no priority.
         let _ = self.stream.prioritize(Priority { level, incremental: true });
     }
 

@@ -10,15 +10,16 @@ use crate::transports::Place;
 use crate::{AttemptError, Candidate, Features, Transport};
 use hawser_resolve::Service;
 
-/// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
+/// The idle time after which keep-alive probes are sent, because a tunnel has no other way to detect a dead
+/// peer.
 const KEEPALIVE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// The kernel's TCP, or Multipath TCP (RFC 8684).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// Offer Multipath TCP; a peer that does not know it makes TCP of it.
+    /// True if Multipath TCP is offered; with a peer that does not support it, the connection is TCP.
     pub is_multipath: bool,
-    /// The interface to leave by; none where the system chooses.
+    /// The local interface; `None` if the system chooses.
     pub interface: Option<String>,
     /// Its class: 0 is the best.
     pub priority: u16,
@@ -44,7 +45,7 @@ impl Transport for Tcp {
     }
 }
 
-/// Whether a record names something that TCP carries: protocols over UDP are of no use (RFC 9460,
+/// Returns whether a record names a protocol that TCP carries: protocols over UDP cannot be used (RFC 9460,
 /// 7.1.2).
 pub(super) fn is_of_use(service: &Service) -> bool {
     !service.no_default_alpn || service.alpn.iter().any(|protocol| !protocol.starts_with("h3"))
@@ -90,8 +91,8 @@ mod tests {
             .collect()
     }
 
-    /// RFC 9460, 7.1.2: the protocols of a record are those of its list and, unless it says
-    /// otherwise, the scheme's default.
+    /// RFC 9460, 7.1.2: the protocols of a record are those of its list and, unless it states otherwise, the
+    /// scheme's default.
     #[test]
     fn a_service_that_speaks_quic_alone_gives_no_candidate() {
         let mut service = Service {

@@ -16,7 +16,7 @@ use hawser_session_driver::{PlainStream, Trust, TrustError};
 use super::tcp::is_of_use;
 use super::{ConfigError, has_https};
 
-/// TLS 1.3 over TCP. An attempt is ready when the peer has proved who it is.
+/// TLS 1.3 over TCP. An attempt completes when the peer has authenticated itself.
 #[derive(Clone, Debug)]
 pub struct Tls {
     client: TlsClient,
@@ -27,11 +27,11 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// To peers that `trust` admits and that have this name, with one of these application protocols if
-    /// there are any.
+    /// Makes a transport to peers that `trust` admits and that have this name, with one of these application
+    /// protocols if there are any.
     ///
     /// # Errors
-    /// The certificates to be trusted cannot be read, or the name is none.
+    /// When the certificates to be trusted cannot be read, or the name is not valid.
     pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> Result<Tls, ConfigError> {
         let client = client(trust, name, protocols)?;
         Ok(Tls {
@@ -43,19 +43,19 @@ impl Tls {
         })
     }
 
-    /// Over Multipath TCP; a peer that does not know it makes TCP of it.
+    /// Uses Multipath TCP; with a peer that does not support it, the connection is TCP.
     #[must_use]
     pub fn over_several_paths(self) -> Tls {
         Tls { is_multipath: true, ..self }
     }
 
-    /// In this class: 0 is the best.
+    /// Sets its class: 0 is the best.
     #[must_use]
     pub fn in_class(self, priority: u16) -> Tls {
         Tls { priority, ..self }
     }
 
-    /// By this interface; any if there is none.
+    /// Restricts it to this interface; `None` allows any.
     #[must_use]
     pub fn by(self, interface: Option<String>) -> Tls {
         Tls { interface, ..self }
@@ -102,14 +102,14 @@ impl Transport for Tls {
     }
 }
 
-/// What a client brings to a handshake with a peer of this name.
+/// Makes the TLS client for a handshake with a peer of this name.
 pub(super) fn client(trust: &Trust, name: &str, protocols: &[String]) -> Result<TlsClient, ConfigError> {
     let config = client_config(trust, protocols)?;
     let name = ServerName::try_from(name.to_owned()).map_err(|_| ConfigError::Name(name.to_owned()))?;
     Ok(TlsClient { config, name })
 }
 
-/// A client's TLS with the application's protocols alone.
+/// Makes a client's TLS configuration with only the application's protocols.
 pub(super) fn client_config(
     trust: &Trust,
     protocols: &[String],
@@ -119,7 +119,7 @@ pub(super) fn client_config(
     Ok(Arc::new(config))
 }
 
-/// What peers have proved that `trust` admits.
+/// Returns the protection of peers that `trust` admits.
 pub(super) fn security_of(trust: &Trust) -> Security {
     match trust {
         Trust::Anyone => Security::Encrypted,

@@ -1,4 +1,4 @@
-//! Tests of the lessons that winners give, in virtual time.
+//! Tests of the verdicts on winners, in virtual time.
 
 use std::sync::Arc;
 

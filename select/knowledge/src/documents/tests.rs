@@ -1,4 +1,4 @@
-//! Conversations over a real socket, and documents of clients who mean harm.
+//! Conversations over a real socket, and documents of hostile clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Place {
 }
 
 impl Place {
-    /// A base whose clients may do what `rules` allow. Within a runtime.
+    /// Makes a base whose clients have the rights of `rules`. Needs a runtime.
     fn with(rules: Rules) -> Place {
         let folder = Folder::new().expect("the folder for tests can be written");
         let (bus, base) = (Bus::new(), base());
@@ -181,7 +181,7 @@ async fn a_slow_watcher_is_notified_and_dropped() {
     let base = &place.base;
     let mut watcher = Peer::connect(&place).await;
     watcher.ask(r#"{"watch":{}}"#).await;
-    // The test has one thread: nothing of this is sent before all of it has happened.
+    // The test has one thread, so events are sent only after all changes are made.
     let begin = std::time::Instant::now();
     for n in 0..3_000 {
         let node = format!(r#"{{"uid":"a","expire":-1,"properties":{{"rtt":{{"value":{n}}}}}}}"#);
@@ -271,8 +271,8 @@ fn filters_compare_source_name_and_interface() {
     }
 }
 
-/// Whatever is put, nothing panics, what is refused has a reason, the nodes stay within their limit, and
-/// what is listed is taken again as it is.
+/// For any document: no panic, a reason for each refusal, nodes within their limit, and a list that can be
+/// put again unchanged.
 #[test]
 fn mutated_documents_are_taken_or_refused_within_the_limits() {
     const NOW: f64 = 1_700_000_000.0;

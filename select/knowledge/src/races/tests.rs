@@ -1,4 +1,4 @@
-//! Outcomes: what they are as nodes, and what they do to a ranking with what Hawser ships.
+//! Outcomes as nodes, and their effect on a ranking with the policies that Hawser ships.
 
 use parking_lot::Mutex;
 
@@ -20,7 +20,7 @@ fn outcome(transport: &str, remote: &str, asked: Option<&str>, won: bool) -> Out
     Outcome { candidate, asked: asked.map(|name| (name.into(), 443)), won }
 }
 
-/// What is shipped, and eth0 with an address.
+/// Makes a base with the shipped policies, and eth0 with an address.
 fn base() -> Arc<Base> {
     let mut manager = Manager::new(Options { candidates: 32, ..Options::default() });
     let pib = shipped::pib(manager.names_mut()).expect("it is right");
@@ -42,7 +42,7 @@ fn request(base: &Base, destination: &str) -> Request {
     towards(&read.value, &destination.parse().expect("a destination"))
 }
 
-/// Transports over eth0, best first.
+/// Returns the transports over eth0, best first.
 fn order(base: &Base, destination: &str) -> Vec<String> {
     let request = request(base, destination);
     let ranking = base.manager().select(&request, NOW).expect("few");
@@ -197,7 +197,7 @@ fn a_watcher_takes_outcomes_alone_and_never_waits() {
     report(failed(Failure::InterfaceGone));
     report(failed(Failure::Timeout));
     report(What::Won { candidate: candidate.clone(), took: Duration::ZERO });
-    // The queue is full; this returns all the same.
+    // The queue is full, and the call still returns.
     report(failed(Failure::Refused));
     let asked = Some(("www.example.org".into(), 443));
     let all: Vec<Outcome> = std::iter::from_fn(|| reported.try_recv().ok()).collect();

@@ -1,9 +1,8 @@
 //! The file: a SQLite database with one table.
 //!
-//! A row has a digest, since the database notices damage to its structure and not to its content. A
-//! store with anything wrong in it is put aside under another name, and a fresh one is begun; a file
-//! whose header does not say that it is a store is left as it is.
-//! Invariants: nobody but its owner may read it (0600); one process has it open.
+//! Each row has a digest, because the database detects damage to its structure but not to its content. A
+//! damaged store is renamed, and a new one is begun. A file whose header does not mark it as a store is left
+//! alone. Invariants: only its owner may read it (0600), and one process at a time has it open.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -15,12 +14,12 @@ use sha2::{Digest, Sha256};
 
 use super::{Changes, Kind, Loaded, Record, StoreError};
 
-/// What marks a database as a store, and of which form: "Hwsr", 1.
+/// The application id of a store, which includes the version of its form: "Hwsr", 1.
 const APPLICATION: i64 = 0x4877_7372;
 const VERSION: i64 = 1;
-/// Bytes of a store; one that is larger is none of ours.
+/// The maximum size of a store, in bytes; a larger file is not a store of Hawser.
 const BYTES: u64 = 64 << 20;
-/// Rows that are read.
+/// The maximum number of rows that are read.
 const ROWS: i64 = 4_096;
 
 const TABLE: &str = "CREATE TABLE entries (
@@ -33,11 +32,11 @@ pub(super) struct File {
     connection: Connection,
 }
 
-/// Why a file cannot be read.
+/// The reason why a file cannot be read.
 enum Bad {
-    /// Its content.
+    /// Its content is damaged.
     Content(String),
-    /// Something else.
+    /// Another error.
     Other(StoreError),
 }
 
@@ -76,7 +75,7 @@ impl File {
         let pragma =
             |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
         let foreign = |why: &str| Bad::Other(StoreError::Foreign { file: path.into(), why: why.into() });
-        // Read from the header alone: whose file it is does not depend on what is wrong with the rest.
+        // The id is read from the header alone, so that damage elsewhere does not hide the kind of file.
         let application = pragma("application_id").map_err(bad)?;
         if application != APPLICATION && application != 0 {
             return Err(foreign("it is another program's database"));
@@ -127,7 +126,7 @@ impl File {
         Ok((file, loaded))
     }
 
-    /// All rows; an error without a reason: a row is not what was written.
+    /// Reads all rows; an error without a value means that a row is damaged.
     fn load(&mut self, now: f64) -> Result<Loaded, Option<rusqlite::Error>> {
         self.connection
             .execute("DELETE FROM entries WHERE until < ?1", params![now])
@@ -158,7 +157,7 @@ impl File {
         Ok(loaded)
     }
 
-    /// Writes all of it or nothing.
+    /// Writes all changes or none.
     pub(super) fn write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         {
@@ -193,7 +192,7 @@ fn digest(kind: &str, name: &str, until: Option<f64>, text: &str) -> Vec<u8> {
     hasher.finalize()[..16].to_vec()
 }
 
-/// Whether an error is the content's, or the system's.
+/// Classifies an error as one of the content or of the system.
 fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
@@ -214,8 +213,8 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
     }
 }
 
-/// Makes sure that there is a file; a new one is its owner's alone. One that is there is not opened:
-/// closing it would end the locks of whoever in this process has it open.
+/// Creates the file if it is missing, accessible to its owner only. An existing file is not opened, because
+/// closing it would release the locks of other holders in this process.
 fn prepare(path: &Path) -> Result<(), StoreError> {
     let system = |error| StoreError::System { file: path.into(), error };
     match fs::symlink_metadata(path) {
@@ -241,7 +240,7 @@ fn prepare(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Makes a store its owner's alone.
+/// Restricts a store to its owner.
 fn restrict(path: &Path) -> Result<(), StoreError> {
     let system = |error| StoreError::System { file: path.into(), error };
     let mode = fs::metadata(path).map_err(system)?.permissions().mode();
@@ -251,7 +250,7 @@ fn restrict(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Gives the file another name, and with it the journal of a transaction that was cut off.
+/// Renames the file, together with the journal of an interrupted transaction.
 fn put_aside(path: &Path, now: f64) -> io::Result<PathBuf> {
     let with = |end: &str| {
         let mut name = path.as_os_str().to_owned();

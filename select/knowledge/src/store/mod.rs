@@ -1,8 +1,9 @@
-//! What outlives the process: a file, and a thread that alone writes it.
+//! The part of the knowledge that is kept across restarts: a file, and the only thread that writes it.
 //!
-//! Who learns something puts it into a queue and goes on. Of a key only the newest waits; the thread
-//! gathers for a moment, and writes what waits as one transaction. Invariants: at most [`MAX_WAITING`] keys
-//! wait; what [`Queue::flush`] has answered is in the file, whatever becomes of the process then.
+//! Callers put changes into a queue and continue. For each key only the newest change is queued. The thread
+//! gathers changes for a moment, and writes them as one transaction. Invariants: at most [`MAX_WAITING`] keys
+//! are queued. Changes that [`Queue::flush`] has confirmed are in the file, even if the process dies
+//! afterwards.
 
 mod file;
 
@@ -20,30 +21,30 @@ use tokio::sync::watch;
 use super::event::Origin;
 use file::File;
 
-/// Keys that wait at once: more than there are nodes, so that it takes a disk that stands still.
+/// The maximum number of queued keys: more than there are nodes, so that only a blocked disk can exceed it.
 const MAX_WAITING: usize = 4_096;
-/// How long changes are gathered before they are written.
+/// The time for which changes are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(100);
-/// When a write that failed is tried again.
+/// The time after which a failed write is repeated.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A node that is kept.
+/// A node that is stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Where it came from.
+    /// The origin of the node.
     pub(super) origin: Origin,
-    /// On which network it was learnt, where it is true on that alone.
+    /// The network on which it was learnt, if it is valid only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) network: Option<String>,
-    /// As a document.
+    /// The node as a document.
     pub(super) node: Value,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Node,
-    /// What races remember.
+    /// The memory of races.
     Outcomes,
 }
 
@@ -56,95 +57,95 @@ impl Kind {
     }
 }
 
-/// A text, and until when it is worth reading.
+/// A text, with the end of its validity.
 #[derive(Clone, Debug, PartialEq)]
 struct Kept {
     text: String,
     until: Option<f64>,
 }
 
-/// A key, and what it is now; nothing: it is gone.
+/// The changed keys with their new values; `None` if the entry is deleted.
 type Changes = BTreeMap<(Kind, String), Option<Kept>>;
 
-/// What was kept.
+/// The content of a store.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) nodes: Vec<Record>,
     pub(super) outcomes: BTreeMap<String, String>,
-    /// What was wrong with the file, and where it is now.
+    /// The fault of the file, and its new path.
     pub(super) warning: Option<String>,
 }
 
-/// Why there is no store.
+/// The reasons for which a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody has it open.
+    /// Another process has the file open.
     #[error("{} is in use by another process; choose another file", .0.display())]
     InUse(PathBuf),
-    /// The path leads to something that is no store.
+    /// The path is not that of a regular file.
     #[error("{} is no regular file, and is left alone; choose another path", .0.display())]
     NoFile(PathBuf),
-    /// It was not made by Hawser.
+    /// The file was not made by Hawser.
     #[error(
         "{}: this file is no store of Hawser ({why}), and is left as it is; choose another path",
         file.display()
     )]
     Foreign {
-        /// Which file.
+        /// The path of the file.
         file: PathBuf,
-        /// What shows it.
+        /// The evidence for it.
         why: String,
     },
-    /// The system refuses.
+    /// A system call failed.
     #[error("{}: {error}", file.display())]
     System {
-        /// Which file.
+        /// The path of the file.
         file: PathBuf,
-        /// Its error.
+        /// The error of the call.
         error: io::Error,
     },
-    /// The file cannot be used, for another reason than its content.
+    /// The file cannot be used, for a reason other than its content.
     #[error("{}: {why}", file.display())]
     Database {
-        /// Which file.
+        /// The path of the file.
         file: PathBuf,
         /// The error of the database.
         why: String,
     },
 }
 
-/// Keeps the thread. When it goes, what waits is still written, in the background.
+/// Holds the thread. When it is dropped, queued changes are still written, in the background.
 pub(super) struct Store {
     queue: Queue,
 }
 
-/// What waits to be written. Clones are the same queue.
+/// The queue of changes. Clones are the same queue.
 #[derive(Clone)]
 pub(super) struct Queue(Arc<Shared>);
 
 struct Shared {
     pending: Mutex<Pending>,
     wake: Condvar,
-    /// The last change that was written.
+    /// The number of the last change that was written.
     written: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct Pending {
     changes: Changes,
-    /// Changes so far.
+    /// The number of changes so far.
     sequence: u64,
-    /// Somebody waits for the file.
+    /// True if a caller waits for the file.
     is_urgent: bool,
     is_over: bool,
-    /// Writes that failed.
+    /// The number of failed writes.
     failures: u64,
-    /// What went wrong, until somebody asks.
+    /// The latest error, until it is taken.
     trouble: Option<String>,
 }
 
 impl Store {
-    /// Reads a file, or begins one, and starts its thread. What has ended at `now` is left out.
+    /// Opens a file, or begins one, and starts its thread. Entries that have expired at `now` are left out.
     pub(super) fn open(path: &Path, now: f64) -> Result<(Store, Loaded), StoreError> {
         let (file, loaded) = File::open(path, now)?;
         let shared = Arc::new(Shared {
@@ -178,21 +179,21 @@ impl Queue {
         self.0.pending.lock()
     }
 
-    /// Keeps a node until it ends.
+    /// Stores a node until it expires.
     pub(super) fn keep(&self, uid: &str, record: &Record, until: Option<f64>) {
         match serde_json::to_string(record) {
             Ok(text) => self.change(Kind::Node, uid, Some(Kept { text, until })),
-            // A document of texts and finite numbers always can be written.
+            // A document of texts and finite numbers can always be written.
             Err(error) => self.lock().trouble = Some(error.to_string()),
         }
     }
 
-    /// Keeps a node no longer.
+    /// Deletes a node.
     pub(super) fn forget(&self, uid: &str) {
         self.change(Kind::Node, uid, None);
     }
 
-    /// Keeps what races remember.
+    /// Stores the memory of races.
     pub(super) fn keep_outcomes(&self, name: &str, text: String) {
         self.change(Kind::Outcomes, name, Some(Kept { text, until: None }));
     }
@@ -211,7 +212,7 @@ impl Queue {
         self.0.wake.notify_all();
     }
 
-    /// Waits until all that was put in before is in the file. False when that failed.
+    /// Waits until all earlier changes are in the file. Returns false when writing failed.
     pub(super) async fn flush(&self) -> bool {
         let mut written = self.0.written.subscribe();
         let (wanted, failures) = {
@@ -230,7 +231,7 @@ impl Queue {
         }
     }
 
-    /// What went wrong next.
+    /// Waits for the next error.
     pub(super) async fn trouble(&self) -> String {
         let mut written = self.0.written.subscribe();
         loop {
@@ -243,7 +244,7 @@ impl Queue {
         }
     }
 
-    /// The thread: writes until all is written and nobody will put more in.
+    /// Runs the thread: writes until all changes are written and the queue is closed.
     fn write(self, mut file: File) {
         let mut failed = false;
         loop {
@@ -263,7 +264,7 @@ impl Queue {
                 Err(error) => {
                     let mut pending = self.lock();
                     pending.failures += 1;
-                    // Reported once, however often it is tried.
+                    // The error is reported once, however often the write is repeated.
                     if !failed {
                         pending.trouble = Some(error.to_string());
                     }
@@ -281,7 +282,7 @@ impl Queue {
         }
     }
 
-    /// Waits until there is something to write, and takes it.
+    /// Waits until there are changes, and takes them.
     fn gather(&self, failed: bool) -> (Changes, u64, bool) {
         let mut pending = self.lock();
         if failed && !pending.is_over {

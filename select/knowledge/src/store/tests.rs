@@ -1,4 +1,4 @@
-//! What is written is there, what is damaged is put aside, and nobody waits.
+//! Written entries persist, damaged files are renamed, and callers do not wait.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn record(number: u32) -> Record {
     Record { origin: Origin::Controller, network: None, node }
 }
 
-/// Opens it when the last one's thread has let it go.
+/// Opens the store when the last one's thread has released it.
 async fn open(path: &Path, now: f64) -> (Store, Loaded) {
     for _ in 0..500 {
         match Store::open(path, now) {
@@ -62,7 +62,8 @@ async fn a_stored_node_is_loaded_until_its_end() {
     assert_eq!(loaded.nodes, [record(1), record(4)], "one has ended");
 }
 
-/// Truncated, overwritten, flipped: all that was written, or a new file and the old one put aside.
+/// Truncated, overwritten, flipped: the store has either all that was written, or is new and the old file is
+/// renamed.
 #[tokio::test]
 async fn a_damaged_file_is_put_aside() {
     let folder = Folder::new().expect("a folder");
@@ -91,14 +92,14 @@ async fn a_damaged_file_is_put_aside() {
                 bad[begin..begin + 600].fill_with(|| 0x5a);
             }
         }
-        // A folder for each: the last one's thread may still be writing.
+        // Each round has its own folder, because the last one's thread may still be writing.
         let folder = folder.join(round.to_string());
         let path = folder.join("store");
         fs::create_dir(&folder).expect("it is ours");
         fs::write(&path, &bad).expect("it is ours");
         let is_known = bad.is_empty() || is_a_store(&bad);
         if !is_known {
-            // Its header does not say that it is ours.
+            // Its header does not mark it as a store.
             assert!(
                 matches!(Store::open(&path, NOW), Err(StoreError::Foreign { .. })),
                 "round {round}"
@@ -107,7 +108,7 @@ async fn a_damaged_file_is_put_aside() {
             continue;
         }
         let (store, loaded) = match Store::open(&path, NOW) {
-            // Other fields of the header say that it is no database.
+            // Other fields of the header show that it is not a database.
             Err(StoreError::Foreign { .. }) => {
                 assert_eq!(fs::read(&path).expect("it is left"), bad);
                 continue;
@@ -137,7 +138,7 @@ async fn a_damaged_file_is_put_aside() {
                 .collect();
             assert_eq!(fs::read(&put[0]).expect("it is kept"), bad);
         }
-        // The new one works.
+        // The new store works.
         store.queue().keep("n1", &record(1), None);
         assert!(store.queue().flush().await);
     }

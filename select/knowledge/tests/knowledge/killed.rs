@@ -1,4 +1,4 @@
-//! A process that is killed while it writes loses nothing of what was confirmed.
+//! A process that is killed while it writes loses no confirmed entry.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -29,7 +29,7 @@ async fn what_was_flushed_survives_kill_9() {
         for number in numbers.take(15 + 4 * round) {
             kept.insert(number % 100, number);
         }
-        // SIGKILL, wherever it is by now.
+        // SIGKILL, at whatever point it is by now.
         process.kill().expect("it is ours");
         process.wait().expect("it is ours");
         let knowledge = open(&Settings { store: Some(path.clone()), ..Settings::default() }).await;

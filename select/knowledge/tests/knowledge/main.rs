@@ -1,4 +1,4 @@
-//! What is known, across restarts and kills.
+//! The knowledge across restarts and kills.
 
 mod killed;
 mod open;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use hawser_knowledge::Settings;
 use hawser_temporary::Folder;
 
-/// A folder for one test, which anybody may enter.
+/// A folder for one test, which any user may enter.
 struct Place(Folder);
 
 impl Place {

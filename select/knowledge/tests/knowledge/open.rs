@@ -1,10 +1,10 @@
-//! A store that another had before.
+//! Opens a store that another holder had before.
 
 use std::time::Duration;
 
 use hawser_knowledge::{Knowledge, OpenError, Settings, StoreError};
 
-/// Opens it when who had it before has let it go.
+/// Opens the store when its earlier holder has released it.
 pub(super) async fn open(settings: &Settings) -> Knowledge {
     for _ in 0..500 {
         match Knowledge::open(settings.clone()).await {

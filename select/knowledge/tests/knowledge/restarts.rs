@@ -1,4 +1,4 @@
-//! What outlives a process, and what does not.
+//! The knowledge that is kept across a restart, and the knowledge that is not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ async fn a_damaged_store_is_put_aside_and_reported_to_whoever_listens_later() {
     knowledge.put(KEPT).expect("it works");
     assert!(knowledge.flush().await);
     drop(knowledge);
-    // The last one's thread lets it go.
+    // The last holder's thread releases the store.
     drop(open(&settings).await);
     let mut bytes = std::fs::read(&store).expect("it is ours");
     let length = bytes.len();

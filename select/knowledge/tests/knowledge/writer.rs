@@ -1,5 +1,5 @@
-//! `knowledge_writer STORE` puts numbers that only grow into nodes, prints each that is kept, and goes on
-//! until it is killed.
+//! `knowledge_writer STORE` writes increasing numbers into nodes, prints each number that is stored, and
+//! continues until it is killed.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use hawser_knowledge::Settings;
 
 mod open;
 
-/// Node `n` of a hundred has a number that only grows.
+/// Makes the document of a node, one of a hundred, whose number only grows.
 fn document(number: u64) -> String {
     format!(
         r#"{{ "uid": "n{}", "expire": -1, "properties": {{ "own/number": {{ "value": {number} }} }} }}"#,

@@ -1,10 +1,10 @@
-//! From nodes to rows.
+//! Computes rows from nodes.
 //!
-//! A node with `link` points at the nodes that it matches. A row begins at a root and goes from each
-//! node to one that points at it, until there is none left that it does not have yet; of a property that
-//! several of them tell, that of the one nearest to the root counts. Each choice of alternatives is a row
-//! of its own. A node without `link` then adds, for each row of a root that it matches, another, in which
-//! its own properties stand in front.
+//! A node with `link` points at the nodes that it matches. A row begins at a root and proceeds from each node
+//! to one that points at it. It ends when no new node points at the last one. If several nodes of a row have
+//! a property, that of the node nearest to the root applies. Each choice of alternatives makes a row of its
+//! own. Then a node without `link` adds a row for each row of a root that it matches. In the new row, the
+//! node's own properties override the others.
 
 use std::sync::Arc;
 
@@ -14,34 +14,34 @@ use crate::names::keys;
 use crate::properties::Properties;
 use crate::value::{Scalar, Value};
 
-/// What may be matched against a request.
+/// A set of knowledge that is matched against a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What is known together.
+    /// The properties that hold together.
     pub properties: Properties,
-    /// The nodes that it is made of, from the root on.
+    /// The names of its nodes, from the root on.
     pub path: Arc<[Arc<str>]>,
-    /// The node that added it beside another row.
+    /// The name of the node that added it beside another row.
     pub beside: Option<Arc<str>>,
 }
 
-/// All rows, and until when they are what the CIB says.
+/// All rows, and the time for which they are valid.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    /// Root by root.
+    /// The rows, root by root.
     pub rows: Vec<Row>,
-    /// When the next node ends; rows are to be made anew after it.
+    /// The time at which the next node expires. After it, the rows have to be computed anew.
     pub until: Option<f64>,
 }
 
 impl Rows {
-    /// Whether these are still the rows at `now`.
+    /// Returns whether the rows are still valid at `now`.
     pub fn are_true(&self, now: f64) -> bool {
         self.until.is_none_or(|until| now <= until)
     }
 }
 
-/// The rows of these nodes.
+/// Returns the rows of these nodes.
 pub(super) fn rows(nodes: &[&Node]) -> Result<Vec<Row>, Limit> {
     let mut budget = Budget::new();
     let followers = followers(nodes, &mut budget)?;
@@ -60,7 +60,7 @@ pub(super) fn rows(nodes: &[&Node]) -> Result<Vec<Row>, Limit> {
     Ok(rows.rows)
 }
 
-/// For each node, those that point at it.
+/// Returns for each node the nodes that point at it.
 fn followers(nodes: &[&Node], budget: &mut Budget) -> Result<Vec<Vec<usize>>, Limit> {
     let mut followers = vec![Vec::new(); nodes.len()];
     for (from, link) in nodes.iter().enumerate().filter(|(_, node)| node.link) {
@@ -76,7 +76,8 @@ fn followers(nodes: &[&Node], budget: &mut Budget) -> Result<Vec<Vec<usize>>, Li
     Ok(followers)
 }
 
-/// Whether an alternative of a node has all that is wanted; `uid` means the node's name, too.
+/// Returns whether an alternative of a node has all wanted properties. A wanted `uid` also matches the node's
+/// name.
 fn fulfils(node: &Node, alternative: &Properties, wanted: &Properties) -> bool {
     wanted.iter().all(|(key, property)| {
         let named = || {
@@ -90,7 +91,7 @@ fn fulfils(node: &Node, alternative: &Properties, wanted: &Properties) -> bool {
     })
 }
 
-/// Every way from the root that cannot be gone on.
+/// Returns every path from the root that cannot be extended.
 fn paths(nodes: &[&Node], followers: &[Vec<usize>], root: usize) -> Result<Vec<Vec<usize>>, Limit> {
     let (mut paths, mut open) = (Vec::new(), vec![vec![root]]);
     while let Some(path) = open.pop() {
@@ -109,7 +110,7 @@ fn paths(nodes: &[&Node], followers: &[Vec<usize>], root: usize) -> Result<Vec<V
                 &*nodes[root].uid,
             ));
         } else {
-            // The last is gone on with first: what points at a node earlier makes its rows earlier.
+            // The last path is extended first, so that earlier nodes make earlier rows.
             open.extend(
                 next.into_iter()
                     .rev()
@@ -123,7 +124,7 @@ fn paths(nodes: &[&Node], followers: &[Vec<usize>], root: usize) -> Result<Vec<V
     Ok(paths)
 }
 
-/// A row for each choice of alternatives along a path.
+/// Adds a row for each choice of alternatives along a path.
 fn expand(nodes: &[&Node], path: &[usize], rows: &mut Vec<Row>, weight: &mut usize) -> Result<(), Limit> {
     let uids: Arc<[Arc<str>]> = path.iter().map(|node| nodes[*node].uid.clone()).collect();
     let mut choices = vec![0; path.len()];
@@ -133,7 +134,7 @@ fn expand(nodes: &[&Node], path: &[usize], rows: &mut Vec<Row>, weight: &mut usi
             properties.overlay(&nodes[*node].alternatives[*choice]);
         }
         push(rows, weight, Row { properties, path: uids.clone(), beside: None })?;
-        // The next choice, the last node's changing fastest.
+        // Take the next choice; that of the last node changes fastest.
         let Some(turn) = (0..path.len())
             .rev()
             .find(|at| choices[*at] + 1 < nodes[path[*at]].alternatives.len())
@@ -145,7 +146,7 @@ fn expand(nodes: &[&Node], path: &[usize], rows: &mut Vec<Row>, weight: &mut usi
     }
 }
 
-/// Rows beside those of one root, which begin at `begin`.
+/// Adds rows beside those of one root, which begin at `begin`.
 fn beside(
     nodes: &[&Node],
     begin: usize,

@@ -1,7 +1,7 @@
-//! The Characteristics Information Base: what is known of interfaces, peers and networks.
+//! The Characteristics Information Base: knowledge about interfaces, peers and networks.
 //!
-//! Nodes come from files, from past connections and from controllers; most expire. What may be matched
-//! against a request are [`Rows`], which the graph of nodes makes (`graph`).
+//! Nodes come from files, from past connections and from controllers; most of them expire. Requests are
+//! matched against [`Rows`], which the graph of nodes makes (`graph`).
 
 mod graph;
 
@@ -12,38 +12,39 @@ use crate::properties::Properties;
 
 pub use graph::{Row, Rows};
 
-/// Seconds that a node lives which does not say how long.
+/// The lifetime, in seconds, of a node that does not state one.
 pub const LIFETIME: f64 = 600.0;
 
-/// Until when a node is true.
+/// The expiry of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expiry {
-    /// For ever.
+    /// The node does not expire.
     Never,
-    /// Up to and including this time, in seconds since 1970.
+    /// The node is valid up to and including this time, in seconds since 1970.
     At(f64),
-    /// For [`LIFETIME`] from when it became known.
+    /// The node is valid for [`LIFETIME`] from when it became known.
     Unsaid,
 }
 
-/// Something known.
+/// A unit of knowledge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its name; there is one of it.
+    /// The unique name.
     pub uid: Arc<str>,
-    /// Whether rows begin with it.
+    /// True if rows begin with it.
     pub root: bool,
-    /// Whether it extends the nodes that it matches; else it adds rows beside those that it matches.
+    /// True if it extends the nodes that it matches; otherwise it adds rows beside those that it matches.
     pub link: bool,
-    /// Kept as it was given. Nothing depends on it: what is nearer to the root counts.
+    /// The given priority. It has no effect: the property nearest to the root applies.
     pub priority: f64,
-    /// Until when it is true.
+    /// The time until which it is valid.
     pub expire: Expiry,
-    /// For people.
+    /// A description for people.
     pub description: Arc<str>,
-    /// It matches what has all properties of any of these, with values that overlap.
+    /// The sets of properties that it matches. A set matches if all its properties are present, with values
+    /// that overlap.
     pub matches: Arc<[Properties]>,
-    /// What it tells, each for itself. There is at least one.
+    /// The alternative sets of properties that it states. There is at least one.
     pub alternatives: Arc<[Properties]>,
 }
 
@@ -57,7 +58,7 @@ impl Node {
     }
 }
 
-/// A node and when it ends.
+/// A node, and the time at which it expires.
 #[derive(Clone, Debug)]
 struct Held {
     node: Arc<Node>,
@@ -70,18 +71,18 @@ impl Held {
     }
 }
 
-/// All that is known, in the order in which it became known.
+/// All nodes, in the order in which they became known.
 #[derive(Clone, Debug, Default)]
 pub struct Cib {
     held: Vec<Held>,
 }
 
 impl Cib {
-    /// Puts a node in that became known at `now`, and gives the one of the same name that it takes the
-    /// place of. What has expired by then leaves.
+    /// Adds a node that became known at `now`, and returns the node of the same name that it replaces. Nodes
+    /// that have expired by then are removed.
     ///
     /// # Errors
-    /// There are too many; nothing has changed then, but for what expired.
+    /// There are too many nodes. Only expired nodes have been removed in that case.
     pub fn insert(&mut self, node: Node, now: f64) -> Result<Option<Arc<Node>>, Limit> {
         self.forget(now);
         let place = self.place(&node.uid);
@@ -111,17 +112,17 @@ impl Cib {
         }
     }
 
-    /// Takes a node out.
+    /// Removes a node by its name, and returns it.
     pub fn remove(&mut self, uid: &str) -> Option<Arc<Node>> {
         self.place(uid).map(|place| self.held.remove(place).node)
     }
 
-    /// Takes out what has expired.
+    /// Removes the expired nodes.
     pub fn forget(&mut self, now: f64) {
         self.held.retain(|held| held.is_alive(now));
     }
 
-    /// The nodes that are true at `now`, each with when it ends.
+    /// Returns the nodes that are valid at `now`, each with the time at which it expires.
     pub fn iter(&self, now: f64) -> impl Iterator<Item = (&Node, Option<f64>)> {
         self.held
             .iter()
@@ -129,10 +130,10 @@ impl Cib {
             .map(|held| (&*held.node, held.until))
     }
 
-    /// The rows at `now`.
+    /// Returns the rows at `now`.
     ///
     /// # Errors
-    /// The graph makes too many.
+    /// The graph makes too many rows.
     pub fn rows(&self, now: f64) -> Result<Rows, Limit> {
         let alive: Vec<&Held> = self.held.iter().filter(|held| held.is_alive(now)).collect();
         let until = alive.iter().filter_map(|held| held.until).min_by(f64::total_cmp);

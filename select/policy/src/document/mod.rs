@@ -1,9 +1,9 @@
-//! Documents: NEAT's JSON as it is, and the same structure as TOML.
+//! Documents: NEAT's JSON unchanged, and the same structure as TOML.
 //!
-//! The keys of the structure are fixed: another one is an error with its path. Names of properties are
-//! an open set, as in NEAT. A name that is a slip of a known one is an error; one with a `/` is
-//! somebody's own, and is never doubted; any other that is not known is taken, with a warning. The
-//! schema is `docs/schemas/policy.schema.json`.
+//! The keys of the structure are fixed: another key is an error with its path. Names of properties are an
+//! open set, as in NEAT. A name that looks like a misspelling of a known one is an error. A name with a `/`
+//! is private and always accepted. Any other unknown name is accepted with a warning. The schema is
+//! `docs/schemas/policy.schema.json`.
 
 mod object;
 mod read;
@@ -19,51 +19,51 @@ use read::Reader;
 
 pub use write::{node_json, property_json, value_json};
 
-/// The schema, as published.
+/// The published JSON schema.
 pub const SCHEMA: &str = include_str!("../../../../docs/schemas/policy.schema.json");
 
-/// What a document is written in.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// RFC 8259.
+    /// JSON (RFC 8259).
     Json,
-    /// TOML 1.0. In policies an absent `value` is NEAT's `null`.
+    /// TOML 1.0. In policies, an absent `value` is NEAT's `null`.
     Toml,
 }
 
-/// What is wrong with a document, or doubtful.
+/// A document is invalid, or a part of it is suspicious.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}{}", if path.is_empty() { String::new() } else { format!("{path}: ") },
         hint.as_deref().map_or_else(String::new, |hint| format!(" ({hint})")))]
 pub struct Diagnostic {
-    /// Where: `properties[0].transport.score`; empty for the whole document.
+    /// The path of the fault: `properties[0].transport.score`; empty for the whole document.
     pub path: String,
-    /// What is wrong.
+    /// A description of the fault.
     pub message: String,
-    /// What to do, where that is known.
+    /// A remedy, if one is known.
     pub hint: Option<String>,
 }
 
-/// What was read, and what is doubtful in it.
+/// The result of reading a document, and its warnings.
 #[derive(Clone, Debug)]
 pub struct Read<T> {
-    /// What it says.
+    /// The value that was read.
     pub value: T,
-    /// Nothing is wrong with these, and something else may have been meant.
+    /// Parts that are valid, but may be unintended.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// What was read, or everything that is wrong with it (at most
+/// The result of reading, or all faults of the document (at most
 /// [`DIAGNOSTICS`](crate::limits::DIAGNOSTICS)).
 pub type Result<T> = std::result::Result<Read<T>, Vec<Diagnostic>>;
 
 /// Reads profiles and policies: one, or a list of them.
 ///
-/// `name` stands for `uid` where there is none. `kind` is what the place of the document says of it, as
-/// `.profile` and `.policy` do for NEAT; else `policy_type` says it.
+/// `name` replaces an absent `uid`. `kind` is the kind that the document's place implies, as `.profile` and
+/// `.policy` do for NEAT; without it, `policy_type` states the kind.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All faults of the document.
 pub fn policies(
     text: &str,
     format: Format,
@@ -78,10 +78,10 @@ pub fn policies(
     reader.finish(value)
 }
 
-/// Reads nodes of the CIB: one, or a list of them. `name` stands for `uid` where there is none.
+/// Reads nodes of the CIB: one, or a list of them. `name` replaces an absent `uid`.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All faults of the document.
 pub fn nodes(text: &str, format: Format, name: &str, names: &mut Names) -> Result<Vec<Node>> {
     let mut reader = Reader::new(names);
     let value = reader
@@ -93,7 +93,7 @@ pub fn nodes(text: &str, format: Format, name: &str, names: &mut Names) -> Resul
 /// Reads a request: properties, or a list of such, each of which may be a list of alternatives.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All faults of the document.
 pub fn request(text: &str, format: Format, names: &mut Names) -> Result<Request> {
     let mut reader = Reader::new(names);
     let value = reader

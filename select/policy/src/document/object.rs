@@ -2,7 +2,7 @@
 
 use super::tree::Tree;
 
-/// An object, its path, and the keys that were asked for.
+/// An object, its path, and its known keys.
 pub(super) struct Object<'t> {
     entries: &'t [(String, Tree)],
     pub(super) path: String,
@@ -14,7 +14,7 @@ impl<'t> Object<'t> {
         Self { entries, path, known }
     }
 
-    /// The value of a key that is one of the known.
+    /// Returns the value of a key, which must be one of the known keys.
     pub(super) fn value(&self, key: &'static str) -> Option<&'t Tree> {
         debug_assert!(self.known.contains(&key), "{key} is missing among the known keys");
         self.entries
@@ -23,12 +23,12 @@ impl<'t> Object<'t> {
             .map(|(_, tree)| tree)
     }
 
-    /// The path of a key.
+    /// Returns the path of a key.
     pub(super) fn path_of(&self, key: &str) -> String {
         join(&self.path, key)
     }
 
-    /// Keys that are not among the known, each with the one that was probably meant.
+    /// Returns the unknown keys, each with the one that was probably meant.
     pub(super) fn unknown(&self) -> impl Iterator<Item = (&'t str, Option<&'static str>)> {
         let known = self.known;
         let keys = self
@@ -48,7 +48,7 @@ impl<'t> Object<'t> {
     }
 }
 
-/// A path and one step more.
+/// Extends a path by one step.
 pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() {
         key.to_owned()

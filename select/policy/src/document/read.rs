@@ -1,4 +1,4 @@
-//! Trees to policies, nodes and requests, with everything that is wrong with them.
+//! Converts trees to policies, nodes and requests, and reports all their faults.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::socket::{self, Form};
 use crate::value::{Scalar, Value};
 
-/// Scores and priorities are within this, so that sums of them are exact enough and finite.
+/// The limit on scores and priorities, which keeps sums of them finite and sufficiently exact.
 const MAX_NUMBER: f64 = 1e9;
 
 const POLICY: &[&str] = &[
@@ -51,7 +51,7 @@ const PROPERTY: &[&str] = &[
 ];
 const RANGE: [&str; 2] = ["start", "end"];
 
-/// A list of groups, of which one alternative each is chosen.
+/// A list of groups, from each of which one alternative is chosen.
 type Groups = Vec<Vec<Properties>>;
 
 /// Reads trees and collects diagnostics.
@@ -123,7 +123,7 @@ impl<'n> Reader<'n> {
             None => Properties::default(),
             Some(tree) => self.properties(tree, &object.path_of("match")),
         };
-        // What NEAT's manager writes into files and nobody reads.
+        // NEAT's manager writes this key into files, but no reader uses it.
         self.text(&object, "filename");
         self.number(&object, "time", f64::MAX);
         Some(Policy {
@@ -200,7 +200,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// A request. Within it, a list in the place of a property means alternatives.
+    /// Reads a request. In it, a list in the place of a property means alternatives.
     pub(super) fn request(&mut self, tree: &Tree) -> Option<Request> {
         let mut all = Vec::new();
         for (path, item) in items(tree) {
@@ -232,7 +232,7 @@ impl<'n> Reader<'n> {
         Some(Request::any_of(all))
     }
 
-    /// The properties of an object of a request: single ones together, lists as groups.
+    /// Reads an object of a request: single properties are one group, and each list is a group.
     fn alternative(&mut self, tree: &Tree, path: &str, groups: &mut Groups) {
         let Some(named) = self.named(tree, path) else {
             return;
@@ -252,7 +252,7 @@ impl<'n> Reader<'n> {
         groups.push(vec![single]);
     }
 
-    /// `properties` of a policy or a node, expanded.
+    /// Reads `properties` of a policy or a node, and expands them.
     fn alternatives(&mut self, object: &Object<'_>) -> Arc<[Properties]> {
         let path = object.path_of("properties");
         let groups = match object.value("properties") {
@@ -266,7 +266,7 @@ impl<'n> Reader<'n> {
         self.expand(&groups, &path).into()
     }
 
-    /// Alternatives: a list of objects, or one object.
+    /// Reads alternatives: a list of objects, or one object.
     fn group(&mut self, tree: &Tree, path: &str) -> Vec<Properties> {
         let Tree::List(list) = tree else {
             return vec![self.properties(tree, path)];
@@ -290,7 +290,7 @@ impl<'n> Reader<'n> {
         list.iter().enumerate().map(one).collect()
     }
 
-    /// One of each group, in every combination: merged in the order of the groups.
+    /// Returns every combination of one alternative of each group, merged in the order of the groups.
     fn expand(&mut self, groups: &Groups, path: &str) -> Vec<Properties> {
         let mut all = vec![Properties::default()];
         for group in groups {
@@ -323,7 +323,7 @@ impl<'n> Reader<'n> {
         all
     }
 
-    /// An object of properties. A list in the place of one is merged, as NEAT does it.
+    /// Reads an object of properties. A list in the place of a property is merged, as in NEAT.
     fn properties(&mut self, tree: &Tree, path: &str) -> Properties {
         let mut all = Properties::default();
         for (key, properties) in self.named(tree, path).unwrap_or_default() {
@@ -337,7 +337,7 @@ impl<'n> Reader<'n> {
         all
     }
 
-    /// Names and what is stated of each.
+    /// Reads the names of an object, each with its properties.
     fn named(&mut self, tree: &Tree, path: &str) -> Option<Vec<(Key, Vec<Property>)>> {
         let Tree::Table(entries) = tree else {
             let message = format!("{} is no object of properties", tree.kind());
@@ -418,7 +418,7 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reports a name that is not known; `None` if it is taken for a slip.
+    /// Reports an unknown name. Returns `None` if it looks like a misspelling of a known one.
     fn check_unknown_name(&mut self, name: &str, path: &str) -> Option<()> {
         let is_known = KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name));
         if is_known || name.contains('/') || name.starts_with("__") {
@@ -587,7 +587,7 @@ impl<'n> Reader<'n> {
 
     fn uid(&mut self, object: &Object<'_>, name: &str) -> String {
         match object.value("uid") {
-            // NEAT takes numbers, too.
+            // NEAT also accepts numbers.
             Some(Tree::Number(number)) => number.to_string(),
             Some(Tree::Text(text)) if text.is_empty() => {
                 self.error(&object.path_of("uid"), "it is empty", None);
@@ -665,7 +665,7 @@ fn note(diagnostics: &mut Vec<Diagnostic>, path: &str, message: impl Into<String
     }
 }
 
-/// The items of a list with their places, or the one thing that is no list.
+/// Returns the items of a list with their paths, or a single value that is not a list.
 fn items(tree: &Tree) -> Vec<(String, &Tree)> {
     match tree {
         Tree::List(list) => list

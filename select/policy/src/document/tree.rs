@@ -1,4 +1,4 @@
-//! A document as a tree, in either format: what both have, with duplicate keys refused.
+//! A document as a tree, for both formats. Duplicate keys are rejected.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use super::Format;
 use crate::limits;
 
-/// The integers beyond which not each has a number of its own.
+/// The largest integer up to which each has an exact floating-point number.
 const EXACT: u64 = 1 << 53;
 
 /// A value of a document. Numbers are finite, or infinite in TOML; never NaN.
@@ -23,7 +23,7 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// What it is, in words.
+    /// Returns the kind of the value, in words.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Tree::Null => "null",
@@ -44,21 +44,21 @@ impl Tree {
     }
 }
 
-/// Why a text is no tree.
+/// A text is not a valid document.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParseError {
-    /// It is too long.
+    /// The text is too long.
     #[error("it has more than {} bytes", limits::DOCUMENT_BYTES)]
     Long,
-    /// It is no JSON, or no TOML.
+    /// The text is not JSON, or not TOML.
     #[error(transparent)]
     Text(#[from] Fault),
-    /// It is nested too deeply.
+    /// The document is nested too deeply.
     #[error("it has more than {} levels of lists and objects", limits::DEPTH)]
     Deep,
 }
 
-/// The tree of a text.
+/// Parses a text.
 pub(super) fn parse(text: &str, format: Format) -> Result<Tree, ParseError> {
     if text.len() > limits::DOCUMENT_BYTES {
         return Err(ParseError::Long);

@@ -1,4 +1,4 @@
-//! Properties and nodes as NEAT's JSON, which the reader understands again.
+//! Writes properties and nodes as NEAT's JSON, which the reader accepts.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -8,7 +8,7 @@ use crate::properties::Properties;
 use crate::property::{Precedence, Property};
 use crate::value::{Scalar, Value};
 
-/// A value.
+/// Returns a value as JSON.
 pub fn value_json(value: &Value) -> Json {
     match value {
         Value::Any => Json::Null,
@@ -18,7 +18,7 @@ pub fn value_json(value: &Value) -> Json {
     }
 }
 
-/// A property with all that it has.
+/// Returns a property with all its fields.
 pub fn property_json(property: &Property) -> Json {
     let mut object = Map::new();
     object.insert("value".into(), value_json(&property.value));
@@ -31,8 +31,7 @@ pub fn property_json(property: &Property) -> Json {
     Json::Object(object)
 }
 
-/// A node with all that it has, but for what is the default anyway; `names` are those that it was read
-/// with.
+/// Returns a node with all its fields except defaults. `names` are those with which it was read.
 pub fn node_json(node: &Node, names: &Names) -> Json {
     let mut object = Map::new();
     object.insert("uid".into(), json!(&*node.uid));
@@ -66,14 +65,14 @@ pub fn node_json(node: &Node, names: &Names) -> Json {
         .collect();
     let properties = match <[Json; 1]>::try_from(all) {
         Ok([one]) => one,
-        // One group, of which each is a choice.
+        // One group, each of whose items is an alternative.
         Err(several) => json!([several]),
     };
     object.insert("properties".into(), properties);
     Json::Object(object)
 }
 
-/// Properties by name; of each what is not the default.
+/// Returns properties by name, each with its fields except defaults.
 fn properties_json(properties: &Properties, names: &Names) -> Json {
     let brief = |property: &Property| {
         let mut object = Map::new();
@@ -108,7 +107,7 @@ fn scalar(one: &Scalar) -> Json {
     }
 }
 
-/// Whole numbers without a fraction, infinite ones as NEAT's text.
+/// Returns whole numbers without a fraction, and infinite ones as NEAT's text.
 fn number(figure: f64) -> Json {
     match figure {
         f64::INFINITY => json!("Inf"),

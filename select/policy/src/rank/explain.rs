@@ -1,4 +1,4 @@
-//! What touched a candidate, and why others were rejected.
+//! The changes to each candidate, and the reasons for rejections.
 
 use std::sync::Arc;
 
@@ -7,83 +7,84 @@ use crate::names::Key;
 use crate::properties::{Conflict, Properties};
 use crate::property::{Merge, Property};
 
-/// What touched a candidate.
+/// The source of a change to a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// An alternative of the request, counted from 0.
     Request(usize),
     /// A profile, by its name.
     Profile(Arc<str>),
-    /// A row of the CIB: its nodes from the root on, and the node that added it beside another.
+    /// A row of the CIB: its nodes from the root on, and the node that added it beside another row.
     Row(Path, Option<Arc<str>>),
     /// A policy, by its name.
     Policy(Arc<str>),
-    /// A set of transports became one each.
+    /// The split of a set of transports into single ones.
     Transports,
-    /// What was banned was taken away.
+    /// The removal of banned values.
     Banned,
-    /// What nobody outside can use was taken away.
+    /// The removal of properties that callers cannot use.
     Cleaning,
 }
 
-/// What became of a property.
+/// The effect of a step on a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It is new.
+    /// The property is new.
     Added,
-    /// It was merged.
+    /// The property was merged.
     Merged(Merge),
-    /// It was taken away.
+    /// The property was removed.
     Removed,
 }
 
-/// A property that was touched.
+/// A change of one property.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The property's key.
+    /// The key of the property.
     pub key: Key,
-    /// How.
+    /// The effect on the property.
     pub effect: Effect,
-    /// What it is afterwards.
+    /// The property afterwards, if it still exists.
     pub after: Option<Property>,
 }
 
-/// One thing that touched a candidate.
+/// One step in the history of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The row, profile, policy or request that touched it.
+    /// The row, profile, policy or request that made the changes.
     pub source: Source,
-    /// Which properties it touched.
+    /// The changed properties.
     pub changes: Vec<Change>,
 }
 
-/// Why a candidate is none.
+/// The reason for a rejection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Why {
     /// Immutable properties exclude each other.
     Conflict(Box<Conflict>),
-    /// A row does not say what is demanded.
+    /// A row does not state this demanded property.
     Missing(Key),
-    /// All that it may be is banned.
+    /// All permitted values of this property are banned.
     Banned(Key),
-    /// It is the same as one that is there.
+    /// It equals another candidate.
     Duplicate,
-    /// So many others are better.
+    /// This many other candidates are better.
     Rank(usize),
 }
 
-/// A candidate that is none.
+/// A rejected candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
-    /// What it was.
+    /// The properties of the candidate.
     pub candidate: Properties,
-    /// What it met; nothing when it was compared with the other candidates.
+    /// The source that rejected it, or `None` if it was compared with the other candidates.
     pub by: Option<Source>,
     /// The rule that excluded it.
     pub why: Why,
 }
 
-/// The way of a candidate, shared with those that went part of it; nothing when nobody asked.
+/// The history of a candidate, which shares its beginning with other candidates. It is empty if the caller
+/// requested no explanation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trail(Option<Arc<Link>>);
 
@@ -94,7 +95,7 @@ struct Link {
 }
 
 impl Trail {
-    /// The beginning of one that is written down.
+    /// Begins a recorded trail.
     pub(super) fn begin(source: Source, properties: &Properties) -> Self {
         let added = |(key, property): (Key, &Property)| Change {
             key,
@@ -108,7 +109,7 @@ impl Trail {
         })))
     }
 
-    /// One step further: what was merged is told, what is gone is seen.
+    /// Adds a step. Merged properties are given in `merged`; removed ones are found by comparison.
     pub(super) fn then(
         &self,
         source: Source,
@@ -130,7 +131,7 @@ impl Trail {
         })))
     }
 
-    /// From the first to the last.
+    /// Returns the steps from the first to the last.
     pub(super) fn steps(&self) -> Vec<&Step> {
         let mut steps = Vec::new();
         let mut trail = self;

@@ -1,4 +1,4 @@
-//! The stages of a ranking, with what bounds them.
+//! The stages of a ranking, with their limits.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::properties::{Conflict, Properties};
 use crate::property::{Merge, Precedence, Property};
 use crate::value::Value;
 
-/// Rows beyond those that are kept, before the worse ones go.
+/// The number of rows beyond those that are kept, at which the worse ones are dropped.
 const SLACK: usize = 64;
 
-/// A ranking under way.
+/// A ranking in progress.
 pub(super) struct Lookup<'o> {
     options: &'o Options,
     budget: Budget,
@@ -44,7 +44,7 @@ impl<'o> Lookup<'o> {
         Ranking { candidates, rejections: self.rejections, unlisted: self.unlisted }
     }
 
-    /// Applies what matches, in order; each alternative makes a candidate of its own.
+    /// Applies the matching policies in order. Each alternative makes a candidate of its own.
     pub(super) fn apply(
         &mut self,
         policies: &[Arc<Policy>],
@@ -82,8 +82,8 @@ impl<'o> Lookup<'o> {
         Ok(candidates)
     }
 
-    /// What [`Self::apply_one`] does, where there is one alternative and nothing is to be told: no
-    /// candidate is moved. Scores are summed by who calls.
+    /// Does the work of [`Self::apply_one`] for a single alternative without an explanation, in which case no
+    /// candidate is moved. The caller computes the scores.
     fn apply_in_place(
         &mut self,
         policy: &Policy,
@@ -154,7 +154,7 @@ impl<'o> Lookup<'o> {
         Ok(())
     }
 
-    /// The candidates that the rows make of one request, and the request by itself: the best of them.
+    /// Returns the best candidates that the rows make of one request, including the request by itself.
     pub(super) fn rows(&mut self, rows: &[Row], request: Candidate) -> Result<Vec<Candidate>, Limit> {
         let max_rows = self.options.rows;
         let mut found = vec![request.clone()];
@@ -197,7 +197,7 @@ impl<'o> Lookup<'o> {
         Ok(found)
     }
 
-    /// Adds candidates to others, without those that are there already.
+    /// Adds candidates to others, without duplicates.
     pub(super) fn join(&mut self, to: &mut Vec<Candidate>, new: Vec<Candidate>) -> Result<(), Limit> {
         for candidate in new {
             self.budget.spend(to.len(), "duplicates")?;
@@ -213,7 +213,7 @@ impl<'o> Lookup<'o> {
         bounded(to, "the whole request")
     }
 
-    /// What is banned goes; a set of transports becomes a candidate for each.
+    /// Removes banned values, and splits a set of transports into a candidate for each.
     pub(super) fn single(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Limit> {
         let mut all = Vec::with_capacity(candidates.len());
         for candidate in candidates {
@@ -274,14 +274,14 @@ impl<'o> Lookup<'o> {
         Some(candidate)
     }
 
-    /// Keeps the best.
+    /// Keeps the best candidates.
     pub(super) fn cut(&mut self, candidates: &mut Vec<Candidate>, max_rows: usize) {
         for candidate in candidates.drain(max_rows.min(candidates.len())..) {
             self.reject(&candidate.properties, || None, || Why::Rank(max_rows));
         }
     }
 
-    /// The trail of a candidate whose values for `keys` were replaced.
+    /// Returns the trail of a candidate whose values for `keys` were replaced.
     fn follow(&self, from: &Candidate, source: Source, after: &Properties, keys: &[Key]) -> Trail {
         if !self.is_explaining() {
             return Trail::default();
@@ -290,7 +290,7 @@ impl<'o> Lookup<'o> {
         from.trail.then(source, &from.properties, after, &merged)
     }
 
-    /// Merges, and lists what was merged if that is of interest.
+    /// Merges, and lists the merged properties if an explanation was requested.
     fn merge(
         &self,
         onto: &mut Properties,
@@ -322,7 +322,8 @@ impl<'o> Lookup<'o> {
     }
 }
 
-/// Why a row is none for what is required: it does not state it, or demands something else itself.
+/// Returns the reason why a row does not satisfy the required properties: it does not state one, or it has a
+/// conflicting demand.
 fn lacks(row: &Row, required: &[(Key, &Property)]) -> Option<Why> {
     required
         .iter()
@@ -336,7 +337,7 @@ fn lacks(row: &Row, required: &[(Key, &Property)]) -> Option<Why> {
         })
 }
 
-/// What a row brought: what the request had not is new to the candidate, and nothing else is.
+/// Lists the changes by a row: a property that the request lacked is new to the candidate, and no other is.
 fn of_row(row: &Row, merged: Vec<(Key, Option<Merge>)>) -> Vec<(Key, Option<Merge>)> {
     let brought = row
         .properties

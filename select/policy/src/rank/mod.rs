@@ -1,11 +1,11 @@
 //! The ranking: a request through profiles, rows and policies.
 //!
-//! For each alternative of the request: profiles, lowest priority first; then the CIB, which keeps the
-//! rows that hold what is demanded, merges the request onto each, and keeps the best few, the request by
-//! itself among them. The candidates of all alternatives go through the policies. Each then has one
-//! transport, and the best are given back.
+//! Each alternative of the request first passes the profiles, lowest priority first. Then the CIB keeps the
+//! rows that state the demanded properties, and merges the request onto each. It keeps the best few,
+//! including the request by itself. The candidates of all alternatives pass the policies. Each then has one
+//! transport, and the best are returned.
 //!
-//! What touched a candidate is written down only if that was asked for.
+//! The changes to each candidate are recorded only on request.
 
 mod explain;
 mod lookup;
@@ -27,14 +27,15 @@ pub use explain::{Change, Effect, Rejection, Source, Step, Why};
 use explain::Trail;
 use lookup::Lookup;
 
-/// How much is given back, and whether with reasons.
+/// Options of a ranking: its size, and explanations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Rows that an alternative of the request keeps, the request by itself among them: NEAT's 5.
+    /// The number of rows that an alternative of the request keeps, including the request by itself: NEAT's
+    /// 5.
     pub rows: usize,
-    /// Candidates: NEAT's 10.
+    /// The number of candidates that are returned: NEAT's 10.
     pub candidates: usize,
-    /// Write down what touched each candidate, and why others were rejected.
+    /// True to record the changes to each candidate, and the reasons for rejections.
     pub explain: bool,
 }
 
@@ -44,12 +45,12 @@ impl Default for Options {
     }
 }
 
-/// One way to fulfil a request.
+/// One possibility to fulfil a request.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What it is, and what is to be set.
+    /// Its properties, including those that have to be set.
     pub properties: Properties,
-    /// Its place among the others.
+    /// The score by which it is ordered.
     pub score: Score,
     trail: Trail,
 }
@@ -60,28 +61,28 @@ impl Candidate {
         Self { properties, score, trail }
     }
 
-    /// What made it what it is, in order; empty unless that was asked for.
+    /// Returns the steps that made it, in order; empty unless requested.
     pub fn steps(&self) -> Vec<&Step> {
         self.trail.steps()
     }
 }
 
-/// The candidates, best first.
+/// The result of a ranking.
 #[derive(Clone, Debug, Default)]
 pub struct Ranking {
-    /// Those that were kept.
+    /// The best candidates, best first.
     pub candidates: Vec<Candidate>,
-    /// Those that were not; empty unless asked for, and never more than
+    /// The rejected candidates; empty unless requested, and never more than
     /// [`REJECTIONS`](crate::limits::REJECTIONS).
     pub rejections: Vec<Rejection>,
-    /// Rejections that are not in the list.
+    /// The number of rejections that are not in the list.
     pub unlisted: usize,
 }
 
 /// Ranks the candidates for a request.
 ///
 /// # Errors
-/// Policies make more of it than there may be.
+/// The policies exceed a limit for this request.
 pub fn rank(
     request: &Request,
     pib: &Pib,
@@ -125,7 +126,7 @@ pub fn rank(
     Ok(lookup.finish(candidates))
 }
 
-/// Best first; of equals, the one that came first.
+/// Sorts candidates best first; equal ones keep their order.
 fn sort(candidates: &mut [Candidate]) {
     candidates.sort_by(|one, other| {
         let evaluated = other.score.evaluated.total_cmp(&one.score.evaluated);
@@ -138,8 +139,8 @@ fn is_pre_resolve(request: &Candidate) -> bool {
     kind.is_some_and(|kind| kind.value == Value::One(Scalar::Text("pre-resolve".into())))
 }
 
-/// `local_endpoint`, an address and an interface with `@` between them, as the two properties it is.
-/// What is of another form stays what it is.
+/// Splits `local_endpoint`, an address and an interface with `@` between them, into two properties. A value
+/// of another form is left unchanged.
 fn local_endpoint(request: &Properties) -> Properties {
     let mut properties = request.clone();
     let Some(endpoint) = request.find(keys::LOCAL_ENDPOINT) else {
@@ -155,7 +156,7 @@ fn local_endpoint(request: &Properties) -> Properties {
         let value = Value::One(Scalar::Text(part.into()));
         let property = Property { value, ..endpoint.clone() };
         if properties.add(key, &property).is_err() {
-            // Said twice and differently: what was said by itself counts.
+            // If both are stated and differ, the separately stated property applies.
             continue;
         }
     }
@@ -164,7 +165,8 @@ fn local_endpoint(request: &Properties) -> Properties {
 }
 
 impl Lookup<'_> {
-    /// Takes out what nobody can use: names for the lookup itself, socket options without a number.
+    /// Removes properties that callers cannot use: names for the lookup itself, and socket options without a
+    /// number.
     fn clean(&mut self, candidate: &mut Candidate, names: &Names) {
         let is_internal = |key| [keys::UID, keys::DEFAULT_PROFILE].contains(&key);
         let keys = candidate.properties.iter().map(|(key, _)| key);
@@ -186,5 +188,5 @@ impl Lookup<'_> {
     }
 }
 
-/// Shared text of a path through the CIB.
+/// The names of the nodes of a path through the CIB.
 pub(crate) type Path = Arc<[Arc<str>]>;

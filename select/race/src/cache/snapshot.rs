@@ -1,4 +1,4 @@
-//! The cache as a document, for a store to keep across restarts.
+//! The cache as a document, which a store can keep across restarts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cache, Entry, Key, Limits, Outcome, Retry};
 
-/// What is remembered, as a document. It is made and understood by [`Cache`] alone.
+/// The contents of a cache, as a document. Only [`Cache`] writes and reads it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
@@ -15,7 +15,7 @@ pub struct Snapshot {
     entries: Vec<Record>,
 }
 
-/// The only version there is.
+/// The only supported version.
 const VERSION: u32 = 1;
 
 /// An entry. Times are milliseconds since the origin of the cache's clock.
@@ -38,7 +38,7 @@ struct RetryRecord {
 }
 
 impl Cache {
-    /// What is worth keeping at `now`.
+    /// Returns a snapshot of the entries that are valid at `now`.
     #[must_use]
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let fresh = self.entries.iter().filter(|(_, entry)| now < entry.until);
@@ -48,9 +48,9 @@ impl Cache {
         }
     }
 
-    /// The cache of a snapshot. What has expired since, what comes from the future (a clock was set
-    /// back), what lives longer than anything can, and what is too much is left out; so is all of a
-    /// version that is not known.
+    /// Makes a cache from a snapshot. It leaves out expired entries, entries from the future (a clock was set
+    /// back), entries with an impossible lifetime, and entries beyond the limit. A snapshot of an unknown
+    /// version gives an empty cache.
     #[must_use]
     pub fn restore(limits: Limits, snapshot: Snapshot, now: Instant) -> Cache {
         let mut cache = Cache::new(limits);

@@ -1,4 +1,4 @@
-//! The cache: what is kept apart, how long, and how much.
+//! Tests of the cache: distinct outcomes, lifetimes and limits.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn nothing_is_used_on_another_network_or_interface() {
     assert_eq!(cache.consult(&by_wire, at(1)), Knowledge::Unknown);
 }
 
-/// A fault of NEAT's: what is in memory never expires.
+/// NEAT has the fault that entries in memory never expire.
 #[test]
 fn entries_expire() {
     let mut cache = Cache::default();
@@ -81,7 +81,7 @@ fn entries_expire() {
     assert!(cache.is_empty(), "what has expired is gone");
 }
 
-/// A loser that is remembered while its winner is not only makes the next race wait.
+/// A loser's entry that outlives its winner's only makes the next race wait.
 #[test]
 fn a_losers_entry_never_outlives_the_winners() {
     let early = lost(true);
@@ -127,7 +127,7 @@ fn a_losers_entry_never_outlives_the_winners() {
     );
 }
 
-/// Decision 28: after 10 s, then twice as long, with a bound; by one only.
+/// Decision 28: after 10 s, then after twice the time, up to a bound; by one caller only.
 #[test]
 fn blocked_is_tried_again_and_rests_longer_each_time() {
     let mut cache = Cache::default();
@@ -158,7 +158,7 @@ fn blocked_is_tried_again_and_rests_longer_each_time() {
     );
 }
 
-/// A race each second, all of which it loses by a little, puts no turn off.
+/// The candidate loses a race each second by a little, which does not postpone its turn.
 #[test]
 fn a_loser_in_many_races_is_tried_in_time() {
     let mut cache = Cache::default();
@@ -174,7 +174,8 @@ fn a_loser_in_many_races_is_tried_in_time() {
     assert_eq!(cache.consult(&key, at(10)), Knowledge::Lost { probe: true });
 }
 
-/// A handshake shows nothing of it: it is not probed, and as long remembered as the winner in its place.
+/// A handshake does not reveal the stall, so the candidate is not probed. The entry lives as long as that of
+/// the winner in its place.
 #[test]
 fn a_winner_that_stalled_is_remembered_as_long_as_a_winner_and_not_probed() {
     let mut cache = Cache::default();
@@ -185,7 +186,7 @@ fn a_winner_that_stalled_is_remembered_as_long_as_a_winner_and_not_probed() {
     assert_eq!(cache.consult(&key("a", "tcp"), at(602)), Knowledge::Unknown);
 }
 
-/// Behind a network that drops UDP every new host would cost a delay.
+/// On a network that drops UDP, every new host would otherwise cost a delay.
 #[test]
 fn a_transport_by_which_several_remotes_do_not_answer_is_blocked_on_the_network() {
     let mut cache = Cache::default();
@@ -210,7 +211,7 @@ fn a_transport_by_which_several_remotes_do_not_answer_is_blocked_on_the_network(
         Knowledge::Unknown,
         "another network"
     );
-    // It is asked again later, by one.
+    // A single caller asks it again later.
     assert_eq!(
         cache.consult(&key("new", "sctp"), at(11)),
         Knowledge::Blocked { probe: true }
@@ -219,12 +220,12 @@ fn a_transport_by_which_several_remotes_do_not_answer_is_blocked_on_the_network(
         cache.consult(&key("other", "sctp"), at(11)),
         Knowledge::Blocked { probe: false }
     );
-    // One answer, and it is the remotes and not the network.
+    // One answer shows that the remotes are at fault and not the network.
     cache.record(key("new", "sctp"), Outcome::Failed(Failure::Refused), at(12));
     assert_eq!(cache.consult(&key("other", "sctp"), at(13)), Knowledge::Unknown);
 }
 
-/// Decision 28.
+/// See decision 28.
 #[test]
 fn a_network_event_forgets_what_was_blocked() {
     let mut cache = Cache::default();

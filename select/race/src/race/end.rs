@@ -1,8 +1,8 @@
-//! What becomes of all when one has won, or none.
+//! The end of a race, with or without a winner.
 //!
-//! What is recorded, and when: a failure is evidence against a candidate only if somebody answered,
-//! the peer itself or the winner of the same race. When nobody answers the network is down,
-//! and nothing is learnt of any candidate.
+//! It also records outcomes. A failure is evidence against a candidate only if the peer itself answered, or
+//! the winner of the same race. If no peer answers, the network is down, and the race gives no evidence about
+//! any candidate.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::{Failure, Knowledge, Outcome};
 use super::{Action, Defeat, Phase, Race, State, Why};
 
 impl Race {
-    /// An attempt or a probe has done all that it should.
+    /// Handles the success of an attempt or a probe.
     pub(super) fn succeeded(&mut self, index: usize, actions: &mut Vec<Action>) {
         let id = self.entrants[index].candidate.id;
         match (self.entrants[index].state, self.phase) {
             (State::Running { since }, Phase::Racing) => self.win(index, since, actions),
-            // Too late, where losers are not cancelled.
+            // The success comes too late, in a profile that does not cancel losers.
             (State::Running { since }, Phase::Won(_) | Phase::Lost) => self.lost(index, since, actions),
             (State::Probing { since }, _) => {
                 let outcome = self.probed(index, self.now - since);
@@ -37,7 +37,7 @@ impl Race {
         actions.extend([Action::Won(id), Action::Record(id, Outcome::Won { took })]);
         for index in 0..self.entrants.len() {
             match self.entrants[index].state {
-                // It goes on in the background: its time shows whether it would win again.
+                // The attempt continues in the background: its time shows whether it would win again.
                 State::Running { since } if self.is_due(index) => {
                     self.entrants[index].state = State::Probing { since };
                 }
@@ -57,12 +57,13 @@ impl Race {
             }
         }
         let is_over = self.profile.losers_are_cancelled;
-        // What only a race without another hope would have started is not tried after a victory.
+        // A last resort is started only in a race without other hope, so it is not tried after a victory.
         self.line
             .retain(|&index| !is_over && !self.entrants[index].candidate.is_last_resort);
     }
 
-    /// One that was started and lost. What was blocked before stays so: it had no chance to show.
+    /// Ends a started attempt that lost. A candidate that was blocked before stays blocked, because it had no
+    /// chance to prove the contrary.
     fn lost(&mut self, index: usize, since: Instant, actions: &mut Vec<Action>) {
         let winner = self.victory();
         let entrant = &mut self.entrants[index];
@@ -76,7 +77,7 @@ impl Race {
         }
     }
 
-    /// When the winner was started, and when it won.
+    /// Returns the times at which the winner was started and won.
     fn victory(&self) -> Option<(Instant, Instant)> {
         let Phase::Won(winner) = self.phase else {
             return None;
@@ -87,7 +88,8 @@ impl Race {
         Some((since, since + took))
     }
 
-    /// One that was never started: tried in the background when the cache decides that it is time.
+    /// Ends a candidate that was never started, or probes it in the background if the cache has decided that
+    /// a try is due.
     fn leave_or_probe(&mut self, index: usize, actions: &mut Vec<Action>) {
         let is_due = self.is_due(index);
         let entrant = &mut self.entrants[index];
@@ -100,7 +102,7 @@ impl Race {
         }
     }
 
-    /// Whether the cache has decided that it is time to try this one in the background.
+    /// Returns whether the cache has decided that a background try of this candidate is due.
     fn is_due(&self, index: usize) -> bool {
         matches!(
             self.entrants[index].candidate.known,
@@ -108,8 +110,8 @@ impl Race {
         )
     }
 
-    /// A probe that took so long: whether it would have won, with the delay that the winner would have
-    /// had after it.
+    /// Returns the outcome of a probe that took this long. The probe counts as won if it would have won with
+    /// the delay that the winner would have had after it.
     fn probed(&self, index: usize, took: Duration) -> Outcome {
         let (Phase::Won(winner), candidate) = (self.phase, &self.entrants[index].candidate) else {
             return Outcome::Won { took };
@@ -138,7 +140,7 @@ impl Race {
         }
     }
 
-    /// An attempt has failed: the next one is due, where the profile demands it.
+    /// Handles the failure of an attempt. If the profile requires it, the next candidate is due.
     pub(super) fn attempt_failed(&mut self, index: usize, why: Failure, actions: &mut Vec<Action>) {
         self.entrants[index].state = State::Failed(why);
         self.early_starts = self.early_starts.saturating_add(1).min(Race::MAX_CANDIDATES);

@@ -1,4 +1,4 @@
-//! Which candidate is started when.
+//! The start times of candidates.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{Candidate, Connectionless, Failure, Family, Handshake, Knowledge, Sp
 use super::{Action, Phase, Race, State};
 
 impl Race {
-    /// Puts those that wait in order.
+    /// Sorts the waiting candidates.
     pub(super) fn arrange(&mut self) {
         let entrants = &self.entrants;
         order::arrange(
@@ -22,13 +22,13 @@ impl Race {
         );
     }
 
-    /// Whether candidates are still to be started although the race is won.
+    /// Returns whether candidates are still to be started although the race is won.
     pub(super) fn starts_go_on(&self) -> bool {
         let is_won = matches!(self.phase, Phase::Won(_));
         is_won && !self.profile.losers_are_cancelled && !self.line.is_empty()
     }
 
-    /// Starts all whose time has come.
+    /// Starts all candidates that are due.
     pub(super) fn start_due(&mut self, actions: &mut Vec<Action>) {
         self.opened = self.opens().filter(|&at| at <= self.now);
         while self.phase == Phase::Racing || self.starts_go_on() {
@@ -45,7 +45,7 @@ impl Race {
         }
     }
 
-    /// When the first in line is to be started, as things are.
+    /// Returns the start time of the first in line in the present state.
     fn next_start(&self) -> Option<Instant> {
         let next = &self.entrants[*self.line.first()?].candidate;
         let opens = self.opens()?.max(self.held(next));
@@ -65,8 +65,8 @@ impl Race {
         Some(opens.max(overtakes.map_or(planned, |at| at.min(planned))))
     }
 
-    /// Whether it won before, and nothing that is under way has a better claim: another winner of
-    /// before, which has its head start, or one of a better class that was never tried.
+    /// Returns whether a candidate won before, and no running attempt has a better claim. A better claim has
+    /// another earlier winner, with its head start, or an untried candidate of a better class.
     fn overtakes(&self, next: &Candidate) -> bool {
         let gives_way = |entrant: &super::Entrant| {
             let other = &entrant.candidate;
@@ -77,10 +77,10 @@ impl Race {
         order::class(next, &self.profile) == Class::Favourite && busy.all(gives_way)
     }
 
-    /// Until when a candidate of a worse class waits for addresses that are still asked for: they may
-    /// bring more of a better class, which the policy prefers to any address of this one. What won before
-    /// does not wait. A fallback waits as long as a last resort does: the addresses of an endpoint that a
-    /// record names may still come.
+    /// Returns the time until which a candidate of a worse class waits for unanswered address queries. They
+    /// may bring more candidates of a better class, which the policy prefers to any address of this one. An
+    /// earlier winner does not wait. A fallback waits as long as a last resort, because the addresses of an
+    /// endpoint that a record names may still come.
     fn held(&self, next: &Candidate) -> Instant {
         let is_asked = self.questions.ipv4 > 0 || self.questions.ipv6 > 0;
         if next.is_fallback && is_asked {
@@ -96,9 +96,10 @@ impl Race {
         known_since.map_or(Instant::ORIGIN, |found| found + self.profile.resolution_delay())
     }
 
-    /// When the line opens: at once when all is known that is worth waiting for, or when one is in it
-    /// that won before and no record can make a fallback of it; else after the resolution delay. When history speaks against the first in line,
-    /// any answer is worth waiting for: it may bring the one that won.
+    /// Returns the time at which the line opens. It opens at once when all awaited answers are known. It also
+    /// opens at once for an earlier winner that no record can turn into a fallback. Otherwise it opens after
+    /// the resolution delay. If earlier outcomes speak against the first in line, every answer is awaited,
+    /// because it may bring an earlier winner.
     fn opens(&self) -> Option<Instant> {
         if let Some(opened) = self.opened {
             return Some(opened);
@@ -126,11 +127,11 @@ impl Race {
         Some(found + self.profile.resolution_delay())
     }
 
-    /// When its place in the line lets it start, by the clock alone.
+    /// Returns the start time of a candidate by its position in the line and the clock alone.
     fn planned(&self, next: &Candidate, opens: Instant) -> Instant {
         let spacing = self.profile.spacing;
         let Some(&last) = self.starts.last() else {
-            // Algorithm 1 delays even the first by its own priority.
+            // Algorithm 1 delays even the first candidate by its own priority.
             return opens + spacing_before_first(spacing, next);
         };
         let class = order::class(next, &self.profile);
@@ -146,7 +147,7 @@ impl Race {
                 next.priority.max(last.priority.saturating_add(1)),
             ),
             _ if !self.profile.failure_starts_next && matches!(spacing, Spacing::Priority { .. }) => {
-                // Algorithm 1 counts from the beginning, whatever became of the others.
+                // Algorithm 1 counts from the beginning, independent of the other attempts.
                 return opens + spacing_before_first(spacing, next);
             }
             _ => spacing.after(last.priority, last.round_trip, next.priority),
@@ -154,7 +155,7 @@ impl Race {
         self.last_start + gap
     }
 
-    /// Asks to be woken when something is due.
+    /// Requests a wake-up at the next due time.
     pub(super) fn schedule_wake(&mut self, actions: &mut Vec<Action>) {
         let limit = self.profile.attempt_limit();
         let busy = self.entrants.iter().filter_map(|entrant| entrant.since());
@@ -172,7 +173,7 @@ impl Race {
     }
 }
 
-/// The delay of the first candidate by Algorithm 1; the other rules know none.
+/// Returns the delay of the first candidate by Algorithm 1. The other rules have none.
 fn spacing_before_first(spacing: Spacing, next: &Candidate) -> Duration {
     match spacing {
         Spacing::Priority { .. } => spacing.after(0, None, next.priority),

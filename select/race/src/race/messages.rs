@@ -9,19 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Candidate, CandidateId, Failure, Outcome, Security, Service};
 
-/// What is asked for.
+/// The requirements of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The minimum protection; what gives less is never started.
+    /// The minimum protection. Candidates with less are never started.
     pub security: Security,
-    /// Whether transports without a handshake take part.
+    /// The participation of transports without a handshake.
     pub connectionless: Connectionless,
-    /// How long the race may last in all, names included.
+    /// The longest duration of the race, names included.
     pub deadline: Duration,
 }
 
 impl Default for Request {
-    /// No security, nothing connectionless, a minute.
+    /// Returns a request without security requirements, without connectionless transports, and with a
+    /// deadline of a minute.
     fn default() -> Request {
         Request {
             security: Security::None,
@@ -31,17 +32,17 @@ impl Default for Request {
     }
 }
 
-/// Whether transports without a handshake take part. They would win every race at once, with or
-/// without a peer.
+/// The participation of transports without a handshake. They would win every race at once, with or without a
+/// peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connectionless {
-    /// They do not.
+    /// They do not take part.
     #[default]
     Never,
-    /// One is taken when all others have failed and all names are answered.
+    /// One is used when all others have failed and all names are answered.
     LastResort,
-    /// They do, like others: the request is for datagrams, and the order of candidates decides.
+    /// They take part like others: the request is for datagrams, and the order of candidates decides.
     Admit,
 }
 
@@ -57,15 +58,15 @@ pub enum Question {
     Service,
 }
 
-/// How many questions of each type are unanswered when the race begins: none for an address, one
-/// for a name, one for each interface where each is asked apart.
+/// The number of unanswered questions of each type when the race begins. An address has no questions. A name
+/// has one, or one for each interface if each is asked separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
-    /// For IPv4 addresses.
+    /// The number of questions for IPv4 addresses.
     pub ipv4: u16,
-    /// For IPv6 addresses.
+    /// The number of questions for IPv6 addresses.
     pub ipv6: u16,
-    /// For service records.
+    /// The number of questions for service records.
     pub service: u16,
 }
 
@@ -100,90 +101,89 @@ impl Questions {
     }
 }
 
-/// What happens to a race. An event of a candidate that is not under way
-/// crossed with a cancellation, and is ignored.
+/// An input of a race. An event of a candidate that is not running has crossed with a cancellation, and is
+/// ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// Candidates are known; where a question is named, this is its answer.
+    /// Candidates became known. If a question is named, they are its answer.
     Found {
-        /// Which one, if any.
+        /// The answered question, if any.
         question: Option<Question>,
-        /// They. Those whose transport, remote and interface are known already are left out.
+        /// The candidates. A candidate whose transport, remote and interface are already known is left out.
         candidates: Vec<Candidate>,
     },
-    /// A further question is asked: a service record has named another host. It counts like those
-    /// that were asked when the race began.
+    /// A further question is asked, because a service record has named another host. It counts like the
+    /// questions from the beginning of the race.
     Asked(Question),
     /// A question has no answer.
     Missing {
         /// The question without an answer.
         question: Question,
-        /// Why: [`Failure::NoSuchName`], [`Failure::NoRecord`], [`Failure::NameServer`].
+        /// The reason: [`Failure::NoSuchName`], [`Failure::NoRecord`], [`Failure::NameServer`].
         why: Failure,
     },
-    /// These are not to be started any more, such as hints that the addresses did not confirm
-    /// (RFC 9460, 7.3). Those under way go on.
+    /// These candidates must not be started any more, such as hints that the addresses did not confirm (RFC
+    /// 9460, 7.3). Running attempts continue.
     Withdrawn(Vec<CandidateId>),
-    /// Service records came after these candidates: what they state of each, or none where they name other
-    /// endpoints alone. Such a candidate becomes a fallback, and its attempt is given up until its turn comes
-    /// (RFC 9460, 3 and 5.1).
+    /// Service records came after these candidates, each with the record's data, or `None` if the records
+    /// name only other endpoints. In the latter case the candidate becomes a fallback, and its attempt is
+    /// cancelled until its turn comes (RFC 9460, 3 and 5.1).
     Ranked(Vec<(CandidateId, Option<Service>)>),
     /// A candidate's transport is connected.
     Connected(CandidateId),
     /// The handshake that the request needs is done.
     Established(CandidateId),
-    /// An attempt failed.
+    /// An attempt or a probe failed.
     Failed(CandidateId, Failure),
-    /// Interfaces or addresses changed: what was learnt is worth nothing here, and what left by
-    /// `gone` has failed.
+    /// Interfaces or addresses changed. Earlier outcomes are no longer valid, and attempts over `gone` have
+    /// failed.
     NetworkChanged {
-        /// The interface that went, if one did.
+        /// The interface that disappeared, if one did.
         gone: Option<Arc<str>>,
     },
-    /// Who asked does not want it any more. After the race was won this ends what still goes on in
-    /// the background.
+    /// The caller cancels the race. After a victory, this ends the work that continues in the background.
     Cancelled,
     /// The time of [`Action::Wake`] has come.
     Wake,
 }
 
-/// What is to be done.
+/// An instruction to the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Begin to connect.
+    /// Begin to connect this candidate.
     Start(CandidateId),
-    /// Give an attempt up, or close what it has become.
+    /// Abandon an attempt, or close its connection.
     Cancel(CandidateId),
-    /// It has won: exactly one of this and [`Action::AllFailed`] comes in a race, once.
+    /// The candidate has won. Exactly one of this and [`Action::AllFailed`] comes in a race, once.
     Won(CandidateId),
-    /// Nothing has, or will.
+    /// No candidate has won or will win.
     AllFailed(Defeat),
-    /// For the cache.
+    /// Record this outcome in the cache.
     Record(CandidateId, Outcome),
-    /// Try it in the background, with the same events as an attempt, for the cache's sake.
+    /// Try the candidate in the background, with the same events as an attempt, to update the cache.
     Probe(CandidateId),
-    /// Send [`Event::Wake`] at this time. It replaces the one before; one too many does no harm.
+    /// Send [`Event::Wake`] at this time. It replaces the previous time; an unneeded wake-up does no harm.
     Wake(Instant),
 }
 
-/// Why a race found no connection.
+/// A race found no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defeat {
-    /// What ended it.
+    /// The reason for the end of the race.
     pub why: Why,
-    /// What became of each candidate, in the order in which they were given.
+    /// The failure of each candidate, in the given order.
     pub candidates: Vec<(CandidateId, Failure)>,
     /// Questions without an answer.
     pub questions: Vec<(Question, Failure)>,
 }
 
-/// What ended a race without a winner.
+/// The reason for the end of a race without a winner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// There was nothing left to try.
+    /// No candidate was left to try.
     Exhausted,
-    /// Its time was over.
+    /// The race's time was over.
     Deadline,
-    /// Who asked did not want it any more.
+    /// The caller cancelled the race.
     Cancelled,
 }

@@ -1,8 +1,8 @@
 //! The race: a machine.
 //!
 //! * `messages`: requests, events, actions
-//! * `line`: which candidate is started when
-//! * `end`: what becomes of all when one has won, or none
+//! * `line`: the start times of candidates
+//! * `end`: the end of a race, with or without a winner
 
 mod end;
 mod line;
@@ -18,12 +18,11 @@ pub use messages::{Action, Connectionless, Defeat, Event, Question, Questions, R
 
 /// The staggered race of candidates for one connection.
 ///
-/// Make one when the questions for the name have been asked, and hand it [`Event`]s as they happen,
-/// with the time; carry out the [`Action`]s in their order. Drop it when [`Race::is_over`]: after
-/// [`Action::Won`] it may still see to probes in the background.
+/// The caller makes a race when it has asked the questions for the name, and passes it [`Event`]s as they
+/// happen, with the time. It executes the [`Action`]s in order. It drops the race when [`Race::is_over`]
+/// returns true: after [`Action::Won`], probes may still run in the background.
 ///
-/// `now` is a point on a clock of the caller's choice, the same throughout a race; it is taken for not to go
-/// back.
+/// `now` is a point on a clock of the caller's choice, the same throughout a race, which must not go back.
 #[derive(Clone, Debug)]
 pub struct Race {
     profile: Profile,
@@ -32,27 +31,27 @@ pub struct Race {
     began: Instant,
     now: Instant,
     entrants: Vec<Entrant>,
-    /// Those that wait, in order, by index.
+    /// The waiting candidates in order, by index.
     line: Vec<usize>,
-    /// Those that were started, in order.
+    /// The started candidates in order, by index.
     starts: Vec<usize>,
     last_start: Instant,
-    /// Questions that are unanswered, and those without an answer.
+    /// The pending questions, and those that ended without an answer.
     questions: Questions,
     unanswered: Vec<(Question, Failure)>,
-    /// When there was first somebody to start, and when the first could be.
+    /// The times at which a candidate was first available, and at which the line opened.
     first_found: Option<Instant>,
     opened: Option<Instant>,
-    /// Starts that failures have brought forward.
+    /// The number of starts that failures have brought forward.
     early_starts: usize,
-    /// The wake-up that was asked for last.
+    /// The last requested wake-up.
     wake_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Racing,
-    /// By this index.
+    /// The index of the winner.
     Won(usize),
     Lost,
 }
@@ -77,16 +76,17 @@ enum State {
         took: Duration,
     },
     Failed(Failure),
-    /// Never admitted, withdrawn, or cancelled as a loser.
+    /// It was never admitted, withdrawn, or cancelled as a loser.
     Out(Failure),
 }
 
 impl Race {
-    /// The maximum number of candidates of one race; more are left out.
+    /// The maximum number of candidates of one race. Further ones are left out.
     pub const MAX_CANDIDATES: usize = 128;
 
-    /// A race that begins at `now`, with so many questions unanswered. Its first event, if nothing
-    /// else has happened, is [`Event::Wake`]: only then does it ask to be woken at its deadline.
+    /// Makes a race that begins at `now`, with these pending questions. The race requests a wake-up at its
+    /// deadline only in response to an event. If no other event occurs first, the caller should therefore
+    /// send [`Event::Wake`].
     #[must_use]
     pub fn new(profile: Profile, request: Request, questions: Questions, now: Instant) -> Race {
         Race {
@@ -108,7 +108,7 @@ impl Race {
         }
     }
 
-    /// Takes an event; returns what is to be done, in order.
+    /// Handles an event, and returns the resulting actions in order.
     pub fn on(&mut self, event: Event, now: Instant) -> Vec<Action> {
         self.now = self.now.max(now);
         let mut actions = Vec::new();
@@ -132,7 +132,7 @@ impl Race {
         actions
     }
 
-    /// Who has won.
+    /// Returns the winner, if there is one.
     #[must_use]
     pub fn winner(&self) -> Option<CandidateId> {
         match self.phase {
@@ -141,14 +141,14 @@ impl Race {
         }
     }
 
-    /// Whether nothing will happen any more: it has a winner or none, and nothing is under way.
+    /// Returns whether the race has ended, with or without a winner, and no attempt or probe is running.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let is_busy = self.entrants.iter().any(|entrant| entrant.since().is_some());
         self.phase != Phase::Racing && !is_busy && !self.starts_go_on()
     }
 
-    /// A candidate that was given.
+    /// Returns a candidate by its id.
     #[must_use]
     pub fn candidate(&self, id: CandidateId) -> Option<&Candidate> {
         self.find(id).map(|index| &self.entrants[index].candidate)
@@ -174,7 +174,7 @@ impl Race {
         self.arrange();
     }
 
-    /// Lets a candidate in, or leaves it out for good.
+    /// Admits a candidate, or leaves it out permanently.
     fn admit(&mut self, mut candidate: Candidate) {
         let is_known = self.entrants.iter().any(|entrant| {
             let other = &entrant.candidate;
@@ -198,7 +198,7 @@ impl Race {
             State::Waiting
         };
         if is_connectionless && self.request.connectionless == Connectionless::LastResort {
-            // Whatever it won before, it won without a peer.
+            // Its earlier victories prove no peer.
             (candidate.is_last_resort, candidate.known) = (true, Knowledge::Unknown);
         }
         if state == State::Waiting {
@@ -296,7 +296,7 @@ impl Race {
         self.arrange();
     }
 
-    /// Gives up attempts and probes that have had their time.
+    /// Ends attempts and probes that have exceeded their time limit.
     fn expire(&mut self, actions: &mut Vec<Action>) {
         let limit = self.profile.attempt_limit();
         for index in 0..self.entrants.len() {
@@ -319,7 +319,7 @@ impl Race {
 }
 
 impl Entrant {
-    /// When its attempt or probe began, while that is under way.
+    /// Returns the start time of its attempt or probe while that is running.
     fn since(&self) -> Option<Instant> {
         match self.state {
             State::Running { since } | State::Probing { since } => Some(since),

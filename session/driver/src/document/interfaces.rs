@@ -1,19 +1,19 @@
-//! What kind of link an interface is.
+//! The kind of link behind an interface.
 
 /// An interface of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
-    /// Its number.
+    /// The interface's index.
     pub index: u32,
-    /// Whether it is up and has a carrier.
+    /// True if it is up and has a carrier.
     pub is_up: bool,
-    /// What it is, as far as its name shows.
+    /// The kind of link, as far as the name shows it.
     pub kind: Kind,
 }
 
-/// What kind of link an interface is.
+/// The kind of link behind an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Ethernet.
@@ -22,14 +22,14 @@ pub enum Kind {
     Wifi,
     /// A mobile network.
     Cellular,
-    /// The machine itself.
+    /// The machine's own loopback.
     Loopback,
-    /// Something else: a tunnel, a bridge.
+    /// Another kind, such as a tunnel or a bridge.
     Other,
 }
 
 impl Kind {
-    /// By the names that systemd and the kernel give (systemd.net-naming-scheme(7)).
+    /// Derives the kind from the names that systemd and the kernel give (systemd.net-naming-scheme(7)).
     pub fn of_name(name: &str) -> Self {
         let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         if name == "lo" {
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// What a document's word for a kind stands for (MULTI, Figure 2).
+    /// Returns the kind that a document's word stands for (MULTI, Figure 2).
     pub fn of_word(word: &str) -> Option<Self> {
         match word {
             "eth" | "ethernet" => Some(Self::Ethernet),

@@ -1,8 +1,8 @@
-//! Documents that state what a session is to be: MULTI's Figure 2, as JSON or TOML.
+//! Documents that describe a session (MULTI, Figure 2), in JSON or TOML.
 //!
-//! [`Document::parse`] reads one and checks it against the published schema
-//! (`docs/schemas/session.schema.json`); [`Document::plan`] turns it into candidates on this
-//! machine, with a warning for each property that the machine cannot provide.
+//! [`Document::parse`] reads a document and checks it against the published schema
+//! (`docs/schemas/session.schema.json`). [`Document::plan`] turns it into candidates on this machine, with a
+//! warning for each property that the machine cannot provide.
 
 mod interfaces;
 mod plan;
@@ -26,86 +26,87 @@ pub use plan::{Machine, Meter, Plan, Warning};
 pub use stack::{Stack, StackError, StartError};
 pub use values::hex;
 
-/// The port of a server whose document names none.
+/// The server's port if the document names none.
 pub const PORT: u16 = 4_433;
 
-/// The word for every interface over which a route leads to the server. Linux lets no interface have this name.
+/// The word for every interface that has a route to the server. Linux does not allow an interface of this
+/// name.
 pub const EVERY_INTERFACE: &str = "all";
 
-/// The schema, as published.
+/// The published schema.
 pub const SCHEMA: &str = include_str!("../../../../docs/schemas/session.schema.json");
 
-/// A session as a document asks for it, before anything is known of this machine.
+/// A session as a document describes it, without knowledge of this machine.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The server's name or address.
     pub host: String,
-    /// Its port.
+    /// The server's port.
     pub port: u16,
-    /// The client's own name of the session.
+    /// The client's own id of the session.
     pub session_id: Option<[u8; 16]>,
     /// The carriers, best first.
     pub connections: Vec<Connection>,
-    /// What words for interfaces mean.
+    /// The interfaces that the document's words stand for.
     pub interfaces: BTreeMap<String, String>,
     /// The scheduler's name.
     pub scheduler: String,
-    /// The session, without candidates.
+    /// The session's configuration, without candidates.
     pub session: Config,
-    /// What TCP and MPTCP carriers are asked for.
+    /// The options of TCP and MPTCP carriers.
     pub tcp: TcpOptions,
-    /// What QUIC carriers are asked for.
+    /// The options of QUIC carriers.
     pub quic: QuicOptions,
-    /// What SCTP carriers are asked for.
+    /// The options of SCTP carriers.
     pub sctp: SctpOptions,
-    /// What carriers over transports written in MTP are asked for.
+    /// The options of carriers over transports written in MTP.
     pub mtp: MtpOptions,
-    /// Where such transports run.
+    /// The stacks on which such transports run.
     pub stacks: Vec<Stack>,
-    /// Where the certificates are.
+    /// The certificates.
     pub tls: Tls,
-    /// What the document asks for and nothing here can provide, with its path.
+    /// Properties that the document asks for and this implementation cannot provide, with their paths.
     pub unfulfilled: Vec<Warning>,
     /// Application protocols of a server that does not speak Hawser.
     pub fallback: Vec<String>,
-    /// Where what outlives the session is kept.
+    /// The place for state that outlives the session.
     pub state: StatePlace,
 }
 
-/// Where quotas that were used, and servers that were seen to speak Hawser, are kept.
+/// The place where quota use and the servers known to speak Hawser are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StatePlace {
     /// `hawser/state.json` in `$XDG_STATE_HOME` or `~/.local/state`.
     #[default]
     Usual,
-    /// This file.
+    /// The given file.
     File(PathBuf),
-    /// Nowhere: each session begins with its whole quota and remembers nobody.
+    /// No file: each session begins with its whole quota and remembers no server.
     Nowhere,
 }
 
-/// The time for which a quota is.
+/// The period for which a quota applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Period {
     /// A day, in UTC.
     Day,
-    /// A month of the calendar, in UTC.
+    /// A calendar month, in UTC.
     Month,
-    /// For ever.
+    /// Unlimited.
     #[default]
     Ever,
 }
 
-/// Where the certificates are, and what they must be.
+/// The certificates and the requirements on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// PEM certificates: trusted ones (client), one's own (server).
+    /// A file of PEM certificates: the trusted ones (client), or this side's own (server).
     pub certificate: Option<PathBuf>,
-    /// The PEM key of one's own.
+    /// The file of this side's own key, in PEM.
     pub key: Option<PathBuf>,
-    /// The name that the server's must have.
+    /// The name that the server's certificate must have.
     pub name: Option<String>,
-    /// The SHA-256 of the only one that is trusted.
+    /// The SHA-256 of the only trusted certificate.
     pub pin: Option<[u8; 32]>,
 }
 
@@ -118,17 +119,17 @@ pub enum Transport {
     Quic,
     /// Multipath TCP with TLS 1.3.
     Mptcp,
-    /// SCTP in UDP, over several paths by itself, and without security.
+    /// SCTP in UDP, which uses several paths by itself and has no security.
     Sctp,
     /// A transport written in MTP with TLS 1.3, by the name of its program: `tcp` in `mtp-tcp`.
     Mtp(String),
 }
 
 impl Transport {
-    /// The transports that come by name; others are written in MTP.
+    /// The names of the built-in transports, and the form of the names of transports written in MTP.
     pub const NAMES: &str = "tcp, quic, mptcp, sctp, or mtp- and the name of a program, such as mtp-tcp";
 
-    /// The transport of this name.
+    /// Returns the transport with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         match name {
@@ -147,7 +148,7 @@ impl Transport {
 /// The IP version of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Either; IPv6 first (RFC 8305 4).
+    /// Either version, IPv6 first (RFC 8305, 4).
     Any,
     /// IPv4.
     V4,
@@ -162,31 +163,31 @@ pub struct Connection {
     pub transport: Transport,
     /// The IP version.
     pub family: Family,
-    /// Words for interfaces; none: whichever the system takes.
+    /// Words for interfaces. If empty, the system chooses.
     pub interfaces: Vec<String>,
     /// Another address of the server.
     pub address: Option<String>,
-    /// The path that it is an alternative of.
+    /// The number of the path on which it is an alternative.
     pub path: Option<u32>,
-    /// Used when no other path is left.
+    /// True if it is used only when no other path is left.
     pub backup: bool,
-    /// Its share under `weighted`.
+    /// The share of the data under `weighted`.
     pub weight: u32,
-    /// What a byte costs.
+    /// The cost of a byte.
     pub cost: u32,
-    /// Bytes that may go over its path.
+    /// The quota of its path, in bytes.
     pub quota: Option<u64>,
-    /// After what time it has its whole quota again.
+    /// The period after which its quota is full again.
     pub period: Period,
 }
 
 impl Connection {
-    /// Connections by `transport` over every interface that leads to the server.
+    /// Returns connections by `transport` over every interface that has a route to the server.
     pub fn over_all(transport: Transport) -> Self {
         Self { interfaces: vec![EVERY_INTERFACE.to_owned()], ..Self::new(transport) }
     }
 
-    /// A connection by `transport` over whichever interface and IP version the system takes.
+    /// Returns a connection by `transport` over the interface and IP version that the system chooses.
     pub fn new(transport: Transport) -> Self {
         Self {
             transport,
@@ -204,10 +205,10 @@ impl Connection {
 }
 
 impl Document {
-    /// The default session with `server`, given as in `remote_host`, over one TCP carrier.
+    /// Creates the default session with `server`, given as in `remote_host`, over one TCP carrier.
     ///
     /// # Errors
-    /// `server` is neither a name nor an address, or its port is no number.
+    /// `server` is neither a name nor an address, or its port is not a number.
     pub fn new(server: &str) -> Result<Self, DocumentError> {
         let (host, port) = read::host(server, "remote_host")?;
         Ok(Self {
@@ -230,10 +231,10 @@ impl Document {
         })
     }
 
-    /// Goes without TLS.
+    /// Disables TLS.
     ///
     /// # Errors
-    /// A connection is QUIC, which has it always.
+    /// A connection uses QUIC, which always has TLS.
     pub fn without_tls(&mut self) -> Result<(), DocumentError> {
         if let Some(index) = self
             .connections
@@ -248,7 +249,7 @@ impl Document {
         Ok(())
     }
 
-    /// Whether carriers have TLS.
+    /// Returns true if carriers use TLS.
     pub fn is_secure(&self) -> bool {
         self.session.security == Security::Tls
     }

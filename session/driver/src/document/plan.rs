@@ -1,4 +1,4 @@
-//! From what a document asks for to candidates on this machine.
+//! Turns a document's requests into candidates on this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -11,30 +11,31 @@ use super::{
 };
 use crate::client::PathCandidate;
 
-/// What a document asks for and is not provided, and why.
+/// A property that a document asks for and that is not provided, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct Warning {
-    /// Where in the document.
+    /// The property's path in the document.
     pub path: String,
-    /// What is not so.
+    /// The reason, for people.
     pub message: String,
 }
 
-/// What is known of this machine and of the server.
+/// The known facts about this machine and the server.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// Its interfaces.
+    /// The machine's interfaces.
     pub interfaces: Vec<Interface>,
-    /// Whether its kernel speaks MPTCP.
+    /// True if the kernel supports MPTCP.
     pub mptcp: bool,
-    /// The options in `tcp_config` that its sockets of MPTCP do not take.
+    /// The options in `tcp_config` that MPTCP sockets do not take.
     pub mptcp_lacks: Vec<&'static str>,
     /// Addresses of the names in the document, in the order in which to try them.
     pub addresses: BTreeMap<String, Vec<IpAddr>>,
-    /// The interfaces over which a route leads to each address.
+    /// The interfaces with a route to each address.
     pub routes: BTreeMap<IpAddr, Vec<String>>,
-    /// Names of which more addresses may become known: that one has none is no warning yet.
+    /// Names of which more addresses may become known. A missing address of such a name causes no warning
+    /// yet.
     pub awaited: BTreeSet<String>,
     /// The document's stacks, running.
     pub stacks: Vec<MtpStack>,
@@ -43,11 +44,11 @@ pub struct Machine {
 /// Candidates, best first.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// Each with how it is used.
+    /// Each candidate with its properties for the session.
     pub candidates: Vec<(PathCandidate, Candidate)>,
-    /// What is not so.
+    /// Properties that are not provided.
     pub warnings: Vec<Warning>,
-    /// Paths that have a quota.
+    /// Paths with a quota.
     pub meters: Vec<Meter>,
 }
 
@@ -57,7 +58,7 @@ impl Plan {
             .push(Warning { path: place.to_owned(), message: message.into() });
     }
 
-    /// Notes the quota of a path, as the first of its connections has it.
+    /// Records the quota of a path, as the first of its connections gives it.
     fn meter(&mut self, path: u32, connection: &Connection, interface: Option<&str>, place: &str) {
         let is_known = self.meters.iter().any(|meter| meter.path == path);
         if let Some(quota) = connection.quota.filter(|_| !is_known) {
@@ -71,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// Has its paths use no more than this of their quotas.
+    /// Limits the quotas of its paths to these values.
     pub(crate) fn limit(&mut self, limits: &BTreeMap<u32, u64>) {
         for (_, candidate) in &mut self.candidates {
             candidate.quota = limits.get(&candidate.path).copied().or(candidate.quota);
@@ -79,24 +80,24 @@ impl Plan {
     }
 }
 
-/// A path that has a quota, and the name under which what it uses is counted.
+/// A path with a quota, and the name under which its use is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meter {
     /// The path's number in the session.
     pub path: u32,
-    /// Its interface; `any` when it is bound to none.
+    /// Its interface, or `any` if it is not bound to one.
     pub key: String,
-    /// Bytes in a period.
+    /// The quota, in bytes for each period.
     pub quota: u64,
-    /// The period.
+    /// The period of the quota.
     pub period: Period,
-    /// Where the quota is in the document.
+    /// The position of the quota in the document.
     pub place: String,
 }
 
 impl Document {
-    /// Candidates on `machine`. That of an interface that is named and absent is kept: it may appear, and is
-    /// tried then.
+    /// Returns the candidates on `machine`. A candidate on a named interface that is absent is kept, because
+    /// the interface may appear and is tried then.
     ///
     /// # Errors
     /// No candidate is left.
@@ -115,7 +116,7 @@ impl Document {
         Ok(plan)
     }
 
-    /// Adds to a plan the candidates of one connection, which is at `place` in the document.
+    /// Adds the candidates of one connection, which is at `place` in the document, to a plan.
     fn plan_connection(
         &self,
         connection: &Connection,
@@ -142,7 +143,7 @@ impl Document {
         }
         let interfaces = self.interfaces_of(connection, place, machine, plan);
         let peers = self.peers_of(connection, place, machine, plan);
-        // Of one connection over all of them the transport chooses among the interfaces.
+        // MPTCP and SCTP use one connection over all interfaces, and choose among them.
         let is_one = matches!(connection.transport, Transport::Mptcp | Transport::Sctp);
         let each = if is_one { interfaces.len() } else { 1 };
         for used in interfaces.chunks(each.max(1)) {
@@ -159,7 +160,7 @@ impl Document {
                 Transport::Mptcp if used.len() > 1 => None,
                 _ => used[0].clone(),
             };
-            // One association has all addresses of the server.
+            // One association uses all addresses of the server.
             let each = match connection.transport {
                 Transport::Sctp => peers.len(),
                 _ => 1,
@@ -173,8 +174,8 @@ impl Document {
         }
     }
 
-    /// The interfaces that a connection may use: those that it means, or those of them on which a stack runs its
-    /// program.
+    /// Returns the interfaces that a connection may use: all that it names, or those of them on which a stack
+    /// runs its program.
     fn interfaces_of(
         &self,
         connection: &Connection,
@@ -199,7 +200,7 @@ impl Document {
         interfaces
     }
 
-    /// The addresses that a connection may go to.
+    /// Returns the addresses that a connection may use.
     fn peers_of(
         &self,
         connection: &Connection,
@@ -220,8 +221,8 @@ impl Document {
         peers
     }
 
-    /// The interfaces that a connection means, and what is not to be found. None stands for
-    /// whichever the system takes.
+    /// Returns the interfaces that a connection names, and the words that match none. `None` stands for the
+    /// system's choice.
     fn resolve(&self, connection: &Connection, machine: &Machine) -> (Vec<Option<String>>, Vec<String>) {
         if connection.interfaces.is_empty() {
             return (vec![None], Vec::new());
@@ -269,7 +270,7 @@ impl Document {
         (found, missing)
     }
 
-    /// The name or address that a connection goes to, and the port.
+    /// Returns the name or address that a connection goes to, and the port.
     fn place(&self, connection: &Connection) -> (String, u16) {
         match &connection.address {
             Some(text) => super::read::host(text, "address").unwrap_or((text.clone(), self.port)),
@@ -277,7 +278,7 @@ impl Document {
         }
     }
 
-    /// Names whose addresses [`Machine::addresses`] should have.
+    /// Returns the names whose addresses [`Machine::addresses`] should hold.
     pub fn names(&self) -> BTreeSet<String> {
         self.connections
             .iter()
@@ -285,7 +286,8 @@ impl Document {
             .collect()
     }
 
-    /// `peers`: at least one, and just that one but for SCTP. None: there is no such stack.
+    /// Returns the candidate for `peers`, which holds one address, or several for SCTP. `None` if there is no
+    /// such stack.
     fn candidate(
         &self,
         connection: &Connection,
@@ -317,7 +319,7 @@ impl Document {
 }
 
 impl Machine {
-    /// Whether a route leads to the peer over this interface; none stands for whichever the system takes.
+    /// Returns true if a route leads to the peer over this interface. `None` stands for the system's choice.
     fn leads(&self, peer: &SocketAddr, interface: Option<&str>) -> bool {
         interface.is_none_or(|name| {
             let routes = self.routes.get(&peer.ip());
@@ -326,7 +328,7 @@ impl Machine {
     }
 }
 
-/// Whether the connection is over every interface that leads to the server.
+/// Returns true if the connection uses every interface that has a route to the server.
 fn is_every(connection: &Connection) -> bool {
     connection.interfaces.iter().any(|word| word == EVERY_INTERFACE)
 }
@@ -335,7 +337,7 @@ fn runs(stack: &MtpStack, program: &str) -> bool {
     stack.transport().strip_prefix("mtp-") == Some(program)
 }
 
-/// The interfaces of the stacks that run a program, among those that are wanted. None stands for any.
+/// Returns those of the wanted interfaces on which a stack runs the program. `None` stands for any.
 fn stacks(program: &str, wanted: &[Option<String>], machine: &Machine) -> Vec<Option<String>> {
     let names = machine
         .stacks
@@ -361,7 +363,8 @@ fn peers(host: &str, port: u16, family: Family, machine: &Machine) -> Vec<Socket
         .collect()
 }
 
-/// Which connections are alternatives: those of one number, else those that share an interface.
+/// Groups connections that are alternatives: those with the same number, otherwise those that share an
+/// interface.
 #[derive(Default)]
 struct Paths {
     known: Vec<(u32, Option<u32>, Vec<Option<String>>)>,

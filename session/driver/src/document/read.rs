@@ -1,4 +1,4 @@
-//! Text to [`Document`]: syntax, the schema, and what a schema cannot express.
+//! Reads a [`Document`] from text: the syntax, the schema, and rules that a schema cannot express.
 
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
@@ -30,8 +30,8 @@ impl Document {
     /// Reads a document.
     ///
     /// # Errors
-    /// Every mistake that was found, each with its path: syntax, keys and values that the schema
-    /// does not know, properties that contradict each other.
+    /// All mistakes found, each with its path. They concern syntax, keys and values that the schema does not
+    /// allow, and properties that contradict each other.
     pub fn parse(text: &str, format: Format) -> Result<Self, Vec<DocumentError>> {
         let value: Value = match format {
             Format::Json => hawser_documents::json(text),
@@ -57,7 +57,7 @@ impl Document {
     }
 }
 
-/// Notes texts that are times or sizes beyond their limits.
+/// Reports times and sizes that exceed their limits.
 fn too_large(path: &str, value: &Value, errors: &mut Vec<DocumentError>) {
     match value {
         Value::String(text) => {
@@ -83,7 +83,7 @@ fn too_large(path: &str, value: &Value, errors: &mut Vec<DocumentError>) {
     }
 }
 
-/// What the schema objects to, in words.
+/// Describes a violation of the schema in words.
 fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
     let path = dotted(wrong.instance_path().as_str());
     match wrong.kind() {
@@ -100,7 +100,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
             })
             .collect(),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            // The errors of the branch that comes nearest: the one whose type is right.
+            // Reports the errors of the nearest branch, the one with the right type.
             let array = wrong.instance().is_array();
             let text = wrong.instance().is_string();
             let branch = match path.contains("connection_priority") && (array || wrong.instance().is_object())
@@ -142,7 +142,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
                 Some(form),
             )]
         }
-        // The library names no more than two of four or more.
+        // The library names at most two of four or more options.
         ValidationErrorKind::Enum { options } if options.as_array().is_some_and(|all| all.len() > 3) => {
             let all = options.as_array().into_iter().flatten().map(ToString::to_string);
             let all: Vec<String> = all.collect();
@@ -158,7 +158,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
     }
 }
 
-/// `/connection_priority/1/quota` as people write it.
+/// Returns a JSON pointer such as `/connection_priority/1/quota` in the form that people write.
 fn dotted(pointer: &str) -> String {
     pointer
         .split('/')
@@ -170,7 +170,7 @@ fn dotted(pointer: &str) -> String {
         })
 }
 
-/// A key of the schema with a similar name.
+/// Returns a key of the schema with a similar name.
 fn nearest(key: &str) -> Option<String> {
     fn collect(schema: &Value, keys: &mut Vec<String>) {
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
@@ -191,7 +191,7 @@ fn nearest(key: &str) -> Option<String> {
         .map(|(_, known)| known)
 }
 
-/// The document that a valid value stands for.
+/// Builds the document from a valid value.
 fn fill(value: &Value) -> Result<Document, DocumentError> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let mut document = Document::new(value["remote_host"].as_str().unwrap_or_default())?;
@@ -325,7 +325,7 @@ fn connection(value: &Value) -> Connection {
     }
 }
 
-/// The stack on the interface of this name.
+/// Reads the stack on the interface of this name.
 fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
     let wrong = |key: &str, why: String| error(&format!("mtp_config.stacks.{name}.{key}"), why, None);
     let texts = |key: &str| match &described[key] {
@@ -370,7 +370,7 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
     })
 }
 
-/// Properties that exclude each other.
+/// Returns an error for each pair of properties that exclude each other.
 fn contradictions(document: &Document, value: &Value) -> Vec<DocumentError> {
     let mut errors = Vec::new();
     let mut wrong = |path: &str, message: &str, hint: &str| errors.push(error(path, message, Some(hint)));
@@ -437,7 +437,7 @@ fn contradictions(document: &Document, value: &Value) -> Vec<DocumentError> {
     errors
 }
 
-/// Properties that nothing provides, or that nothing uses.
+/// Returns a warning for each property that is not provided or not used.
 fn unfulfilled(document: &Document, value: &Value) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |path: &str, message: String| warnings.push(Warning { path: path.to_owned(), message });
@@ -477,7 +477,7 @@ fn unfulfilled(document: &Document, value: &Value) -> Vec<Warning> {
     warnings
 }
 
-/// A name or an address, and a port.
+/// Parses a name or an address with an optional port.
 pub(super) fn host(text: &str, path: &str) -> Result<(String, u16), DocumentError> {
     let hint = Some("name, name:port, address:port, [IPv6 address]:port");
     let bad = |what: &str| error(path, format!("{text:?}: {what}"), hint);

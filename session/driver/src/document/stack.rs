@@ -10,20 +10,20 @@ use hawser_net::{Endpoint, Network, OpenError};
 use hawser_load::programs::{self, Engine};
 use hawser_socket::process_bus;
 
-/// A transport program on a device, which connections of `mtp-` and its name use.
+/// A transport program on a device. Connections named `mtp-` and the program's name use it.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// The program: a built-in name, or a file (`.mtp`, `.so`).
     pub program: String,
-    /// Its params, as in `MIN_RTO=200ms`.
+    /// The program's parameters, as in `MIN_RTO=200ms`.
     pub params: Vec<String>,
-    /// What runs it; none: machine code where there is some, else the interpreter.
+    /// The engine that runs it. If `None`, machine code if available, otherwise the interpreter.
     pub engine: Option<Engine>,
-    /// The device, and the addresses that the stack has there.
+    /// The device, and the stack's addresses there.
     pub setup: Setup,
 }
 
-/// Why a stack cannot be had.
+/// A stack could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
     /// The program cannot be run.
@@ -34,26 +34,26 @@ pub enum StackError {
     Device(#[from] OpenError),
 }
 
-/// Which stack cannot be started, and why.
+/// A stack could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("{transport} on {interface}: {why}")]
 pub struct StartError {
-    /// Its transport.
+    /// The name of its transport.
     pub transport: String,
-    /// Its interface.
+    /// The name of its interface.
     pub interface: String,
-    /// The reason for which there is no stack.
+    /// The reason.
     pub why: StackError,
 }
 
 impl Stack {
-    /// The name of its transport: `mtp-tcp` for the program `tcp`, `mtp-x` for the file `y/x.mtp`.
+    /// Returns the name of its transport: `mtp-tcp` for the program `tcp`, `mtp-x` for the file `y/x.mtp`.
     #[must_use]
     pub fn transport(&self) -> String {
         format!("mtp-{}", self.name())
     }
 
-    /// The name of the program, without folder and ending.
+    /// Returns the program's name, without folder and extension.
     #[must_use]
     pub fn name(&self) -> &str {
         Path::new(&self.program)
@@ -62,7 +62,7 @@ impl Stack {
             .unwrap_or(&self.program)
     }
 
-    /// The interface that it is on, or what a port of DPDK is on.
+    /// Returns its interface, or the device of a DPDK port.
     #[must_use]
     pub fn interface(&self) -> &str {
         match &self.setup.device {
@@ -71,12 +71,13 @@ impl Stack {
             | DeviceSpec::Xdp(name)
             | DeviceSpec::XdpChains(name)
             | DeviceSpec::Dpdk(name) => name,
-            // The kernel chooses one for each peer.
+            // The kernel chooses an interface for each peer.
             DeviceSpec::Udp(_) => SOCKETS,
         }
     }
 
-    /// Where carriers are accepted: at each of its addresses on this port; at a UDP socket, which has one port, there.
+    /// Returns the addresses at which carriers are accepted: each of its own addresses with this port. A UDP
+    /// socket has one port, and accepts carriers only there.
     #[must_use]
     pub fn listens_at(&self, port: u16) -> Vec<SocketAddr> {
         if let DeviceSpec::Udp(at) = self.setup.device {
@@ -88,27 +89,27 @@ impl Stack {
             .collect()
     }
 
-    /// Opens the device and puts the program on it.
+    /// Opens the device and runs the program on it.
     ///
     /// # Errors
-    /// There is no such program, or the device cannot be opened.
+    /// The program does not exist, or the device cannot be opened.
     pub fn open(&self) -> Result<Endpoint, StackError> {
         let rate = host::line_rate(&self.setup.device);
         let program = programs::resolve_on_line(self.engine, &self.program, &self.params, rate)?;
         Ok(host::open(program, &self.setup)?)
     }
 
-    /// The same in several shards: see [`host::open_shards`].
+    /// Opens it in several shards, as [`host::open_shards`] describes.
     ///
     /// # Errors
-    /// As [`Stack::open`], and where the program or the device has one shard alone.
+    /// As [`Stack::open`], or if the program or the device supports only one shard.
     pub fn open_shards(&self, count: u16) -> Result<Vec<Endpoint>, StackError> {
         let rate = host::line_rate(&self.setup.device);
         let program = programs::resolve_on_line(self.engine, &self.program, &self.params, rate)?;
         Ok(host::open_shards(&program, &self.setup, count)?)
     }
 
-    /// The same, driven by a task of the current runtime, for carriers.
+    /// Opens it for carriers, driven by a task of the current runtime.
     ///
     /// # Errors
     /// As [`Stack::open`].

@@ -18,7 +18,7 @@ const SIZES: [(&str, f64); 7] = [
 /// The maximum time in seconds: a year, as in the schema.
 const MAX_TIME: f64 = 31_536_000.0;
 
-/// Returns the limit of a time or a size that is beyond it: the schema has no words for that.
+/// Returns the limit of a time or a size that exceeds it, which the schema cannot express.
 pub(super) fn limit_of(text: &str) -> Option<&'static str> {
     let is_beyond = |units: &[(&str, f64)], max: f64| with_unit(text, units).is_some_and(|value| value > max);
     if is_beyond(&TIMES, MAX_TIME) {
@@ -27,7 +27,7 @@ pub(super) fn limit_of(text: &str) -> Option<&'static str> {
     is_beyond(&SIZES, i64::MAX as f64).then_some("at most 9223372036854775807 B")
 }
 
-/// Seconds, or a number with a unit. The schema has seen to the form.
+/// Reads a time: seconds, or a number with a unit. The schema has checked the form.
 pub(super) fn time(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::Number(number) => number.as_f64()?,
@@ -37,7 +37,7 @@ pub(super) fn time(value: &Value) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Bytes, or a number with a unit.
+/// Reads a size: bytes, or a number with a unit.
 pub(super) fn size(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
@@ -52,8 +52,8 @@ fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     Some(number * factor)
 }
 
-/// Bytes from their hexadecimal digits, as the fingerprints of certificates are written. None if there are
-/// more or fewer, or other characters.
+/// Parses bytes from hexadecimal digits, as used for certificate fingerprints. Returns `None` if the number
+/// of digits is wrong or another character occurs.
 pub fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.is_ascii() {

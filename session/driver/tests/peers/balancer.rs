@@ -1,4 +1,4 @@
-//! Two servers behind one balancer of TCP and UDP, which knows nothing of sessions.
+//! Two servers behind one TCP and UDP balancer that does not know of sessions.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 use crate::{Folder, certificate, free, serve};
 
-/// Leads the first TCP connection to the first server, and everything else to the second.
+/// Directs the first TCP connection to the first server, and all others and UDP to the second.
 async fn balance(at: SocketAddr, servers: [SocketAddr; 2]) {
     let tcp = TcpListener::bind(at).await.unwrap();
     let udp = Arc::new(UdpSocket::bind(at).await.unwrap());

@@ -1,5 +1,5 @@
-//! Sessions beside peers that are not simply one Hawser: plain ones, several behind a balancer; and
-//! what is remembered from one session to the next.
+//! Sessions with peers other than a single Hawser server, such as plain ones and several behind a balancer.
+//! Also the state that is remembered from one session to the next.
 
 mod balancer;
 mod plain;
@@ -15,7 +15,7 @@ use hawser_session_driver::document::{Document, StatePlace};
 use hawser_session_driver::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions};
 use hawser_temporary::Folder;
 
-/// A certificate for `localhost` in `cert.pem` and `key.pem`.
+/// Writes a certificate for `localhost` to `cert.pem` and `key.pem`.
 fn certificate(folder: &Folder) -> (PathBuf, PathBuf) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).expect("a certificate");
     let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
@@ -24,7 +24,7 @@ fn certificate(folder: &Folder) -> (PathBuf, PathBuf) {
     (certificate, key)
 }
 
-/// A port that is free for TCP and UDP.
+/// Returns an address whose port is free for TCP and UDP.
 fn free() -> SocketAddr {
     loop {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
@@ -35,7 +35,7 @@ fn free() -> SocketAddr {
     }
 }
 
-/// A server on one port of TCP and QUIC.
+/// Opens a server on one port for TCP and QUIC.
 fn serve(address: SocketAddr, tls: Arc<rustls::ServerConfig>, acceptor: AcceptorConfig) -> Server {
     Server::open(ServerConfig {
         acceptor,
@@ -47,7 +47,7 @@ fn serve(address: SocketAddr, tls: Arc<rustls::ServerConfig>, acceptor: Acceptor
     .expect("a server")
 }
 
-/// A document for a server at `address` with the certificate of [`certificate`].
+/// Returns a document for a server at `address` with the certificate of [`certificate`].
 fn document(address: SocketAddr, certificate: &Path, state: PathBuf) -> Document {
     let mut document = Document::new(&address.to_string()).expect("an address");
     document.tls.certificate = Some(certificate.to_owned());

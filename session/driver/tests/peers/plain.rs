@@ -1,4 +1,4 @@
-//! Peers that do not speak Hawser: OpenSSL's and curl's TLS, quinn's QUIC.
+//! Peers that do not speak Hawser: TLS of OpenSSL and curl, QUIC of quinn.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::{Folder, certificate, document, free, serve};
 
 const HTTP: &str = "http/1.1";
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Peer(Child);
 
 impl Drop for Peer {
@@ -29,7 +29,7 @@ impl Drop for Peer {
     }
 }
 
-/// `openssl s_server`, which answers every request with a page about the connection.
+/// Starts `openssl s_server`, which answers every request with a page about the connection.
 async fn openssl(folder: &Folder, address: SocketAddr) -> Peer {
     let child = Command::new("openssl")
         .args([
@@ -98,18 +98,18 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
         page.starts_with("HTTP/1.0 200 ok") && page.contains("TLSv1.3"),
         "{page}"
     );
-    // OpenSSL serves the next one when this one is gone.
+    // OpenSSL serves the next connection when this one is gone.
     drop(stream);
-    // It is not remembered as one that speaks Hawser.
+    // The server is not remembered as one that speaks Hawser.
     assert!(open_any(&asked).await.unwrap().0.is_plain());
-    // Whoever asks for a session gets nothing less.
+    // A caller that asks for a session gets nothing less.
     let (session, warnings) = open(&asked).await.unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let error = session.opened().await.unwrap_err().to_string();
     assert!(error.contains("ALPN") || error.contains("Protocol"), "{error}");
 }
 
-/// Whoever was seen to speak Hawser is offered nothing less, even if something else answers now.
+/// A server that was seen to speak Hawser is offered nothing less, even if another program answers now.
 #[tokio::test]
 async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
     let folder = Folder::new().expect("a folder");
@@ -145,7 +145,7 @@ async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
     assert!(error.contains("was seen to speak Hawser"), "{error}");
 }
 
-/// A plain QUIC server of quinn's, which sends back what it gets.
+/// A plain quinn server echoes the bytes that it gets.
 #[tokio::test]
 async fn a_plain_quic_server_is_spoken_to_over_one_stream() {
     let folder = Folder::new().expect("a folder");
@@ -182,7 +182,7 @@ async fn a_plain_quic_server_is_spoken_to_over_one_stream() {
     echo.await.unwrap();
 }
 
-/// One port: curl speaks HTTP with it, Hawser has a session with it.
+/// On one port, curl speaks HTTP and Hawser has a session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_takes_plain_clients_beside_sessions() {
     let folder = Folder::new().expect("a folder");
@@ -236,7 +236,7 @@ async fn a_server_takes_plain_clients_beside_sessions() {
     assert_eq!(text, "session\n");
 }
 
-/// A peer that sends HELLO, or anything else, under another protocol's name begins no session.
+/// A peer that sends HELLO, or any other bytes, under another protocol's name begins no session.
 #[tokio::test]
 async fn a_plain_client_begins_no_session() {
     let folder = Folder::new().expect("a folder");
@@ -270,8 +270,8 @@ async fn a_plain_client_begins_no_session() {
     assert_eq!(server.counts(), (0, 0));
 }
 
-/// RFC 8446, 6.1 has a peer end TLS before TCP. One that does not is reported in words of Hawser's, without the
-/// address of a library's manual.
+/// RFC 8446, 6.1, requires a peer to end TLS before TCP. A violation is reported in Hawser's own words,
+/// without the address of a library's manual.
 #[tokio::test]
 async fn a_peer_that_closes_without_ending_tls_is_reported_as_that() {
     let folder = Folder::new().expect("a folder");

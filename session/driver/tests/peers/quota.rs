@@ -1,4 +1,4 @@
-//! A quota that one session has used is used for the next one.
+//! Quota bytes that one session has used are not available to the next one.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn server(folder: &Folder) -> (Server, SocketAddr) {
     (serve(address, tls, AcceptorConfig::default()), address)
 }
 
-/// A metered path that is preferred, and one that costs nothing.
+/// Returns a document with a preferred metered path and a free path.
 fn metered_and_free(address: SocketAddr, folder: &Folder) -> Document {
     let mut document = super::document(address, &folder.join("cert.pem"), folder.join("state/state.json"));
     let metered = Connection { path: Some(0), quota: Some(QUOTA), ..Connection::new(Transport::Tcp) };
@@ -33,7 +33,7 @@ fn metered_and_free(address: SocketAddr, folder: &Folder) -> Document {
     document
 }
 
-/// Sends `length` bytes; what is left of the metered path's quota at the end.
+/// Sends `length` bytes, and returns the rest of the metered path's quota at the end.
 async fn send(document: &Document, server: &Server, length: usize) -> u64 {
     let (client, _) = open(document).await.unwrap();
     let mut stream = client.open().unwrap();
@@ -54,7 +54,7 @@ async fn send(document: &Document, server: &Server, length: usize) -> u64 {
     client.quotas()[&0]
 }
 
-/// What is left of the metered path's quota when a session begins.
+/// Returns the rest of the metered path's quota when a session begins.
 async fn left(document: &Document) -> u64 {
     let (client, _) = open(document).await.unwrap();
     let left = client.quotas()[&0];
@@ -63,7 +63,7 @@ async fn left(document: &Document) -> u64 {
     left
 }
 
-/// The first carrier's words of opening may have been counted already.
+/// The first carrier's opening segments may already have been counted.
 fn is_about(left: u64, expected: u64) {
     assert!(
         (expected - 1_000..=expected).contains(&left),
@@ -83,7 +83,7 @@ async fn used_quota_survives_a_restart() {
     let mut document = metered_and_free(address, &folder);
     let file = folder.join("state/state.json");
 
-    // The metered path alone, so that it carries everything.
+    // Only the metered path is used, so that it carries all data.
     let both = std::mem::take(&mut document.connections);
     document.connections = vec![both[0].clone()];
     let rest = send(&document, &server, 100_000).await;
@@ -99,7 +99,7 @@ async fn used_quota_survives_a_restart() {
     is_about(left(&document).await, rest);
     server.accept().await.unwrap();
 
-    // Used up: the rest takes the other path, and the next session begins without this one.
+    // The quota is used up: the rest takes the other path, and the next session begins without this one.
     document.connections = both;
     assert_eq!(send(&document, &server, 2_000_000).await, 0);
     assert_eq!(used(&file), QUOTA);
@@ -117,7 +117,7 @@ async fn used_quota_survives_a_restart() {
     let error = open(&document).await.map(drop).unwrap_err();
     assert!(matches!(error, OpenError::QuotaSpent { .. }), "{error}");
 
-    // A raised quota is a larger one less what was used; a new period begins with all of it.
+    // After an increase, the new quota less the used bytes remains. A new period begins with the whole quota.
     document.connections[0].quota = Some(QUOTA + 50_000);
     is_about(left(&document).await, 50_000);
     let mut state: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
@@ -127,7 +127,7 @@ async fn used_quota_survives_a_restart() {
     is_about(left(&document).await, QUOTA + 50_000);
 }
 
-/// Whoever went on without the file would spend a quota that may be spent.
+/// A session that went on without the file might exceed a spent quota.
 #[tokio::test]
 async fn a_damaged_file_is_an_error() {
     let folder = Folder::new().expect("a folder");

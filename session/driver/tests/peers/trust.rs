@@ -1,4 +1,4 @@
-//! Whom a client trusts: a file's certificates and whoever they vouch for, or the one that is pinned.
+//! A client's trust: the certificates of a file and those that they vouch for, or the pinned one.
 
 use hawser_carrier_quic::{QuicEndpoint, QuicListener};
 use hawser_session_driver::document::{Connection, Document, Transport};
@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use crate::{Folder, document, free, serve};
 
-/// What `openssl req -x509` makes: signed by itself, and called an authority.
+/// Makes a certificate as `openssl req -x509` does: self-signed, and declared an authority.
 fn self_made(folder: &Folder, name: &str) -> Identity {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(vec!["localhost".into()]).unwrap();
@@ -73,8 +73,8 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
     assert!(refused.contains("certificate"), "{refused}");
 }
 
-/// RFC 9001, 4.8: over QUIC a wrong certificate ends the handshake with a crypto error, and is reported as it
-/// is over TCP: whoever races remembers that it was the security.
+/// RFC 9001, 4.8: over QUIC, a wrong certificate ends the handshake with a crypto error. It is reported as
+/// over TCP, so that a race remembers security as the cause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_certificate_over_quic_is_reported_as_one() {
     let folder = Folder::new().expect("a folder");

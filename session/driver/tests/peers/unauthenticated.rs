@@ -1,4 +1,4 @@
-//! Peers that come to a server's listener and prove nothing: what they may cost.
+//! The cost of peers that connect to a server's listener and never authenticate.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ fn server(folder: &Folder, acceptor: AcceptorConfig) -> (Server, SocketAddr, rus
     (server, address, Arc::unwrap_or_clone(client))
 }
 
-/// A QUIC client that keeps its connection alive.
+/// Connects a QUIC client that keeps its connection alive.
 async fn dial(address: SocketAddr, tls: rustls::ClientConfig) -> Result<quinn::Connection, String> {
     let endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
     let mut transport = quinn::TransportConfig::default();
@@ -58,7 +58,7 @@ async fn a_client_that_opens_no_stream_is_closed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() {
     let folder = Folder::new().expect("a folder");
-    // Two of the eight places of each transport are for one address.
+    // One address may have two of the eight places of each transport.
     let (server, address, tls) = server(
         &folder,
         AcceptorConfig { unauthenticated: 8, ..AcceptorConfig::default() },
@@ -75,7 +75,7 @@ async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() 
     dial(address, tls).await.expect("QUIC has places of its own");
 }
 
-/// 1,100 connections that send nothing, and one client that speaks Hawser.
+/// 1,100 connections are idle, and one client speaks Hawser.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_connections_of_one_address_lock_nobody_out() {
     let folder = Folder::new().expect("a folder");
@@ -105,8 +105,9 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
     assert!(server.counts().0 > 900, "{:?}", server.counts());
 }
 
-/// Dials over a relay that watches the server's datagrams; also whether one was a Retry packet, whose long
-/// header has type 3 in the clear (RFC 9000, 17.2.5). A loss under load repeats frames, but makes no Retry.
+/// Connects through a relay that watches the server's datagrams, and also returns true if one was a Retry
+/// packet. The long header of a Retry has type 3 unencrypted (RFC 9000, 17.2.5). A loss under load repeats
+/// frames, but causes no Retry.
 async fn dial_watched(server: SocketAddr, tls: rustls::ClientConfig) -> (quinn::Connection, bool) {
     let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = relay.local_addr().unwrap();
@@ -131,11 +132,11 @@ async fn dial_watched(server: SocketAddr, tls: rustls::ClientConfig) -> (quinn::
     (connection, retried.load(Ordering::Relaxed))
 }
 
-/// RFC 9000, 8.1.2: nothing of a client is kept until its address is known to be its own.
+/// RFC 9000, 8.1.2: the server keeps no state for a client until its address is validated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
     let folder = Folder::new().expect("a folder");
-    // Four places of QUIC for one address; it is crowded when two are taken.
+    // One address may have four QUIC places; they are crowded when two are taken.
     let (_server, address, tls) = server(
         &folder,
         AcceptorConfig { unauthenticated: 16, ..AcceptorConfig::default() },
@@ -148,7 +149,7 @@ async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
     }
 }
 
-/// Bytes that the transport takes until it takes no more.
+/// Returns the number of bytes that the transport takes until it blocks.
 async fn fill(carrier: &mut impl Carrier) -> usize {
     let mut queue = VecDeque::from([bytes::Bytes::from(vec![7; 1 << 20])]);
     let mut taken = 0;
@@ -173,7 +174,7 @@ async fn an_unauthenticated_client_may_send_little_ahead() {
     let address = listener.local().unwrap();
     let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
     let tls = Trust::File(cert).client(&[]).unwrap();
-    // The stream is there for the server when something is written to it.
+    // The server sees the stream once the client has written to it.
     let work = async {
         let mut client = endpoint.connect(address, "localhost", tls).await.unwrap();
         let taken = fill(&mut client).await;
@@ -188,7 +189,7 @@ async fn an_unauthenticated_client_may_send_little_ahead() {
     assert_eq!(taken, 1 << 20, "bytes, once it belongs to a session");
 }
 
-/// A plain client's carrier belongs to whoever took it: it is authenticated by then.
+/// A plain client's carrier belongs to the application that accepted it, so it counts as authenticated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plain_client_has_the_whole_window() {
     let folder = Folder::new().expect("a folder");

@@ -1,4 +1,4 @@
-//! A client and a server, between them whoever the script is.
+//! A client and a server whose peers, applications and network are played by a script.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,9 +15,10 @@ use crate::{
     Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Instruction, Loss, Priority, Session, Verdict,
 };
 
-/// What is given to a carrier beyond the room that it reported: words of control, and one segment.
+/// The maximum number of bytes that a carrier is given beyond the room it reported: control segments, and one
+/// data segment.
 const OVERDRAFT: usize = 65_536 + 16_384 + MAX_SEGMENT;
-/// Timeouts at one moment after which a session runs in circles.
+/// The number of timeouts at one moment that counts as an endless loop.
 const CIRCLES: usize = 100;
 
 fn config() -> Config {
@@ -40,11 +41,11 @@ fn config() -> Config {
     }
 }
 
-/// A session with what it last sent on each carrier.
+/// A session, with the bytes that it last sent on each carrier.
 struct Side {
     session: Session,
     sent: BTreeMap<CarrierId, Vec<Bytes>>,
-    /// Bytes given to each carrier beyond what it had room for.
+    /// For each carrier, its reported room and the bytes it was given beyond that.
     beyond: BTreeMap<CarrierId, (usize, usize)>,
     asked: Vec<CarrierId>,
     statistics: Statistics,
@@ -61,7 +62,7 @@ impl Side {
         }
     }
 
-    /// Takes what the session wants done, and checks what it keeps.
+    /// Carries out the session's instructions, and checks how much it keeps.
     fn settle(&mut self) {
         while let Some(instruction) = self.session.poll() {
             match instruction {
@@ -109,11 +110,11 @@ fn scheduler(name: u8) -> Box<dyn Scheduler> {
     by_name(NAMES[usize::from(name) % NAMES.len()]).expect("a scheduler that there is")
 }
 
-/// Two sessions of which the script is both peers, both applications, all carriers and the clock:
-/// nothing panics, nothing runs in circles, what is kept stays within what was configured.
+/// Runs two sessions. The script plays both peers, both applications, all carriers and the clock. No step may
+/// panic or loop without end, and memory stays within the configured limits.
 ///
 /// # Panics
-/// When that is not so.
+/// Panics if one of these promises is broken.
 pub fn converse(data: &[u8]) {
     let mut script = Script(data);
     let how = script.byte();
@@ -125,7 +126,7 @@ pub fn converse(data: &[u8]) {
 }
 
 impl Talk {
-    /// One carrier has led the client to the server, and another may follow.
+    /// Starts a session over one carrier between client and server. Another carrier may follow.
     fn begin(how: u8) -> Option<Self> {
         let now = Instant::after(Duration::from_secs(1));
         let exporter = Some([7; 32]);
@@ -201,7 +202,7 @@ impl Talk {
         }
     }
 
-    /// What one side sent on a carrier reaches the other.
+    /// Delivers the bytes that one side sent on a carrier to the other side.
     fn pass(&mut self, side: usize, carrier: CarrierId) {
         let sent = self.sides[side].sent.remove(&carrier).unwrap_or_default();
         for bytes in sent {
@@ -224,7 +225,7 @@ impl Talk {
         self.acceptor.sweep(now);
     }
 
-    /// What an application may ask for. Whatever is answered, it goes on.
+    /// Makes one request of an application. The conversation continues whatever the result is.
     fn use_streams(&mut self, side: usize, script: &mut Script<'_>) {
         let (session, now) = (&mut self.sides[side].session, self.now);
         let (what, id) = (script.byte(), script.stream());
@@ -253,7 +254,7 @@ impl Talk {
         };
     }
 
-    /// What carriers and the network may do.
+    /// Performs one action of a carrier or the network.
     fn change_carriers(&mut self, side: usize, carrier: CarrierId, script: &mut Script<'_>) {
         let (of, now) = (&mut self.sides[side], self.now);
         match script.byte() % 8 {
@@ -274,7 +275,7 @@ impl Talk {
         }
     }
 
-    /// An unauthenticated peer at the acceptor.
+    /// Lets an unauthenticated peer contact the acceptor.
     fn knock(&mut self, script: &mut Script<'_>) {
         self.next += 1;
         let exporter = (script.byte().is_multiple_of(2)).then_some([script.byte(); 32]);

@@ -1,10 +1,10 @@
-//! What reads bytes from outside, for a fuzzer: it has no other use.
+//! Entry points for a fuzzer into the code that reads bytes from outside. They have no other use.
 //!
-//! * [`decode`]: bytes into the decoder, in pieces of any size
-//! * [`converse`]: a script of bytes as a peer's words into live sessions, and as what applications,
-//!   carriers and the clock do meanwhile
+//! * [`decode`]: passes bytes to the decoder, in pieces of any size
+//! * [`converse`]: reads bytes as a script of the peer's segments, and of the actions of applications,
+//!   carriers and the clock meanwhile
 //!
-//! Both panic when a promise is broken, and return otherwise.
+//! Both panic if a promise is broken, and return otherwise.
 
 mod converse;
 mod script;
@@ -15,11 +15,11 @@ pub use converse::converse;
 
 use crate::segment::{Decoder, Incoming, Malformed, encode};
 
-/// The decoder makes the same of any bytes, however they are cut, and of what it made encoding and
-/// decoding make the same again. The first byte decides how they are cut.
+/// Checks that the decoder's result does not depend on how the bytes are cut into pieces. Also checks that
+/// each decoded segment survives encoding and decoding. The first byte of `data` decides the cut.
 ///
 /// # Panics
-/// When that is not so.
+/// Panics if one of these promises is broken.
 pub fn decode(data: &[u8]) {
     let [cut, data @ ..] = data else { return };
     let (whole, end) = understand(data, data.len().max(1));
@@ -44,7 +44,8 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Everything in `data`, pushed in pieces of `size`, with what ended it. Pieces of a DATA are joined.
+/// Decodes `data`, pushed in pieces of `size`. Returns the result and the error that ended it, if any. Pieces
+/// of one DATA segment are joined.
 fn understand(data: &[u8], size: usize) -> (Vec<Incoming>, Option<Malformed>) {
     let mut all: Vec<Incoming> = Vec::new();
     let mut decoder = Decoder::new();
@@ -77,7 +78,7 @@ fn append(all: &mut Vec<Incoming>, new: Incoming) {
     all.push(new);
 }
 
-/// Several pieces as one.
+/// Joins two pieces into one.
 fn joined(head: &Bytes, body: &Bytes) -> Bytes {
     let mut whole = BytesMut::with_capacity(head.len() + body.len());
     whole.extend_from_slice(head);

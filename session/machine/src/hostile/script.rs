@@ -1,4 +1,5 @@
-//! A script of bytes, read as numbers, words of the protocol and requests. It ends when its bytes do.
+//! A script of bytes, read as numbers, segments of the protocol and requests. The script ends with its last
+//! byte.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::segment::{
     Ack, Close, Hello, Join, PathStatus, Refusal, Security, Segment, SessionId, data_header, encode,
 };
 
-/// What is left of the script.
+/// The unread rest of the script.
 pub(super) struct Script<'a>(pub(super) &'a [u8]);
 
 impl Script<'_> {
@@ -38,7 +39,7 @@ impl Script<'_> {
         std::array::from_fn(|_| self.byte())
     }
 
-    /// Mostly a small number, at times one near the edges of what 64 bits hold.
+    /// Returns a small number in most cases, and sometimes one near the limits of 64 bits.
     pub(super) fn number(&mut self) -> u64 {
         let base = u64::from(self.byte());
         match self.byte() % 8 {
@@ -74,7 +75,8 @@ impl Script<'_> {
         }
     }
 
-    /// What a transport may report: believed, so within reason.
+    /// Returns figures that a transport may report. The session trusts its transports, so the figures are
+    /// plausible.
     pub(super) fn statistics(&mut self, before: &Statistics) -> Statistics {
         let micros = 1 + 40 * u64::from(self.byte());
         let moved = u64::from(self.byte()) << 4;
@@ -94,7 +96,7 @@ impl Script<'_> {
         }
     }
 
-    /// A well-formed word with fields that may be anything.
+    /// Returns a well-formed segment whose fields may have any value.
     pub(super) fn word(&mut self) -> Bytes {
         let segment = match self.byte() % 16 {
             0..=3 => return self.data(),
@@ -153,7 +155,7 @@ impl Script<'_> {
         })
     }
 
-    /// A word by which carriers begin and join.
+    /// Returns a segment with which carriers begin or join.
     fn opening(&mut self) -> Segment {
         match self.byte() % 6 {
             0 => Segment::Hello(self.hello()),

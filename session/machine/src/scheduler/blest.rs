@@ -1,9 +1,10 @@
-//! BLEST (Ferlin et al., IFIP Networking 2016): a slow carrier is left alone when what it would
-//! take could fill the peer's window and block the fast one.
+//! BLEST (Ferlin et al., IFIP Networking 2016): a slow carrier is skipped if its data could fill the peer's
+//! window and block the fast one.
 //!
-//! With n = ⌊linger_s / R_f⌋ + 1 rounds of the fast carrier until a slow segment arrives, it could
-//! send X = w_f·(2ⁿ − 1) in slow start, else (w_f + (n − 1)/2)·n packets; the slow one is skipped if
-//! X·MSS·λ exceeds window − in flight on the slow one − length. λ learns: up after blocking, down else.
+//! Let n = ⌊linger_s / R_f⌋ + 1 be the rounds of the fast carrier until a slow segment arrives. In those
+//! rounds it could send X = w_f·(2ⁿ − 1) packets in slow start, else (w_f + (n − 1)/2)·n. The slow carrier is
+//! skipped if X·MSS·λ exceeds window − in flight on the slow one − length. λ adapts: it rises after blocking
+//! and falls otherwise.
 
 use std::time::Duration;
 
@@ -11,16 +12,16 @@ use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
-/// λ at first, its bounds, and how it learns.
+/// The initial λ, its bounds, and its steps up and down.
 const LAMBDA: f64 = 1.2;
 const BOUNDS: (f64, f64) = (1.0, 1.3);
 const STEP: (f64, f64) = (0.04, 0.01);
 
-/// Blocking estimation.
+/// The blocking estimation scheduler.
 #[derive(Debug)]
 pub struct Blest {
     lambda: f64,
-    /// λ is not changed again before then.
+    /// λ does not change again before this time.
     settled_until: Instant,
 }
 
@@ -71,7 +72,7 @@ impl Blest {
         packets * mss * self.lambda > left
     }
 
-    /// Blocked when data had to be sent once more for want of credit.
+    /// Adapts λ. The fast carrier counts as blocked if data had to be sent a second time for lack of credit.
     fn learn(&mut self, fast: &PathView, pending: &Pending, now: Instant) {
         if now < self.settled_until {
             return;

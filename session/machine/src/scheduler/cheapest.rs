@@ -1,8 +1,8 @@
-//! Cost and quota: the cheapest carriers that together carry what is asked for.
+//! Cost and quota: the cheapest carriers that together can carry the pending data.
 //!
-//! Carriers are taken in the order of their cost of a byte. A dearer one is used only while the
-//! cheaper ones cannot keep up: as long as what waits would take them longer than a stated time.
-//! Quotas are the session's business: a carrier whose quota is spent is never shown.
+//! Carriers are taken in the order of their cost per byte. A more expensive one is used only while the
+//! cheaper ones cannot keep up. They cannot if they would need more than a stated time for the waiting data.
+//! The session enforces quotas: a carrier whose quota is spent is never shown.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
-/// The cheapest carriers that keep up.
+/// Schedules on the cheapest carriers that keep up.
 #[derive(Clone, Copy, Debug)]
 pub struct Cheapest {
     limit: Duration,
 }
 
 impl Cheapest {
-    /// Uses dearer carriers when what waits would take the cheaper ones longer than `limit`.
+    /// Creates a scheduler that uses more expensive carriers if the cheaper ones would need longer than
+    /// `limit` for the waiting data.
     pub fn new(limit: Duration) -> Self {
         Self { limit }
     }

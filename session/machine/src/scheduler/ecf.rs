@@ -1,9 +1,9 @@
-//! Earliest completion first (Lim et al., CoNEXT 2017): a slow carrier is used only when the fast
-//! one, waited for, would not have everything there sooner. The default.
+//! Earliest completion first (Lim et al., CoNEXT 2017), the default. A slow carrier is used only if waiting
+//! for the fast one would not complete the transfer sooner.
 //!
-//! With f the carrier of the lowest round trip, s the best of the others, k the bytes that wait,
-//! w and R window and round trip, δ = max(σf, σs) and β = 0.25, where x = max(k, w): if
-//! R_f·(x_f + w_f) < w_f·(R_s + δ)(1 + β·waiting) and R_s·x_s ≥ w_s·(2·R_f + δ), wait.
+//! Let f be the carrier with the lowest round trip, s the best of the others, and k the waiting bytes. Let w
+//! and R be a carrier's window and round trip, δ = max(σf, σs), β = 0.25 and x = max(k, w). The scheduler
+//! waits if R_f·(x_f + w_f) < w_f·(R_s + δ)(1 + β·waiting) and R_s·x_s ≥ w_s·(2·R_f + δ).
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
-/// Inertia of waiting.
+/// β, the hysteresis of waiting.
 const BETA: f64 = 0.25;
 
-/// Earliest completion first.
+/// The earliest completion first scheduler.
 #[derive(Debug, Default)]
 pub struct EarliestCompletion {
     waiting: bool,
@@ -40,7 +40,7 @@ impl Scheduler for EarliestCompletion {
         };
         if self.is_worth_waiting(&paths[fast], &paths[slow], pending) {
             self.waiting = true;
-            // Not for longer than the slow one would take.
+            // Waits no longer than the slow carrier would take.
             return Choice::Wait(paths[slow].statistics.srtt.max(Duration::from_millis(1)));
         }
         self.waiting = false;

@@ -1,9 +1,10 @@
-//! Which carrier takes the next segment. A scheduler is a file here, or an application's own.
+//! Schedulers, which choose the carrier for the next segment. Each has a file here; an application may bring
+//! its own.
 //!
-//! A scheduler is asked once for each segment. It sees the carriers that may take data now: joined,
-//! not suspect, not closing; backups only when there is nothing else; metered ones only within
-//! their quota. Of these, only carriers with `room` can take anything at this moment: to choose one
-//! without room is to wait for it.
+//! A scheduler is asked once for each segment. It sees the carriers that may take data now: joined, not
+//! suspect and not closing. It sees backups only if there are no others, and metered carriers only within
+//! their quota. Only carriers with `room` can take data at once; choosing one without room means waiting for
+//! it.
 
 use std::time::Duration;
 
@@ -28,12 +29,11 @@ pub use round_robin::RoundRobin;
 pub use top::{Best, Top};
 pub use weighted::Weighted;
 
-/// To wait until something changes: room, a carrier, data.
+/// The duration of a wait that lasts until something changes: room, a carrier or data.
 pub const WHEN_SOMETHING_CHANGES: Duration = Duration::MAX;
 
-/// The scheduler of this name: `rr`, `weighted`, `lowest-latency`, `top-latency:N`,
-/// `top-throughput:N`, `redundant`, `ecf`, `blest`, `cheapest`. Capitals do not matter (the paper
-/// writes `RR`).
+/// Returns the scheduler with this name: `rr`, `weighted`, `lowest-latency`, `top-latency:N`,
+/// `top-throughput:N`, `redundant`, `ecf`, `blest`, `cheapest`. Case is ignored (the paper writes `RR`).
 pub fn by_name(name: &str) -> Option<Box<dyn Scheduler>> {
     let name = name.to_ascii_lowercase();
     let (name, count) = match name.split_once(':') {
@@ -57,23 +57,23 @@ pub fn by_name(name: &str) -> Option<Box<dyn Scheduler>> {
 /// A carrier, as schedulers see it.
 #[derive(Clone, Debug)]
 pub struct PathView {
-    /// Which one.
+    /// The carrier's number.
     pub carrier: CarrierId,
-    /// What its transport reports.
+    /// The figures that its transport reports.
     pub statistics: Statistics,
-    /// Bytes that its transport takes now.
+    /// Bytes that its transport can take now.
     pub room: usize,
     /// The candidate's weight, at least 1.
     pub weight: u32,
-    /// The candidate's cost of a byte.
+    /// The candidate's cost per byte.
     pub cost: u32,
     pub(crate) slot: usize,
-    /// How much data makes one segment on it.
+    /// The number of data bytes in one segment on it.
     pub(crate) segment: usize,
 }
 
 impl PathView {
-    /// A carrier with these figures, as a session would show it; for schedulers' tests.
+    /// Creates a view of a carrier with these figures, as a session would show it; for schedulers' tests.
     pub fn new(carrier: CarrierId, statistics: Statistics, room: usize) -> Self {
         Self {
             carrier,
@@ -86,8 +86,8 @@ impl PathView {
         }
     }
 
-    /// When a segment of `length` bytes, cut for this carrier and handed over now, should be with the
-    /// peer.
+    /// Returns the time until a segment of `length` bytes, cut for this carrier and handed over now, should
+    /// reach the peer.
     pub fn arrival(&self, length: usize) -> Duration {
         let length = length.min(self.segment);
         let pace = self.statistics.pace().max(1);
@@ -95,46 +95,46 @@ impl PathView {
     }
 }
 
-/// What is to be sent.
+/// The data that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The stream.
+    /// The number of its stream.
     pub stream: u32,
-    /// The segment's bytes, at most 64 KiB, before it is cut for the carrier.
+    /// The segment's length in bytes, at most 64 KiB, before it is cut for the carrier.
     pub length: usize,
-    /// Bytes that wait in all streams, this segment among them.
+    /// Bytes that wait in all streams, including this segment.
     pub waiting: u64,
     /// Bytes that the peer's credit still allows.
     pub credit: u64,
-    /// Bytes that the peer's credit allows beyond what its session has acknowledged: its window.
+    /// The window: bytes that the peer's credit allows beyond those that its session has acknowledged.
     pub window: u64,
-    /// They were sent before, on a carrier that failed.
+    /// True if the bytes were sent before, on a carrier that failed.
     pub again: bool,
 }
 
 /// A scheduler's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// This one of the carriers shown, by index.
+    /// Send on the carrier with this index among those shown.
     Send(usize),
-    /// None now: ask again when something changed, or after so long at the latest.
+    /// Do not send now. Ask again when something changes, or after this time at the latest.
     Wait(Duration),
 }
 
-/// Decides which carrier takes the next segment.
+/// A scheduler, which chooses the carrier that takes the next segment.
 pub trait Scheduler: std::fmt::Debug + Send {
-    /// Its name in configurations and traces.
+    /// Returns the scheduler's name in configurations and traces.
     fn name(&self) -> &'static str;
 
-    /// Chooses among `paths`, of which there is at least one.
+    /// Chooses among `paths`, which holds at least one.
     fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Instant) -> Choice;
 
-    /// `length` bytes were sent on `carrier`, as chosen.
+    /// Records that `length` bytes were sent on `carrier`, as chosen.
     fn sent(&mut self, carrier: CarrierId, length: usize) {
         let _ = (carrier, length);
     }
 
-    /// Whether every carrier is to get every byte.
+    /// Returns true if every carrier is to get every byte.
     fn is_redundant(&self) -> bool {
         false
     }

@@ -1,11 +1,11 @@
-//! Redundant: every byte on every carrier, each at its own pace. What one has had acknowledged the
-//! others need not send any more. For short, urgent exchanges over paths that fail.
+//! Redundant: every byte is sent on every carrier, each at its own pace. Bytes that were acknowledged through
+//! one carrier need not be sent on the others. For short, urgent exchanges over paths that fail.
 
 use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
-/// Every byte on every carrier.
+/// Sends every byte on every carrier.
 #[derive(Debug, Default)]
 pub struct Redundant;
 

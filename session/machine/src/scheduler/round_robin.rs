@@ -1,7 +1,7 @@
-//! Round robin: the paper's scheduler. Each carrier in turn gets 16 KiB (the size of MULTI's
-//! segments), and one without room keeps its turn: equal shares, whatever the carriers are worth.
-//! So n carriers together are n times as fast as the slowest of them, which can be less than the
-//! fastest alone: that is its weakness, and it is shown as such (MULTI IV, Figures 6 and 11).
+//! Round robin, the paper's scheduler. Each carrier in turn gets 16 KiB (the size of MULTI's segments), and a
+//! carrier without room keeps its turn. All carriers therefore get equal shares, regardless of their speed.
+//! Together, n carriers are n times as fast as the slowest, which can be less than the fastest alone. The
+//! paper shows this weakness, too (MULTI IV, Figures 6 and 11).
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use hawser_time::Instant;
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
 
-/// What a turn is worth, in bytes.
+/// The size of a turn, in bytes.
 const TURN: i64 = 16_384;
 
-/// Each carrier in turn. A segment longer than a turn is paid for with the next turns (deficit round
-/// robin, Shreedhar and Varghese 1995).
+/// Serves each carrier in turn. A segment longer than a turn uses up later turns, too (deficit round robin,
+/// Shreedhar and Varghese 1995).
 #[derive(Debug, Default)]
 pub struct RoundRobin {
-    /// Whose turn it is.
+    /// The carrier that has the turn.
     turn: Option<CarrierId>,
     /// Bytes that each carrier may still send.
     left: BTreeMap<CarrierId, i64>,
@@ -54,7 +54,7 @@ impl Scheduler for RoundRobin {
 }
 
 impl RoundRobin {
-    /// Who comes after whoever has the turn.
+    /// Returns the carrier that follows the current one.
     fn next(&self, paths: &[PathView]) -> Option<CarrierId> {
         let after = paths
             .iter()

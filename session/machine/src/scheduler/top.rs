@@ -1,5 +1,5 @@
-//! The best n carriers, by latency or by throughput (MULTI III.B.4); n = 1 by latency is "lowest
-//! latency". Among the n the one that would have the segment there first goes first.
+//! The best n carriers, by latency or by throughput (MULTI III.B.4); n = 1 by latency is "lowest latency". Of
+//! these, the carrier on which the segment would arrive first takes it.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
-/// What makes a carrier one of the best.
+/// The criterion by which carriers are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
     /// A low smoothed round-trip time.
@@ -16,7 +16,7 @@ pub enum Best {
     Throughput,
 }
 
-/// The best n carriers.
+/// Schedules on the best n carriers.
 #[derive(Clone, Copy, Debug)]
 pub struct Top {
     best: Best,
@@ -24,7 +24,7 @@ pub struct Top {
 }
 
 impl Top {
-    /// The best `count` carriers by `best`; at least one.
+    /// Creates a scheduler for the best `count` carriers by `best`; at least one.
     pub fn new(best: Best, count: usize) -> Self {
         Self { best, count: count.max(1) }
     }

@@ -1,5 +1,6 @@
-//! Weighted round robin: shares of the bytes in proportion to the candidates' weights, as long as
-//! every carrier has room; what a blocked one cannot take goes to the others and is not made up for.
+//! Weighted round robin: shares of the bytes in proportion to the candidates' weights, as long as every
+//! carrier has room. Data that a blocked carrier cannot take goes to the others, and the blocked one does not
+//! catch up later.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +9,13 @@ use hawser_time::Instant;
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
 
-/// What a turn is worth per unit of weight, in bytes: a segment.
+/// The size of a turn per unit of weight, in bytes: one segment.
 const QUANTUM: i64 = 65_536;
 
-/// Shares by weight (deficit round robin, Shreedhar and Varghese 1995).
+/// Shares the bytes by weight (deficit round robin, Shreedhar and Varghese 1995).
 #[derive(Debug, Default)]
 pub struct Weighted {
-    /// Bytes that a carrier may still send in this round.
+    /// Bytes that each carrier may still send in this round.
     credit: BTreeMap<CarrierId, i64>,
 }
 

@@ -1,7 +1,7 @@
-//! Bytes to segments, whatever their cut.
+//! Decodes a carrier's bytes into segments, however the bytes are cut into pieces.
 //!
-//! Everything here comes from outside. A control segment is gathered whole (they are short); the
-//! payload of a DATA is handed on as it comes, without waiting for its end and without a copy.
+//! All input here comes from outside. A control segment is gathered completely, because it is short. The
+//! payload of a DATA segment is passed on as it arrives, without waiting for its end and without a copy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -14,37 +14,37 @@ use super::{
     PathStatus, Refusal, Security, Segment, SessionId, kind, option,
 };
 
-/// What came.
+/// A decoded segment, or a piece of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
-    /// A whole control segment. HELLO and ACCEPT come with their bytes, which enter the secret.
+    /// A complete control segment with its bytes. Those of HELLO and ACCEPT enter the secret.
     Control(Segment, Bytes),
-    /// A piece of a DATA segment. `end` is set on its last piece alone.
+    /// A piece of a DATA segment. `end` is set on its last piece only.
     Data { stream: u32, offset: u64, bytes: Bytes, end: bool },
 }
 
-/// The rest of a segment whose header was read.
+/// The part of the current segment that is still to be read.
 #[derive(Clone, Copy, Debug)]
 enum Rest {
-    /// A new segment begins.
+    /// None: a new segment begins.
     Header,
-    /// Payload of a DATA.
+    /// The payload of a DATA segment.
     Data { stream: u32, offset: u64, left: usize, end: bool },
-    /// A segment to skip.
+    /// The given number of bytes, to be skipped.
     Skip(usize),
 }
 
-/// Takes a carrier's bytes apart.
+/// Splits a carrier's bytes into segments.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    /// What came and has not been understood.
+    /// Received bytes that have not been decoded.
     waiting: Bytes,
-    /// A header or a control segment whose rest has not come: at most [`MAX_CONTROL`].
+    /// An incomplete header or control segment, of at most [`MAX_CONTROL`] bytes.
     partial: BytesMut,
     rest: Rest,
 }
 
-/// The longest control segment: a CLOSE.
+/// The length of the longest control segment, a CLOSE, in bytes.
 const MAX_CONTROL: usize = 24 + 12 * MAX_FINALS + 255;
 
 impl Decoder {
@@ -52,7 +52,7 @@ impl Decoder {
         Self { waiting: Bytes::new(), partial: BytesMut::new(), rest: Rest::Header }
     }
 
-    /// More of the carrier's bytes. What came before must have been taken out.
+    /// Adds bytes of the carrier. The caller must have taken out all segments of the bytes before.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         debug_assert!(
             self.waiting.is_empty(),
@@ -61,7 +61,7 @@ impl Decoder {
         self.waiting = bytes;
     }
 
-    /// What has been put in and not been taken out: for whoever takes the carrier over.
+    /// Returns the bytes that were pushed and not taken out, for the carrier's next reader.
     pub(crate) fn into_rest(mut self) -> Bytes {
         if self.partial.is_empty() {
             return self.waiting;
@@ -70,7 +70,7 @@ impl Decoder {
         self.partial.freeze()
     }
 
-    /// The next segment, or piece of one; none when more bytes are needed.
+    /// Returns the next segment, or piece of one; `None` if more bytes are needed.
     pub(crate) fn next(&mut self) -> Result<Option<Incoming>, Malformed> {
         loop {
             match self.rest {
@@ -110,7 +110,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a header, and the whole of a control segment.
+    /// Reads a header, and all of a control segment.
     fn header(&mut self) -> Result<Option<Incoming>, Malformed> {
         if !self.gather(COMMON) {
             return Ok(None);
@@ -154,7 +154,7 @@ impl Decoder {
         }
     }
 
-    /// Moves bytes into `partial` until there are `whole`; whether there are.
+    /// Moves bytes into `partial` until it holds `whole` bytes. Returns true if it does.
     fn gather(&mut self, whole: usize) -> bool {
         if self.partial.len() < whole {
             let more = self
@@ -166,7 +166,7 @@ impl Decoder {
     }
 }
 
-/// What every segment begins with, checked.
+/// The checked fields that begin every segment.
 #[derive(Clone, Copy)]
 struct Common {
     kind: u8,
@@ -206,7 +206,7 @@ impl Common {
     }
 }
 
-/// Reads fields that are known to be there: lengths were checked before.
+/// Reads fields whose presence is certain, because lengths were checked before.
 struct Fields<'a> {
     kind: u8,
     bytes: &'a [u8],
@@ -243,7 +243,7 @@ impl Fields<'_> {
     }
 }
 
-/// A control segment from all of its bytes.
+/// Decodes a control segment from all of its bytes.
 fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
     let payload = &bytes[common.header..];
     let mut fields = Fields { kind: common.kind, bytes: &bytes[COMMON..common.header] };
@@ -266,7 +266,7 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
         kind::REFUSED => {
             let refusal = Refusal::from_code(fields.u16());
             let text = String::from_utf8_lossy(&payload[..payload.len().min(MAX_TEXT)]);
-            // Each byte that is no text became three.
+            // Each byte that is not valid UTF-8 became three.
             Segment::Refused { refusal, text: cut(&text, MAX_TEXT).to_owned() }
         }
         kind::CHALLENGE => Segment::Challenge(fields.array()),
@@ -346,7 +346,7 @@ fn hello(mut fields: Fields<'_>, payload: &[u8]) -> Result<Hello, Malformed> {
     Ok(hello)
 }
 
-/// One option; none when its length is wrong.
+/// Takes one option. Returns `None` if its length is wrong.
 fn take_option(hello: &mut Hello, number: u16, mut value: &[u8]) -> Option<()> {
     match number {
         option::STREAM_CREDIT => hello.stream_credit = u64::from_be_bytes(value.try_into().ok()?),
@@ -365,7 +365,7 @@ fn take_option(hello: &mut Hello, number: u16, mut value: &[u8]) -> Option<()> {
             let ip = match family {
                 0x0400 => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(value).ok()?)),
                 0x0600 => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(value).ok()?)),
-                // A family of a later version.
+                // An address family of a later version.
                 _ => return Some(()),
             };
             if hello.addresses.len() < MAX_ADDRESSES {

@@ -1,4 +1,4 @@
-//! Segments to bytes.
+//! Encodes segments.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{Ack, COMMON, Close, Hello, Join, PathStatus, Security, Segment, kind, option};
 
-/// The header of a DATA segment whose payload of `length` bytes goes beside it.
+/// Returns the header of a DATA segment whose payload of `length` bytes is sent separately.
 pub(crate) fn data_header(stream: u32, offset: u64, length: usize, end: bool) -> [u8; 20] {
     let mut header = [0; 20];
     header[0] = kind::DATA;
@@ -19,10 +19,9 @@ pub(crate) fn data_header(stream: u32, offset: u64, length: usize, end: bool) ->
     header
 }
 
-/// A whole segment.
 pub(crate) fn encode(segment: &Segment) -> Bytes {
     let mut out = BytesMut::with_capacity(128);
-    // Room for the common header, which is filled in at the end.
+    // Leaves room for the common header, which is filled in at the end.
     out.put_bytes(0, COMMON);
     let (kind, flags, header) = match segment {
         Segment::Hello(hello) => (kind::HELLO, 0, put_hello(hello, &mut out)),
@@ -102,7 +101,7 @@ pub(crate) fn encode(segment: &Segment) -> Bytes {
     out.freeze()
 }
 
-/// Everything after the common header; returns the header's length, as its siblings do.
+/// Writes everything after the common header and returns the header's length, as the functions below do.
 fn put_hello(hello: &Hello, out: &mut BytesMut) -> usize {
     out.put_u8(hello.version);
     out.put_u8(hello.lowest);
@@ -186,7 +185,7 @@ fn put_option(out: &mut BytesMut, number: u16, value: &[u8]) {
     out.put_slice(value);
 }
 
-/// At most `max` bytes of `text`, whole characters.
+/// Returns at most `max` bytes of `text`, in whole characters.
 pub(super) fn cut(text: &str, max: usize) -> &str {
     let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {

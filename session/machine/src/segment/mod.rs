@@ -1,6 +1,6 @@
-//! Segments: what the bytes of a carrier mean. The layout is `docs/session-protocol.md`.
+//! Segments, the units of a carrier's byte stream. `docs/session-protocol.md` defines their layout.
 //!
-//! Encoding cannot fail; decoding is [`decode::Decoder`]'s work, a piece at a time.
+//! Encoding cannot fail. [`decode::Decoder`] decodes, a piece at a time.
 
 mod decode;
 mod encode;
@@ -11,11 +11,11 @@ use std::time::Duration;
 pub(crate) use decode::{Decoder, Incoming};
 pub(crate) use encode::{data_header, encode};
 
-/// The version that this crate speaks, and the only one.
+/// The only protocol version that this crate supports.
 pub const VERSION: u8 = 1;
-/// Bytes that every segment begins with.
+/// The length of the header that every segment begins with, in bytes.
 pub(crate) const COMMON: usize = 8;
-/// The longest segment: 64 KiB of payload and the longest header.
+/// The maximum length of a segment in bytes: 64 KiB of payload and the longest header.
 pub(crate) const MAX_SEGMENT: usize = 65_536 + 255;
 /// The maximum number of ranges in an acknowledgement.
 pub(crate) const MAX_RANGES: usize = 32;
@@ -26,7 +26,7 @@ pub(crate) const MAX_TEXT: usize = 200;
 /// The maximum number of addresses in an ACCEPT.
 pub(crate) const MAX_ADDRESSES: usize = 8;
 
-/// Numbers of the types.
+/// The numbers of the segment types.
 pub(crate) mod kind {
     pub(crate) const HELLO: u8 = 0x01;
     pub(crate) const ACCEPT: u8 = 0x02;
@@ -46,7 +46,7 @@ pub(crate) mod kind {
     pub(crate) const CLOSED: u8 = 0x31;
 }
 
-/// Numbers of the options in HELLO and ACCEPT.
+/// The numbers of the options in HELLO and ACCEPT.
 pub(crate) mod option {
     pub(crate) const STREAM_CREDIT: u16 = 1;
     pub(crate) const RESUME: u16 = 2;
@@ -56,7 +56,7 @@ pub(crate) mod option {
     pub(crate) const ATTEMPT: u16 = 6;
 }
 
-/// 128 bits that name a session.
+/// The id of a session, 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub [u8; 16]);
 
@@ -66,19 +66,19 @@ impl std::fmt::Display for SessionId {
     }
 }
 
-/// What proves that a carrier belongs to a session.
+/// The mechanism that proves that a carrier belongs to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
     /// The exporter of the carrier's TLS 1.3.
     Tls,
-    /// Nothing that stands against somebody on the path.
+    /// No protection against an attacker on the path.
     None,
 }
 
-/// HELLO, and ACCEPT, which answers it with the same fields.
+/// HELLO, or ACCEPT, which answers it with the same fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
-    /// The highest version (HELLO), the version (ACCEPT).
+    /// The highest supported version (HELLO) or the chosen version (ACCEPT).
     pub(crate) version: u8,
     pub(crate) lowest: u8,
     pub(crate) security: Security,
@@ -86,18 +86,18 @@ pub(crate) struct Hello {
     pub(crate) streams: u32,
     pub(crate) session: SessionId,
     pub(crate) credit: u64,
-    /// The number of the carrier that this is sent on.
+    /// The number of the carrier on which this is sent.
     pub(crate) number: u32,
     pub(crate) stream_credit: u64,
     pub(crate) resume: Duration,
     pub(crate) idle: Duration,
-    /// How many HELLOs for the session the client sent before this one.
+    /// The number of HELLOs that the client sent for this session before.
     pub(crate) attempt: u32,
     pub(crate) addresses: Vec<std::net::SocketAddr>,
     pub(crate) name: String,
 }
 
-/// A carrier that asks to belong to a session.
+/// The request of a carrier to join a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Join {
     pub(crate) number: u32,
@@ -108,37 +108,37 @@ pub(crate) struct Join {
     pub(crate) proof: [u8; 32],
 }
 
-/// Why a HELLO or a JOIN was rejected.
+/// The reason why a HELLO or a JOIN was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No common version.
+    /// The peers have no version in common.
     #[error("no version in common")]
     Version,
-    /// There is no such session, or the proof is wrong.
+    /// The session is unknown, or the proof is wrong.
     #[error("no such session, or a wrong proof")]
     Unknown,
     /// The session lives on another server.
     #[error("the session lives on another server")]
     WrongServer,
-    /// Too many sessions or carriers.
+    /// There are too many sessions or carriers.
     #[error("too many sessions or carriers")]
     Limit,
-    /// The security asked for is not offered.
+    /// The requested security is not offered.
     #[error("the security asked for is not offered")]
     Security,
-    /// The segment could not be understood.
+    /// The segment was not understood.
     #[error("the segment was not understood")]
     Protocol,
     /// The session has ended.
     #[error("the session has ended")]
     Gone,
-    /// A code that this version does not know.
+    /// The refusal has a code that this version does not know.
     #[error("code {0}")]
     Other(u16),
 }
 
 impl Refusal {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub(crate) fn code(self) -> u16 {
         match self {
             Self::Version => 1,
@@ -166,16 +166,16 @@ impl Refusal {
     }
 }
 
-/// What a side wants of a carrier.
+/// The use that a side wants of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PathStatus {
-    /// Use it.
+    /// The carrier is used.
     Active,
-    /// Use it when no active one is left.
+    /// The carrier is used if no active one is left.
     Backup,
-    /// Send nothing on it, and what was sent on it again elsewhere.
+    /// No data is sent on the carrier, and data that was sent on it is sent again on others.
     Failing,
-    /// Finish what was begun, begin nothing.
+    /// Segments that were begun are finished; no new ones begin.
     Closing,
 }
 
@@ -184,13 +184,13 @@ pub enum PathStatus {
 pub(crate) struct Ack {
     pub(crate) stream: u32,
     pub(crate) delay: Duration,
-    /// All below is here.
+    /// All bytes below this offset have been received.
     pub(crate) cumulative: u64,
     pub(crate) stream_credit: u64,
     pub(crate) session_credit: u64,
-    /// The stream's end is here too, and all before it.
+    /// True if the stream's end and everything before it have been received.
     pub(crate) end: bool,
-    /// The stream is complete here and forgotten: the offsets mean nothing.
+    /// True if the stream was complete and has been forgotten. The offsets are then meaningless.
     pub(crate) gone: bool,
     pub(crate) ranges: Vec<Range<u64>>,
 }
@@ -199,11 +199,11 @@ pub(crate) struct Ack {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Close {
     pub(crate) code: u64,
-    /// Streams of the sender's that were not acknowledged to their end, and where that is.
+    /// The sender's streams that were not acknowledged to their end, with their final offsets.
     pub(crate) finals: Vec<(u32, u64)>,
 }
 
-/// A segment, without the bytes of a DATA.
+/// A segment, without the payload of a DATA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     Hello(Hello),
@@ -224,7 +224,7 @@ pub(crate) enum Segment {
 }
 
 impl Segment {
-    /// Whether a carrier may bring it before it belongs to a session.
+    /// Returns true if a carrier may send it before the carrier belongs to a session.
     pub(crate) fn is_opening(&self) -> bool {
         match self {
             Self::Hello(_)
@@ -246,10 +246,10 @@ impl Segment {
     }
 }
 
-/// A carrier's bytes are not the protocol's.
+/// A carrier's bytes did not follow the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// A type that this version does not know and may not skip.
+    /// The segment has a type that this version does not know and may not skip.
     #[error("unknown segment type {0:#04x}")]
     Kind(u8),
     /// The header is shorter than its type needs, or longer than the segment.
@@ -257,15 +257,15 @@ pub enum Malformed {
     HeaderLength {
         /// The segment's type.
         kind: u8,
-        /// The length that the header states.
+        /// The stated header length.
         length: u8,
-        /// The length of the whole segment that it states.
+        /// The stated length of the whole segment.
         segment: u32,
     },
-    /// The segment is longer than any may be.
+    /// The segment is longer than the limit.
     #[error("a segment of {0} bytes")]
     SegmentLength(u32),
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("a segment of type {kind:#04x} with a wrong {field}")]
     Field {
         /// The segment's type.

@@ -1,10 +1,10 @@
-//! Bytes written by hand from `docs/session-protocol.md`, and what no peer may do to the decoder.
+//! Encodings written by hand from `docs/session-protocol.md`, and hostile input to the decoder.
 
 use bytes::Bytes;
 
 use super::*;
 
-/// What a decoder makes of `bytes`, pushed in pieces of `size`.
+/// Returns what a decoder makes of `bytes`, pushed in pieces of `size`.
 fn decode(bytes: &[u8], size: usize) -> Result<Vec<Incoming>, Malformed> {
     let mut decoder = Decoder::new();
     let mut all = Vec::new();
@@ -25,7 +25,7 @@ fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Segments and their bytes, after the tables of the protocol.
+/// Returns segments with their bytes, written after the protocol's tables.
 fn examples() -> Vec<(Segment, Vec<u8>)> {
     let session = SessionId([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     let hello = Hello {
@@ -223,7 +223,7 @@ fn whatever_comes_the_decoder_ends_or_goes_on() {
             let at = roll(bytes.len());
             bytes[at] = roll(256) as u8;
         }
-        // A panic is what would fail this test.
+        // The test fails if the decoder panics.
         let _ = decode(&bytes, 1 + roll(300));
     }
 }

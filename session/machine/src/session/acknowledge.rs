@@ -1,5 +1,4 @@
-//! Acknowledgements with credit, and other control segments that must
-//! arrive.
+//! Acknowledgements with credit, and other control segments that must arrive.
 
 use std::time::Duration;
 
@@ -8,13 +7,13 @@ use hawser_time::Instant;
 use super::Session;
 use crate::segment::{Ack, MAX_RANGES, Segment};
 
-/// How long an acknowledgement waits at most for further data.
+/// The maximum time that an acknowledgement waits for further data.
 const DELAY: Duration = Duration::from_millis(25);
-/// The part of the credit after which an acknowledgement leaves at once.
+/// An acknowledgement leaves at once when the credit divided by this number has arrived.
 const SHARE: u64 = 4;
 
 impl Session {
-    /// `bytes` came on a stream and are to be acknowledged, at once if `now_please`.
+    /// Schedules an acknowledgement for `bytes` that arrived on a stream, at once if `now_please`.
     pub(super) fn schedule_ack(&mut self, id: u32, bytes: u64, now_please: bool, now: Instant) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -37,7 +36,7 @@ impl Session {
         self.due.insert((at, id));
     }
 
-    /// The application has read: more credit, sent when it is worth a segment.
+    /// Gives more credit after the application has read, if the increase is worth a segment.
     pub(super) fn give_credit(&mut self, id: u32, now: Instant) {
         let round_trips = self.live().map(|(_, path)| path.statistics.srtt);
         let max_round_trip = round_trips.max().unwrap_or_default();
@@ -57,7 +56,7 @@ impl Session {
         }
     }
 
-    /// Sends what is due.
+    /// Sends the acknowledgements that are due.
     pub(super) fn acknowledge(&mut self, now: Instant) {
         while let Some(&(at, id)) = self.due.first() {
             if at > now {
@@ -94,7 +93,7 @@ impl Session {
         self.send_control(slot, &Segment::Ack(ack), now);
     }
 
-    /// Data came for a stream that was complete and has been forgotten.
+    /// Acknowledges data for a stream that was complete and has been forgotten.
     pub(super) fn acknowledge_gone(&mut self, id: u32, now: Instant) {
         let Some(slot) = self.quickest() else { return };
         let ack = Ack {
@@ -111,7 +110,7 @@ impl Session {
         self.send_control(slot, &Segment::Ack(ack), now);
     }
 
-    /// Control segments that were lost with a carrier, or never sent because there was none, are sent again.
+    /// Repeats control segments that were lost with a carrier, or never sent because there was none.
     pub(super) fn repeat_all(&mut self, now: Instant) {
         let Some(slot) = self.quickest() else { return };
         let statuses: Vec<_> = self
@@ -125,7 +124,7 @@ impl Session {
         self.send_pending_controls(now);
     }
 
-    /// Sends what is pending: RESET and STOP that no living carrier has taken.
+    /// Sends pending RESET and STOP segments that no living carrier has taken.
     pub(super) fn send_pending_controls(&mut self, now: Instant) {
         let Some(slot) = self.quickest() else { return };
         let mut segments = Vec::new();
@@ -144,7 +143,7 @@ impl Session {
             .for_each(|segment| self.send_control(slot, segment, now));
     }
 
-    /// The next moment at which an acknowledgement is due.
+    /// Returns the time at which the next acknowledgement is due.
     pub(super) fn next_ack(&self) -> Option<Instant> {
         self.due
             .first()

@@ -1,4 +1,4 @@
-//! What applications call.
+//! The session's interface for applications.
 
 use bytes::Bytes;
 use hawser_time::Instant;
@@ -8,16 +8,16 @@ use crate::send::Send;
 use crate::stream::{Priority, Stream};
 use crate::window::Window;
 
-/// Why something cannot be done with a stream.
+/// The reason why an operation on a stream failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// There is no such stream, or it is over.
+    /// The stream does not exist, or is over.
     #[error("there is no stream {0} any more")]
     Unknown(u32),
-    /// The peer lets no more streams be open at once.
+    /// The peer does not allow more streams at once.
     #[error("the peer allows {0} streams at once")]
     Limit(u32),
-    /// The stream's sending half was finished or given up.
+    /// The stream's sending half was finished or abandoned.
     #[error("stream {0} was finished")]
     Finished(u32),
     /// The session has ended.
@@ -25,36 +25,36 @@ pub enum StreamError {
     Closed,
 }
 
-/// Why there is nothing to read.
+/// The reason why a read returned no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing yet.
+    /// No data is available yet.
     #[error("nothing has come yet")]
     Blocked,
-    /// The peer gave its half up, with this code.
+    /// The peer abandoned its half, with this code.
     #[error("the peer gave the stream up with code {0}")]
     Reset(u64),
-    /// There is no such stream, or its end was read.
+    /// The stream does not exist, or its end was read.
     #[error("there is no stream {0} any more")]
     Unknown(u32),
-    /// The session has ended before the stream did.
+    /// The session ended before the stream did.
     #[error("the session ended before the stream")]
     Closed,
 }
 
 impl Session {
-    /// The application has accepted the session (server). Before, the session ends with its last carrier
-    /// and keeps few pieces out of order.
+    /// Records that the application has accepted the session (server). Before that, the session ends with its
+    /// last carrier and keeps few pieces out of order.
     pub fn accept(&mut self) {
         self.accepted = true;
     }
 
-    /// Whether it has (always, for a client's).
+    /// Returns true if the application has accepted the session. A client's session is always accepted.
     pub fn is_accepted(&self) -> bool {
         self.accepted
     }
 
-    /// Opens a stream of this side's.
+    /// Opens a stream of this side.
     pub fn open(&mut self) -> Result<u32, StreamError> {
         if !matches!(self.phase, Phase::Opening | Phase::Open) {
             return Err(StreamError::Closed);
@@ -74,7 +74,7 @@ impl Session {
         Ok(id)
     }
 
-    /// A stream of either side's, as the terms are now.
+    /// Creates a stream of either side, with the current terms.
     pub(super) fn new_stream(&self) -> Stream {
         let window = Window::new(
             self.config.stream_credit,
@@ -84,15 +84,16 @@ impl Session {
         Stream::new(self.peer_stream_credit, window, self.turn)
     }
 
-    /// Writes to a stream; how many bytes were taken. Fewer than given: `Notice::Writable` follows
-    /// when there is room. `bytes` of 16 KiB and more are kept as they are, smaller ones copied.
+    /// Writes to a stream, and returns how many bytes were taken. If fewer than given, `Notice::Writable`
+    /// follows when there is room. Pieces of 16 KiB and more are kept without a copy, smaller ones are
+    /// copied.
     pub fn write(&mut self, id: u32, mut bytes: Bytes, now: Instant) -> Result<usize, StreamError> {
         self.write_with(id, bytes.len(), now, |send, taken| {
             send.write(bytes.split_to(taken))
         })
     }
 
-    /// As [`Session::write`], with bytes that are copied.
+    /// Like [`Session::write`], but copies all bytes.
     pub fn write_slice(&mut self, id: u32, bytes: &[u8], now: Instant) -> Result<usize, StreamError> {
         self.write_with(id, bytes.len(), now, |send, taken| {
             send.write_slice(&bytes[..taken])
@@ -131,7 +132,7 @@ impl Session {
         Ok(taken)
     }
 
-    /// How many bytes [`Session::write`] would take now.
+    /// Returns the number of bytes that [`Session::write`] would take now.
     pub fn capacity(&self, id: u32) -> usize {
         let room = self
             .streams
@@ -141,8 +142,7 @@ impl Session {
         usize::try_from(room.min(of_all)).unwrap_or(usize::MAX)
     }
 
-    /// There is memory for sending again, a sixteenth of it at least: streams that waited for it are
-    /// notified.
+    /// Notifies streams that wait for send memory once at least a sixteenth of it is free.
     pub(super) fn notify_blocked_on_memory(&mut self) {
         let free = self.config.send_memory.saturating_sub(self.kept);
         if free < self.config.send_memory / 16 {
@@ -156,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Ends a stream: nothing more is written to it.
+    /// Ends a stream; no more data is written to it.
     pub fn finish(&mut self, id: u32, now: Instant) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
@@ -168,7 +168,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives a stream's sending half up: what the peer has not had, it need not get.
+    /// Abandons a stream's sending half. Data that has not reached the peer may be dropped.
     pub fn reset(&mut self, id: u32, code: u64, now: Instant) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
@@ -184,7 +184,7 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the peer to give its half of a stream up.
+    /// Asks the peer to abandon its half of a stream.
     pub fn stop(&mut self, id: u32, code: u64, now: Instant) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
@@ -196,7 +196,7 @@ impl Session {
         Ok(())
     }
 
-    /// Reads at most `max` bytes of a stream, in order. An empty answer is the stream's end, once.
+    /// Reads at most `max` bytes of a stream, in order. An empty result, given once, marks the stream's end.
     pub fn read(&mut self, id: u32, max: usize, now: Instant) -> Result<Bytes, ReadError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(ReadError::Unknown(id));
@@ -228,7 +228,7 @@ impl Session {
         })
     }
 
-    /// How urgent a stream is on this side; the peer is asked to send its half likewise.
+    /// Sets the stream's priority on this side, and asks the peer to use it for its half.
     pub fn prioritize(&mut self, id: u32, priority: Priority, now: Instant) -> Result<(), StreamError> {
         if !self.streams.contains(id) {
             return Err(StreamError::Unknown(id));
@@ -259,12 +259,12 @@ impl Session {
         }
     }
 
-    /// Bytes that were written and that the peer's session has not acknowledged.
+    /// Returns the number of written bytes that the peer's session has not acknowledged.
     pub fn unacknowledged(&self, id: u32) -> u64 {
         self.streams.get(id).map_or(0, |stream| stream.send.kept())
     }
 
-    /// The application holds the stream no longer: what was written is delivered, what comes is
+    /// Releases the application's hold on a stream. Written data is still delivered, and data that arrives is
     /// dropped.
     pub fn release(&mut self, id: u32, now: Instant) {
         let Some(stream) = self.streams.get_mut(id) else {
@@ -282,7 +282,7 @@ impl Session {
         self.forget_if_over(id);
     }
 
-    /// Reads what nobody else will, so that its credit returns.
+    /// Reads and drops a released stream's data, so that its credit returns.
     pub(super) fn drain_released(&mut self, id: u32, now: Instant) {
         let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.released) else {
             return;
@@ -296,12 +296,12 @@ impl Session {
         self.give_credit(id, now);
     }
 
-    /// Whether [`Session::poll`] has something.
+    /// Returns true if [`Session::poll`] has an instruction.
     pub fn has_instructions(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// Forgets a stream of which nothing is left to do.
+    /// Forgets a stream that is over.
     pub(super) fn forget_if_over(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(id).filter(|stream| stream.is_over()) {
             let rank = stream.rank(id);

@@ -1,4 +1,4 @@
-//! How a session begins, and how carriers join it.
+//! The beginning of a session, and the joining of carriers.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::secret::{Exporter, Secret, same};
 use crate::segment::{Hello, Join, PathStatus, Security, Segment, SessionId, VERSION, encode};
 
 impl Config {
-    /// The terms of this side in HELLO and ACCEPT.
+    /// Returns this side's terms for HELLO or ACCEPT.
     pub(crate) fn hello(&self, session: SessionId, carrier: CarrierId, attempt: u32) -> Hello {
         Hello {
             version: VERSION,
@@ -37,8 +37,7 @@ impl Config {
 }
 
 impl Session {
-    /// A client's session. `random` names it until the server has accepted: 128 bits that nobody
-    /// can guess.
+    /// Creates a client's session. `random` is its id until the server accepts it: 128 unpredictable bits.
     pub fn client(config: Config, scheduler: Box<dyn Scheduler>, random: [u8; 16], now: Instant) -> Self {
         let id = SessionId(random);
         let mut session = Self::new(Role::Client, id, config, scheduler, now);
@@ -46,7 +45,7 @@ impl Session {
         session
     }
 
-    /// A server's session, which [`Acceptor`](crate::Acceptor) has agreed to.
+    /// Creates a server's session that [`Acceptor`](crate::Acceptor) has agreed to.
     pub(crate) fn server(
         config: Config,
         scheduler: Box<dyn Scheduler>,
@@ -61,12 +60,12 @@ impl Session {
         session
     }
 
-    /// The server's end has it from its acceptor.
+    /// Sets the secret, which a server's session gets from its acceptor.
     pub(crate) fn set_secret(&mut self, secret: Secret) {
         self.secret = Some(secret);
     }
 
-    /// What the peer allows.
+    /// Takes the peer's terms.
     fn take_terms(&mut self, terms: &Hello) {
         self.peer_streams = terms.streams;
         self.peer_stream_credit = terms.stream_credit;
@@ -83,7 +82,7 @@ impl Session {
         all.into_iter().for_each(|stream| self.queue(stream));
     }
 
-    /// Asks for carriers that should be opened.
+    /// Issues instructions to open the carriers that are due.
     pub(super) fn open_more(&mut self, now: Instant) {
         if self.role == Role::Server || !self.wants_carriers() {
             return;
@@ -107,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Whether there is something to carry still: a session that closes in order delivers first.
+    /// Returns true if data may still have to be carried. A session that closes in order delivers first.
     pub(super) fn wants_carriers(&self) -> bool {
         match &self.phase {
             Phase::Opening | Phase::Open => true,
@@ -116,28 +115,27 @@ impl Session {
         }
     }
 
-    /// How many more carriers may be opened.
+    /// Returns the number of carriers that may still be opened.
     pub(super) fn may_open(&self) -> usize {
         let free = self.paths.iter().filter(|path| path.is_none()).count();
         free.saturating_sub(self.opener.trying())
     }
 
-    /// Where a carrier that was asked for is to be opened instead of at its candidate's address, and
-    /// the name in the certificate there (the usual one if it is empty): a balancer had led its path
-    /// to another server (client).
+    /// Returns the address at which a requested carrier is to be opened instead of its candidate's (client).
+    /// It is set if a balancer had led the carrier's path to another server. Also returns the name in the
+    /// certificate there; empty means the usual name.
     pub fn home_of(&self, carrier: CarrierId) -> Option<(SocketAddr, &str)> {
         let address = self.home.0.get(self.opener.own_address(carrier)?)?;
         Some((*address, &self.home.1))
     }
 
-    /// Long packets were lost while this carrier was opened: those that follow it on its path begin with small
-    /// ones. Call it before [`Session::connected`].
+    /// Records that long packets were lost while this carrier was opened. Later carriers of its path begin
+    /// with small ones. Call it before [`Session::connected`].
     pub fn keep_small(&mut self, carrier: CarrierId, now: Instant) {
         self.opener.keep_small(carrier, now);
     }
 
-    /// A carrier that was asked for is connected (client). `exporter`: of its TLS 1.3, if it has
-    /// that.
+    /// Records that a requested carrier is connected (client). `exporter` comes from its TLS 1.3, if any.
     pub fn connected(&mut self, carrier: CarrierId, exporter: Option<Exporter>, now: Instant) {
         let free = self.paths.iter().position(Option::is_none);
         let (Some(slot), Some(candidate)) = (free, self.opener.candidate_of(carrier)) else {
@@ -161,7 +159,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// Sends the first segment on a connected carrier, if its time has come.
+    /// Sends the first segment on a connected carrier, if it may be sent now.
     pub(super) fn introduce(&mut self, slot: usize, now: Instant) {
         let healthy = |path: &Path| path.state == State::Greeting && path.suspicion.is_none();
         let greeting = self.live().any(|(_, path)| healthy(path));
@@ -197,7 +195,7 @@ impl Session {
         }
     }
 
-    /// Only the last HELLO counts, for both sides: a carrier that was greeted before is closed.
+    /// Closes the carrier on which an earlier HELLO was sent. Only the last HELLO counts, for both sides.
     fn drop_greeting(&mut self, now: Instant) {
         let before = self
             .live()
@@ -208,7 +206,7 @@ impl Session {
         }
     }
 
-    /// Asks that the carrier in `slot` belong to the session.
+    /// Asks the server to admit the carrier in `slot` to the session.
     fn join(&mut self, slot: usize, now: Instant) {
         let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else {
             return;
@@ -222,7 +220,7 @@ impl Session {
         self.send_control(slot, &Segment::Join(join), now);
     }
 
-    /// The server's random bytes, on a carrier without TLS.
+    /// Takes the server's random bytes, on a carrier without TLS.
     pub(super) fn take_challenge(&mut self, slot: usize, nonce: [u8; 16], now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
@@ -233,7 +231,7 @@ impl Session {
         }
     }
 
-    /// The server agrees to the session.
+    /// Handles the server's acceptance of the session.
     pub(super) fn take_accept(&mut self, slot: usize, accept: &Hello, bytes: &[u8], now: Instant) {
         let Some(path) = self.paths[slot]
             .as_mut()
@@ -271,7 +269,7 @@ impl Session {
         (0..self.paths.len()).for_each(|other| self.introduce(other, now));
     }
 
-    /// HELLO has no room for what this side wants of the carrier.
+    /// Sends this side's status for the carrier, for which HELLO has no field.
     fn send_status(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.paths[slot]
             .as_mut()
@@ -284,7 +282,7 @@ impl Session {
         self.send_control(slot, &Segment::PathStatus { number, status, sequence }, now);
     }
 
-    /// The server lets a carrier in.
+    /// Handles the server's admission of a carrier.
     pub(super) fn take_joined(&mut self, slot: usize, number: u32, proof: &[u8; 24], now: Instant) {
         let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else {
             return;
@@ -304,7 +302,7 @@ impl Session {
         self.overtaken(others, now);
     }
 
-    /// Carriers that raced with one that is up now are closed: their path has it.
+    /// Closes carriers that raced with one that is now up.
     fn overtaken(&mut self, others: Vec<CarrierId>, now: Instant) {
         for carrier in others {
             match self.slot_of(carrier) {
@@ -314,7 +312,7 @@ impl Session {
         }
     }
 
-    /// A carrier that [`Acceptor`](crate::Acceptor) let in (server): the first one, or one that
+    /// Adds a carrier that [`Acceptor`](crate::Acceptor) admitted (server): the first one, or one that
     /// joined. Its first bytes follow through [`Session::received`].
     pub fn admitted(&mut self, carrier: CarrierId, backup: bool, now: Instant) {
         if self.phase == Phase::Closed {
@@ -322,7 +320,7 @@ impl Session {
             return;
         }
         if let Some(slot) = self.slot_of(carrier) {
-            // The client sends HELLO anew: what was there before is dead, and its name is the new one's.
+            // The client sent HELLO anew. The carrier before it is dead, and the new one has its number.
             self.drop_path(slot, Loss::Transport("the client began anew".into()), false, now);
         }
         self.make_place(now);
@@ -342,7 +340,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// When every place is taken, a suspected carrier is replaced by a new one.
+    /// If all slots are in use, frees that of a suspected carrier for a new one.
     fn make_place(&mut self, now: Instant) {
         if self.paths.iter().all(Option::is_some) {
             let suspected = self
@@ -355,7 +353,7 @@ impl Session {
         }
     }
 
-    /// A carrier belongs to the session now.
+    /// Handles a carrier that now belongs to the session.
     fn arrived(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.path(slot) else { return };
         let carrier = path.id;

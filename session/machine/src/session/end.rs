@@ -1,4 +1,4 @@
-//! How a session ends. CLOSE alone ends one; the end of a carrier never does.
+//! The end of a session. Only CLOSE ends a session; the end of a carrier never does.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use hawser_time::Instant;
 use super::{INTERRUPTED, Instruction, Loss, Notice, Phase, Session, code};
 use crate::segment::{Close, MAX_FINALS, Refusal, Segment};
 
-/// How long an unanswered CLOSE is repeated.
+/// The time for which an unanswered CLOSE is repeated.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How a session ended.
+/// The way in which a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionEnd {
-    /// This side closed it with this code; 0: everything was delivered.
+    /// This side closed it with this code. 0: everything was delivered.
     #[error("this side closed the session with code {0}")]
     Closed(u64),
-    /// The peer closed it with this code: `docs/session-protocol.md`, "CLOSE".
+    /// The peer closed it with this code (`docs/session-protocol.md`, "CLOSE").
     #[error("the peer closed the session{}", reason(*.0))]
     ByPeer(u64),
     /// The server refuses every carrier of the session (client).
     #[error("the server refuses the session: {0}")]
     Refused(Refusal),
-    /// The peer broke a rule of the protocol, for which it received this code.
+    /// The peer broke a rule of the protocol and received this code.
     #[error("the peer broke the protocol: code {0}")]
     Violation(u64),
-    /// The application did not accept it in time, or it held too much memory before (server).
+    /// The application did not accept it in time, or the session held too much memory before that (server).
     #[error("the session was not accepted")]
     Rejected,
-    /// There was no carrier, or nothing was received, for longer than the configuration allows.
+    /// It had no carrier, or received no segment, for longer than the configuration allows.
     #[error("the session was idle for too long")]
     Idle,
     /// No carrier could be opened (client).
     #[error("no carrier could be opened")]
     Unreachable,
-    /// No handle of it is left, and the peer does not acknowledge what was written.
+    /// It has no handle any more, and the peer does not acknowledge the written data.
     #[error("the session was abandoned")]
     Abandoned,
 }
 
-/// The reason of a peer's CLOSE: a limit by its name, others by their number.
+/// Describes the code of a peer's CLOSE: a limit by its name, most others by their number.
 fn reason(code: u64) -> String {
     match code {
         code::LIMIT => ": it has reached a limit (LIMIT)".to_owned(),
@@ -49,7 +49,7 @@ fn reason(code: u64) -> String {
 }
 
 impl SessionEnd {
-    /// The code of CLOSE. 5 and 6 are never on the wire.
+    /// Returns the code of CLOSE. This side never sends 5 and 6.
     #[must_use]
     pub fn code(self) -> u64 {
         match self {
@@ -61,43 +61,42 @@ impl SessionEnd {
         }
     }
 
-    /// Whether the peer ended it.
+    /// Returns true if the peer ended it.
     #[must_use]
     pub fn is_by_peer(self) -> bool {
         matches!(self, Self::ByPeer(_) | Self::Refused(_))
     }
 }
 
-/// CLOSE was sent.
+/// The state after CLOSE was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Closing {
     code: u64,
-    /// When it is sent again.
+    /// The time at which it is sent again.
     again_at: Instant,
-    /// When no answer is waited for any more, once everything has been sent.
+    /// The time at which the wait for an answer ends. Set once everything has been sent.
     give_up_at: Option<Instant>,
-    /// The peer has everything.
+    /// True if the peer has confirmed that it has everything.
     answered: bool,
 }
 
 impl Closing {
-    /// Whether what was written is delivered first.
+    /// Returns true if written data is delivered first.
     pub(super) fn delivers(&self) -> bool {
         self.code == code::DONE
     }
 }
 
 impl Session {
-    /// Ends the session. With code 0 everything written is delivered first; with another code (256
-    /// and above are the application's) what is under way is dropped, also by a session that was
-    /// closing in order.
+    /// Ends the session. With code 0, all written data is delivered first. With another code (256 and above
+    /// are the application's), data in flight is dropped, even if the session was already closing in order.
     pub fn close(&mut self, code: u64, now: Instant) {
         match &self.phase {
             Phase::Opening | Phase::Open => {}
             Phase::Closing(closing) if closing.delivers() && code != code::DONE => {}
             Phase::Closing(_) | Phase::Closed => return,
         }
-        // The end of a stream says that it is whole: what an error cuts off has none.
+        // A stream's end states that the stream is complete, so a stream cut off by an error gets no end.
         if code == code::DONE {
             for (_, stream) in self.streams.iter_mut() {
                 stream.send.finish();
@@ -111,8 +110,8 @@ impl Session {
         self.settle(now);
     }
 
-    /// Ends a session that the application does not accept: at once, and with all that it holds. The
-    /// peer learns that a limit was reached.
+    /// Ends a session that the application does not accept, at once, and drops all that it holds. The peer
+    /// learns that a limit was reached.
     pub fn reject(&mut self, now: Instant) {
         if self.phase != Phase::Closed {
             self.send_close(code::LIMIT, now);
@@ -124,14 +123,14 @@ impl Session {
         }
     }
 
-    /// The peer broke a rule: the session ends at once, and the peer receives the reason.
+    /// Ends the session at once because the peer broke a rule, and sends the peer the reason.
     pub(super) fn fail(&mut self, code: u64, now: Instant) {
         self.counters.violations += 1;
         self.send_close(code, now);
         self.end(SessionEnd::Violation(code));
     }
 
-    /// Sends CLOSE on every carrier that lives.
+    /// Sends CLOSE on every live carrier.
     fn send_close(&mut self, code: u64, now: Instant) {
         let unfinished = |(id, stream): (u32, &crate::stream::Stream)| {
             (stream.send.is_finished() && !stream.send.is_acked()).then_some((id, stream.send.written()))
@@ -140,7 +139,7 @@ impl Session {
             code::DONE => self.streams.iter().filter_map(unfinished).collect(),
             _ => Vec::new(),
         };
-        // What is not promised could be lost: CLOSE waits until one has room for all.
+        // Streams that are not listed could be lost, so CLOSE waits until one segment can list all.
         if finals.len() > MAX_FINALS {
             return;
         }
@@ -155,7 +154,7 @@ impl Session {
             .for_each(|slot| self.send_control(slot, &close, now));
     }
 
-    /// Repeats CLOSE when its time has come.
+    /// Repeats CLOSE when it is due.
     pub(super) fn close_again(&mut self, now: Instant) {
         let Phase::Closing(closing) = &self.phase else {
             return;
@@ -189,7 +188,7 @@ impl Session {
         }
     }
 
-    /// The peer ends the session.
+    /// Handles the peer's CLOSE.
     pub(super) fn take_close(&mut self, close: Close, now: Instant) {
         if close.code != code::DONE {
             self.answer_close(now);
@@ -209,7 +208,7 @@ impl Session {
         self.check_peer_close(now);
     }
 
-    /// Answers the peer's CLOSE once everything it promised is here.
+    /// Answers the peer's CLOSE once everything it promised has arrived.
     pub(super) fn check_peer_close(&mut self, now: Instant) {
         let Some(code) = self.peer_close else { return };
         if !self.is_complete() {
@@ -222,7 +221,7 @@ impl Session {
         }
     }
 
-    /// Whether everything is here that the peer's CLOSE promised, if it has come.
+    /// Returns true if everything that the peer's CLOSE promised has arrived, or if no CLOSE has arrived.
     fn is_complete(&self) -> bool {
         let incomplete = |stream: &crate::stream::Stream| {
             stream.receive.end().is_some() && !stream.receive.complete() && stream.was_reset.is_none()
@@ -230,13 +229,13 @@ impl Session {
         self.peer_close.is_none() || !self.streams.iter().any(|(_, stream)| incomplete(stream))
     }
 
-    /// Whether the peer has everything that was written.
+    /// Returns true if the peer has all written data.
     pub(super) fn is_delivered(&self) -> bool {
         self.streams.iter().all(|(_, stream)| stream.send.is_acked())
     }
 
-    /// A side that closes, too, announces it before it answers: whoever has the answer knows what is
-    /// still to come.
+    /// Answers the peer's CLOSE. If this side closes, too, it announces that first, so that the peer knows
+    /// what is still to come.
     fn answer_close(&mut self, now: Instant) {
         if let Phase::Closing(closing) = &self.phase {
             self.send_close(closing.code, now);
@@ -247,7 +246,7 @@ impl Session {
             .for_each(|slot| self.send_control(slot, &Segment::Closed, now));
     }
 
-    /// The peer has everything, and knows that this is the end.
+    /// Handles CLOSED: the peer has everything, and knows that the session ends.
     pub(super) fn take_closed(&mut self, now: Instant) {
         if let Phase::Closing(closing) = &mut self.phase {
             closing.answered = true;
@@ -255,7 +254,7 @@ impl Session {
         }
     }
 
-    /// Nothing is left of the session but what the application has not read.
+    /// Ends the session. It keeps only data that the application has not read.
     pub(super) fn end(&mut self, end: SessionEnd) {
         if self.phase == Phase::Closed {
             return;
@@ -280,9 +279,9 @@ impl Session {
         self.notify(Notice::Closed(end));
     }
 
-    /// Ends a session that closes: when the peer has answered, or has everything and closes, too;
-    /// not before what the peer promised is here. Everything acknowledged is as good as an answer to
-    /// wait for.
+    /// Ends a session that is closing, once everything that the peer promised has arrived. The peer must have
+    /// answered, or have everything and be closing, too. If the peer has acknowledged everything, the answer
+    /// is awaited only for a limited time.
     pub(super) fn check_closed(&mut self, now: Instant) {
         let Phase::Closing(closing) = &self.phase else {
             return;
@@ -310,7 +309,7 @@ impl Session {
         }
     }
 
-    /// Whether the session has ended. What came before the end can still be read.
+    /// Returns true if the session has ended. Data that arrived before can still be read.
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }

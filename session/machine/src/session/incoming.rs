@@ -1,4 +1,4 @@
-//! What came on a carrier.
+//! Bytes and segments received on carriers.
 
 use std::time::Duration;
 
@@ -11,15 +11,16 @@ use crate::path::{State, Suspicion};
 use crate::segment::{Ack, Incoming, PathStatus, Segment};
 use crate::stream::{PendingControl, Priority};
 
-/// How many times more streams are kept than may be open: those that may be over for the peer.
+/// The ratio of streams that are kept to streams that may be open. The others may already be over for the
+/// peer.
 const LINGERING: u64 = 4;
 
-/// The time for which the peer may lack the lowest byte of a stream while it acknowledges later ones, before others carry what
-/// the carrier of that byte holds.
+/// The time for which the peer may lack the lowest byte of a stream while it acknowledges later ones. After
+/// it, other carriers send the data of the carrier that holds that byte.
 const STALL: Duration = Duration::from_millis(500);
 
 impl Session {
-    /// Bytes that came on a carrier, in whatever pieces.
+    /// Takes bytes that arrived on a carrier, in pieces of any size.
     pub fn received(&mut self, carrier: CarrierId, bytes: Bytes, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         let Some(path) = self.paths[slot].as_mut() else {
@@ -30,7 +31,7 @@ impl Session {
         path.received_at = now;
         self.received_at = now;
         path.decoder.push(bytes);
-        // A segment may end the carrier, or the session, with more behind it.
+        // A segment may end the carrier, or the session, with more bytes behind it.
         while let Some(path) = self.paths[slot].as_mut().filter(|path| path.id == carrier) {
             match path.decoder.next() {
                 Ok(Some(incoming)) => self.take(slot, incoming, now),
@@ -44,8 +45,8 @@ impl Session {
         self.settle(now);
     }
 
-    /// Until a carrier has proved that it belongs to the session, nothing that it sends counts but
-    /// the words of joining.
+    /// Handles one segment. Until a carrier has proved that it belongs to the session, only the segments of
+    /// joining have an effect.
     fn take(&mut self, slot: usize, incoming: Incoming, now: Instant) {
         let joined = self.path(slot).is_some_and(|path| path.state == State::Live);
         match incoming {
@@ -69,7 +70,7 @@ impl Session {
             Segment::Joined { number, proof } => self.take_joined(slot, number, &proof, now),
             Segment::Challenge(nonce) => self.take_challenge(slot, nonce, now),
             Segment::Refused { refusal, .. } => self.take_refused(slot, refusal, now),
-            // Only the first segment of a carrier may be one of these, and the acceptor takes it.
+            // These may only be the first segment of a carrier, which the acceptor takes.
             Segment::Hello(_) | Segment::Join(_) => {
                 self.counters.malformed += 1;
                 self.drop_path(slot, Loss::Proof, true, now);
@@ -102,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Data. A stream that is not known is opened, or was forgotten because it was complete.
+    /// Handles data. A stream that is not known is opened, or was complete and has been forgotten.
     fn take_data(&mut self, slot: usize, id: u32, offset: u64, bytes: Bytes, end: bool, now: Instant) {
         if !self.ensure(id, now) {
             return;
@@ -148,7 +149,7 @@ impl Session {
         self.check_peer_close(now);
     }
 
-    /// Makes sure that the stream has been opened, if the peer may do that. Whether to go on.
+    /// Ensures that the stream was opened, if the peer may open it. Returns true if processing goes on.
     pub(super) fn ensure(&mut self, id: u32, now: Instant) -> bool {
         let ours = id % 2 == self.next_ours % 2;
         if ours {
@@ -162,9 +163,9 @@ impl Session {
             return true;
         }
         let new = u64::from((id - self.next_theirs) / 2) + 1;
-        // A stream counts while something is missing of it. That the peer has our end, or that the
-        // application has read to the peer's, the peer may know before us: such a stream is over for
-        // it. How many of those are kept has an end, too.
+        // A stream counts while data of either half is missing or unsent. The peer may learn earlier than
+        // this side that it has our end, or that the application has read to the peer's end. For the peer,
+        // such a stream is over. The number of those that are kept is limited, too.
         let theirs = self.streams.iter().filter(|(stream, _)| stream % 2 == id % 2);
         let (mut kept, mut open) = (0, 0);
         for (_, stream) in theirs {
@@ -186,15 +187,15 @@ impl Session {
     }
 
     fn take_ack(&mut self, ack: &Ack, now: Instant) {
-        // Streams that waited for the session's credit are found where they wait: an acknowledgement
-        // costs the same, however many streams there are.
+        // Streams that wait for the session's credit are kept in a set of their own. An acknowledgement
+        // therefore costs the same for any number of streams.
         self.credit = self.credit.max(ack.session_credit);
         let Some(stream) = self.streams.get_mut(ack.stream) else {
             return;
         };
         stream.send_credit = stream.send_credit.max(ack.stream_credit);
         let freed = if ack.gone {
-            // Complete there: so it was finished and sent here.
+            // A stream that is complete at the peer was finished and sent here.
             let sent = stream.send.is_finished() && stream.send.unsent() == 0;
             sent.then(|| stream.send.ack_all())
         } else {
@@ -242,7 +243,7 @@ impl Session {
         }
         if stream.was_reset.replace(reason).is_none() {
             self.pieces -= stream.receive.pieces();
-            // What will never come counts as come and read, so that its credit returns.
+            // Bytes that will never arrive count as received and read, so that their credit returns.
             self.received += end - stream.receive.highest();
             self.read += end - stream.receive.read_to();
             stream.receive.give_up(end);
@@ -270,17 +271,17 @@ impl Session {
         }
     }
 
-    /// Counts and reports.
+    /// Returns the session's counts.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The pending control segment with this code, not sent yet.
+    /// Creates a control segment with this code that has not been sent yet.
     pub(super) fn pending_control(code: u64) -> PendingControl {
         PendingControl { code, on: 0 }
     }
 
-    /// Whether data may be sent at all.
+    /// Returns true if data may be sent at all.
     pub(super) fn may_send(&self) -> bool {
         !matches!(self.phase, Phase::Closed)
     }

@@ -1,7 +1,7 @@
-//! Carriers that are lost, suspected or idle, and the session's own clock.
+//! Lost, suspected and idle carriers, and the session's own clock.
 //!
-//! A carrier that lives sends nothing twice. When one is lost, whatever it alone carried goes again
-//! on others; when it is only suspected, the same as soon as there is another to take it.
+//! A live carrier sends no byte twice. If a carrier is lost, the data that only it carried is sent again on
+//! others. If it is only suspected, this happens as soon as another carrier can take the data.
 
 use std::time::Duration;
 
@@ -12,11 +12,12 @@ use crate::CarrierId;
 use crate::path::{PathCounts, State, Suspicion};
 use crate::segment::{PathStatus, Refusal, Segment};
 
-/// After how long without a segment a client sends a PING.
+/// The minimum time without a segment after which a client sends a PING.
 const QUIET: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// The carrier failed to open, or its transport has ended, whatever the peer's transport reports.
+    /// Records that the carrier failed to open, or that its transport has ended, regardless of what the
+    /// peer's transport reports.
     pub fn lost(&mut self, carrier: CarrierId, reason: Loss, now: Instant) {
         match self.slot_of(carrier) {
             Some(slot) => self.drop_path(slot, reason, false, now),
@@ -25,7 +26,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// An attempt to open a carrier failed.
+    /// Handles a failed attempt to open a carrier.
     pub(super) fn not_opened(&mut self, carrier: CarrierId, reason: Loss, now: Instant) {
         if self.opener.candidate_of(carrier).is_some() {
             self.opener.failed(carrier, now);
@@ -33,7 +34,7 @@ impl Session {
         }
     }
 
-    /// A session that no path has led to the server ends, once `open_timeout` is over.
+    /// Ends a session that no path has led to the server, once `open_timeout` is over.
     pub(super) fn give_up_opening(&mut self, now: Instant) {
         let is_over = now >= self.began_at + self.config.open_timeout;
         let is_refused = self.secret.is_none() && self.opener.is_exhausted() && !self.awaits_candidates;
@@ -42,7 +43,7 @@ impl Session {
         }
     }
 
-    /// The link of a carrier went down, or came up again: known before any timeout.
+    /// Records that the link of a carrier went down or came up again, which is known before any timeout.
     pub fn link(&mut self, carrier: CarrierId, is_up: bool, now: Instant) {
         let status = if is_up {
             PathStatus::Active
@@ -52,7 +53,7 @@ impl Session {
         self.set_status(carrier, status, now);
     }
 
-    /// What this side wants of a carrier from now on; the peer is notified.
+    /// Sets the status that this side wants of a carrier, and notifies the peer.
     pub fn set_status(&mut self, carrier: CarrierId, status: PathStatus, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         let Some(path) = self.paths[slot].as_mut() else {
@@ -81,13 +82,13 @@ impl Session {
         self.settle(now);
     }
 
-    /// The network changed: a link or an address came. Paths that rest are tried at once.
+    /// Records a change of the network, such as a new link or address. Resting paths are tried at once.
     pub fn network_changed(&mut self, now: Instant) {
         self.opener.network_changed(now);
         self.settle(now);
     }
 
-    /// A path is no longer wanted: what was begun on its carrier is finished, unless it is dead.
+    /// Removes a path that is no longer wanted. Its carrier finishes what was begun, unless it is dead.
     pub fn remove_path(&mut self, path: u32, now: Instant) {
         for carrier in self.opener.remove(path) {
             match self.slot_of(carrier) {
@@ -98,14 +99,14 @@ impl Session {
         self.settle(now);
     }
 
-    /// Whether more candidates may come: until then a session does not end because all that it has have
-    /// failed.
+    /// Sets whether more candidates may come. Until then, the session does not end because all its candidates
+    /// have failed.
     pub fn await_candidates(&mut self, awaits: bool, now: Instant) {
         self.awaits_candidates = awaits;
         self.settle(now);
     }
 
-    /// A new path to the peer. Of a path's quota it has what is left.
+    /// Adds a candidate for a path to the peer. If the path has had a quota, only the rest of it remains.
     pub fn add_candidate(&mut self, mut candidate: crate::opening::Candidate, now: Instant) {
         let left = self.quotas().get(&candidate.path).copied();
         candidate.quota = left.or(candidate.quota);
@@ -118,11 +119,11 @@ impl Session {
         self.settle(now);
     }
 
-    /// The server refused a carrier.
+    /// Handles the server's refusal of a carrier.
     pub(super) fn take_refused(&mut self, slot: usize, refusal: Refusal, now: Instant) {
         let hopeless = match refusal {
             Refusal::Version | Refusal::Security => self.phase == Phase::Opening,
-            // The server does not know the session any more: no carrier will ever join it.
+            // The server does not know the session any more, so no carrier will ever join it.
             Refusal::Unknown | Refusal::Gone => self.live().count() <= 1 && self.phase != Phase::Opening,
             _ => false,
         };
@@ -137,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Forgets a carrier. What only it carried goes again on others.
+    /// Forgets a carrier. Data that only it carried is sent again on others.
     pub(super) fn drop_path(&mut self, slot: usize, reason: Loss, abort: bool, now: Instant) {
         let Some(path) = self.paths[slot].take() else {
             return;
@@ -161,7 +162,8 @@ impl Session {
         self.check_stalled(now);
     }
 
-    /// Whether a carrier is left that is not suspected; applications are notified when that changes.
+    /// Checks whether a carrier is left that is not suspected, and notifies the application when that
+    /// changes.
     pub(super) fn check_stalled(&mut self, now: Instant) {
         if self.phase == Phase::Closed {
             return;
@@ -180,7 +182,7 @@ impl Session {
         }
     }
 
-    /// The carrier in `slot` may be dead.
+    /// Marks the carrier in `slot` as possibly dead.
     pub(super) fn suspect(&mut self, slot: usize, suspicion: Suspicion, now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
@@ -203,9 +205,10 @@ impl Session {
         self.check_stalled(now);
     }
 
-    /// A stream waits for what the carrier in `slot` alone holds, as later bytes arrive by others. If one of them would
-    /// have it there clearly sooner, they carry it, and this one gets no more until it has delivered what it holds: MPTCP
-    /// does the same with what blocks its window (Raiciu et al., NSDI 2012, 4.2).
+    /// Handles a stream that waits for data that only the carrier in `slot` holds, while later bytes arrive
+    /// by others. If another carrier would deliver that data clearly sooner, the others send it. This carrier
+    /// then gets no more until it has delivered its data. MPTCP does the same with a subflow that blocks its
+    /// window (Raiciu et al., NSDI 2012, 4.2).
     pub(super) fn mark_doubted_if_late(&mut self, slot: usize, now: Instant) {
         let others = self
             .live()
@@ -220,7 +223,7 @@ impl Session {
         }
     }
 
-    /// The carrier in `slot` lives after all.
+    /// Makes the suspected carrier in `slot` live again.
     pub(super) fn restore(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
@@ -232,7 +235,7 @@ impl Session {
         self.check_stalled(now);
     }
 
-    /// What carriers took before they were suspected goes elsewhere, once there is an elsewhere.
+    /// Sends the data of suspected carriers again on others, once there are others.
     pub(super) fn resend_all_doubted(&mut self, now: Instant) {
         let usable = self.usable();
         for slot in 0..self.paths.len() {
@@ -246,7 +249,7 @@ impl Session {
         }
     }
 
-    /// What only the carrier in `slot` took is to be sent again.
+    /// Marks the data that only the carrier in `slot` took as to be sent again.
     fn resend(&mut self, slot: usize, now: Instant) {
         let mut acks = Vec::new();
         for (id, stream) in self.streams.iter_mut() {
@@ -261,7 +264,7 @@ impl Session {
         self.repeat_all(now);
     }
 
-    /// Judges a carrier after its transport reported its statistics.
+    /// Examines a carrier after its transport reported its statistics.
     pub(super) fn check_liveness(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.path(slot) else { return };
         match path.suspicion {
@@ -280,8 +283,8 @@ impl Session {
         }
     }
 
-    /// The moment that [`Session::next_timeout`] named has come. The carriers' newest statistics must
-    /// have been reported before.
+    /// Handles the timeout that [`Session::next_timeout`] returned. The carriers' newest statistics must have
+    /// been reported before.
     pub fn timeout(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
             if let Some(path) = &mut self.paths[slot] {
@@ -298,7 +301,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// A suspected carrier that stays unresponsive is closed, if another carrier lives or can be opened.
+    /// Closes a suspected carrier that stays unresponsive, if another carrier is usable or can be opened.
     fn drop_if_unresponsive(&mut self, slot: usize, now: Instant) {
         if self.drops_at(slot).is_some_and(|at| at <= now) {
             self.drop_path(slot, Loss::TimedOut, true, now);
@@ -314,7 +317,7 @@ impl Session {
         let timeout = (3 * path.statistics.probe_timeout()).max(Duration::from_secs(1));
         match (self.usable() != 0, self.role) {
             (true, _) => Some(since + timeout),
-            // The transport's own timeouts double, ours do not: opening anew ends an outage sooner.
+            // The transport's own timeouts double, but ours do not, so opening anew ends an outage sooner.
             (false, Role::Client) => Some(since + 2 * timeout),
             (false, Role::Server) => None,
         }
@@ -336,8 +339,8 @@ impl Session {
         let path = self.path(slot).filter(|path| path.is_healthy())?;
         let every = self.config.keep_alive;
         let asked_at = path.ping.map_or(Instant::ORIGIN, |(_, at)| at);
-        // Of what a server sends and its network swallows, a client that only listens sees nothing: it asks
-        // once when a carrier has fallen quiet, and then as seldom as on any other.
+        // A client that only receives does not notice when the network drops the server's packets. It
+        // therefore sends one PING when a carrier has become idle, and later ones at the usual interval.
         let has_fallen_quiet = path.received_at > path.answered_at.max(asked_at);
         let asks = self.role == Role::Client && has_fallen_quiet;
         let after = if asks {
@@ -348,7 +351,7 @@ impl Session {
         (!every.is_zero()).then(|| path.received_at.max(asked_at) + after)
     }
 
-    /// Whether the session has been without carriers, or idle, for as long as it may be.
+    /// Returns true if the session has been without carriers, or idle, for the allowed time.
     fn is_idle_too_long(&self, now: Instant) -> bool {
         self.idle_until().is_some_and(|at| at <= now)
     }
@@ -358,7 +361,7 @@ impl Session {
             Role::Client => self.peer_resume,
             Role::Server => self.config.resume,
         };
-        // Nobody waits for what the application has not accepted, once its carriers are gone.
+        // If the application has not accepted the session, it ends with its last carrier.
         let keep = if self.accepted || self.live().next().is_some() {
             keep
         } else {
@@ -373,7 +376,7 @@ impl Session {
             .filter(|_| self.phase != Phase::Closed)
     }
 
-    /// When [`Session::timeout`] is to be called next, at the latest.
+    /// Returns the latest time at which [`Session::timeout`] must be called.
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
         if self.phase == Phase::Closed {
             return None;

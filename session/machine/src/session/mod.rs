@@ -1,9 +1,10 @@
-//! The session: what both sides share.
+//! The session: the state that both sides share.
 //!
-//! The files beside this one hold a concern each: `begin` (HELLO, ACCEPT, JOIN), `incoming` (what
-//! came), `acknowledge` (acknowledgements, credit and other control segments), `outgoing` (which bytes go where), `liveness` (dead
-//! and suspected carriers, keep-alive, the session's own clock), `end` (CLOSE), `application` (what
-//! applications call), `report`.
+//! The other files of this folder hold one concern each: `begin` (HELLO, ACCEPT, JOIN), `incoming` (received
+//! segments), `acknowledge` (acknowledgements, credit and other control segments), `outgoing` (the choice of
+//! stream and carrier), `liveness` (dead and suspected carriers, keep-alive, the session's own clock),
+//! `quota` (metered paths, and the orderly end of carriers), `end` (CLOSE), `application` (the applications'
+//! interface), `report`.
 
 mod acknowledge;
 mod application;
@@ -39,21 +40,21 @@ use crate::stream::Rank;
 use crate::streams::Streams;
 use crate::window::Window;
 
-/// The maximum number of carriers that a session can have: the bits of [`Slots`].
+/// The maximum number of carriers of a session: the number of bits of [`Slots`].
 const SLOTS: usize = 64;
-/// What a client may send before ACCEPT, and the least that a session takes at once: the small
-/// requests and uploads that this covers need no round trip of their own. The first windows of TCP and
-/// QUIC hold less, so that nothing more is sent for it into a network that is not yet known.
+/// Bytes that a client may send before ACCEPT, and the minimum credit of a session. Small requests and
+/// uploads within it need no extra round trip. The first windows of TCP and QUIC are smaller, so this does
+/// not send more into an unknown network.
 const EARLY_CREDIT: u64 = 64 << 10;
-/// The streams that a client may open before ACCEPT, and the least that a session allows.
+/// The number of streams that a client may open before ACCEPT, and the minimum that a session allows.
 const EARLY_STREAMS: u32 = 128;
 /// The maximum number of pieces out of order that a session keeps.
 const MAX_PIECES: usize = 65_536;
-/// The same before the application has accepted the session: more than the full packets that its first
-/// credit holds.
+/// The same limit before the application has accepted the session. It exceeds the number of full packets
+/// within the first credit.
 const PIECES_BEFORE_ACCEPT: usize = 1_024;
 
-/// The code of CLOSE with which an application ends a session because its user has interrupted it.
+/// The code of CLOSE for a session that an application ends because its user has interrupted it.
 pub const INTERRUPTED: u64 = 10;
 
 /// Codes of CLOSE that the protocol itself uses.
@@ -65,19 +66,19 @@ pub(crate) mod code {
     pub(crate) const PROTOCOL: u64 = 4;
 }
 
-/// What the machine wants done.
+/// An instruction of the machine to its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Instruction {
-    /// Open a carrier by candidate number `candidate` of the configuration.
+    /// Open a carrier.
     Connect {
-        /// The number that the new carrier has from now on.
+        /// The number of the new carrier.
         carrier: CarrierId,
-        /// Index into [`Config::candidates`].
+        /// The candidate's index in [`Config::candidates`].
         candidate: usize,
-        /// With packets that every path takes: longer ones may have been lost for their length.
+        /// True to use packets that every path takes, because longer ones may have been lost.
         small: bool,
     },
-    /// Write `head` and then `body` to the carrier, after all before.
+    /// Write `head` and then `body` to the carrier, after all earlier bytes.
     Send {
         /// The carrier.
         carrier: CarrierId,
@@ -86,29 +87,30 @@ pub enum Instruction {
         /// Bytes of a stream; may be empty.
         body: Bytes,
     },
-    /// Close the carrier: when everything written has been sent, or at once with a reset.
+    /// Close the carrier, either after everything written has been sent, or at once with a reset.
     Close {
         /// The carrier.
         carrier: CarrierId,
-        /// Do not wait for what is in the transport's buffers (SO_LINGER 0).
+        /// True to discard the transport's buffers (SO_LINGER 0).
         abort: bool,
     },
-    /// Notify the application.
+    /// Pass the notice to the application.
     Notify(Notice),
 }
 
-/// What an application is notified of.
+/// An event that the application is notified of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The server has accepted the session: on both sides the first thing there is. Its name from now on.
+    /// The server has accepted the session. On both sides this is the first notice. Holds the session's final
+    /// id.
     Opened(SessionId),
     /// The peer opened a stream.
     StreamOpened(u32),
-    /// There is something to read, or the end, or a reset. Notified once, until everything was read.
+    /// Data, the end or a reset can be read. Not repeated until everything was read.
     Readable(u32),
-    /// There is room again for writing that had to wait.
+    /// There is room again for a write that had to wait.
     Writable(u32),
-    /// The peer asks that the stream's sending half be given up.
+    /// The peer asks this side to abandon the stream's sending half.
     Stopped {
         /// The stream.
         stream: u32,
@@ -117,56 +119,56 @@ pub enum Notice {
     },
     /// A carrier belongs to the session now.
     PathUp(CarrierId),
-    /// A carrier is suspect: its data goes elsewhere.
+    /// A carrier is suspect; its data goes to others.
     PathSuspect(CarrierId),
     /// A suspect carrier is live again.
     PathLive(CarrierId),
-    /// A carrier is gone.
+    /// A carrier was lost.
     PathLost {
-        /// Which one.
+        /// The carrier.
         carrier: CarrierId,
         /// The cause, with the transport's own error.
         reason: Loss,
-        /// What had gone over it.
+        /// The counts of the carrier's bytes.
         counts: PathCounts,
     },
-    /// A path's quota is spent: its carrier finishes what was begun, and no other is opened on it.
+    /// A path's quota is spent. Its carrier finishes what was begun, and no other is opened on the path.
     QuotaSpent(u32),
-    /// There is no carrier left that is not suspected; the session waits.
+    /// No carrier is left that is not suspected; the session waits.
     Stalled,
-    /// There is one again.
+    /// A carrier that is not suspected is available again.
     Resumed,
     /// The session has ended.
     Closed(SessionEnd),
 }
 
-/// Why a carrier is gone.
+/// The reason why a carrier was lost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// It could not be opened, or its transport ended; the error of the transport.
+    /// The carrier could not be opened, or its transport ended. Holds the transport's error.
     #[error("{0}")]
     Transport(String),
-    /// Data was outstanding, and its transport received no acknowledgement for too long.
+    /// Data was outstanding, and the transport received no acknowledgement for too long.
     #[error("no acknowledgement came for too long")]
     TimedOut,
-    /// It was not connected in time.
+    /// The carrier was not connected in time.
     #[error("no answer to the connection attempt")]
     Unanswered,
-    /// The server refused it.
+    /// The server refused the carrier.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// Its bytes were not the protocol's.
+    /// The carrier's bytes did not follow the protocol.
     #[error("{0}")]
     Malformed(Malformed),
     /// The peer's proof was wrong.
     #[error("the peer's proof was wrong")]
     Proof,
-    /// This side closed it, or the session has ended.
+    /// This side closed the carrier, or the session has ended.
     #[error("closed")]
     Closed,
 }
 
-/// Which side of the session this is.
+/// The side of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
@@ -175,7 +177,7 @@ enum Role {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The client has not been accepted.
+    /// The client's session has not been accepted.
     Opening,
     Open,
     /// CLOSE was sent and not answered.
@@ -191,63 +193,63 @@ pub struct Session {
     config: Config,
     phase: Phase,
     secret: Option<Secret>,
-    /// The client's HELLO, as sent: it enters the secret.
+    /// The client's HELLO as sent; it enters the secret.
     hello: Bytes,
-    /// How many of them were sent (client).
+    /// The number of HELLOs sent (client).
     attempts: u32,
-    /// Something came that only a client sends who has ACCEPT (server).
+    /// True once a segment arrived that a client sends only after ACCEPT (server).
     confirmed: bool,
-    /// The application has accepted it (server): it outlives its carriers from then on.
+    /// True once the application has accepted the session, which outlives its carriers from then on (server).
     accepted: bool,
     opener: Opener,
-    /// More candidates may come.
+    /// True if more candidates may come.
     awaits_candidates: bool,
     /// The server's own addresses, and the name in its certificate there.
     home: (Vec<SocketAddr>, String),
     paths: Vec<Option<Path>>,
     scheduler: Box<dyn Scheduler>,
-    /// A scheduler asked to wait until then.
+    /// The end of a wait that the scheduler asked for.
     wait_until: Option<Instant>,
     views: Vec<PathView>,
     streams: Streams,
-    /// The next stream of ours, and the lowest of the peer's that was not opened.
+    /// The next stream of this side, and the lowest stream of the peer that was not opened.
     next_ours: u32,
     next_theirs: u32,
-    /// How many streams the peer lets us have open, and what it lets us send of each at first.
+    /// The number of streams that the peer allows this side, and the initial credit of each.
     peer_streams: u32,
     peer_stream_credit: u64,
-    /// Streams that have something to send, in order.
+    /// Streams that have data to send, in sending order.
     sendable: BTreeSet<Rank>,
-    /// Those of which only new bytes are left, while the session's credit is spent.
+    /// Streams with only new data, while the session's credit is spent.
     held_up: BTreeSet<Rank>,
-    /// Streams of which something may be under way.
+    /// Streams that may have data in flight.
     under_way: BTreeSet<u32>,
-    /// Streams whose acknowledgement is due, by when.
+    /// Streams whose acknowledgement is due, by time.
     due: BTreeSet<(Instant, u32)>,
     turn: u64,
-    /// Sending: the sum of first-time offsets, and up to where the peer lets it go.
+    /// For sending: the sum of first-time bytes, and the peer's limit on it.
     sent: u64,
     credit: u64,
-    /// Bytes written that were never sent, over all streams.
+    /// Written bytes that were never sent, over all streams.
     unsent: u64,
-    /// Bytes written that were not acknowledged, over all streams, and the streams whose writer waits for
-    /// them to become fewer.
+    /// Written bytes that were not acknowledged, over all streams, and the streams whose writers wait for
+    /// send memory.
     kept: u64,
     blocked_on_memory: BTreeSet<u32>,
-    /// Bytes left of paths that have a quota and no carrier now.
+    /// The remaining quotas of paths that have no carrier now, in bytes.
     quotas: BTreeMap<u32, u64>,
-    /// Receiving: the sum of highest offsets, of what was read, and up to where we let it go.
+    /// For receiving: the sums of the highest offsets and of the bytes read, and the limit given to the peer.
     received: u64,
     read: u64,
     given: u64,
     window: Window,
-    /// Pieces out of order, over all streams.
+    /// The number of pieces out of order, over all streams.
     pieces: usize,
-    /// The peer's CLOSE, until everything it promised is here.
+    /// The code of the peer's CLOSE, until everything it promised has arrived.
     peer_close: Option<u64>,
-    /// Since when there is no carrier, or each is suspected.
+    /// The time since when there is no carrier, or all are suspected.
     stalled_since: Option<Instant>,
-    /// How long the peer keeps a session without carriers.
+    /// The time for which the peer keeps a session without carriers.
     peer_resume: Duration,
     began_at: Instant,
     received_at: Instant,
@@ -264,7 +266,7 @@ impl Session {
         scheduler: Box<dyn Scheduler>,
         now: Instant,
     ) -> Self {
-        // The client counts on it before it knows what the server gives.
+        // The client relies on these minima before it knows what the server allows.
         config.session_credit = config.session_credit.max(EARLY_CREDIT);
         config.stream_credit = config.stream_credit.max(EARLY_CREDIT);
         config.streams = config.streams.max(EARLY_STREAMS);
@@ -323,24 +325,26 @@ impl Session {
         }
     }
 
-    /// What to do next; none when everything was taken. To be asked after every event.
+    /// Returns the next instruction; `None` if there are no more. To be called after every event until it
+    /// returns `None`.
     pub fn poll(&mut self) -> Option<Instruction> {
         self.out.pop_front()
     }
 
-    /// The session's name: the client's own until the server has accepted.
+    /// Returns the session's id, which is the client's own until the server has accepted.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// 32 bytes that the two ends of this session have in common and, if it is secure, nobody else has:
-    /// what binds a protocol above the session to it. None before the server has accepted.
+    /// Returns 32 bytes that only the two ends of a secure session share, with which a protocol above binds
+    /// itself to the session. In an insecure session they are not secret. `None` before the server has
+    /// accepted.
     pub fn export(&self, label: &[u8]) -> Option<Exporter> {
         self.secret.as_ref().map(|secret| secret.export(label))
     }
 
-    /// The carrier's transport takes `room` more bytes now. More than that may be handed over: the
-    /// last segment is never cut for it.
+    /// Records that the carrier's transport can take `room` more bytes now. The machine may hand over more
+    /// than that, because it does not cut the last segment to fit.
     pub fn room(&mut self, carrier: CarrierId, room: usize, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
@@ -352,14 +356,14 @@ impl Session {
         self.settle(now);
     }
 
-    /// Whether bytes of streams wait to be assigned to a carrier.
+    /// Returns true if stream data waits to be assigned to a carrier.
     #[must_use]
     pub fn is_scheduling(&self) -> bool {
         self.unsent > 0
     }
 
-    /// The newest statistics of the carrier's transport: to be reported when bytes went to it or came from it,
-    /// while [`Session::is_scheduling`], and before [`Session::timeout`].
+    /// Takes the newest statistics of the carrier's transport. They must be reported after bytes were written
+    /// or read, while [`Session::is_scheduling`], and before [`Session::timeout`].
     pub fn statistics(&mut self, carrier: CarrierId, statistics: Statistics, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
@@ -368,7 +372,7 @@ impl Session {
         self.check_liveness(slot, now);
     }
 
-    /// What follows from whatever just happened: acknowledgements, data, carriers to open.
+    /// Performs the work that follows any event: acknowledgements, data, carriers to open.
     fn settle(&mut self, now: Instant) {
         if self.phase == Phase::Closed {
             return;
@@ -381,7 +385,7 @@ impl Session {
         self.check_closed(now);
     }
 
-    /// The slot of a carrier.
+    /// Returns the slot of a carrier.
     fn slot_of(&self, carrier: CarrierId) -> Option<usize> {
         self.paths
             .iter()
@@ -392,7 +396,7 @@ impl Session {
         self.paths.get(slot)?.as_ref()
     }
 
-    /// Carriers that there are, with their slots.
+    /// Returns the existing carriers with their slots.
     fn live(&self) -> impl Iterator<Item = (usize, &Path)> {
         self.paths
             .iter()
@@ -400,7 +404,7 @@ impl Session {
             .filter_map(|(slot, path)| Some((slot, path.as_ref()?)))
     }
 
-    /// Slots of the carriers that data may go on: active ones, or backups when there is no active
+    /// Returns the slots of the carriers that may take data: active ones, or backups if there is no active
     /// one.
     fn usable(&self) -> Slots {
         let of = |backups: bool| {
@@ -414,8 +418,8 @@ impl Session {
         }
     }
 
-    /// The carrier over which a control segment should arrive first. Suspected carriers are used
-    /// only when there is no other.
+    /// Returns the slot of the carrier over which a control segment should arrive first. Suspected carriers
+    /// are used only if there is no other.
     fn quickest(&self) -> Option<usize> {
         let joined = |path: &Path| path.state == crate::path::State::Live && !path.is_choked();
         self.live()

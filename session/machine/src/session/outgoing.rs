@@ -1,4 +1,4 @@
-//! Which bytes go where: the stream by its urgency, the carrier by the scheduler.
+//! The assignment of data: the stream by its priority, the carrier by the scheduler.
 
 use bytes::Bytes;
 use hawser_time::Instant;
@@ -9,16 +9,16 @@ use crate::segment::data_header;
 use crate::send::{Next, Slots};
 use crate::stream::Rank;
 
-/// A header's bytes.
+/// The length of a DATA header in bytes.
 const HEADER: u64 = 20;
-/// The longest segment's payload.
+/// The maximum payload of a segment in bytes.
 const MAX_PAYLOAD: usize = 65_536;
-/// Streams that are looked at for something worth a second copy: an acknowledgement must not cost more
-/// because there are many.
+/// The maximum number of streams that are examined for data worth a second copy. It keeps the cost of an
+/// acknowledgement independent of the number of streams.
 const LOOKED_AT: usize = 16;
 
 impl Session {
-    /// Sends whatever may be sent.
+    /// Sends all data that may be sent.
     pub(super) fn pump(&mut self, now: Instant) {
         self.wait_until = None;
         if !self.may_send() {
@@ -79,7 +79,7 @@ impl Session {
         }
     }
 
-    /// The most urgent stream that may send, and what.
+    /// Returns the most urgent stream that may send, and its next part.
     fn next_pending(&mut self) -> Option<(u32, Next)> {
         let budget = self.credit.saturating_sub(self.sent);
         loop {
@@ -156,7 +156,8 @@ impl Session {
         }
     }
 
-    /// Every carrier gets every byte, each at its own pace: the lowest that it has not had.
+    /// Sends every byte on every carrier, each at its own pace, beginning with the lowest that it was not
+    /// given.
     fn pump_copies(&mut self, now: Instant) {
         let mut index = 0;
         while index < self.views.len() {
@@ -183,7 +184,8 @@ impl Session {
         }
     }
 
-    /// The most urgent stream of which bytes are under way that the carrier in `slot` has not had, and which.
+    /// Returns the most urgent stream with bytes in flight that the carrier in `slot` was not given, and
+    /// those bytes.
     fn next_copy(&mut self, slot: usize) -> Option<(u32, Next)> {
         let path = self.paths[slot].as_mut()?;
         loop {
@@ -196,8 +198,8 @@ impl Session {
         }
     }
 
-    /// More of a stream, which stood at `before` in the order of sending, went on the carrier in `slot`: all
-    /// others are to have it, too.
+    /// Offers more data of a stream, which went on the carrier in `slot`, to all other carriers. `before` is
+    /// the stream's earlier rank.
     fn offer_copies(&mut self, slot: usize, id: u32, before: Rank) {
         let Some(rank) = self.streams.get(id).map(|stream| stream.rank(id)) else {
             return;
@@ -210,7 +212,7 @@ impl Session {
         }
     }
 
-    /// Nothing counts any more that the carrier in `slot` had before: it is to have all that is under way.
+    /// Offers the carrier in `slot` all data in flight, because its earlier copies no longer count.
     pub(super) fn offer_all_copies(&mut self, slot: usize) {
         if let Some(path) = self.paths[slot]
             .as_mut()
@@ -221,9 +223,9 @@ impl Session {
         }
     }
 
-    /// Nothing new can be sent. What is under way on a slow carrier goes once more on one that
-    /// would have it there clearly sooner: at the tail of the data, or when the peer's credit is
-    /// held up by it.
+    /// Sends a second copy when no new data can be sent. Data in flight on a slow carrier goes to one that
+    /// would deliver it clearly sooner. This applies at the tail of the data, or when the slow carrier holds
+    /// up the peer's credit.
     fn reinject(&mut self, now: Instant) {
         loop {
             let Some(index) = (0..self.views.len())
@@ -247,7 +249,7 @@ impl Session {
                 return;
             };
             let length = self.views[index].segment.min(copy.length);
-            // A copy is not worth money: never on a dearer path, nor out of a quota.
+            // A copy must not cost money: never on a more expensive path, nor on a metered one.
             let copier = self.path(slot as usize);
             if copier.is_none_or(|copier| copier.cost > holder.cost || copier.quota.is_some()) {
                 return;
@@ -262,8 +264,8 @@ impl Session {
         }
     }
 
-    /// The lowest bytes under way that were not sent on the carrier in `slot`, of the first streams
-    /// that have any.
+    /// Returns the lowest bytes in flight that were not sent on the carrier in `slot`, among the first
+    /// streams that have data in flight.
     fn lowest_under_way(&mut self, slot: u32) -> Option<(u32, Next)> {
         let mut from = 0;
         for _ in 0..LOOKED_AT {
@@ -281,7 +283,7 @@ impl Session {
         None
     }
 
-    /// Puts a stream among those that have something to send, at its place.
+    /// Inserts a stream into the sending order, if it has data to send.
     pub(super) fn queue(&mut self, id: u32) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -296,7 +298,7 @@ impl Session {
         self.sendable.insert(rank);
     }
 
-    /// Loss changed what may be sent: every stream with something to send is asked again.
+    /// Queues every stream with data to send, after a loss has changed what may be sent.
     pub(super) fn queue_all(&mut self) {
         self.held_up.clear();
         for (id, stream) in self.streams.iter_mut() {

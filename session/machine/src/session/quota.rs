@@ -1,7 +1,7 @@
 //! Quotas of metered paths, and the orderly end of carriers that are no longer wanted.
 //!
-//! A quota counts what its path sends and receives, and is charged before anything is sent. It
-//! outlives the path's carriers; applications keep it across sessions ([`Session::quotas`]).
+//! A quota counts the bytes that its path sends and receives, and is charged before data is sent. It outlives
+//! the path's carriers, and applications keep it across sessions ([`Session::quotas`]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::{Loss, Notice, Session};
 use crate::path::Path;
 use crate::segment::{PathStatus, Segment};
 
-/// How long a peer may take to finish what it began on a carrier that is closing.
+/// The time within which a peer must finish the segments that it began on a closing carrier.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Session {
-    /// Bytes left of each metered path's quota, by path.
+    /// Returns the bytes left of each metered path's quota, by path.
     pub fn quotas(&self) -> BTreeMap<u32, u64> {
         let held = self
             .live()
@@ -28,8 +28,8 @@ impl Session {
             .collect()
     }
 
-    /// Gives a path a new quota, as at the beginning of a month. A path that was closed because its
-    /// quota was spent is opened again.
+    /// Gives a path a new quota, as at the beginning of a month. A path that was closed because its quota was
+    /// spent is opened again.
     pub fn set_quota(&mut self, number: u32, left: u64, now: Instant) {
         self.quotas.insert(number, left);
         for path in self
@@ -44,7 +44,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// Carriers whose quota is spent take nothing new, on either side.
+    /// Retires carriers whose quota is spent. Neither side begins new data on them.
     pub(super) fn retire_spent(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
             let spent = |path: &&mut Path| path.quota == Some(0) && path.ours.0 != PathStatus::Closing;
@@ -59,7 +59,7 @@ impl Session {
         }
     }
 
-    /// Asks that the carrier in `slot` be closed when what was begun on it is finished.
+    /// Asks the peer to finish the data on the carrier in `slot`, so that it can be closed.
     pub(super) fn retire(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
@@ -76,9 +76,8 @@ impl Session {
         }
     }
 
-    /// Carriers that are closing, and on which nothing is under way any more, are closed: by the
-    /// side that was asked, once the other has been idle for a while; by the side that asked, if
-    /// the other does not.
+    /// Closes closing carriers on which no data is in flight. The side that was asked closes the carrier once
+    /// the other has been idle for a while. If it does not, the side that asked closes it.
     pub(super) fn close_drained(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
             if self.drains_at(slot).is_some_and(|at| at <= now) && self.drained_at(slot).is_some() {
@@ -87,7 +86,8 @@ impl Session {
         }
     }
 
-    /// When a closing carrier on which nothing is under way may be closed, if nothing comes before.
+    /// Returns the time at which a closing carrier without data in flight may be closed, unless a segment
+    /// arrives before.
     pub(super) fn drained_at(&self, slot: usize) -> Option<Instant> {
         let at = self.drains_at(slot)?;
         let is_on = |id: &u32| {
@@ -99,7 +99,7 @@ impl Session {
         (!busy).then_some(at)
     }
 
-    /// The same, whatever is under way on it.
+    /// Returns the same time regardless of data in flight.
     fn drains_at(&self, slot: usize) -> Option<Instant> {
         let path = self.path(slot)?;
         if path.theirs.0 == PathStatus::Closing {

@@ -1,4 +1,4 @@
-//! What a session reports of itself.
+//! Counts and reports of a session.
 
 use hawser_carrier::Statistics;
 
@@ -7,90 +7,91 @@ use crate::CarrierId;
 use crate::path::{PathCounts, State, Suspicion};
 use crate::segment::PathStatus;
 
-/// Counts of a session. They only grow.
+/// The counts of a session, which never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes of streams that came for the first time.
+    /// Stream bytes that arrived for the first time.
     pub delivered: u64,
-    /// Bytes of streams that came and were here already.
+    /// Stream bytes that arrived and had already been received.
     pub duplicate: u64,
     /// Bytes that the peer has acknowledged.
     pub acknowledged: u64,
     /// Acknowledgements sent.
     pub acks: u64,
-    /// Bytes sent once more because another carrier would have them there sooner.
+    /// Bytes sent a second time because another carrier would deliver them sooner.
     pub reinjected: u64,
-    /// Carriers lost.
+    /// Carriers that were lost.
     pub lost: u64,
-    /// Carriers that a balancer led to a server which does not have the session.
+    /// Carriers that a balancer led to a server without the session.
     pub astray: u64,
-    /// Carriers closed because their bytes were not the protocol's.
+    /// Carriers closed because their bytes did not follow the protocol.
     pub malformed: u64,
-    /// Segments, on carriers that had not joined, that only joined ones may bring; each ended its
-    /// carrier.
+    /// Segments that arrived on carriers before they had joined, although only joined carriers may send them.
+    /// Each ended its carrier.
     pub unproven: u64,
-    /// Rules of the session that the peer broke; each ends it.
+    /// Violations of the session's rules by the peer. Each ends the session.
     pub violations: u64,
 }
 
-/// How a carrier does.
+/// The state of a carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
-    /// It does not belong to the session yet.
+    /// The carrier does not belong to the session yet.
     Joining,
-    /// It lives.
+    /// The carrier works.
     Live,
-    /// Its transport receives no acknowledgements.
+    /// The carrier's transport receives no acknowledgements.
     Suspect,
     /// One side reports that its link is down.
     Failing,
 }
 
-/// One carrier, for applications.
+/// A report on one carrier, for applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathReport {
-    /// Which one.
+    /// The carrier.
     pub carrier: CarrierId,
-    /// How it does.
+    /// The carrier's state.
     pub state: PathState,
-    /// What both sides want of it.
+    /// The more restrictive of both sides' statuses.
     pub status: PathStatus,
     /// The statistics of its transport.
     pub statistics: Statistics,
-    /// What went over it.
+    /// The counts of its bytes.
     pub counts: PathCounts,
     /// Bytes left of its quota.
     pub quota: Option<u64>,
 }
 
-/// What a session keeps, beside what its applications hold.
+/// The memory that a session holds, besides that of its applications.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Bytes of streams that came, or that lie below the highest that came, and were not read.
-    /// At most the credit of the session.
+    /// Bytes below the highest received offsets that the application has not read, including gaps. At most
+    /// the session's credit.
     pub unread: u64,
-    /// Separate pieces of them that are out of order.
+    /// The number of separate pieces among them that are out of order.
     pub pieces: usize,
-    /// Bytes written that the peer has not acknowledged.
+    /// Written bytes that the peer has not acknowledged.
     pub unacknowledged: u64,
-    /// Streams that are not over.
+    /// The number of streams that are not over.
     pub streams: usize,
 }
 
-/// What a stream without anything in it, a piece out of order and a carrier's read buffer cost.
+/// The estimated memory, in bytes, of an empty stream, of a piece out of order, and of a carrier's read
+/// buffer.
 const STREAM: u64 = 1_024;
 const PIECE: u64 = 128;
 const CARRIER: u64 = 65_536;
 
 impl Session {
-    /// About how much memory the peer has made it use, in bytes.
+    /// Returns the approximate memory, in bytes, that the peer has made the session use.
     pub fn memory(&self) -> u64 {
         let Held { unread, pieces, streams, .. } = self.held();
         unread + PIECE * pieces as u64 + STREAM * streams as u64 + CARRIER * self.live().count() as u64
     }
 
-    /// Whether the client has answered ACCEPT (server): it will not send HELLO again, and its acceptor is
-    /// to be notified ([`Acceptor::confirmed`](crate::Acceptor::confirmed)).
+    /// Returns true if the client has answered ACCEPT (server). It will not send HELLO again, and the
+    /// acceptor must be notified ([`Acceptor::confirmed`](crate::Acceptor::confirmed)).
     pub fn is_confirmed(&self) -> bool {
         self.confirmed
     }
@@ -100,7 +101,7 @@ impl Session {
         self.streams.visited()
     }
 
-    /// What it keeps.
+    /// Returns the amounts that the session holds.
     pub fn held(&self) -> Held {
         Held {
             unread: self.received - self.read,
@@ -110,7 +111,7 @@ impl Session {
         }
     }
 
-    /// The session's carriers.
+    /// Returns reports on the session's carriers.
     pub fn paths(&self) -> impl Iterator<Item = PathReport> + '_ {
         self.live().map(|(_, path)| PathReport {
             carrier: path.id,

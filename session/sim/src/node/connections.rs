@@ -1,4 +1,4 @@
-//! A host's connections: how carriers begin, what goes through them, how they end.
+//! A host's connections: how carriers begin, carry data and end.
 
 use std::net::SocketAddr;
 
@@ -52,7 +52,7 @@ impl Host {
         self.write(handle);
     }
 
-    /// The handshake is over.
+    /// Handles the end of the handshake.
     pub(super) fn open(&mut self, handle: Handle) {
         let Some(carrier) = self.carriers.get_mut(&handle) else {
             return;
@@ -100,7 +100,7 @@ impl Host {
         }
     }
 
-    /// Bytes of the session.
+    /// Handles bytes of the session.
     pub(super) fn received(&mut self, handle: Handle, bytes: Bytes) {
         let Some(carrier) = self.carriers.get(&handle) else {
             return;
@@ -119,7 +119,7 @@ impl Host {
         }
     }
 
-    /// Bytes of a carrier that has not proved anything (server).
+    /// Handles bytes of a carrier that has not proved that it belongs to a session (server).
     pub(super) fn prove(&mut self, handle: Handle, bytes: Bytes) {
         let Some(carrier) = self.carriers.get_mut(&handle) else {
             return;
@@ -158,14 +158,14 @@ impl Host {
         }
     }
 
-    /// The connection is over, or its peer has ended it.
+    /// Handles the end of a connection, by either side.
     pub(super) fn end(&mut self, handle: Handle, why: String) {
         self.lost(handle, why);
         self.carriers.remove(&handle);
         self.stack.finish(self.now, handle);
     }
 
-    /// The session loses the carrier.
+    /// Reports the loss of the carrier to the session.
     pub(super) fn lost(&mut self, handle: Handle, why: String) {
         self.acceptor.left(handle);
         self.attempt_failed(handle);
@@ -211,14 +211,14 @@ impl Host {
         Ok(handle)
     }
 
-    /// Drops a connection at once.
+    /// Aborts a connection.
     pub(super) fn abort(&mut self, handle: Handle) {
         self.stack.abort(self.now, handle);
         self.stack.release(handle);
         self.carriers.remove(&handle);
     }
 
-    /// The carrier of this number, while the session has it.
+    /// Returns the handle of the carrier with this number, while the session has it.
     pub(super) fn handle_of(&self, id: CarrierId) -> Option<Handle> {
         self.handles(|carrier| carrier.id == Some(id) && !carrier.finishing)
             .pop()
@@ -265,7 +265,7 @@ impl Host {
         self.write(handle);
     }
 
-    /// Notes the largest payload that came on a connection.
+    /// Records the largest payload that arrived on a connection.
     pub(super) fn measure(&mut self, frame: &Frame) {
         let Some(segment) = Segment::of(frame) else { return };
         let Segment { link, payload, ports: [from, to], .. } = segment;

@@ -1,4 +1,4 @@
-//! A race for the first carrier: its attempts are connections like all others.
+//! A race for the first carrier. Its attempts are ordinary connections.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use hawser_time::Instant;
 use super::Host;
 use crate::side::Side;
 
-/// A race that goes on, for the carrier of this number.
+/// A running race for the carrier with this number.
 pub(super) struct Racing {
     pub(super) id: CarrierId,
     race: Race,
@@ -41,13 +41,13 @@ impl Host {
         self.racing.as_ref()?.wake
     }
 
-    /// The race's time has come.
+    /// Handles the race's timer.
     pub(super) fn wake_race(&mut self) {
         self.racing.iter_mut().for_each(|racing| racing.wake = None);
         self.race(Event::Wake);
     }
 
-    /// Something has happened to a connection that may be an attempt of the race.
+    /// Passes an event to the race if the connection is one of its attempts.
     pub(super) fn attempt(&mut self, handle: Handle, event: impl FnOnce(CandidateId) -> Event) {
         let attempt = self
             .racing
@@ -74,7 +74,7 @@ impl Host {
                         .push((self.elapsed(), link));
                     match self.dial(None, link, false) {
                         Ok(handle) => drop(racing.attempts.insert(handle, attempt)),
-                        // The next one is started by the clock.
+                        // The race's timer starts the next attempt.
                         Err(_) => racing.wake = Some(self.now),
                     }
                 }
@@ -110,7 +110,7 @@ impl Host {
         self.racing = (!racing.race.is_over()).then_some(racing);
     }
 
-    /// The session no longer wants the carrier that is raced for.
+    /// Ends the race, because the session no longer wants its carrier.
     pub(super) fn end_race(&mut self) {
         let attempts = self
             .racing
@@ -120,7 +120,7 @@ impl Host {
         attempts.into_keys().for_each(|handle| self.abort(handle));
     }
 
-    /// A connection has failed.
+    /// Reports to the race that a connection has failed.
     pub(super) fn attempt_failed(&mut self, handle: Handle) {
         self.attempt(handle, |attempt| Event::Failed(attempt, Failure::Reset));
     }

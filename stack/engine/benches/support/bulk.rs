@@ -1,10 +1,10 @@
-//! A small reliable-stream program written by hand against the record interface: what it costs is
-//! the engine's, not a program's.
+//! A small reliable-stream program, written by hand against the record interface, so that a benchmark
+//! measures the cost of the engine rather than of a program.
 //!
-//! It has the shape of a bulk transfer over TCP: a header of 20 bytes and 12 of options, a window,
-//! an acknowledgement for every second packet, a retransmission timer that is restarted with every
-//! acknowledgement, three candidate ids. It does not recover losses, which a wire of memory has
-//! none of, and has no handshake: both ends connect.
+//! It has the shape of a bulk transfer over TCP: a header of 20 bytes and 12 of options, a window, and an
+//! acknowledgement for every second packet. A retransmission timer is restarted with every acknowledgement,
+//! and each packet has three candidate ids. The program does not recover losses, which do not occur on a wire
+//! in memory. It has no handshake: both ends connect.
 
 use bytemuck::{Pod, Zeroable, bytes_of, from_bytes_mut, pod_read_unaligned};
 use hawser_engine::net::Sum;
@@ -23,11 +23,11 @@ const RECV: u16 = 2;
 const SEGMENT: u16 = 3;
 const TIMEOUT: u16 = 4;
 
-/// Bytes of a header: as TCP's with timestamps.
+/// The size of a header in bytes, like TCP's with timestamps.
 pub(crate) const HEADER: usize = 32;
-/// Payload bytes of a packet of 1,500 bytes.
+/// The number of payload bytes in a packet of 1,500 bytes.
 pub(crate) const MSS: u32 = 1500 - 20 - HEADER as u32;
-/// Bytes under way at most.
+/// The maximum number of bytes in flight.
 pub(crate) const WINDOW: u64 = 256 << 10;
 const RTO: u64 = 200_000_000;
 
@@ -48,7 +48,7 @@ struct Event {
     spare: [u64; 4],
 }
 
-/// About as large as a TCP's.
+/// The context of a flow, about as large as TCP's.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Flow {
@@ -80,7 +80,7 @@ struct Image {
     options: [u64; 31],
 }
 
-/// The program.
+/// The bulk-transfer program.
 pub(crate) struct Bulk {
     module: Module,
 }
@@ -98,12 +98,11 @@ const UNIT: UnitRec = UnitRec { header: HEAD, uid: Id::NONE, addr: 0, len: 0, of
 const HEAD: RecordHeader = RecordHeader { kind: 0, on: 0, global: 0, len: 0 };
 
 impl Bulk {
-    /// Prepares the tables.
     pub(crate) fn new() -> Bulk {
         Bulk { module: module() }
     }
 
-    /// Sends what the window allows; true when anything left.
+    /// Sends as much as the window allows; returns true if a packet left.
     fn output(flow: &mut Flow, now: u64, out: &mut RecordBuf) -> bool {
         let room = (flow.una + WINDOW).saturating_sub(flow.next);
         let len = room.min(flow.end - flow.next).min(1 << 20) as u32;
@@ -270,7 +269,7 @@ impl Program for Bulk {
         header[12..16].copy_from_slice(&[0x80, 0x10, (image.window >> 8) as u8, image.window as u8]);
         header[16..HEADER].fill(1);
         header[16..20].fill(0);
-        // The pseudo-header (RFC 9293, 3.1), as the device wants it.
+        // The sum of the pseudo-header (RFC 9293, 3.1), as the device needs it.
         let sum = Sum::default()
             .with(&packet.net.src_ip[12..])
             .with(&packet.net.dst_ip[12..])

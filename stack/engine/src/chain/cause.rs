@@ -1,4 +1,4 @@
-//! What an event comes from, and what became of it.
+//! The cause of an event, and its outcome.
 
 use bytes::Bytes;
 use hawser_ir::abi::{self, Addr, addr_parts};
@@ -7,70 +7,72 @@ use hawser_time::Instant;
 use crate::front::{FRONT_BUFFER, RanChain};
 use crate::state::{Errno, Flow, Handle, Slot};
 
-/// The bytes that addresses of the running input refer to: a packet from its transport header on,
-/// or the data of a request.
+/// The bytes that addresses of the running input refer to: a packet from its transport header on, or the data
+/// of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Buffer<'a> {
     number: u32,
     pub(crate) head: &'a [u8],
     pub(crate) tail: &'a [u8],
-    /// What follows both: payload of packets that were merged with it, each where it was received.
+    /// The payload of packets that were merged with the packet, behind `head` and `tail`; each piece is where
+    /// it was received.
     pub(crate) merged: &'a [&'a [u8]],
-    /// Bytes of that.
+    /// The number of bytes in `merged`.
     pub(crate) merged_len: usize,
-    /// What an instruction on memory read last, under the number 0.
+    /// The bytes that an instruction on memory read last, under buffer number 0.
     read: &'a [u8],
-    /// What `head` lies in, if that can be referred to.
+    /// The shared memory that contains `head`, if it can be referenced.
     shared: Option<&'a Bytes>,
 }
 
 impl<'a> Buffer<'a> {
-    /// A buffer for the running input, under a number that the one before, `last`, did not have.
+    /// Returns a buffer for the running input, under a number that differs from that of the previous buffer,
+    /// `last`.
     pub(crate) fn after(last: &mut u32, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
-        // Numbers are below that of frames in front of the stack.
+        // The numbers stay below that of frames in front of the stack.
         *last = *last % (FRONT_BUFFER - 1) + 1;
         Buffer { number: *last, head, tail, ..Buffer::default() }
     }
 
-    /// The same for bytes that can be referred to instead of copied.
+    /// Returns a buffer for bytes that can be referenced instead of copied.
     pub(crate) fn shared(last: &mut u32, bytes: &'a Bytes) -> Buffer<'a> {
         Buffer { shared: Some(bytes), ..Buffer::after(last, bytes, &[]) }
     }
 
-    /// A buffer for a frame whose chains ran in front of the stack.
+    /// Returns a buffer for a frame whose chains ran in front of the stack.
     pub(crate) fn of_front(head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
         Buffer { number: FRONT_BUFFER, head, tail, ..Buffer::default() }
     }
 
-    /// A reference to some of its bytes, if they can be referred to.
+    /// Returns a reference to some of the buffer's bytes, if they can be referenced.
     pub(crate) fn refer(&self, bytes: &[u8]) -> Option<Bytes> {
         let own = self.shared?.as_ptr_range();
         own.contains(&bytes.as_ptr())
             .then(|| self.shared.map(|shared| shared.slice_ref(bytes)))?
     }
 
-    /// The same beside what was read: addresses of both hold.
+    /// Adds the bytes that were read, so that addresses of both are valid.
     pub(crate) fn beside(self, read: &'a [u8]) -> Buffer<'a> {
         Buffer { read, ..self }
     }
 
-    /// The address of what was read.
+    /// Returns the address of the bytes that were read.
     pub(crate) fn read_addr() -> Addr {
         abi::addr(0, 0)
     }
 
-    /// The address of its first byte.
+    /// Returns the address of the first byte.
     pub(crate) fn addr(&self) -> Addr {
         abi::addr(self.number, 0)
     }
 
-    /// Bytes in it.
+    /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.head.len() + self.tail.len() + self.merged_len
     }
 
-    /// Up to `len` bytes from an address on, piece by piece; fewer where the buffer ends or the
-    /// address is another input's.
+    /// Returns up to `len` bytes from an address on, piece by piece. There are fewer if the buffer ends
+    /// before that. Returns no bytes if the address belongs to another input.
     #[inline]
     pub(crate) fn get(&self, addr: Addr, len: u64) -> Pieces<'a> {
         let (head, tail, merged, before) = match addr_parts(addr) {
@@ -82,16 +84,16 @@ impl<'a> Buffer<'a> {
     }
 }
 
-/// Bytes of a buffer, piece by piece; none of them is empty.
+/// Bytes of a buffer, piece by piece; no piece is empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces<'a> {
-    /// What comes next,
+    /// The next bytes.
     head: &'a [u8],
-    /// then,
+    /// The bytes behind `head`.
     tail: &'a [u8],
-    /// and behind that.
+    /// The bytes behind `tail`.
     merged: std::slice::Iter<'a, &'a [u8]>,
-    /// Bytes to pass over.
+    /// The number of bytes to skip.
     before: usize,
     left: u64,
 }
@@ -122,58 +124,58 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// Where an event comes from.
+/// The cause of an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cause<'a> {
-    /// What its addresses refer to.
+    /// The buffer that the event's addresses refer to.
     pub(crate) buffer: Buffer<'a>,
-    /// An application's request, which may be refused.
+    /// True for an application's request, which may be refused.
     pub(crate) application: bool,
-    /// The request's handle.
     pub(crate) handle: Option<Handle>,
-    /// The request's context, where the handle may be gone.
+    /// The request's context, given if the handle may have been released.
     pub(crate) slot: Option<Slot>,
-    /// The addresses at both ends of what the application opens.
+    /// The addresses of both ends of a connection that the application opens.
     pub(crate) flow: Option<Flow>,
-    /// The request opens a listener beside others at the same address.
+    /// True if the request opens a listener beside others at the same address.
     pub(crate) shared: bool,
-    /// What its chain gave when it ran in front of the stack.
+    /// The result of its chain if the chain ran in front of the stack.
     pub(crate) ran: Option<(Instant, &'a RanChain)>,
-    /// It answers an instruction, and belongs to the chain that asked: it waits for nothing.
+    /// True if the event answers an instruction. It belongs to the chain that issued the instruction and does
+    /// not wait.
     pub(crate) answer: bool,
 }
 
 impl<'a> Cause<'a> {
-    /// A request of an application.
+    /// Returns the cause of an application's request.
     pub(crate) fn application(buffer: Buffer<'a>) -> Cause<'a> {
         Cause { buffer, application: true, ..Cause::default() }
     }
 
-    /// A request whose caller gets the error.
+    /// Returns true for a request whose caller receives the error.
     pub(crate) fn is_answered(&self) -> bool {
         self.application && self.slot.is_none()
     }
 }
 
-/// Why nothing was done.
+/// An input was denied and had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// The program refused the request.
     Refused(Errno),
     /// The chain's worst case is not free now.
     NoRoom,
-    /// A limit is reached that only the end of something else can change.
+    /// A limit has been reached, and only the end of other work can change that.
     Limit(&'static str),
 }
 
-/// What became of an input's events.
+/// The outcome of an input's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// No chain ran: there was no event, or no context for it.
     Nobody,
-    /// Chains ran to their ends.
+    /// The chains ran to their ends.
     Taken,
-    /// A chain ended with `done`, and the input with it.
+    /// A chain ended with `done`, which also ended the input.
     Stopped,
 }
 

@@ -1,8 +1,8 @@
 //! Carries out the records of one chain, in order.
 //!
-//! The only place where instructions take effect. A record that names something that does not exist
-//! is counted and passed over: programs cannot make that happen by accident, since a chain knows
-//! its context, but a context's end and a refused unit have to be harmless.
+//! Instructions take effect only here. A record that names a non-existent object is counted and skipped. A
+//! program cannot cause this by accident, because a chain knows its context. It must be harmless
+//! nevertheless, for the cases of an ended context and a refused unit.
 
 use hawser_ir::ContextId;
 use hawser_ir::EventId;
@@ -21,29 +21,28 @@ use crate::program::Program;
 use crate::state::{Errno, Flow, ForwardTo, ForwardedEvent, Notice, Owner, Pending, Slot, State};
 use crate::tables::Tables;
 
-/// One chain's records being carried out: on what, and what became of it.
+/// The execution of one chain's records: its inputs and its results.
 #[derive(Debug)]
 pub(crate) struct Effects<'a> {
     pub(crate) tables: &'a Tables,
     pub(crate) state: &'a mut State,
     pub(crate) cause: &'a Cause<'a>,
     pub(crate) now: Instant,
-    /// What the chain may create: the type, and the bytes that it left in the fresh slot.
+    /// The context that the chain may create: its type, and the bytes that the chain left in the fresh slot.
     pub(crate) creates: Option<(ContextId, &'a [u8])>,
-    /// The keyed context.
     pub(crate) keyed: Option<Slot>,
-    /// The context made.
+    /// The created context.
     pub(crate) fresh: Option<Slot>,
-    /// `del_ctx` named it.
+    /// True if `del_ctx` named the keyed context.
     pub(crate) keyed_ends: bool,
-    /// `del_ctx` named it.
+    /// True if `del_ctx` named the created context.
     pub(crate) fresh_ends: bool,
-    /// There was a signal for the interactive layer.
+    /// True if there was a signal for the interactive layer.
     pub(crate) signalled: bool,
 }
 
 impl Effects<'_> {
-    /// The context that a record is about.
+    /// Returns the context that a record is about.
     #[inline]
     pub(super) fn on(&self, record: &Record<'_>) -> Option<Slot> {
         if record.on == ON_FRESH {
@@ -53,7 +52,7 @@ impl Effects<'_> {
         }
     }
 
-    /// Carries out records in order, and notes for an observer what is counted for each of them.
+    /// Carries out records in order, and notes for an observer the counters that each of them changed.
     pub(crate) fn execute_observed(
         &mut self,
         program: &dyn Program,
@@ -70,7 +69,8 @@ impl Effects<'_> {
         }
     }
 
-    /// Carries out records in order. It is compiled once, for observed chains as well, and knows of no observer.
+    /// Carries out records in order. It is compiled once, for observed chains as well, and has no code for
+    /// observers.
     #[inline(never)]
     pub(crate) fn execute(&mut self, program: &dyn Program, records: Records<'_>) {
         for record in records {
@@ -119,8 +119,8 @@ impl Effects<'_> {
         Some(())
     }
 
-    /// Whether a context may have one more unit; one that may not ends. Whoever asked for a unit puts
-    /// bytes into it next, and none of them may be lost in silence.
+    /// Returns true if a context may have one more unit; otherwise the context fails. The program puts bytes
+    /// into a requested unit next, and they may not be lost silently.
     fn has_room_for_unit(&mut self, slot: Slot) -> bool {
         let units = &mut self.state.contexts.entry_mut(slot).units;
         units.prune();
@@ -142,8 +142,8 @@ impl Effects<'_> {
             rec.off
         };
         if cap > max {
-            // What lies within the cap is never given up (docs/language.md, Instructions), and the program
-            // has promised it to its peer. What cannot be kept must not be promised.
+            // Data within the cap is never given up (docs/language.md, Instructions), and the program has
+            // promised the cap to its peer. A promise that cannot be kept must not be made.
             self.state.counters.receive_limit += 1;
             self.state.fail(slot, Errno::NO_BUFFERS);
         }
@@ -182,8 +182,8 @@ impl Effects<'_> {
     fn add_tx(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
         let slot = self.on(record)?;
-        // A request's bytes were found room for, those of a message beyond what the context has earned; a chain that
-        // sends what a packet brought may be clipped.
+        // Room for a request's bytes has been checked, and a message may exceed the context's allowance. A
+        // chain that sends a packet's bytes may be clipped.
         let room = match self.cause.application {
             true => self.cause.buffer.len() as u64,
             false => self.state.room_to_send(slot),
@@ -246,10 +246,10 @@ impl Effects<'_> {
         let rec: &PacketRec = record.view();
         let image = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
         let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
-        // Chains that found no context send, too: answers to segments for closed ports.
+        // Chains without a context send as well: answers to segments for closed ports.
         let slot = self.on(record);
         if slot.is_some_and(|slot| self.state.contexts.entry(slot).deferred.abort) {
-            return Some(()); // what is about to be aborted begins nothing more
+            return Some(()); // a context about to be aborted issues no more packets
         }
         let data = payload_of(rec, image)?;
         let cause = self.state.packets.cause;
@@ -258,7 +258,7 @@ impl Effects<'_> {
             && let Some(earlier) = slot.and_then(|slot| self.state.packets.latest(slot, rec))
             && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
         {
-            // The most frequent case by far: one more acknowledgement.
+            // By far the most frequent case: one more acknowledgement.
             earlier.renew(rec, image);
             earlier.cause = cause;
             self.state.counters.coalesced += 1;
@@ -275,7 +275,7 @@ impl Effects<'_> {
         Some(())
     }
 
-    /// Resolves a blueprint's payload, and sets its length in the image to what is really there.
+    /// Resolves a blueprint's payload, and sets its length in the image to the available length.
     fn refer(&mut self, record: &Record<'_>, pending: &mut Pending, data: &Data) -> Option<()> {
         let at = record.view::<PacketRec>().data_at as usize;
         let buffers = &mut pending.buffers;
@@ -378,8 +378,9 @@ impl Effects<'_> {
         Some(())
     }
 
-    /// Without a target the event is for the context that the chain ran on, or made; there is none in
-    /// chains on GLOBAL contexts alone. The target `NONE`, which is a GLOBAL context's id, is no keyed context.
+    /// Raises an event. Without a target it is for the context that the chain ran on or created, which does
+    /// not exist for chains that run only on GLOBAL contexts. The target `NONE`, which is a GLOBAL context's
+    /// id, does not denote a keyed context.
     fn raise(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: RaiseRec = record.fixed();
         let bytes = record.tail::<RaiseRec>().get(..rec.bytes as usize)?;
@@ -403,7 +404,7 @@ impl Effects<'_> {
         Some(())
     }
 
-    /// Which other stacks an event is for, if it is not for this one.
+    /// Returns the other stacks that an event is for; `None` if it is for this one.
     fn elsewhere(&self, event: u32, target: &Id) -> Option<ForwardTo> {
         let steering = &self.tables.steering;
         if steering.shards == 1 {
@@ -442,7 +443,8 @@ impl Effects<'_> {
     }
 }
 
-/// Which payload a blueprint asks for, if it has any; nothing when that lies outside its image.
+/// Returns the payload that a blueprint asks for, which may be empty; `None` if its description lies outside
+/// the image.
 #[inline]
 fn payload_of(rec: &PacketRec, image: &[u8]) -> Option<Data> {
     match rec.data_at {

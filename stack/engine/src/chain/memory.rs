@@ -1,7 +1,8 @@
 //! Instructions on registered memory, and the events that answer them.
 //!
-//! They are the externs of `std/memory.mtp`. An answer runs right after the chain that asked, before any other event,
-//! so that a program's packets have their effects on memory in the order in which they came.
+//! They are the externs of `std/memory.mtp`. An answer runs right after the chain that issued the
+//! instruction, before any other event. A program's packets thus take effect on memory in the order of their
+//! arrival.
 
 use std::iter;
 
@@ -14,13 +15,13 @@ use crate::externs::{MAX_ARGS, Operation};
 use crate::scalar;
 use crate::state::{Part, Region, Span};
 
-/// The maximum number of bytes of one read, which are copied, and of new memory.
+/// The maximum number of bytes of one read, which are copied, and of newly allocated memory.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What became of it.
+/// The result of an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
-    /// A `memory_result`.
+    /// A `memory_result` value.
     result: u8,
     value: u64,
     addr: Addr,
@@ -30,11 +31,11 @@ struct Done {
 const DENIED: Done = Done { result: 1, value: 0, addr: 0, len: 0 };
 const MISALIGNED: Done = Done { result: 2, ..DENIED };
 
-/// Bytes that an atomic operation changes, and a multiple of which its address is.
+/// The size and alignment of the word that an atomic operation changes, in bytes.
 const WORD: usize = size_of::<u64>();
 
 impl Effects<'_> {
-    /// Carries one out and puts its answer first among the events that wait.
+    /// Carries out an instruction and puts its answer in front of the waiting events.
     pub(super) fn memory(&mut self, record: &Record<'_>) -> Option<()> {
         let rec: ExternRec = record.fixed();
         let plan = self.tables.memory.get(rec.extern_ as usize)?.as_ref()?;
@@ -70,7 +71,7 @@ impl Effects<'_> {
                 false => DENIED,
             },
             Operation::New => {
-                // Its second argument is a length.
+                // The second argument is a length.
                 let region = (key <= MAX_BYTES).then(|| Region::new(key as usize));
                 let key = region.and_then(|region| regions.add((domain as u32, 0, 0), region, limit));
                 key.map_or(DENIED, |key| Done { value: key.into(), ..Done::default() })
@@ -122,7 +123,7 @@ impl Effects<'_> {
     }
 }
 
-/// Puts bytes into the parts of regions, and returns their number. It ends where either side does.
+/// Copies bytes into the parts of regions until either side ends, and returns their number.
 fn scatter<'a>(parts: impl Iterator<Item = Part<'a>>, mut pieces: impl Iterator<Item = &'a [u8]>) -> u32 {
     let mut piece: &[u8] = &[];
     let mut done = 0;

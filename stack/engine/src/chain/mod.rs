@@ -1,13 +1,13 @@
-//! From an event to its effects: find the context, check the room, run the chain, carry out its
-//! records, then what it raised.
+//! From an event to its effects: find the context, check the room, run the chain, carry out its records, then
+//! run the raised events.
 //!
-//! Everything a chain needs is resolved before it runs, and it runs only if its worst case is
-//! free. So no instruction can fail and nothing is ever rolled back.
+//! All resources of a chain are resolved before it runs, and it runs only if its worst case is free. So no
+//! instruction can fail, and a rollback is never needed.
 //!
-//! * `cause`: what an event comes from, and what became of it
+//! * `cause`: the cause of an event, and its outcome
 //! * `resolve`: its context
-//! * `execute`: its records, carried out
-//! * `memory`: those on registered memory, and their answers
+//! * `execute`: the execution of its records
+//! * `memory`: instructions on registered memory, and their answers
 //! * `tap`: observers of every event
 
 mod cause;
@@ -48,11 +48,11 @@ pub(crate) struct Chains {
     pub(crate) memory: Memory,
     pub(crate) observer: Tap,
     pub(crate) interactive: Option<Box<Interactive>>,
-    /// The last assert that was false, an index in the module's list.
+    /// The last false assert, as an index into the module's list.
     pub(crate) last_assert: Option<u32>,
 }
 
-/// Working memory of one chain, kept for the next.
+/// The working memory of one chain, kept for the next.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) records: RecordBuf,
@@ -63,7 +63,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// For the chains of a program with these tables.
+    /// Creates the memory for the chains of a program with these tables.
     pub(crate) fn new(tables: &Tables) -> Memory {
         let mut memory = Memory {
             records: RecordBuf::default(),
@@ -74,20 +74,20 @@ impl Memory {
         memory
     }
 
-    /// For another program that shares the first one's memory.
+    /// Resizes the memory for another program that shares the first one's contexts.
     pub(crate) fn fit(&mut self, tables: &Tables) {
         self.fresh.resize(tables.fresh_size.div_ceil(8), 0);
     }
 
-    /// Another input begins.
+    /// Prepares for the next input.
     pub(crate) fn begin_input(&mut self) {
         self.scratch.fill(0);
     }
 }
 
 impl Chains {
-    /// Parses an input and runs its events in order. An input that is not understood is dropped
-    /// and counted. `events` is working memory.
+    /// Parses an input and runs its events in order. An input that the parser rejects is dropped and counted.
+    /// `events` is working memory.
     pub(crate) fn input(
         &mut self,
         now: Instant,
@@ -110,8 +110,8 @@ impl Chains {
         }
     }
 
-    /// Runs one input's events, `range` of `events`, in order. `guesses` has what is known of those
-    /// in `events`, if anything.
+    /// Runs one input's events, `range` of `events`, in order. `guesses` has the results of look-ups for the
+    /// events in `events`, if there are any.
     pub(crate) fn run_events(
         &mut self,
         now: Instant,
@@ -156,7 +156,7 @@ impl Chains {
         Ok(verdict)
     }
 
-    /// Counts an event that was dropped for want of room.
+    /// Counts an event that was dropped for lack of room.
     #[cold]
     fn note_no_room(&mut self, now: Instant, event: &[u8], cause: &Cause<'_>) {
         let counters = &mut self.state.counters;
@@ -169,8 +169,9 @@ impl Chains {
         self.not_run(now, Nothing::Event(event), name);
     }
 
-    /// Whether all events of one input find room. A packet is taken as a whole or not at all: its first event may note
-    /// that it came, and the bytes of a later one would be acknowledged and lost.
+    /// Returns true if all events of one input have room. A packet is processed as a whole or not at all.
+    /// Otherwise its first event might record its arrival, and the bytes of a later event would be
+    /// acknowledged and lost.
     #[inline(never)] // Most inputs are one event.
     fn room_for_all(
         &self,
@@ -191,14 +192,15 @@ impl Chains {
                 return false;
             }
             all.packets = all.packets.saturating_add(plan.bounds.packets);
-            all.raises = all.raises.max(plan.bounds.raises); // what is raised runs before the next event
+            all.raises = all.raises.max(plan.bounds.raises); // raised events run before the next event
         }
-        // No input may need more than there can ever be.
+        // An input may not need more than the limit could ever provide.
         all.packets = all.packets.min((self.state.limits.pending_packets / 2) as u32);
         room_for_records(&self.state, &all, None)
     }
 
-    /// The same for a packet that was in front of the stack: where chains ran there, what they gave takes effect.
+    /// Runs the events of a packet that was in front of the stack: the results of chains that ran there take
+    /// effect.
     #[cold]
     pub(crate) fn run_behind_front(
         &mut self,
@@ -235,8 +237,8 @@ impl Chains {
         }
     }
 
-    /// Runs raised events, those included that they raise, as far as the batch's budget and the
-    /// room go; true when it ran any.
+    /// Runs raised events, including those that they raise in turn, within the batch's budget and the
+    /// available room. Returns true if it ran any.
     #[inline]
     pub(crate) fn run_raised(&mut self, now: Instant, cause: &Cause<'_>) -> bool {
         self.state.raised.len() > 0 && self.run_those_raised(now, cause)
@@ -252,7 +254,7 @@ impl Chains {
             ..*cause
         };
         let mut any = false;
-        // What was read last is at hand for the answers that follow, as the packet is.
+        // The answers that follow can access the bytes that were read last, as they can the packet.
         let mut read = self.state.raised.buffer();
         while let Some(mut raised) = self.state.raised.take() {
             let aim = if raised.target.is_none() {
@@ -279,7 +281,7 @@ impl Chains {
         any
     }
 
-    /// Whether a timer's chain can run now.
+    /// Returns true if a timer's chain can run now.
     pub(crate) fn room_for_timer(&mut self, now: Instant, event: u16) -> bool {
         let bounds = &self.tables.events[event as usize].bounds;
         let room = room(&self.state, bounds, None, &Cause::default()).is_ok();
@@ -291,7 +293,8 @@ impl Chains {
         room
     }
 
-    /// Runs the event of a timer of this context, or of a GLOBAL one. There is room for it; `words` is working memory.
+    /// Runs the event of a timer of this context, or of a GLOBAL one. The caller has checked for room;
+    /// `words` is working memory.
     pub(crate) fn timer_event(&mut self, now: Instant, slot: Option<Slot>, event: u16, words: &mut Vec<u64>) {
         self.memory.begin_input();
         words.clear();
@@ -322,7 +325,7 @@ impl Chains {
         };
         let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
         let found = if cause.shared && plan.creates.is_some_and(replicated) {
-            // One more beside those that have its id.
+            // The new context joins those that already have its id.
             header.hash = state.contexts.hash(&header.id[0]) as u32;
             Found { keyed: None, vacant: state.contexts.member_id(&header.id[0]) }
         } else {
@@ -353,8 +356,8 @@ impl Chains {
         }
     }
 
-    /// Runs the program and carries out its records. Compiled twice, so that what nobody observes never asks whether
-    /// anybody does.
+    /// Runs the program and carries out its records. It is compiled twice, so that unobserved chains contain
+    /// no check for an observer.
     fn react<const OBSERVED: bool>(
         &mut self,
         now: Instant,
@@ -427,7 +430,7 @@ impl Chains {
         }
         let Effects { keyed, fresh, keyed_ends, fresh_ends, signalled, .. } = effects;
         if fresh_size > 0 {
-            // The slot is all zero again for the next chain; unless it was used, only its id is not.
+            // The slot must be all zero for the next chain. If it was not used, only its id is non-zero.
             let dirty = if fresh.is_some() {
                 fresh_size
             } else {
@@ -444,7 +447,7 @@ impl Chains {
         result
     }
 
-    /// Shows what a chain did to the event tap.
+    /// Shows the effects of a chain to the event tap.
     #[inline]
     fn show<const OBSERVED: bool>(
         &mut self,
@@ -482,7 +485,7 @@ impl Chains {
         }
     }
 
-    /// Shows what came to nothing to who observes.
+    /// Shows an event or input without effect to the observer.
     #[inline]
     pub(crate) fn not_run(&mut self, now: Instant, what: Nothing<'_>, counter: &'static str) {
         if let Some(observer) = self.observer.get() {
@@ -490,7 +493,7 @@ impl Chains {
         }
     }
 
-    /// Ends a context, and with it its flow on the bus.
+    /// Ends a context and its flow on the bus.
     pub(crate) fn end_context(&mut self, slot: Slot) {
         if let Some(interactive) = &mut self.interactive {
             interactive.ended(slot, &mut self.state.contexts);
@@ -499,9 +502,9 @@ impl Chains {
     }
 }
 
-/// Whether a chain's worst case is free.
+/// Checks that a chain's worst case is free.
 fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
-    // Requests without bytes, of which there are few, are never held up: closing and aborting are among them.
+    // Requests without bytes are few and never held up; closing and aborting are among them.
     let offers = cause.application && cause.buffer.len() > 0;
     let records = room_for_records(state, bounds, keyed.filter(|_| offers));
     let received = cause.application || state.room_to_receive(keyed, cause.buffer.len());
@@ -512,15 +515,16 @@ fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) 
     }
 }
 
-/// Whether the packets and the raised events of a chain find room, which takes what a context is offered.
+/// Returns true if there is room for the packets and raised events of a chain that runs on an application's
+/// data for the context.
 #[inline(always)]
 fn room_for_records(state: &State, bounds: &Bounds, offered_to: Option<Slot>) -> bool {
     state.room_for_packets(bounds.packets as usize, offered_to)
         && state.raised.held() + bounds.raises as usize <= state.limits.raised
 }
 
-/// Whether a context may have as many units more as a chain can make. Chains of packets and timers
-/// are not asked: those that acknowledge and end units are among them.
+/// Returns true if a context may have as many additional units as a chain can create. The check is not
+/// applied to chains of packets and timers, because some of them acknowledge data and end units.
 fn room_for_units(state: &State, bounds: &Bounds, keyed: Option<Slot>) -> bool {
     let units = if bounds.units > 0 {
         keyed.map(|slot| &state.contexts.entry(slot).units)

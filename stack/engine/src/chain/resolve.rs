@@ -1,4 +1,4 @@
-//! From an event's ids to its contexts.
+//! Resolution of an event's ids to its contexts.
 
 use hawser_ir::abi::{EventHeader, Id};
 
@@ -7,28 +7,28 @@ use crate::ids::same;
 use crate::state::{Guess, Slot, State};
 use crate::tables::EventPlan;
 
-/// Which context an event is for.
+/// The context that an event is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aim {
-    /// What the event's ids refer to; perhaps the first one was looked up before.
+    /// The context that the event's ids refer to; the first id may have been looked up before.
     Ids(Option<Guess>),
     /// The context with this id.
     Id(Id),
-    /// This one.
+    /// This context.
     Slot(Slot),
 }
 
-/// What an event's ids led to.
+/// The result of resolving an event's ids.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
     /// The context that the chain runs on.
     pub(crate) keyed: Option<Slot>,
-    /// The first id that names no context.
+    /// The first id without a context.
     pub(crate) vacant: Option<Id>,
 }
 
 impl State {
-    /// Finds the context that an event is for, and the id for one that its chain may make.
+    /// Finds the context that an event is for, and the id for a context that its chain may create.
     pub(crate) fn resolve(
         &self,
         header: &mut EventHeader,
@@ -44,7 +44,7 @@ impl State {
         let (slot, guess) = match aim {
             Aim::Slot(slot) => (Some(slot), None),
             Aim::Ids(_) if header.ids == 0 && cause.application => (bound(), None),
-            // Most requests name the context that they are about: nothing to search for.
+            // Most requests name the context that they are about, so no search is needed.
             Aim::Ids(_) if header.ids == 1 && cause.application => {
                 (bound().filter(|slot| names(*slot)), None)
             }
@@ -70,7 +70,7 @@ impl State {
         self.search(header, plan, guess)
     }
 
-    /// Looks an event's ids up, one after the other.
+    /// Looks up an event's ids one after the other.
     fn search(&self, header: &mut EventHeader, plan: &EventPlan, guess: Option<Guess>) -> Found {
         let mut found = Found::default();
         for (i, id) in header.id.iter().take(header.ids as usize).enumerate() {
@@ -86,7 +86,7 @@ impl State {
                 None if id.is_none() => {}
                 None => found.vacant = found.vacant.or(Some(*id)),
             }
-            // A chain that makes nothing on this context needs no free id.
+            // A chain that creates no context when it runs on this one needs no free id.
             let Some(slot) = found.keyed else { continue };
             if found.vacant.is_some() || !plan.creates_on(self.contexts.entry(slot).kind) {
                 break;

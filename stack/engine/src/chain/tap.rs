@@ -1,6 +1,6 @@
-//! The event tap: who observes every event, after it took effect. For traces, recordings and tests.
+//! The event tap, which observes every event after it took effect, for traces, recordings and tests.
 //!
-//! Without an observer nothing here is done: a chain costs one comparison more.
+//! Without an observer, its only cost is one comparison per chain.
 
 use std::sync::Arc;
 
@@ -13,36 +13,38 @@ use super::cause::Buffer;
 use crate::counters::Counters;
 use crate::program::Program;
 
-/// What happened: an event, the context that it changed, and the instructions that came of it.
+/// An event, the context that it changed, and the resulting instructions.
 #[derive(Clone, Copy)]
 pub struct TapEvent<'a> {
-    /// The program that runs.
+    /// The running program.
     pub program: &'a Arc<dyn Program>,
     /// The time of the batch that the event belongs to.
     pub now: Instant,
-    /// The event's bytes, header first. Empty when a parser refused an input, or there was none for it: no event came
-    /// of it.
+    /// The event's bytes, header first. Empty if no event resulted from an input, because its parser refused
+    /// it or does not exist.
     pub event: &'a [u8],
-    /// The parser that refused its input, by its place in the module's list.
+    /// The parser that refused its input, as an index into the module's list.
     pub refused_by: Option<usize>,
-    /// The packet that the event comes from; absent for requests, timers and what is about a packet of this host.
+    /// The packet that the event comes from; absent for requests, timers, and reports about a packet of this
+    /// host.
     pub packet: Option<&'a Received>,
     /// The keyed context after the chain.
     pub context: Option<(ContextId, &'a [u8])>,
-    /// The context that the chain made.
+    /// The context that the chain created.
     pub fresh: Option<(ContextId, &'a [u8])>,
     /// The `GLOBAL` contexts after the chain, by type; empty for types that are not global.
     pub globals: &'a [Vec<u8>],
     /// The instructions, in order.
     pub records: &'a RecordBuf,
-    /// What the chain ended with. Absent when no chain ran: then [`TapEvent::counted`] says why.
+    /// The outcome of the chain. Absent if no chain ran: then [`TapEvent::counted`] gives the reason.
     pub outcome: Option<Outcome>,
-    /// What the chain ran on, as it was before. Of an event without a chain, its bytes alone.
+    /// The memory that the chain ran on, as it was before. For an event without a chain, only the event's
+    /// bytes.
     pub before: &'a Before,
-    /// What the engine counted while it carried the instructions out, in order.
+    /// The counters that the engine increased while it carried out the instructions, in order.
     pub counted: &'a [Counted],
-    /// The number of the first instruction: [`TxFrame::cause`](crate::wire::TxFrame::cause) of what it sends. The others
-    /// count on.
+    /// The number of the first instruction: [`TxFrame::cause`](crate::wire::TxFrame::cause) of the frames
+    /// that it sends. The following instructions have consecutive numbers.
     pub first_cause: u32,
 }
 
@@ -62,7 +64,7 @@ impl std::fmt::Debug for TapEvent<'_> {
     }
 }
 
-/// The memory of a chain before it ran: a program does the same on it again.
+/// The memory of a chain before it ran. A program that runs on it again has the same effects.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
     /// The event's bytes, stamped with time and random bits.
@@ -78,7 +80,7 @@ pub struct Before {
 }
 
 impl Before {
-    /// Nothing is known of memory.
+    /// Removes all recorded memory.
     fn clear(&mut self) {
         (self.keyed, self.fresh) = (None, None);
         self.globals.clear();
@@ -86,10 +88,11 @@ impl Before {
     }
 }
 
-/// A packet that was received, from its transport header on.
+/// A received packet, from its transport header on.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The parser that it was given to, by its place in the module's list; absent when the program has none for it.
+    /// The parser that received the packet, as an index into the module's list; absent if the program has no
+    /// parser for it.
     pub parser: Option<usize>,
     /// Its network header.
     pub net: Net,
@@ -97,22 +100,22 @@ pub struct Received {
     pub bytes: Vec<u8>,
 }
 
-/// A counter grew.
+/// An increase of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// While this record was carried out, by its place among the chain's. Absent: the event itself.
+    /// The record that caused it, as an index into the chain's records. Absent if the event itself did.
     pub record: Option<usize>,
     /// The counter, by its name in [`Counters`].
     pub counter: &'static str,
-    /// By how much it grew.
+    /// The amount of the increase.
     pub by: u64,
 }
 
-/// Who observes.
+/// An observer of events.
 pub type EventTap = Box<dyn FnMut(&TapEvent<'_>) + Send>;
 
-/// Who observes, if anybody does. With the feature `untapped` nobody can, and nothing of it is compiled: that is what an
-/// engine without observers costs, for `cargo xtask tap` to compare with.
+/// The observer, if there is one. With the feature `untapped` there cannot be one, and its code is not
+/// compiled. `cargo xtask tap` compares with such a build to measure the cost of the tap.
 #[derive(Default)]
 pub(crate) struct Tap(Option<Box<Observer>>);
 
@@ -135,19 +138,19 @@ impl Tap {
     }
 }
 
-/// An observer, and what is kept for it while a chain runs.
+/// An observer, and the data kept for it while a chain runs.
 pub(crate) struct Observer {
     pub(crate) tap: EventTap,
     pub(crate) before: Before,
     pub(crate) counted: Vec<Counted>,
-    /// The packet that is worked on. Its room is kept for the next one.
+    /// The packet that is being processed. Its memory is reused for the next one.
     pub(crate) packet: Received,
     pub(crate) is_of_packet: bool,
-    /// The records of what came to nothing.
+    /// The empty list of records for events without effect.
     none: RecordBuf,
-    /// Instructions that were carried out.
+    /// The number of instructions carried out.
     causes: u32,
-    /// The number of the first one of the running chain.
+    /// The number of the running chain's first instruction.
     pub(crate) first_cause: u32,
 }
 
@@ -165,13 +168,13 @@ impl Observer {
         }
     }
 
-    /// The number of the instruction that is carried out next.
+    /// Returns the number of the instruction that is carried out next.
     pub(crate) fn next_cause(&mut self) -> u32 {
         self.causes = self.causes.wrapping_add(1);
         self.causes
     }
 
-    /// What happens next comes from this packet.
+    /// Declares this packet the cause of the following events.
     pub(crate) fn packet(&mut self, parser: Option<usize>, net: &Net, buffer: &Buffer<'_>) {
         self.is_of_packet = true;
         (self.packet.parser, self.packet.net) = (parser, *net);
@@ -181,12 +184,12 @@ impl Observer {
         }
     }
 
-    /// What happens next comes from no packet.
+    /// Declares that the following events come from no packet.
     pub(crate) fn no_packet(&mut self) {
         self.is_of_packet = false;
     }
 
-    /// A chain is about to run on this.
+    /// Records the memory on which a chain is about to run.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin(&mut self, event: &[u8], regions: &Regions<'_>) {
@@ -212,7 +215,7 @@ impl Observer {
         self.first_cause = self.causes.wrapping_add(1);
     }
 
-    /// Notes what was counted between two states of the counters.
+    /// Records the increases between two states of the counters.
     #[inline]
     pub(crate) fn count(&mut self, record: Option<usize>, before: &Counters, after: &Counters) {
         if before == after {
@@ -228,7 +231,7 @@ impl Observer {
             }));
     }
 
-    /// An event came to nothing, or an input to no event, for the reason that a counter names.
+    /// Shows an event without effect, or an input without an event. The counter names the reason.
     #[cold]
     #[inline(never)]
     pub(crate) fn not_run(
@@ -265,17 +268,17 @@ impl Observer {
     }
 }
 
-/// What came to nothing.
+/// An event or input without effect.
 pub(crate) enum Nothing<'a> {
-    /// An event without a chain that could run.
+    /// An event without a chain, or whose chain could not run.
     Event(&'a [u8]),
     /// An input that this parser refused.
     Refused(usize),
-    /// A packet that there is no parser for.
+    /// A packet without a parser.
     NoParser,
 }
 
-/// Copies into room that is kept.
+/// Copies into reused memory.
 fn keep(room: &mut Vec<u8>, bytes: &[u8]) {
     room.clear();
     room.extend_from_slice(bytes);

@@ -1,7 +1,7 @@
 //! Ordered data: an application's bytes to be sent and received, unit by unit.
 //!
 //! * `send_buffer`, `recv_buffer`: one unit of each direction
-//! * `units`: all of one context
+//! * `units`: all units of one context
 
 mod recv_buffer;
 mod send_buffer;

@@ -1,41 +1,41 @@
-//! An ordered data unit that is received: bytes land at their offsets, in any order, and are handed
-//! over in order once the program flushes them.
+//! A receiving ordered data unit: bytes arrive at their offsets, in any order, and are delivered in order
+//! once the program flushes them.
 //!
 //! ```text
 //!      taken        flushed          ready                 flushed + cap
 //!        |  readable   |  contiguous   |  some bytes are here    |
 //! ```
 //!
-//! Anything within `cap` of the flush point is kept and never given up. Memory comes in pages as
-//! bytes come in. What was never received can never be read: each page records which bytes are present,
-//! and a flush does not go beyond the contiguous ones.
+//! Bytes within `cap` of the flush point are kept and never given up. Memory is allocated in pages as bytes
+//! arrive. A byte that was never received can never be read: each page records its present bytes, and a flush
+//! does not go beyond the contiguous ones.
 
 use std::collections::VecDeque;
 
-/// Bytes per page.
+/// The number of bytes per page.
 pub(crate) const PAGE: usize = 4096;
 
-/// A page and the bits of the bytes that are present in it. Bits below the unit's `ready` point
-/// mean nothing.
+/// A page with one bit for each byte that is present in it. Bits below the unit's `ready` point have no
+/// meaning.
 #[derive(Debug)]
 pub(crate) struct Page {
     bytes: [u8; PAGE],
     present: [u64; PAGE / 64],
-    /// Some of the bits are set.
+    /// True if any of the bits is set.
     has_present: bool,
 }
 
-/// Pages given back, for use again.
+/// Returned pages, kept for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct PagePool {
     spare: Vec<Box<Page>>,
-    #[allow(clippy::vec_box)] // The boxes are what is used again.
+    #[allow(clippy::vec_box)] // The boxes themselves are reused.
     lists: Vec<Box<Held>>,
 }
 
 /// The maximum number of spare pages kept: 4 MiB.
 const SPARE_PAGES: usize = 1024;
-/// The most emptied units' lists that are kept, and pages that such a list has room for.
+/// The maximum number of emptied units' lists that are kept, and of pages that such a list has room for.
 const SPARE_LISTS: usize = 1024;
 const SPARE_ROOM: usize = 64;
 
@@ -59,7 +59,7 @@ impl PagePool {
     }
 }
 
-/// A receiving unit.
+/// A receiving ordered data unit.
 #[derive(Debug)]
 pub(crate) struct RecvBuffer {
     taken: u64,
@@ -69,40 +69,40 @@ pub(crate) struct RecvBuffer {
     held: Option<Box<Held>>,
 }
 
-/// The bytes of a unit that has any beyond those taken.
+/// The bytes of a unit that has any beyond the taken ones.
 #[derive(Debug, Default)]
 struct Held {
     pages: VecDeque<Option<Box<Page>>>,
-    /// Offset of the first page; a multiple of [`PAGE`].
+    /// The offset of the first page; a multiple of [`PAGE`].
     base: u64,
-    /// Pages in use.
+    /// The number of pages in use.
     resident: usize,
     ready: u64,
-    /// One past the last byte present.
+    /// The offset behind the last byte present.
     highest: u64,
 }
 
 impl RecvBuffer {
-    /// A unit of `size` bytes in all that keeps what lies within `cap` of its flush point.
+    /// Creates a unit of `size` bytes in total that keeps bytes within `cap` of its flush point.
     pub(crate) fn new(size: u64, cap: u64) -> RecvBuffer {
         RecvBuffer { taken: 0, flushed: 0, cap, size, held: None }
     }
 
-    /// True when all bytes of its size have been handed over, or it was ended.
+    /// Returns true if all bytes of its size have been delivered, or if it was ended.
     pub(crate) fn is_over(&self) -> bool {
         self.flushed == self.size
     }
 
-    /// True when all bytes of its size have been handed over and none was taken: a message. One that was
-    /// ended before is not whole.
+    /// Returns true if all bytes of its size have been delivered and not a single one was taken: a whole
+    /// message. A unit that was ended early is not whole.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_over() && self.cap > 0 && self.taken == 0 && self.flushed > 0
     }
 
-    /// Takes no more bytes: it is over. What was flushed can still be read, what was not is gone.
+    /// Ends the unit, which accepts no more bytes. Flushed bytes can still be read; others are discarded.
     pub(crate) fn end(&mut self, pool: &mut PagePool) {
         self.size = self.flushed;
-        self.cap = 0; // what tells it from one that is whole
+        self.cap = 0; // distinguishes it from a whole unit
         if self.readable() == 0 {
             self.clear(pool);
         } else if let Some(held) = &mut self.held {
@@ -110,23 +110,24 @@ impl RecvBuffer {
         }
     }
 
-    /// Bytes that the application can read.
+    /// Returns the number of bytes that the application can read.
     pub(crate) fn readable(&self) -> u64 {
         self.flushed - self.taken
     }
 
-    /// Bytes taken by the application so far.
+    /// Returns the number of bytes that the application has taken so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Bytes of memory in use.
+    /// Returns the number of bytes of memory in use.
     pub(crate) fn memory(&self) -> u64 {
         self.held.as_ref().map_or(0, |held| (held.resident * PAGE) as u64)
     }
 
-    /// Copies bytes, which come in pieces, to their place. Bytes below the contiguous point are there already; bytes
-    /// beyond the window or the unit's size are left out. Returns how many there are now.
+    /// Copies bytes, which come in pieces, to their place. Bytes below the contiguous point are already
+    /// present; bytes beyond the window or the unit's size are left out. Returns the number of the given
+    /// bytes that are now present.
     pub(crate) fn add<'a>(
         &mut self,
         offset: u64,
@@ -154,8 +155,7 @@ impl RecvBuffer {
         kept_end.saturating_sub(offset)
     }
 
-    /// Hands the next `len` contiguous bytes to the application. Returns how many of them are not
-    /// there.
+    /// Delivers the next `len` contiguous bytes to the application. Returns the number of missing bytes.
     pub(crate) fn flush(&mut self, len: u64) -> u64 {
         let given = self
             .held
@@ -165,7 +165,7 @@ impl RecvBuffer {
         len - given
     }
 
-    /// Copies readable bytes out, frees their pages, and returns how many there were.
+    /// Copies readable bytes out, frees their pages, and returns their number.
     pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut PagePool) -> usize {
         let len = (out.len() as u64).min(self.readable()) as usize;
         if let Some(held) = &self.held {
@@ -175,7 +175,7 @@ impl RecvBuffer {
         len
     }
 
-    /// Gives up to `len` readable bytes up unread and returns how many there were.
+    /// Discards up to `len` readable bytes and returns their number.
     pub(crate) fn skip(&mut self, len: u64, pool: &mut PagePool) -> u64 {
         let len = len.min(self.readable());
         self.taken += len;
@@ -188,13 +188,13 @@ impl RecvBuffer {
             }
         }
         if self.taken == held.highest {
-            // Nothing is held: an idle stream keeps no memory.
+            // An idle stream keeps no memory.
             self.clear(pool);
         }
         len
     }
 
-    /// Gives all memory back. What was held and not taken is gone.
+    /// Returns all memory to the pool. Bytes that were held and not taken are lost.
     pub(crate) fn clear(&mut self, pool: &mut PagePool) {
         let Some(mut held) = self.held.take() else { return };
         self.taken = self.flushed;
@@ -206,7 +206,7 @@ impl RecvBuffer {
 }
 
 impl Held {
-    /// For a unit that has nothing beyond the `taken` bytes.
+    /// Starts holding bytes for a unit that has only the `taken` ones so far.
     fn begin(taken: u64, pool: &mut PagePool) -> Box<Held> {
         let mut held = pool.lists.pop().unwrap_or_default();
         held.base = taken / PAGE as u64 * PAGE as u64;
@@ -215,7 +215,7 @@ impl Held {
         held
     }
 
-    /// The page of an offset, counted from `base`, and the place in it.
+    /// Returns the page of an offset, counted from `base`, and the position in it.
     fn locate(&self, offset: u64) -> (usize, usize) {
         let from_base = offset - self.base;
         (
@@ -224,7 +224,7 @@ impl Held {
         )
     }
 
-    /// Copies bytes that are present out.
+    /// Copies present bytes into `out`.
     fn copy(&self, offset: u64, out: &mut [u8]) {
         let mut done = 0;
         while done < out.len() {
@@ -255,7 +255,7 @@ impl Held {
         }
     }
 
-    /// Takes [from, to), which was just written, as there.
+    /// Records [from, to), which was just written, and moves the contiguous point if possible.
     fn add(&mut self, from: u64, to: u64) {
         self.highest = self.highest.max(to);
         if from != self.ready {
@@ -281,7 +281,7 @@ impl Held {
         }
     }
 
-    /// Gives up what lies from `end` on, which lies within what is contiguous.
+    /// Discards the bytes from `end` on; `end` lies within the contiguous bytes.
     fn truncate(&mut self, end: u64, pool: &mut PagePool) {
         (self.ready, self.highest) = (end, end);
         let needed = (end - self.base).div_ceil(PAGE as u64) as usize;
@@ -291,7 +291,7 @@ impl Held {
         }
     }
 
-    /// Moves the contiguous point over bytes that came earlier.
+    /// Moves the contiguous point over bytes that arrived earlier.
     fn extend_ready(&mut self) {
         loop {
             let (page, bit) = self.locate(self.ready);
@@ -313,7 +313,7 @@ mod tests {
     use crate::rand::Rand;
     use std::collections::BTreeMap;
 
-    /// The model: one map entry per byte.
+    /// Compares with a model that has one map entry per byte.
     #[test]
     fn agrees_with_a_map_of_bytes() {
         for seed in 0..60 {

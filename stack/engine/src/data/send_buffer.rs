@@ -1,13 +1,13 @@
-//! An ordered data unit that is sent: bytes [retired, end) of an application's stream or message.
+//! A sending ordered data unit: the bytes [retired, end) of an application's stream or message.
 //!
-//! Bytes are appended to a chunk of at most 64 KB. A chunk is never moved or resized; packets
-//! refer to its bytes, and it is used again when the last reference is gone. So bytes that a packet
-//! refers to stay as they are when they are retired, and when the unit dies. Memory that an application shares takes a
-//! chunk's place, and is copied by nobody.
+//! Bytes are appended to a chunk of at most 64 KB. A chunk is never moved or resized. Packets refer to its
+//! bytes, and it is reused when the last reference is gone. So the bytes of a packet do not change when they
+//! are retired or when the unit ends. Memory that an application shares takes the place of a chunk and is
+//! never copied.
 //!
-//! Invariants: a unit that holds no byte holds no memory; a chunk is at most about as large as what
-//! the unit held when it was taken, so that many connections with a few bytes each stay small. The pool has
-//! chunks alone, no memory of an application.
+//! Invariants: a unit that holds no bytes holds no memory. A chunk is at most about as large as the bytes
+//! that the unit held when the chunk was taken. Many connections with a few bytes each thus stay small. The
+//! pool contains only chunks, never an application's memory.
 
 use std::collections::VecDeque;
 
@@ -19,25 +19,27 @@ use crate::wire::PayRef;
 const CHUNK_MIN: usize = 2 * 1024;
 /// The largest chunk, in bytes.
 const CHUNK_MAX: usize = 64 * 1024;
-/// Sizes of chunks: powers of two from one to the other.
+/// The number of chunk sizes: powers of two from the smallest to the largest.
 const SIZES: usize = (CHUNK_MAX / CHUNK_MIN).ilog2() as usize + 1;
-/// The fewest bytes of an application's memory that are referred to.
+/// The smallest piece of an application's memory that is referenced rather than copied, in bytes.
 const SHARED_MIN: usize = 1024;
-/// The maximum number of bytes of emptied chunks that are kept of each size,
+/// The maximum number of bytes of emptied chunks that are kept of each size, unless `SPARE_CHUNKS` chunks are
+/// more.
 const SPARE_BYTES: usize = 512 << 10;
-/// unless these are fewer chunks: of the largest, a whole send buffer's. Memory that goes back to
-/// the system costs page faults when it is taken again, as much as filling it.
+/// The number of emptied chunks that are kept of each size in any case; of the largest size, they are a whole
+/// send buffer. Memory that is returned to the system costs page faults when it is allocated again, as much
+/// as filling it.
 const SPARE_CHUNKS: usize = 64;
-/// The most emptied units' lists that are kept, and pieces that such a list has room for.
+/// The maximum number of emptied units' lists that are kept, and of pieces that such a list has room for.
 const SPARE_LISTS: usize = 1024;
 const SPARE_PIECES: usize = 64;
 
-/// Memory that sending units gave back, for use again; what was used last comes first, since the
-/// processor still has it at hand.
+/// Memory that sending units returned, kept for reuse. The most recently used memory comes first, because it
+/// is still in the processor's caches.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkPool {
     chunks: [Vec<BytesMut>; SIZES],
-    #[allow(clippy::vec_box)] // The boxes are what is used again.
+    #[allow(clippy::vec_box)] // The boxes themselves are reused.
     lists: Vec<Box<Held>>,
 }
 
@@ -48,7 +50,8 @@ impl ChunkPool {
             .unwrap_or_else(|| BytesMut::with_capacity(size))
     }
 
-    /// Takes a chunk of this size back, unless something still refers to it: then it goes with that.
+    /// Takes back a chunk of this size, unless other references to it exist; then it is freed with the last
+    /// of them.
     fn give(&mut self, mut chunk: BytesMut, size: usize) {
         let chunks = &mut self.chunks[index(size)];
         chunk.clear();
@@ -58,19 +61,19 @@ impl ChunkPool {
     }
 }
 
-/// The place of a size of chunks among all sizes.
+/// Returns the index of a chunk size.
 fn index(size: usize) -> usize {
     (size / CHUNK_MIN).ilog2() as usize
 }
 
-/// A sending unit.
+/// A sending ordered data unit.
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
     retired: u64,
-    /// Bytes below this have been in a packet, or are retired.
+    /// The offset below which all bytes have been in a packet or are retired.
     sent: u64,
     end: u64,
-    /// With as many bytes retired, and none held, it is over.
+    /// The total number of bytes; the unit is over when all of them have been retired.
     size: u64,
     held: Option<Box<Held>>,
 }
@@ -80,41 +83,42 @@ pub(crate) struct SendBuffer {
 struct Held {
     /// Sealed pieces, adjacent and in order.
     pieces: VecDeque<Piece>,
-    /// The open chunk: bytes up to `end` that no packet has referred to.
+    /// The open chunk: the bytes up to `end` that no packet has referred to.
     tail: BytesMut,
-    /// The size of that chunk; 0: none was taken.
+    /// The size of the open chunk; 0 if there is no open chunk.
     chunk: usize,
 }
 
 /// Bytes that packets may refer to.
 #[derive(Debug)]
 struct Piece {
-    /// The offset of the first.
+    /// The offset of the first byte.
     start: u64,
     bytes: Bytes,
-    /// The size of the chunk that they are in; 0: the memory is an application's.
+    /// The size of the chunk that contains the bytes; 0 if the memory is an application's.
     chunk: usize,
 }
 
 impl Piece {
-    /// The offset behind the last byte.
+    /// Returns the offset behind the last byte.
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 }
 
 impl SendBuffer {
-    /// A unit for `size` bytes: it is over when they are retired. [`u64::MAX`]: for any number.
+    /// Creates a unit of `size` bytes, which is over when all of them are retired. [`u64::MAX`] stands for
+    /// any number.
     pub(crate) fn new(size: u64) -> SendBuffer {
         SendBuffer { retired: 0, sent: 0, end: 0, size, held: None }
     }
 
-    /// True when all bytes of its size have been retired, or it was ended.
+    /// Returns true if all bytes of its size have been retired, or if it was ended.
     pub(crate) fn is_over(&self) -> bool {
         self.retired >= self.size && self.retired == self.end
     }
 
-    /// Gives everything up: it is over. Returns how many bytes it held.
+    /// Ends the unit and discards its bytes. Returns the number of bytes that it held.
     pub(crate) fn end(&mut self, pool: &mut ChunkPool) -> u64 {
         let held = self.held();
         self.clear(pool);
@@ -122,17 +126,17 @@ impl SendBuffer {
         held
     }
 
-    /// Bytes held: accepted and not retired.
+    /// Returns the number of bytes held: accepted and not retired.
     pub(crate) fn held(&self) -> u64 {
         self.end - self.retired
     }
 
-    /// Bytes held that no packet has had yet.
+    /// Returns the number of bytes held that no packet has carried yet.
     pub(crate) fn unsent(&self) -> u64 {
         self.end - self.sent.max(self.retired)
     }
 
-    /// Bytes retired so far.
+    /// Returns the number of bytes retired so far.
     pub(crate) fn retired(&self) -> u64 {
         self.retired
     }
@@ -161,8 +165,8 @@ impl SendBuffer {
         }
     }
 
-    /// Puts a reference to bytes at the end of the unit. A few bytes are copied, which costs less than a piece of their
-    /// own.
+    /// Appends a reference to bytes to the unit. A few bytes are copied instead, which costs less than a
+    /// separate piece.
     pub(crate) fn share(&mut self, bytes: Bytes, pool: &mut ChunkPool) {
         if bytes.len() < SHARED_MIN {
             return self.append(&bytes, pool);
@@ -176,8 +180,7 @@ impl SendBuffer {
         held.pieces.push_back(Piece { start, bytes, chunk: 0 });
     }
 
-    /// Retires the first `len` bytes: later packets cannot refer to them. Returns how many there
-    /// were.
+    /// Retires the first `len` bytes, to which later packets cannot refer. Returns how many there were.
     pub(crate) fn retire(&mut self, len: u64, pool: &mut ChunkPool) -> u64 {
         let len = len.min(self.held());
         self.retired += len;
@@ -195,12 +198,12 @@ impl SendBuffer {
         len
     }
 
-    /// Gives all memory back. What was held is gone.
+    /// Returns all memory to the pool. The held bytes are lost.
     pub(crate) fn clear(&mut self, pool: &mut ChunkPool) {
         self.retired = self.end;
         let Some(mut held) = self.held.take() else { return };
-        // Before the last piece, so that this one finds itself alone. What is left of its own chunk
-        // goes with it.
+        // The open chunk is dropped before the last piece, so that the piece has the only reference. If both
+        // are parts of one chunk, they return to the pool together.
         let (tail, chunk) = (std::mem::take(&mut held.tail), std::mem::take(&mut held.chunk));
         match held.pieces.back() {
             Some(piece) if piece.bytes.as_ptr_range().end == tail.as_ptr() => drop(tail),
@@ -215,11 +218,11 @@ impl SendBuffer {
         }
     }
 
-    /// Appends references to bytes [off, off + len) to `out` and returns how many bytes they are.
+    /// Appends references to bytes [off, off + len) to `out` and returns the number of bytes.
     ///
-    /// What lies beyond the end is left out. A range that starts below the retired point gives
-    /// nothing at all: the packet's header speaks of its first byte, so leaving only that out
-    /// would put the rest in the wrong place.
+    /// Bytes beyond the end are left out. A range that starts below the retired point returns no bytes. The
+    /// packet's header describes its first byte, so leaving out only the retired ones would put the rest in
+    /// the wrong place.
     pub(crate) fn refer(&mut self, off: u64, len: u32, out: &mut Vec<PayRef>) -> u32 {
         let end = off.saturating_add(u64::from(len)).min(self.end);
         let Some(held) = self.held.as_mut().filter(|_| off >= self.retired && off < end) else {
@@ -240,7 +243,7 @@ impl SendBuffer {
 }
 
 impl Held {
-    /// Makes the open bytes, which go up to `end`, referable; what is left of the chunk stays open.
+    /// Makes the open bytes, which go up to `end`, available to packets; the rest of the chunk stays open.
     fn seal(&mut self, end: u64) {
         if !self.tail.is_empty() {
             self.pieces.push_back(Piece {
@@ -270,7 +273,7 @@ mod tests {
         refs.iter().flat_map(|r| r.bytes().to_vec()).collect()
     }
 
-    /// The model: the whole stream in one vector.
+    /// Compares with a model that keeps the whole stream in one vector.
     #[test]
     fn agrees_with_a_vector() {
         for seed in 0..60 {
@@ -317,7 +320,7 @@ mod tests {
                 assert_eq!(unit.held() as usize, stream.len() - retired);
             }
             unit.clear(&mut pool);
-            unit.append(&[0; 100_000], &mut pool); // where nothing refers to any more
+            unit.append(&[0; 100_000], &mut pool); // reuses only memory without references
             assert!(
                 issued.iter().all(|(refs, want)| joined(refs) == *want),
                 "seed {seed}: bytes changed later"
@@ -341,7 +344,7 @@ mod tests {
         assert!(!own.is_unique(), "bytes of it have yet to be retired");
         unit.retire(1013, &mut pool);
         assert!(own.is_unique());
-        // The pool does not keep it either when nobody else has it.
+        // The pool does not keep it either once all other references are gone.
         let spare = |pool: &ChunkPool| pool.chunks.each_ref().map(Vec::len);
         let before = spare(&pool);
         unit.share(own.slice(..CHUNK_MAX), &mut pool);

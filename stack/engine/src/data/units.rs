@@ -1,11 +1,11 @@
-//! The ordered data of one context: units by uid, sending and receiving apart.
+//! The ordered data of one context: units by uid, with sending and receiving units kept apart.
 //!
-//! Most contexts have one of each, under their own id: those two lie in the context's entry, and
-//! neither holds memory of its own while it holds no byte.
+//! Most contexts have one unit of each kind, under their own id. Those two are part of the context's entry
+//! and hold no memory of their own while they hold no bytes.
 //!
-//! A unit ends when the program ends it, or when the last byte of a stated size has left it. From then
-//! on no id leads to it and it counts against no limit; a receiving unit stays until what it handed over
-//! is read, and is bounded by the memory that this takes.
+//! A unit ends when the program ends it, or when the last byte of a stated size has left it. From then on no
+//! id resolves to it, and it counts against no limit. A receiving unit remains until its delivered bytes are
+//! read, and is bounded by the memory that they take.
 
 use hawser_ir::abi::Id;
 
@@ -13,31 +13,31 @@ use super::recv_buffer::{PagePool, RecvBuffer};
 use super::send_buffer::{ChunkPool, SendBuffer};
 use crate::ids::same;
 
-/// A context's units. They die with it, if not before.
+/// A context's units. They end with it at the latest.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
     sending: Group<SendBuffer>,
     receiving: Group<RecvBuffer>,
-    /// The application found no room and waits for some.
+    /// True if the application found no room and waits for some.
     pub(crate) blocked: bool,
 }
 
-/// Which unit of its kind.
+/// The position of a unit among those of its kind.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// The one under the context's own id.
+    /// The unit under the context's own id.
     Own,
-    /// One of the others.
+    /// One of the other units.
     Other(usize),
 }
 
-/// What units of both kinds have in common.
+/// The properties that units of both kinds have in common.
 trait Unit {
-    /// Bytes that have left it since it was made.
+    /// Returns the number of bytes that have left it since it was created.
     fn passed(&self) -> u64;
-    /// No byte will come any more: no id leads to it.
+    /// Returns true if no byte can arrive any more; no id resolves to it.
     fn is_over(&self) -> bool;
-    /// Nothing is left of it but its count.
+    /// Returns true if no data of it is left, so that only its byte count is kept.
     fn is_gone(&self) -> bool;
 }
 
@@ -73,14 +73,14 @@ impl Unit for RecvBuffer {
 #[derive(Debug)]
 struct Group<U> {
     own: Option<U>,
-    /// Most have none: 8 bytes for that.
+    /// The other units. Most contexts have only the own unit, so a pointer of 8 bytes takes their place.
     others: Option<Box<Others<U>>>,
 }
 
 #[derive(Debug)]
 struct Others<U> {
     units: Vec<(Id, U)>,
-    /// Bytes that left units that are gone, the own one included.
+    /// The number of bytes that left units that are gone, the own one included.
     passed: u64,
 }
 
@@ -97,17 +97,17 @@ impl<U> Default for Others<U> {
 }
 
 impl<U: Unit> Group<U> {
-    /// How many are not over.
+    /// Returns the number of units that are not over.
     fn len(&self) -> usize {
         self.sum(|unit| u64::from(!unit.is_over())) as usize
     }
 
-    /// Bytes that have left all units that there ever were.
+    /// Returns the number of bytes that have left all units that ever existed.
     fn passed(&self) -> u64 {
         self.sum(U::passed) + self.others.as_ref().map_or(0, |others| others.passed)
     }
 
-    /// A sum over all of them; most often there is one.
+    /// Returns a sum over all units; most often there is only one.
     #[inline]
     fn sum(&self, of: impl Fn(&U) -> u64) -> u64 {
         let own = self.own.as_ref().map_or(0, &of);
@@ -115,7 +115,7 @@ impl<U: Unit> Group<U> {
         own + others.units.iter().map(|(_, unit)| of(unit)).sum::<u64>()
     }
 
-    /// Forgets the units of which nothing is left.
+    /// Removes the units that are gone.
     #[inline]
     fn prune(&mut self) {
         if let Some(gone) = self.own.take_if(|own| own.is_gone()) {
@@ -129,7 +129,8 @@ impl<U: Unit> Group<U> {
         });
     }
 
-    /// Puts a unit behind all others; gives its place. The own one is then under its id among the others.
+    /// Moves a unit behind all others and returns its position. The own unit is then kept by its id among the
+    /// others.
     fn put_last(&mut self, place: Place, id: &Id) -> Place {
         let Some(others) = &mut self.others else {
             return place;
@@ -145,7 +146,7 @@ impl<U: Unit> Group<U> {
         Place::Other(others.units.len().saturating_sub(1))
     }
 
-    /// The own one first, then the others in their order.
+    /// Returns the own unit first, then the others in order.
     fn iter_mut(&mut self) -> impl Iterator<Item = &mut U> {
         let others = self.others.iter_mut().flat_map(|others| others.units.iter_mut());
         let others = others.map(|(_, unit)| unit);
@@ -163,7 +164,7 @@ impl<U: Unit> Group<U> {
             .map(Place::Other)
     }
 
-    /// The one with this uid.
+    /// Returns the unit with this uid.
     #[inline]
     fn get(&mut self, uid: &Id, own: &Id) -> Option<&mut U> {
         if same(uid, own) && self.own.as_ref().is_some_and(|unit| !unit.is_over()) {
@@ -182,7 +183,7 @@ impl<U: Unit> Group<U> {
         }
     }
 
-    /// False when there is one with this uid.
+    /// Adds a unit; returns false if one with this uid exists.
     fn add(&mut self, uid: Id, own: &Id, unit: U) -> bool {
         let is_new = self.find(&uid, own).is_none();
         if is_new && uid == *own {
@@ -194,7 +195,7 @@ impl<U: Unit> Group<U> {
         is_new
     }
 
-    /// The context is not known by its own id any more; its unit still is.
+    /// Moves the own unit to the others, because the context gives up its own id.
     fn disown(&mut self, id: Id) {
         if let Some(unit) = self.own.take() {
             self.others.get_or_insert_default().units.insert(0, (id, unit));
@@ -203,60 +204,61 @@ impl<U: Unit> Group<U> {
 }
 
 impl Units {
-    /// How many there are that are not over.
+    /// Returns the number of units that are not over.
     pub(crate) fn len(&self) -> usize {
         self.sending.len() + self.receiving.len()
     }
 
-    /// Bytes accepted for sending and not retired.
+    /// Returns the number of bytes accepted for sending and not retired.
     pub(crate) fn sending_bytes(&self) -> u64 {
         self.sending.sum(SendBuffer::held)
     }
 
-    /// Bytes accepted for sending that no packet has had yet.
+    /// Returns the number of bytes accepted for sending that no packet has carried yet.
     pub(crate) fn unsent_bytes(&self) -> u64 {
         self.sending.sum(SendBuffer::unsent)
     }
 
-    /// Bytes that left the receiving units: taken by the application, since the context was made.
+    /// Returns the number of bytes that left the receiving units, which the application has taken since the
+    /// context was created.
     pub(crate) fn taken_bytes(&self) -> u64 {
         self.receiving.passed()
     }
 
-    /// Memory of the receiving units in bytes.
+    /// Returns the memory of the receiving units, in bytes.
     pub(crate) fn receiving_memory(&self) -> u64 {
         self.receiving.sum(RecvBuffer::memory)
     }
 
-    /// Adds a sending unit to the context with the id `own`; false when there is one with this uid.
+    /// Adds a sending unit to the context with the id `own`; returns false if one with this uid exists.
     pub(crate) fn add_sending(&mut self, uid: Id, own: &Id, unit: SendBuffer) -> bool {
         self.sending.add(uid, own, unit)
     }
 
-    /// Adds a receiving unit; false when there is one with this uid.
+    /// Adds a receiving unit; returns false if one with this uid exists.
     pub(crate) fn add_receiving(&mut self, uid: Id, own: &Id, unit: RecvBuffer) -> bool {
         self.receiving.add(uid, own, unit)
     }
 
-    /// Whether there is a sending unit.
+    /// Returns true if there is a sending unit.
     pub(crate) fn has_sending(&self) -> bool {
         self.sending.len() > 0
     }
 
-    /// The sending unit with this uid.
+    /// Returns the sending unit with this uid.
     #[inline]
     pub(crate) fn sending(&mut self, uid: &Id, own: &Id) -> Option<&mut SendBuffer> {
         self.sending.get(uid, own)
     }
 
-    /// The receiving unit with this uid.
+    /// Returns the receiving unit with this uid.
     #[inline]
     pub(crate) fn receiving(&mut self, uid: &Id, own: &Id) -> Option<&mut RecvBuffer> {
         self.receiving.get(uid, own)
     }
 
-    /// The same where it is about to be flushed: if nothing of it waits to be read, its turn to be read comes behind
-    /// those of which something does.
+    /// Returns the receiving unit with this uid, which is about to be flushed. If it has no readable bytes
+    /// yet, it moves behind the units that have some.
     #[inline]
     pub(crate) fn flushing(&mut self, uid: &Id, own: &Id) -> Option<&mut RecvBuffer> {
         let group = &mut self.receiving;
@@ -273,19 +275,19 @@ impl Units {
         }
     }
 
-    /// The context gives up the id under which it was known first.
+    /// Gives up the id under which the context was known first.
     pub(crate) fn disown(&mut self, id: Id) {
         self.sending.disown(id);
         self.receiving.disown(id);
     }
 
-    /// Bytes that the application can read.
+    /// Returns the number of bytes that the application can read.
     pub(crate) fn readable(&self) -> u64 {
         self.receiving.sum(RecvBuffer::readable)
     }
 
-    /// Copies readable bytes out, unit after unit, in the order in which they had something to read; returns
-    /// how many.
+    /// Copies readable bytes out, unit after unit, in the order in which they became readable; returns their
+    /// number.
     pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut PagePool) -> usize {
         let mut done = 0;
         for unit in self.receiving.iter_mut() {
@@ -295,13 +297,13 @@ impl Units {
         done
     }
 
-    /// Moves the first whole message out: the bytes of a unit of a stated size that were all handed over. What
-    /// was left of units that ended early is given up. Leaves `out` empty when there is none.
+    /// Moves the first whole message out: the bytes of a unit of a stated size that have all been delivered.
+    /// Discards the rest of units that ended early. Leaves `out` empty if there is no whole message.
     pub(crate) fn read_message(&mut self, out: &mut Vec<u8>, pool: &mut PagePool) {
         let mut len = 0;
         for unit in self.receiving.iter_mut() {
             if unit.is_whole() {
-                // What `out` held is written over, not zeroed first.
+                // The previous content of `out` is overwritten, not zeroed first.
                 len = unit.readable() as usize;
                 out.resize(len, 0);
                 unit.read(out, pool);
@@ -315,7 +317,7 @@ impl Units {
         self.receiving.prune();
     }
 
-    /// Gives all readable bytes up; returns how many there were.
+    /// Discards all readable bytes; returns their number.
     pub(crate) fn skip(&mut self, pool: &mut PagePool) -> u64 {
         let skipped = self
             .receiving
@@ -326,13 +328,14 @@ impl Units {
         skipped
     }
 
-    /// Forgets the units that are over and hold nothing.
+    /// Removes the units that are over and hold no bytes.
     pub(crate) fn prune(&mut self) {
         self.sending.prune();
         self.receiving.prune();
     }
 
-    /// Gives up all but the receiving units with readable bytes: what remains of a context.
+    /// Discards all units except the receiving ones with readable bytes, which remain after the context's
+    /// end.
     pub(crate) fn keep_readable(&mut self, chunks: &mut ChunkPool, pages: &mut PagePool) {
         self.sending.iter_mut().for_each(|unit| unit.clear(chunks));
         self.sending = Group::default();
@@ -342,7 +345,7 @@ impl Units {
             .for_each(|unit| unit.clear(pages));
     }
 
-    /// Gives all memory back.
+    /// Returns all memory to the pools.
     pub(crate) fn clear(&mut self, chunks: &mut ChunkPool, pages: &mut PagePool) {
         self.sending.iter_mut().for_each(|unit| unit.clear(chunks));
         self.receiving.iter_mut().for_each(|unit| unit.clear(pages));

@@ -1,9 +1,9 @@
-//! The stack as a provider of the interactive layer: its program's signals are events, what the
-//! program declares `observable` and `modifiable` are variables, each context is a flow.
+//! The stack as a provider of the interactive layer. Its program's signals are events, the scalars that the
+//! program declares `observable` and `modifiable` are variables, and each context is a flow.
 //!
-//! Nothing stands here for one transport: all comes from the declarations. A signal goes out after
-//! its chain took effect, so that the variables that come with it are those after the event. What
-//! somebody holds is written again after each chain of its context.
+//! This module has no code for a particular transport: it follows the declarations alone. A signal is
+//! published after its chain took effect, so that the variables that accompany it are those after the event.
+//! A variable under a lease is written again after each chain of its context.
 
 mod schema;
 
@@ -23,19 +23,19 @@ use schema::{At, FAILED, Row, Signalled, context_kind, provider, signals, variab
 #[derive(Debug)]
 pub(crate) struct Interactive {
     source: Source,
-    /// By variable.
+    /// The rows of the variables, by number.
     rows: Vec<Row>,
-    /// By signal of the program that runs.
+    /// The signals of the running program, by number.
     signals: Vec<Signalled>,
-    /// That an assertion was false.
+    /// The event for a false assertion.
     failed: Option<EventId>,
-    /// By context type: what its flows are called.
+    /// The name of flows, by context type.
     kinds: Vec<String>,
     now: Instant,
 }
 
 impl Interactive {
-    /// Publishes to `source`, which was made for the [`schema`] of this program.
+    /// Creates a provider that publishes to `source`, which was made for the [`schema`] of this program.
     pub(crate) fn new(source: Source, module: &Module) -> Interactive {
         Interactive {
             rows: variables(module)
@@ -54,19 +54,19 @@ impl Interactive {
         }
     }
 
-    /// Offers what another program of the same memory has: its signals, which may be others.
+    /// Offers the signals of another program with the same memory, which may differ.
     pub(crate) fn offer(&mut self, module: &Module) -> Result<(), SchemaError> {
         self.source.offer(&schema(module)?)?;
         self.signals = signals(module, self.source.schema());
         Ok(())
     }
 
-    /// The stack's end of the bus.
+    /// Returns the stack's end of the bus.
     pub(crate) fn source(&mut self) -> &mut Source {
         &mut self.source
     }
 
-    /// The program's signals that somebody wants, each by its bit.
+    /// Returns the program's signals that have subscribers, each by its bit.
     pub(crate) fn wanted(&self) -> u64 {
         let bit = |(at, signal): (usize, &Signalled)| u64::from(self.source.wants(signal.event)) << at;
         self.signals
@@ -76,24 +76,24 @@ impl Interactive {
             .fold(0, |all, bit| all | bit)
     }
 
-    /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
+    /// Records in the bus's log that `who` has changed the program's attachments without the bus.
     pub(crate) fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
         self.source.note_change(now, who, change);
     }
 
-    /// When [`Interactive::poll`] has something to do.
+    /// Returns the time of the next work for [`Interactive::poll`].
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.source.next_deadline()
     }
 
-    /// Takes the bus's orders; true when it did something.
+    /// Carries out the bus's orders; returns true if there was work.
     pub(crate) fn poll(&mut self, now: Instant, contexts: &mut Contexts) -> bool {
         self.now = now;
         let (source, _, mut view) = self.view(contexts);
         source.poll(now, &mut view)
     }
 
-    /// After a chain: its signals go out, and what is held of its contexts stays.
+    /// Publishes the signals of a chain, and restores the held variables of its contexts.
     pub(crate) fn after(
         &mut self,
         now: Instant,
@@ -116,7 +116,7 @@ impl Interactive {
         for record in records.iter().filter(|record| record.kind == RecordKind::Signal) {
             let number = record.view::<SignalRec>().signal as usize;
             let subject = if record.on == ON_FRESH { fresh } else { keyed };
-            // Chains on GLOBAL contexts alone signal, too.
+            // Chains that run only on GLOBAL contexts can signal as well.
             let flow = subject.map_or(FlowId::ALL, flow_id);
             let Some(Signalled { event, scalars }) = signals.get(number) else {
                 continue;
@@ -134,7 +134,7 @@ impl Interactive {
         }
     }
 
-    /// An assertion was false in the chain of an event, which ran on this context.
+    /// Reports a false assertion in the chain of an event that ran on this context.
     #[cold]
     pub(crate) fn failed(
         &mut self,
@@ -153,7 +153,7 @@ impl Interactive {
         }
     }
 
-    /// A context ends: so does the flow.
+    /// Ends the flow of a context that ends.
     pub(crate) fn ended(&mut self, slot: Slot, contexts: &mut Contexts) {
         let now = self.now;
         let (source, _, mut view) = self.view(contexts);
@@ -166,7 +166,7 @@ impl Interactive {
     }
 }
 
-/// The contexts as flows.
+/// A view of the contexts as flows.
 struct View<'a> {
     contexts: &'a mut Contexts,
     rows: &'a [Row],
@@ -174,13 +174,13 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// The context of a flow, if it lives.
+    /// Returns the context of a flow, if it is alive.
     #[inline]
     fn slot(&self, flow: FlowId) -> Option<Slot> {
         Some(Slot::from_bits(flow.0)).filter(|slot| self.contexts.is_live(*slot))
     }
 
-    /// Where a flow has a variable.
+    /// Returns the context and the location of a flow's variable.
     #[inline]
     fn place(&self, flow: FlowId, variable: VariableId) -> Option<(Slot, At)> {
         let slot = self.slot(flow)?;

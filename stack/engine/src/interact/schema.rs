@@ -1,25 +1,25 @@
-//! What a program offers to the interactive layer, by its declarations alone.
+//! The schema that a program offers to the interactive layer, derived from its declarations.
 
 use hawser_bus::{Access, EventId, EventType, Field, Kind, Schema, SchemaError, Variable};
 use hawser_ir::{Context, ContextId, Module, StructId, Ty};
 
 use crate::scalar;
 
-/// Where a scalar lies.
+/// The location of a scalar.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) offset: u32,
     pub(super) len: u32,
 }
 
-/// A variable of contexts of one kind.
+/// A variable of contexts of one type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) context: ContextId,
     pub(super) at: At,
 }
 
-/// A signal of the program that runs.
+/// A signal of the running program.
 #[derive(Debug)]
 pub(super) struct Signalled {
     /// Its number on the bus.
@@ -35,12 +35,13 @@ impl At {
     }
 }
 
-/// What a program offers to the interactive layer: `PROVIDER.SIGNAL` and `PROVIDER.CONTEXT.PATH`.
-/// The provider is the program's name up to the first `-`, so that variants of one transport are one
-/// provider; a context's name is without it. Beside the program's signals there is [`FAILED`].
+/// Returns the schema that a program offers to the interactive layer: `PROVIDER.SIGNAL` and
+/// `PROVIDER.CONTEXT.PATH`. The provider is the program's name up to the first `-`, so that variants of one
+/// transport are one provider. A context's name does not include it. Besides the program's signals there is
+/// [`FAILED`].
 ///
 /// # Errors
-/// When the program declares more than a provider can have.
+/// Returns an error if the program declares more than a provider can have.
 pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     let provider = provider(module);
     let field = |f: &hawser_ir::Field| Field { name: f.name.clone(), kind: kind(module, f) };
@@ -85,14 +86,14 @@ pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     Ok(Schema::new(provider, events, variables)?.described(about))
 }
 
-/// The event of every program: an assertion, or an invariant, was false in a chain.
+/// The event of every program for an assertion or an invariant that was false in a chain.
 pub(super) const FAILED: &str = "assertion_failed";
 
 pub(super) fn provider(module: &Module) -> &str {
     module.name.split('-').next().unwrap_or(&module.name)
 }
 
-/// What flows of a context type are called.
+/// Returns the name of the flows of a context type.
 pub(super) fn context_kind(module: &Module, context: &Context) -> String {
     let bare = context
         .name
@@ -114,15 +115,15 @@ fn kind(module: &Module, field: &hawser_ir::Field) -> Kind {
     }
 }
 
-/// An observable scalar where it is declared.
+/// An observable scalar with its declaration.
 pub(super) struct Declared {
     pub(super) row: Row,
-    /// The structure that has it as a field, and what that is called.
+    /// The structure that has the scalar as a field, and the field's name.
     of: StructId,
     field: String,
 }
 
-/// The observable scalars of all keyed contexts, in order of declaration.
+/// Returns the observable scalars of all keyed contexts, in order of declaration.
 pub(super) fn variables(module: &Module) -> Vec<(Variable, Declared)> {
     let mut out = Vec::new();
     for (index, context) in module.contexts.iter().enumerate() {
@@ -165,14 +166,14 @@ fn walk(
     }
 }
 
-/// The signals of a program in a schema that has them.
+/// Returns the signals of a program in a schema that contains them.
 pub(super) fn signals(module: &Module, schema: &Schema) -> Vec<Signalled> {
     let provider = provider(module);
     let signal = |(name, body): &(String, StructId)| {
         let event = schema.event(&format!("{provider}.{name}"))?;
         Some(Signalled { event, scalars: signal_scalars(module, *body) })
     };
-    // It lacks none: the schema was made of the module.
+    // All of them are found, because the schema was made from the module.
     module.signals.iter().map_while(signal).collect()
 }
 

@@ -1,4 +1,4 @@
-//! A connection that carries frames, and how it is opened.
+//! A connection that carries frames, and its opening.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use hawser_time::Instant;
 use super::frame::{Decoder, Kind};
 use crate::{Errno, Handle, RequestError, Stack};
 
-/// Small frames leave at once, where the program has that option.
+/// Makes small frames leave at once, if the program has that option.
 const FIRST_OPTIONS: [(u32, u64); 1] = [(OPT_NODELAY, 1)];
 
 /// A connection that carries frames.
@@ -18,30 +18,31 @@ pub(super) struct Connection {
     pub(super) socket: u64,
     pub(super) handle: Handle,
     pub(super) peer: SocketAddr,
-    /// The peer opened it.
+    /// True if the peer opened it.
     pub(super) is_accepted: bool,
-    /// It can be written to.
+    /// True if it can be written to.
     pub(super) is_open: bool,
-    /// It takes no more calls: what is in `outgoing` leaves, and what comes is thrown away.
+    /// True if it accepts no more calls: the frames in `outgoing` still leave, and received data is
+    /// discarded.
     pub(super) is_closing: bool,
-    /// The peer sends no more.
+    /// True if the peer sends no more.
     pub(super) is_at_end: bool,
-    /// It is among those that the socket reads from again when there is room.
+    /// True if it is among the connections that the socket reads from again when there is room.
     pub(super) is_paused: bool,
     pub(super) outgoing: VecDeque<Outgoing>,
-    /// Bytes of `outgoing` that were not taken.
+    /// The number of bytes of `outgoing` that the stack has not accepted.
     pub(super) unsent: usize,
     pub(super) incoming: Decoder,
-    /// What was read and not looked at yet.
+    /// Received bytes that have not been decoded yet.
     pub(super) rest: Vec<u8>,
-    /// Calls that wait for replies on it.
+    /// Calls that wait for replies on this connection.
     pub(super) calls: BTreeSet<u64>,
-    /// The peer's calls that are not answered, by their numbers.
+    /// The peer's unanswered calls, by their numbers.
     pub(super) serving: BTreeMap<u64, u64>,
-    /// When something came from the peer, and when anything moved in either direction.
+    /// The time of the last byte from the peer; `moved` is that of the last one in either direction.
     pub(super) received: Instant,
     pub(super) moved: Instant,
-    /// When it is looked after.
+    /// The time of the next check.
     pub(super) due: Instant,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Outgoing {
     pub(super) taken: usize,
 }
 
-/// Opens a listener, with small frames sent at once where the program can.
+/// Opens a listener, with small frames sent at once if the program supports that.
 pub(super) fn listen(
     stack: &mut Stack,
     now: Instant,
@@ -81,13 +82,14 @@ pub(super) fn connect(
 }
 
 impl Connection {
-    /// Nothing is under way on it.
+    /// Returns true if no call or frame is in progress on it.
     pub(super) fn is_idle(&self) -> bool {
         let is_still = self.outgoing.is_empty() && self.calls.is_empty() && self.serving.is_empty();
         is_still && !self.incoming.is_within() && self.rest.is_empty()
     }
 
-    /// Hands frames to the stack, as far as it takes them; why it takes none.
+    /// Passes frames to the stack as far as it accepts them. Returns an error if the stack refuses for
+    /// another reason than lack of room.
     pub(super) fn write(&mut self, stack: &mut Stack, now: Instant) -> Option<Errno> {
         while let Some(out) = self.outgoing.front_mut() {
             match stack.send(now, self.handle, &out.bytes[out.taken..]) {

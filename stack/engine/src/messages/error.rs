@@ -1,4 +1,4 @@
-//! Why a message was not carried, or a call has no reply.
+//! Failures of messages and calls.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::{Errno, RequestError};
 use hawser_ir::AppOp;
 
-/// Why a network does nothing any more: what its sockets' errors have within them.
+/// A network has stopped. The errors of its sockets contain this one.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NetworkEnd {
     /// The device failed.
     #[error("the device failed: {0}")]
     Device(#[source] Arc<io::Error>),
-    /// The task that drives it has ended, as with its runtime.
+    /// The task that drives the network has ended, for instance together with its runtime.
     #[error("the task that drives the network has ended")]
     Task,
 }
@@ -24,30 +24,30 @@ impl From<NetworkEnd> for io::Error {
     }
 }
 
-/// Why a message was not carried, or a call has no reply.
+/// A message was not carried, or a call has no reply.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum MessageError {
-    /// `EMSGSIZE`: it is longer than is allowed.
+    /// `EMSGSIZE`: the message is longer than allowed.
     #[error("the message is too long: {len} bytes, and at most {longest} are allowed")]
     TooLong {
-        /// Its bytes.
+        /// The length of the message, in bytes.
         len: u64,
-        /// The most that it may have: by the socket's options, or as the program has it.
+        /// The maximum length in bytes, by the socket's options or by the program's limit.
         longest: u64,
     },
-    /// `EMSGSIZE`: the program refused it.
+    /// `EMSGSIZE`: the program refused the message.
     #[error("the message is too long for the program: {len} bytes")]
     TooLongForProgram {
-        /// Its bytes.
+        /// The length of the message, in bytes.
         len: u64,
     },
-    /// `EINVAL`: a message has at least one byte.
+    /// `EINVAL`: the message is empty; a message has at least one byte.
     #[error("a message has at least one byte")]
     Empty,
     /// `EOPNOTSUPP`: the program does not offer the request.
     #[error("the program does not offer the request `{}`", .0.name())]
     Unsupported(AppOp),
-    /// `EOPNOTSUPP`: the program has neither.
+    /// `EOPNOTSUPP`: the program offers neither messages nor streams.
     #[error(
         "the program offers neither messages nor streams to frame them on: it registers no `call` or `message`, and no `connect`, or `open` beside it"
     )]
@@ -58,35 +58,35 @@ pub enum MessageError {
     /// `ECANCELED`: the caller gave the call up.
     #[error("the call was canceled")]
     Canceled,
-    /// The program reported a failure: `ETIMEDOUT` when the peer does not answer.
+    /// The program reported a failure: `ETIMEDOUT` if the peer does not answer.
     #[error("the call to {peer} failed: {error}")]
     Failed {
-        /// Who was called.
+        /// The called peer.
         peer: SocketAddr,
-        /// What the program reported.
+        /// The error that the program reported.
         error: Errno,
     },
-    /// The connection that carried the call is gone; the next call opens another.
+    /// The connection that carried the call has ended; the next call opens another.
     #[error("the connection to {peer} is gone: {error}")]
     Broken {
-        /// Who was called.
+        /// The called peer.
         peer: SocketAddr,
-        /// Why.
+        /// The reason for the end of the connection.
         error: Errno,
     },
-    /// The peer took the call and will not reply: `EMSGSIZE` when the message is too long for it, `ECANCELED`
-    /// when its application dropped the request.
+    /// The peer received the call and will not reply: `EMSGSIZE` if the message is too long for it,
+    /// `ECANCELED` if its application dropped the request.
     #[error("{peer} refused: {error}")]
     Refused {
-        /// Who was called.
+        /// The called peer.
         peer: SocketAddr,
-        /// Why.
+        /// The peer's reason.
         error: Errno,
     },
-    /// The request was refused here.
+    /// The local stack refused the request.
     #[error(transparent)]
     Request(RequestError),
-    /// `EBADF`: the socket was given back, or what the number meant is over.
+    /// `EBADF`: the socket was closed, or the call or request is over.
     #[error("the socket, the call or the request is over")]
     Over,
     /// `EIO`: the network has stopped.
@@ -95,7 +95,7 @@ pub enum MessageError {
 }
 
 impl MessageError {
-    /// The nearest errno.
+    /// Returns the closest errno.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
@@ -113,7 +113,7 @@ impl MessageError {
         }
     }
 
-    /// Of a message of so many bytes that the stack refused.
+    /// Converts the stack's refusal of a message of `len` bytes.
     pub(super) fn of_request(error: RequestError, len: u64) -> MessageError {
         match error {
             RequestError::MessageTooLong(longest) => MessageError::TooLong { len, longest },
@@ -126,7 +126,7 @@ impl MessageError {
 }
 
 impl From<MessageError> for io::Error {
-    /// With the kind of its errno, and the whole text.
+    /// Converts to an error with the kind of the errno, and the whole text.
     fn from(error: MessageError) -> io::Error {
         io::Error::new(error.errno().to_io().kind(), error)
     }

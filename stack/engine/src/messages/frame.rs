@@ -5,29 +5,29 @@
 //! | length  | kind | number             | message: `length` bytes
 //! ```
 //!
-//! All numbers are in network byte order. The number is that of the call, as its caller counts; each end of a connection
-//! may call, and has numbers of its own.
+//! All numbers are in network byte order. The number is the caller's number of the call. Each end of a
+//! connection may call, and has its own numbers.
 
-/// Bytes of a header.
+/// The size of a header, in bytes.
 pub(super) const HEADER: usize = 12;
 
 /// The largest number of a call.
 const NUMBERS: u64 = (1 << 56) - 1;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A request, to which the peer replies under the same number.
     Call = 1,
-    /// The reply.
+    /// A reply to a call.
     Reply,
     /// A message without a reply; [`Kind::Received`] answers it.
     Message,
-    /// The message has come, whole. Empty.
+    /// An acknowledgement that the whole message has arrived. Empty.
     Received,
-    /// The caller does not wait any longer. Empty.
+    /// A notice that the caller does not wait any longer. Empty.
     Cancel,
-    /// There will be no reply: an errno of four bytes.
+    /// A notice that there will be no reply: an errno of four bytes.
     Refused,
 }
 
@@ -44,7 +44,7 @@ impl Kind {
         ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 
-    /// The longest body, of those that carry no message.
+    /// Returns the length of the longest body, for kinds that carry no message.
     fn longest(self) -> Option<usize> {
         match self {
             Kind::Call | Kind::Reply | Kind::Message => None,
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// A frame that has come whole.
+/// A frame that has been received completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) kind: Kind,
@@ -62,16 +62,16 @@ pub(super) struct Frame {
     pub(super) body: Vec<u8>,
 }
 
-/// What cannot be a frame: the bytes behind it mean nothing.
+/// The input is not a valid frame; the bytes behind it cannot be interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameError {
-    /// Its message is longer than is taken here.
+    /// The message is longer than this end accepts.
     TooLong { kind: Kind, number: u64, len: u64 },
-    /// There is no such kind, or its body cannot be so long.
+    /// The kind is unknown, or its body cannot be this long.
     Malformed,
 }
 
-/// A frame's bytes.
+/// Returns the bytes of a frame.
 pub(super) fn encode(kind: Kind, number: u64, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
@@ -80,7 +80,7 @@ pub(super) fn encode(kind: Kind, number: u64, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Cuts a stream of bytes into frames. It holds one header and as much of one body as has come.
+/// Splits a stream of bytes into frames. It holds one header and the received part of one body.
 #[derive(Debug)]
 pub(super) struct Decoder {
     head: [u8; HEADER],
@@ -90,17 +90,17 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// One that takes messages up to so many bytes.
+    /// Creates a decoder that accepts messages of up to `longest` bytes.
     pub(super) fn new(longest: usize) -> Decoder {
         Decoder { head: [0; HEADER], have: 0, body: Vec::new(), longest }
     }
 
-    /// Whether a part of a frame has come.
+    /// Returns true if a part of a frame has been received.
     pub(super) fn is_within(&self) -> bool {
         self.have > 0
     }
 
-    /// Takes bytes from the front of `input`, to the end of the next frame.
+    /// Consumes bytes from the front of `input`, up to the end of the next frame.
     pub(super) fn feed(&mut self, input: &mut &[u8]) -> Result<Option<Frame>, FrameError> {
         let wanted = (HEADER - self.have).min(input.len());
         self.head[self.have..self.have + wanted].copy_from_slice(&input[..wanted]);
@@ -148,7 +148,7 @@ mod tests {
         Ok(frames)
     }
 
-    /// By hand, after the picture above.
+    /// The expected bytes are written by hand after the picture above.
     #[test]
     fn a_header_has_length_kind_and_number_in_network_byte_order() {
         let bytes = [0, 0, 0, 2, 2, 0, 0, 0, 0, 0, 1, 3, b'h', b'i'];

@@ -1,9 +1,11 @@
 //! Messages framed on connections of a program that offers streams.
 //!
-//! There is one connection to each peer, which all calls to it share: each has its number, and replies come in any order.
-//! A connection that breaks fails its calls, and the next call opens another. What a peer can make this side hold is
-//! bounded: one message that is not whole and what was read with it for each connection, requests and connections by
-//! number; a peer that does not read its replies is not read from.
+//! There is one connection to each peer, which all calls to it share. Each call has its number, and replies
+//! come in any order. A connection that breaks fails its calls, and the next call opens another.
+//!
+//! A peer can make this side hold only a bounded amount of memory. For each connection it is one incomplete
+//! message and the bytes that were read with it. The numbers of requests and of connections are limited. A
+//! peer that does not read its replies is not read from.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -18,14 +20,15 @@ use super::frame::{Decoder, Frame, FrameError, Kind, encode};
 use super::state::{At, Due, Key, Messages, Origin, Owner, Progress, Socket};
 use crate::{Errno, Handle, Notice, Stack};
 
-/// Bytes that are read at a time.
+/// The number of bytes read at a time.
 const READ: usize = 1 << 16;
 
-/// How long a peer may take to end a connection that is being closed.
+/// The time that a peer has for ending a connection that is being closed.
 const LINGER: Duration = Duration::from_secs(5);
 
 impl Messages {
-    /// Puts a call on the connection to its peer, which is opened where there is none; nothing when there is no room.
+    /// Puts a call on the connection to its peer, which is opened if necessary; returns `None` if there is no
+    /// room.
     pub(super) fn offer_framed(
         &mut self,
         stack: &mut Stack,
@@ -54,12 +57,12 @@ impl Messages {
         } else {
             Kind::Message
         };
-        // Where it breaks at once, the call has its outcome already.
+        // If the connection breaks at once, the call already has its outcome.
         self.push(stack, now, connection, kind, call, message);
         Ok(Some(At::Framed(connection)))
     }
 
-    /// Opens a connection; nothing when there are too many, and something is under way on all of them.
+    /// Opens a connection; returns `None` if the maximum number is in use and each of them is busy.
     pub(super) fn open(
         &mut self,
         stack: &mut Stack,
@@ -79,7 +82,7 @@ impl Messages {
         Ok(Some(connection))
     }
 
-    /// A peer has opened a connection.
+    /// Handles a connection that a peer has opened.
     pub(super) fn accepted(&mut self, stack: &mut Stack, now: Instant, socket: u64, handle: Handle) {
         let Some(peer) = stack.peer(handle).filter(|_| self.make_room(stack, now, socket)) else {
             stack.abort(now, handle);
@@ -92,8 +95,8 @@ impl Messages {
         self.read(stack, now, connection);
     }
 
-    /// Whether there is a place for one more connection; the one that nothing has moved on for longest gives its own,
-    /// if nothing is under way on it.
+    /// Makes room for one more connection. If necessary it ends the connection that has been idle for
+    /// longest. Returns false if each of them is busy.
     fn make_room(&mut self, stack: &mut Stack, now: Instant, socket: u64) -> bool {
         let Some(bound) = self.sockets.get(&socket) else {
             return false;
@@ -151,7 +154,7 @@ impl Messages {
         connection
     }
 
-    /// Takes a notice about a connection.
+    /// Handles a notice about a connection.
     pub(super) fn note_connection(
         &mut self,
         stack: &mut Stack,
@@ -183,7 +186,7 @@ impl Messages {
 
     // ---- Writing
 
-    /// Appends a frame, and hands over what there is room for.
+    /// Appends a frame, and passes frames on as far as there is room.
     fn push(
         &mut self,
         stack: &mut Stack,
@@ -239,7 +242,7 @@ impl Messages {
 
     // ---- Reading
 
-    /// Reads from connections again that were paused for want of room.
+    /// Resumes reading from connections that were paused for lack of room.
     pub(super) fn resume_paused(&mut self, stack: &mut Stack, now: Instant) {
         while let Some(socket) = self.roomy.pop() {
             while let Some(bound) = self.sockets.get_mut(&socket)
@@ -251,7 +254,7 @@ impl Messages {
         }
     }
 
-    /// Goes on to read from a connection that was paused.
+    /// Resumes reading from a connection that was paused.
     fn resume(&mut self, stack: &mut Stack, now: Instant, connection: u64) {
         if let Some(c) = self.connections.get_mut(&connection)
             && std::mem::take(&mut c.is_paused)
@@ -260,7 +263,7 @@ impl Messages {
         }
     }
 
-    /// Takes what has come, as long as there is room for requests.
+    /// Reads received bytes as long as there is room for requests.
     fn read(&mut self, stack: &mut Stack, now: Instant, connection: u64) {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(READ, 0);
@@ -284,7 +287,7 @@ impl Messages {
                     break;
                 }
                 Ok(len) => {
-                    // That it was taken has to reach the program.
+                    // The report of the read bytes has to reach the program.
                     self.wrote = true;
                     (c.received, c.moved) = (now, now);
                     if !c.is_closing {
@@ -296,7 +299,7 @@ impl Messages {
         self.buffer = buffer;
     }
 
-    /// Whether a connection is not to be read from now. Then it is, once there is room.
+    /// Returns true if a connection may not be read from now. In this case it is resumed once there is room.
     fn must_pause(&mut self, connection: u64) -> bool {
         let Some(c) = self.connections.get_mut(&connection) else {
             return true;
@@ -304,7 +307,8 @@ impl Messages {
         let Some(bound) = self.sockets.get_mut(&c.socket) else {
             return false;
         };
-        // The peer has to read replies before it is read from again; calls of ours wait for their replies in any case.
+        // The peer has to read replies before it is read from again. If calls of ours wait for replies on the
+        // connection, it is read in any case.
         let is_slow = c.unsent > bound.options.size.max(READ) && c.calls.is_empty();
         let is_full = bound.serving >= bound.options.requests && c.calls.is_empty();
         if c.is_closing || !(is_slow || is_full) {
@@ -317,7 +321,7 @@ impl Messages {
         true
     }
 
-    /// Takes frames out of bytes that have come; what there is no room for is kept.
+    /// Decodes frames from received bytes; bytes for which there is no room are kept.
     fn decode(&mut self, stack: &mut Stack, now: Instant, connection: u64, bytes: &[u8]) {
         let mut input = bytes;
         while !input.is_empty() {
@@ -338,7 +342,7 @@ impl Messages {
         }
     }
 
-    /// Does what a frame says.
+    /// Carries out a frame.
     fn take(&mut self, stack: &mut Stack, now: Instant, connection: u64, frame: Frame) {
         let Frame { kind, number, body } = frame;
         let Some(c) = self.connections.get_mut(&connection) else {
@@ -353,7 +357,7 @@ impl Messages {
             Kind::Call if c.serving.contains_key(&number) => {
                 self.end_connection(stack, now, connection, PROTOCOL);
             }
-            // Replies to calls of this side come on the same connection, so that it is read all the same.
+            // Replies to this side's calls come on the same connection, so it is read nevertheless.
             Kind::Call | Kind::Message if is_overrun => {
                 let busy = Errno::NO_BUFFERS.0.to_be_bytes();
                 self.push(stack, now, connection, Kind::Refused, number, &busy);
@@ -369,7 +373,7 @@ impl Messages {
                 self.enqueue(socket, peer, Origin::Nobody, body);
                 self.push(stack, now, connection, Kind::Received, number, &[]);
             }
-            // One that is not known any more was given up.
+            // A reply to an unknown call is ignored, because the call was given up.
             Kind::Reply | Kind::Received => {
                 if c.calls.remove(&number) {
                     self.settle(number, Ok(body));
@@ -390,7 +394,8 @@ impl Messages {
         }
     }
 
-    /// Nobody waits for a reply any more. A call that nobody has begun to serve is not served.
+    /// Records that no caller waits for the reply any more. A call that the application has not taken yet is
+    /// dropped.
     fn leave_alone(&mut self, request: u64) {
         let Some(served) = self.requests.get_mut(&request) else {
             return;
@@ -401,8 +406,8 @@ impl Messages {
         }
     }
 
-    /// What comes is no frame, or too long: nothing behind it can be read. A caller learns why, and then the
-    /// connection ends.
+    /// Handles input that is not a frame or is too long, so that later bytes cannot be decoded. The caller
+    /// receives the reason, and then the connection ends.
     fn unreadable(&mut self, stack: &mut Stack, now: Instant, connection: u64, error: FrameError) {
         match error {
             FrameError::TooLong { kind: Kind::Call | Kind::Message, number, .. } => {
@@ -425,7 +430,7 @@ impl Messages {
         }
     }
 
-    /// The next call to the peer opens another connection.
+    /// Lets the next call to the peer open another connection.
     fn stop_taking(&mut self, connection: u64) {
         let Some(c) = self.connections.get(&connection) else {
             return;
@@ -439,7 +444,7 @@ impl Messages {
 
     // ---- Calls that are given up, replies
 
-    /// A call is not waited for any more.
+    /// Gives up a call.
     pub(super) fn cancel_framed(&mut self, stack: &mut Stack, now: Instant, connection: u64, call: u64) {
         let began = self.calls.get(&call).map(|call| call.began);
         let Some(c) = self.connections.get_mut(&connection) else {
@@ -460,7 +465,8 @@ impl Messages {
         } else {
             self.push(stack, now, connection, Kind::Cancel, call, &[]);
         }
-        // Nothing came since it was made, and nobody else uses the connection: its peer may be gone.
+        // If no byte has arrived since the call began and the connection has no other use, its peer may be
+        // gone.
         let is_dead = |c: &Connection| {
             let is_silent = began.is_some_and(|began| c.received <= began && began < now);
             is_silent && c.calls.is_empty() && c.serving.is_empty()
@@ -484,7 +490,7 @@ impl Messages {
         }
     }
 
-    /// There will be no reply to a peer's call.
+    /// Reports that there will be no reply to a peer's call.
     pub(super) fn refuse_framed(&mut self, stack: &mut Stack, now: Instant, connection: u64, number: u64) {
         if let Some(c) = self.connections.get_mut(&connection)
             && c.serving.remove(&number).is_some()
@@ -496,7 +502,7 @@ impl Messages {
 
     // ---- The end of a connection
 
-    /// Looks whether a connection is still of use.
+    /// Checks whether a connection is still of use.
     pub(super) fn look_after(&mut self, stack: &mut Stack, now: Instant, connection: u64) {
         let Some(c) = self.connections.get_mut(&connection) else {
             return;
@@ -505,7 +511,8 @@ impl Messages {
             .sockets
             .get(&c.socket)
             .map_or(LINGER, |bound| bound.options.idle);
-        // The end that opened it closes it first: so no call meets a connection that its server is closing.
+        // The end that opened a connection closes it first, so that no call meets a connection that its
+        // server is closing.
         let idle = match (c.is_closing, c.is_accepted && c.is_idle()) {
             (true, _) => LINGER,
             (false, true) => idle * 2,
@@ -521,7 +528,7 @@ impl Messages {
         } else if c.is_idle() {
             self.close_connection(stack, now, connection);
         } else if is_waiting || c.is_paused {
-            // Somebody takes long to reply, or to take requests: that is theirs to judge.
+            // One of the ends takes long to reply or to accept requests, which is its application's decision.
             c.due = now + idle;
             let due = c.due;
             self.due.insert((due, Due::Connection(connection)));
@@ -530,7 +537,7 @@ impl Messages {
         }
     }
 
-    /// Ends a connection in an orderly manner: frames that were given still leave.
+    /// Ends a connection in an orderly manner: frames already queued still leave.
     pub(super) fn close_connection(&mut self, stack: &mut Stack, now: Instant, connection: u64) {
         self.stop_taking(connection);
         let Some(c) = self.connections.get_mut(&connection) else {
@@ -548,7 +555,7 @@ impl Messages {
         }
     }
 
-    /// Those who wait on a connection wait in vain.
+    /// Fails all calls on a connection.
     fn fail_calls(&mut self, connection: u64, error: Errno) {
         let Some(c) = self.connections.get_mut(&connection) else {
             return;
@@ -563,7 +570,7 @@ impl Messages {
         }
     }
 
-    /// Forgets a connection, at once.
+    /// Ends a connection at once.
     fn end_connection(&mut self, stack: &mut Stack, now: Instant, connection: u64, error: Errno) {
         self.stop_taking(connection);
         self.fail_calls(connection, error);

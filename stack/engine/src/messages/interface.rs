@@ -1,4 +1,4 @@
-//! What applications ask for.
+//! The interface for applications.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use super::options::MessageOptions;
 use super::state::{At, Call, Incoming, Messages, Outstanding, Owner, RequestId, Socket, check_size};
 use crate::{Handle, Stack};
 
-/// None of these waits: what they put into motion leaves with the stack's next poll.
+/// No function here waits: the resulting packets leave with the stack's next poll.
 impl Messages {
-    /// Opens a socket of messages at an address of the stack; port 0: any that is free. Over a program that offers
-    /// streams alone, messages are framed on connections; at port 0 nobody can open one to it then.
+    /// Opens a message socket at an address of the stack; port 0 stands for any free one. If the program
+    /// offers only streams, messages are framed on connections. With port 0, peers cannot open a connection
+    /// to the socket then.
     ///
     /// # Errors
-    /// [`MessageError::NoMessages`] when the program offers neither messages nor streams; else why the program or the
-    /// stack refused.
+    /// Returns [`MessageError::NoMessages`] if the program offers neither messages nor streams, and otherwise
+    /// the reason for which the program or the stack refused.
     pub fn bind(
         &mut self,
         stack: &mut Stack,
@@ -29,30 +30,30 @@ impl Messages {
         self.open_socket(stack, now, local, options)
     }
 
-    /// Gives a socket back: its calls end, requests that are not answered are dropped, replies still leave.
+    /// Closes a socket: its calls end, unanswered requests are dropped, and replies still leave.
     pub fn unbind(&mut self, stack: &mut Stack, now: Instant, socket: Socket) {
         self.close_socket(stack, now, socket.0);
     }
 
-    /// Where a socket is.
+    /// Returns the local address of a socket.
     #[must_use]
     pub fn local(&self, socket: Socket) -> Option<SocketAddr> {
         self.bound(socket.0).ok().map(|bound| bound.local)
     }
 
-    /// Its options.
+    /// Returns the options of a socket.
     ///
     /// # Errors
-    /// [`MessageError::Over`] when it was given back.
+    /// Returns [`MessageError::Over`] if the socket was closed.
     pub fn options(&self, socket: Socket) -> Result<&MessageOptions, MessageError> {
         Ok(&self.bound(socket.0)?.options)
     }
 
-    /// Begins a call or a message, of which nothing leaves until [`Messages::offer`] has its bytes. `deadline`: how long
-    /// it may take; `None`: as long as the transport goes on trying.
+    /// Begins a call or a message. No packet leaves until [`Messages::offer`] passes its bytes. `deadline`
+    /// limits its duration; `None` lets it last for as long as the transport keeps trying.
     ///
     /// # Errors
-    /// [`MessageError::Over`] when the socket was given back.
+    /// Returns [`MessageError::Over`] if the socket was closed.
     pub fn begin(
         &mut self,
         now: Instant,
@@ -65,12 +66,12 @@ impl Messages {
         Ok(Call(self.begin_call(now, socket.0, op, peer, deadline)))
     }
 
-    /// Hands a call's bytes to the transport. False when there is no room for it now: [`Key::Room`](super::Key::Room)
-    /// follows.
+    /// Passes a call's bytes to the transport. Returns false if there is no room for it now;
+    /// [`Key::Room`](super::Key::Room) follows.
     ///
     /// # Errors
-    /// `EMSGSIZE`, `EINVAL` for an empty message, `EOPNOTSUPP` for what the program does not carry; why the stack
-    /// refused.
+    /// Returns `EMSGSIZE`, `EINVAL` for an empty message, `EOPNOTSUPP` for a message that the program does
+    /// not carry, or the reason for which the stack refused.
     pub fn offer(
         &mut self,
         stack: &mut Stack,
@@ -81,10 +82,10 @@ impl Messages {
         self.offer_call(stack, now, call.0, message)
     }
 
-    /// Begins a call or a message and hands its bytes over; `None` when there is no room.
+    /// Begins a call or a message and passes its bytes; returns `None` if there is no room.
     ///
     /// # Errors
-    /// As those of [`Messages::begin`] and [`Messages::offer`].
+    /// As [`Messages::begin`] and [`Messages::offer`].
     pub fn begin_with(
         &mut self,
         stack: &mut Stack,
@@ -102,44 +103,46 @@ impl Messages {
         Ok(offered?.then_some(call))
     }
 
-    /// Whether a call waits for room, and is not over.
+    /// Returns true if a call waits for room and is not over.
     #[must_use]
     pub fn is_unsent(&self, call: Call) -> bool {
         let unsent = |call: &Outstanding| call.at == At::Unsent && call.outcome.is_none();
         self.calls.get(&call.0).is_some_and(unsent)
     }
 
-    /// The outcome of a call, once it is over; then the call is forgotten. That of a message has no byte.
+    /// Returns the outcome of a call once it is over, and then removes the call. The outcome of a message has
+    /// no bytes.
     ///
     /// # Errors
-    /// `ETIMEDOUT`, `ECANCELED`, what the program or the connection reported; [`MessageError::Over`] for a call that
-    /// was over.
+    /// Returns `ETIMEDOUT`, `ECANCELED`, or the error that the program or the connection reported;
+    /// [`MessageError::Over`] for a call that was already removed.
     pub fn outcome(&mut self, call: Call) -> Result<Option<Vec<u8>>, MessageError> {
         self.take_outcome(call.0)
     }
 
-    /// Gives a call up, wherever it is: its outcome is `ECANCELED`, unless there is one already.
+    /// Cancels a call in any state: its outcome is `ECANCELED`, unless it already has one.
     pub fn cancel(&mut self, stack: &mut Stack, now: Instant, call: Call) {
         self.end_call(stack, now, call.0, MessageError::Canceled);
     }
 
-    /// Forgets a call that is over, or of which nothing has left.
+    /// Removes a call that is over or that has sent no bytes.
     pub fn forget(&mut self, call: Call) {
         self.forget_call(call.0);
     }
 
-    /// The next request that has come to a socket; `None` while there is none.
+    /// Returns the next request that a socket has received; `None` if no request is waiting.
     ///
     /// # Errors
-    /// Why the socket does nothing any more.
+    /// Returns the reason for which the socket has stopped.
     pub fn next_request(&mut self, socket: Socket) -> Result<Option<Incoming>, MessageError> {
         self.take_request(socket.0)
     }
 
-    /// Replies to a request. Where nobody waits any more, the reply goes nowhere.
+    /// Replies to a request. If the caller does not wait any more, the reply is discarded.
     ///
     /// # Errors
-    /// `EMSGSIZE`, `EINVAL` for an empty one; [`MessageError::Over`] for a request that was answered.
+    /// Returns `EMSGSIZE`, `EINVAL` for an empty reply, or [`MessageError::Over`] for a request that was
+    /// already answered.
     pub fn answer(
         &mut self,
         stack: &mut Stack,
@@ -150,16 +153,17 @@ impl Messages {
         self.reply_to(stack, now, request.0, reply)
     }
 
-    /// Drops a request without a reply. Framed on connections, its caller gets `ECANCELED`; else its deadline ends it.
+    /// Drops a request without a reply. If messages are framed on connections, its caller gets `ECANCELED`;
+    /// otherwise the caller's deadline ends the call.
     pub fn drop_request(&mut self, stack: &mut Stack, now: Instant, request: RequestId) {
         self.leave_unanswered(stack, now, request.0);
     }
 
-    /// Opens the connection to a peer that its calls will use, where messages are framed on connections and there is
-    /// none yet. False when there is no place for one more.
+    /// Opens the connection to a peer that its calls will use, if messages are framed on connections and it
+    /// does not exist yet. Returns false if there is no room for one more.
     ///
     /// # Errors
-    /// Why the stack or the program refused.
+    /// Returns the reason for which the stack or the program refused.
     pub fn connect(
         &mut self,
         stack: &mut Stack,
@@ -175,7 +179,7 @@ impl Messages {
         Ok(self.open(stack, now, socket.0, peer)?.is_some())
     }
 
-    /// Closes the connections that a socket has opened and on which nothing is under way.
+    /// Closes the idle connections that a socket has opened.
     pub fn disconnect(&mut self, stack: &mut Stack, now: Instant, socket: Socket) {
         let Ok(bound) = self.bound(socket.0) else {
             return;
@@ -191,19 +195,19 @@ impl Messages {
         }
     }
 
-    /// How many connections there are, closing ones included.
+    /// Returns the number of connections, including closing ones.
     #[must_use]
     pub fn connection_count(&self) -> usize {
         self.connections.len()
     }
 
-    /// Whether a handle of the stack belongs to a socket of messages.
+    /// Returns true if a handle of the stack belongs to a message socket.
     #[must_use]
     pub fn owns(&self, handle: Handle) -> bool {
         self.owners.contains_key(&handle)
     }
 
-    /// The handle of the stack by which a call travels: its own, or that of its connection.
+    /// Returns the stack's handle that carries a call: its own, or that of its connection.
     #[must_use]
     pub fn handle_of(&self, call: Call) -> Option<Handle> {
         match self.calls.get(&call.0)?.at {
@@ -213,7 +217,7 @@ impl Messages {
         }
     }
 
-    /// The handle of the stack by which the reply to a request travels.
+    /// Returns the stack's handle that carries the reply to a request.
     #[must_use]
     pub fn handle_for(&self, request: RequestId) -> Option<Handle> {
         let owned = |(handle, owner): (&Handle, &Owner)| {

@@ -1,10 +1,11 @@
 //! Whole messages between sockets: calls with a reply, and messages without.
 //!
-//! A program that offers the requests `call` or `message` carries them itself (`native`). Over one that offers streams
-//! alone they are framed on connections (`framed`, `frame`), which are kept and used again. Who uses [`Messages`] sees
-//! no difference: sockets over a device, and the simulator's hosts.
+//! A program that offers the requests `call` or `message` carries them itself (`native`). If a program offers
+//! only streams, messages are framed on connections (`framed`, `frame`), which are kept and reused. Users of
+//! [`Messages`] see no difference; they are sockets over a device, and the simulator's hosts.
 //!
-//! Like the stack this owns no clock: time comes with each call. Every table has a limit ([`MessageOptions`]).
+//! Like the stack, this module owns no clock: the time is an argument of each call. Every table has a limit
+//! ([`MessageOptions`]).
 
 mod connection;
 mod error;

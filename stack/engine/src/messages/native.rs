@@ -1,4 +1,4 @@
-//! Messages that the program carries itself: each has a handle of the stack's own.
+//! Messages that the program carries itself: each has its own handle of the stack.
 
 use std::net::SocketAddr;
 
@@ -9,11 +9,11 @@ use super::error::{MessageError, RESET};
 use super::state::{At, Messages, Origin, Owner, Progress};
 use crate::{Handle, Notice, RequestError, Stack};
 
-/// For each request that may be unanswered, so many replies may be on their way.
+/// The maximum number of replies on their way for each request that may be unanswered.
 const REPLIES: usize = 16;
 
 impl Messages {
-    /// Offers a call to the program; nothing when there is no room for it.
+    /// Offers a call to the program; returns `None` if there is no room for it.
     pub(super) fn offer_native(
         &mut self,
         stack: &mut Stack,
@@ -38,7 +38,7 @@ impl Messages {
         }
     }
 
-    /// Takes a notice about a call's handle.
+    /// Handles a notice about a call's handle.
     pub(super) fn note_call(
         &mut self,
         stack: &mut Stack,
@@ -81,10 +81,9 @@ impl Messages {
         }
     }
 
-    /// A call or a message has come, under a handle of its own. Beyond the limit it is given back to the program
-    /// unread.
+    /// Receives a call or a message, which has its own handle. Beyond the limit it is aborted unread.
     pub(super) fn incoming(&mut self, stack: &mut Stack, now: Instant, socket: u64, handle: Handle) {
-        // Who does not take replies makes room for others.
+        // Callers that do not accept their replies make room for others.
         while let Some(bound) = self.sockets.get(&socket)
             && bound.serving >= bound.options.requests
             && let Some(&oldest) = bound.replying.first()
@@ -109,7 +108,7 @@ impl Messages {
         self.owners.insert(handle, Owner::Request(request));
     }
 
-    /// Takes a notice about a request's handle.
+    /// Handles a notice about a request's handle.
     pub(super) fn note_request(
         &mut self,
         stack: &mut Stack,
@@ -124,7 +123,8 @@ impl Messages {
                 };
                 if let Progress::Replying(reply) = &mut served.progress {
                     let reply = std::mem::take(reply);
-                    // What the program refuses now has failed: its notice follows, or nobody waits.
+                    // A refusal by the program at this point is a failure: its notice follows, or no caller
+                    // waits.
                     let _ = self.answer_native(stack, now, (request, handle), &reply);
                 }
             }
@@ -135,7 +135,7 @@ impl Messages {
                     return;
                 };
                 match served.progress {
-                    // Its caller is gone, or asked for no reply.
+                    // The caller is gone, or asked for no reply.
                     Progress::Waiting(_) | Progress::Taken => served.origin = Origin::Nobody,
                     Progress::Replying(_) | Progress::Replied | Progress::Dropped => {
                         self.finish_request(request);
@@ -152,7 +152,7 @@ impl Messages {
         }
     }
 
-    /// Hands a reply to the program; it waits here while there is no room.
+    /// Passes a reply to the program; the reply is kept here while there is no room.
     pub(super) fn answer_native(
         &mut self,
         stack: &mut Stack,
@@ -164,7 +164,7 @@ impl Messages {
         let progress = match stack.send_message(now, handle, reply) {
             Ok(true) => Progress::Replied,
             Ok(false) => Progress::Replying(reply.to_vec()),
-            // Its caller is gone: whether a reply arrives nobody knows in any case.
+            // The caller is gone. The application does not learn in any case whether a reply arrives.
             Err(RequestError::NotConnected | RequestError::BadHandle) => {
                 self.owners.remove(&handle);
                 stack.release(handle);
@@ -191,8 +191,8 @@ impl Messages {
         Ok(())
     }
 
-    /// Of replies that nobody acknowledges the oldest are given up, as the oldest half-open connections are of a SYN
-    /// cache (RFC 4987, 3.4): anybody can ask for replies without taking them.
+    /// Gives up the oldest replies that have not been acknowledged, as a SYN cache does with the oldest
+    /// half-open connections (RFC 4987, 3.4). An attacker can ask for replies without accepting them.
     fn give_up_old_replies(&mut self, stack: &mut Stack, now: Instant, socket: u64) {
         while let Some(bound) = self.sockets.get(&socket)
             && bound.replied.len() > REPLIES * bound.options.requests
@@ -203,7 +203,7 @@ impl Messages {
     }
 }
 
-/// The message that a handle has, if it is whole.
+/// Returns the message that a handle has received, if it is whole.
 fn receive(stack: &mut Stack, now: Instant, handle: Handle) -> Option<Vec<u8>> {
     let mut message = Vec::new();
     stack

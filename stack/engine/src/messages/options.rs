@@ -1,8 +1,8 @@
-//! What an application may choose for a socket of messages.
+//! The options of a message socket.
 
 use std::time::Duration;
 
-/// Limits and times of a socket of messages. At a limit new work waits or is refused, and what was accepted is kept.
+/// Limits and times of a message socket. At a limit new work waits or is refused, and accepted work is kept.
 ///
 /// ```
 /// use std::time::Duration;
@@ -12,22 +12,26 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageOptions {
-    /// Bytes of a message, sent or received; 1,000,000.
+    /// The maximum size of a message in bytes, sent or received; 1,000,000.
     pub size: usize,
-    /// How long a call may take, the wait for room included, unless it states another time; 60 s. `None`: as long as
-    /// the transport goes on trying.
+    /// The maximum duration of a call that states no other, including the wait for room; 60 s. `None` lets a
+    /// call last for as long as the transport keeps trying.
     pub deadline: Option<Duration>,
-    /// Calls and messages of this socket that are under way at a time; 1,024. The next one waits.
+    /// The maximum number of calls and messages of this socket in progress; 1,024. The next one waits.
     pub calls: usize,
-    /// Requests that have come and are not answered yet; 1,024. Beyond, a connection is not read from; a program that
-    /// carries messages by itself gets a call back unread, and its peer may offer it again.
+    /// The maximum number of received requests without an answer; 1,024. At the limit connections are not
+    /// read from. A program that carries messages itself gets a call back unread, and its peer may offer it
+    /// again.
     pub requests: usize,
-    /// Connections, where messages are framed on connections; 256. One that nothing is under way on makes room.
+    /// The maximum number of connections, if messages are framed on connections; 256. An idle one makes room
+    /// for a new one.
     pub connections: usize,
-    /// How long a connection is kept that nothing moves on, where messages are framed on connections; 60 s, and
-    /// twice that at the end that accepted it. Then an idle one is closed, and one within a message is reset.
+    /// The time for which a connection without traffic is kept, if messages are framed on connections; 60 s.
+    /// It is twice as long at the end that accepted the connection. After that an idle connection is closed,
+    /// and one within a message is reset.
     pub idle: Duration,
-    /// Bytes of frames that wait to be taken by the transport, where messages are framed on connections; 16 MiB.
+    /// The maximum number of bytes of frames that wait for the transport, if messages are framed on
+    /// connections; 16 MiB.
     pub unsent: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The state of all sockets of messages, and what is the same for both ways of carrying them.
+//! The state of all message sockets, and the operations common to both ways of carrying messages.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -14,48 +14,49 @@ use super::options::MessageOptions;
 use crate::hash::{ByHandle, ByNumber};
 use crate::{Errno, Handle, Notice, RequestError, Stack};
 
-/// How many connections may wait in a listener that messages are framed under.
+/// The backlog of a listener for connections with framed messages.
 const BACKLOG: u32 = 128;
 
-/// How long a request that was dropped is kept from its caller's repetitions, where calls have no deadline.
+/// The time for which a dropped request is remembered, so that its caller's repetitions are recognised; used
+/// if calls have no deadline.
 const DROPPED: Duration = Duration::from_secs(60);
 
-/// A socket of messages.
+/// A message socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Socket(pub(super) u64);
 
-/// A call or a message that is under way.
+/// A call or a message in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Call(pub(super) u64);
 
-/// The name of a request that has come.
+/// The identifier of a received request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub(super) u64);
 
-/// A request that has come.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// Its name, for [`Messages::answer`].
+    /// Its identifier, for [`Messages::answer`].
     pub id: RequestId,
-    /// Who sent it.
+    /// The address of its sender.
     pub peer: SocketAddr,
-    /// Its sender waits for a reply; false where it asked for none, or is gone.
+    /// True if its sender waits for a reply; false if it did not ask for one or is gone.
     pub wants_reply: bool,
-    /// Its bytes, all of them.
+    /// The bytes of the whole message.
     pub message: Vec<u8>,
 }
 
-/// How a program carries messages.
+/// The way in which a program carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carriage {
-    /// It offers the request `call` or `message`, and carries them itself.
+    /// The program offers the request `call` or `message`, and carries messages itself.
     Native,
-    /// It offers connections of one stream: messages are framed on them.
+    /// The program offers connections of one stream, on which messages are framed.
     Framed,
 }
 
 impl Carriage {
-    /// That of a program; `None` when it offers neither.
+    /// Returns the carriage of a program; `None` if it offers neither.
     #[must_use]
     pub fn of(module: &Module) -> Option<Carriage> {
         let offers = |op| {
@@ -65,36 +66,35 @@ impl Carriage {
         if offers(AppOp::Call) || offers(AppOp::Message) {
             return Some(Carriage::Native);
         }
-        // What is sent on a connection with streams within it is a datagram, which may be lost.
+        // On a connection with streams, data sent on the connection itself is a datagram, which may be lost.
         (offers(AppOp::Connect) && !offers(AppOp::Open)).then_some(Carriage::Framed)
     }
 }
 
-/// About what something changed.
+/// The subject of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A call is over.
     Call(Call),
-    /// A socket has a request, or none ever again.
+    /// A socket has a request, or will never have one again.
     Requests(Socket),
     /// A socket may have room for a call.
     Room(Socket),
 }
 
-/// Whose a handle of the stack is.
+/// The owner of a handle of the stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner {
-    /// A socket's own.
     Socket(u64),
-    /// A call's, with a program that carries it.
+    /// A call, if the program carries messages.
     Call(u64),
-    /// A request's, with a program that carried it.
+    /// A request, if the program carries messages.
     Request(u64),
-    /// A connection's, on which frames are carried.
+    /// A connection with framed messages.
     Connection(u64),
 }
 
-/// What time is up for.
+/// An object with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     Call(u64),
@@ -102,49 +102,51 @@ pub(super) enum Due {
     Connection(u64),
 }
 
-/// A socket.
+/// The state of a message socket.
 #[derive(Debug)]
 pub(super) struct Bound {
-    /// The program carries messages itself.
+    /// True if the program carries messages itself.
     pub(super) is_native: bool,
-    /// The stack's listener; none where messages are framed and nobody can connect.
+    /// The stack's listener; `None` if messages are framed and peers cannot connect.
     pub(super) listener: Option<Handle>,
     pub(super) local: SocketAddr,
     pub(super) options: MessageOptions,
-    /// Requests that the application has not taken.
+    /// The requests that the application has not taken.
     pub(super) queue: VecDeque<u64>,
-    /// Calls that are under way, or whose outcome was not taken.
+    /// The number of calls in progress or with an outcome that has not been taken.
     pub(super) calls: usize,
-    /// Requests that are not answered, those of the queue among them.
+    /// The number of unanswered requests, including those in the queue.
     pub(super) serving: usize,
-    /// Those of them whose reply the program has no room for, the oldest first.
+    /// The unanswered requests whose reply waits for room in the program, the oldest first.
     pub(super) replying: BTreeSet<u64>,
-    /// Requests whose reply the program has, and that their callers have not acknowledged, the oldest first.
+    /// The requests whose reply the program has accepted but the caller has not acknowledged, the oldest
+    /// first.
     pub(super) replied: BTreeSet<u64>,
-    /// A call found no room.
+    /// True if a call found no room.
     pub(super) wants_room: bool,
-    /// Why it does nothing any more.
+    /// The reason for which the socket has stopped.
     pub(super) failed: Option<MessageError>,
-    /// Connections by their far end, and all of them: one that is about to close is in the second alone.
+    /// The connections by their remote end. `connections` has all of them; a connection that is about to
+    /// close is only there.
     pub(super) by_peer: BTreeMap<SocketAddr, u64>,
     pub(super) connections: BTreeSet<u64>,
-    /// Connections with bytes that are not read for want of room.
+    /// The connections with bytes that are not read for lack of room.
     pub(super) paused: VecDeque<u64>,
-    /// Bytes of frames that were not taken by the stack.
+    /// The number of bytes of frames that the stack has not accepted.
     pub(super) unsent: usize,
 }
 
-/// Where a call is.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
-    /// Nothing of it has left: there was no room.
+    /// No bytes of it have left, for lack of room.
     Unsent,
     Native(Handle),
     Framed(u64),
     Over,
 }
 
-/// A call or a message that an application waits for.
+/// A call or a message whose outcome an application waits for.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     pub(super) socket: u64,
@@ -153,12 +155,12 @@ pub(super) struct Outstanding {
     pub(super) at: At,
     pub(super) began: Instant,
     pub(super) due: Option<Instant>,
-    /// It counts among its socket's calls.
+    /// True if it counts towards its socket's calls.
     pub(super) is_counted: bool,
     pub(super) outcome: Option<Result<Vec<u8>, MessageError>>,
 }
 
-/// Where a request came from, and so where its reply goes.
+/// The origin of a request, to which its reply is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Origin {
     Native(Handle),
@@ -166,16 +168,16 @@ pub(super) enum Origin {
         connection: u64,
         number: u64,
     },
-    /// Nobody waits for the reply: the message asked for none, or its caller is gone.
+    /// No caller waits for the reply: the message did not ask for one, or its caller is gone.
     Nobody,
 }
 
-/// What the application has done with a request.
+/// The progress of a request.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// It came, and waits in the queue.
+    /// The request waits in the queue.
     Waiting(Vec<u8>),
-    /// The application has it.
+    /// The application has taken the request.
     Taken,
     /// The reply waits for room.
     Replying(Vec<u8>),
@@ -185,7 +187,7 @@ pub(super) enum Progress {
     Dropped,
 }
 
-/// A request.
+/// A received request that is being served.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) socket: u64,
@@ -195,7 +197,7 @@ pub(super) struct Served {
     pub(super) due: Option<Instant>,
 }
 
-/// All sockets of messages of a stack.
+/// All message sockets of a stack.
 pub struct Messages {
     pub(super) sockets: ByNumber<Bound>,
     pub(super) calls: ByNumber<Outstanding>,
@@ -203,21 +205,21 @@ pub struct Messages {
     pub(super) connections: ByNumber<Connection>,
     pub(super) owners: ByHandle<Owner>,
     pub(super) due: BTreeSet<(Instant, Due)>,
-    /// The last number that was given out.
+    /// The last number assigned.
     pub(super) last: u64,
     pub(super) ephemeral: RangeInclusive<u16>,
-    /// About what something changed, where somebody asks for it.
+    /// The changes since the last call of `Messages::take_changed`, once they are asked for.
     pub(super) changed: Option<Vec<Key>>,
-    /// Something was put into the stack that has to leave.
+    /// True if the stack has new data that has to leave.
     pub(super) wrote: bool,
-    /// Sockets that have room for requests again, and connections that wait for it.
+    /// The sockets that have room for requests again, with connections that wait for it.
     pub(super) roomy: Vec<u64>,
-    /// What was read last.
+    /// The bytes that were read last.
     pub(super) buffer: Vec<u8>,
 }
 
 impl Messages {
-    /// No socket. Those that do not choose a port get one of `ephemeral`.
+    /// Creates an empty set of sockets. Sockets that do not choose a port get one of `ephemeral`.
     pub fn new(ephemeral: RangeInclusive<u16>) -> Messages {
         Messages {
             sockets: ByNumber::default(),
@@ -235,22 +237,22 @@ impl Messages {
         }
     }
 
-    /// What changed since the last call; it is noted from the first call on.
+    /// Takes the changes since the last call; they are recorded from the first call on.
     pub fn take_changed(&mut self, into: &mut Vec<Key>) {
         into.append(self.changed.get_or_insert_default());
     }
 
-    /// Whether something was put into the stack since the last call.
+    /// Returns true if new data was passed to the stack since the last call.
     pub fn take_wrote(&mut self) -> bool {
         std::mem::take(&mut self.wrote)
     }
 
-    /// When [`Messages::work`] has something to do.
+    /// Returns the time of the next work for [`Messages::work`].
     pub fn next_deadline(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes a notice; false when it is about a handle of somebody else.
+    /// Handles a notice; returns false if its handle belongs to no message socket.
     pub fn note(&mut self, stack: &mut Stack, now: Instant, handle: Handle, notice: Notice) -> bool {
         if self.owners.is_empty() {
             return false;
@@ -302,7 +304,7 @@ impl Messages {
         }
     }
 
-    /// Does what there is room for again, and what time is up for.
+    /// Does work that waited for room or that is due.
     pub fn work(&mut self, stack: &mut Stack, now: Instant) {
         self.resume_paused(stack, now);
         while let Some(&(at, due)) = self.due.first()
@@ -317,7 +319,7 @@ impl Messages {
         }
     }
 
-    /// A number that nothing else has.
+    /// Returns an unused number.
     pub(super) fn next_number(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -327,7 +329,7 @@ impl Messages {
         self.changed.iter_mut().for_each(|changed| changed.push(key));
     }
 
-    /// There may be room for calls of a socket.
+    /// Records that there may be room for calls of a socket.
     pub(super) fn room(&mut self, socket: u64) {
         if let Some(bound) = self.sockets.get_mut(&socket)
             && std::mem::take(&mut bound.wants_room)
@@ -338,7 +340,7 @@ impl Messages {
 
     // ---- Sockets
 
-    /// Opens a socket; port 0: any that is free.
+    /// Opens a socket; port 0 stands for any free one.
     pub(super) fn open_socket(
         &mut self,
         stack: &mut Stack,
@@ -382,7 +384,7 @@ impl Messages {
         Ok(Socket(socket))
     }
 
-    /// An endpoint at the first port that is free.
+    /// Opens an endpoint at the first free port.
     pub(super) fn listen_anywhere(
         &self,
         stack: &mut Stack,
@@ -400,7 +402,8 @@ impl Messages {
         Err(RequestError::NoPort)
     }
 
-    /// Closes a socket: its calls end, requests without a reply are dropped, and replies that were given still leave.
+    /// Closes a socket: its calls end, requests without a reply are dropped, and replies already given still
+    /// leave.
     pub(super) fn close_socket(&mut self, stack: &mut Stack, now: Instant, socket: u64) {
         let calls = self.calls.iter().filter(|(_, call)| call.socket == socket);
         let calls: Vec<u64> = calls.map(|(call, _)| *call).collect();
@@ -437,7 +440,7 @@ impl Messages {
 
     // ---- Calls
 
-    /// Begins a call or a message, of which nothing leaves yet: [`Messages::offer_call`] has its bytes.
+    /// Begins a call or a message; [`Messages::offer_call`] passes its bytes later.
     pub(super) fn begin_call(
         &mut self,
         now: Instant,
@@ -465,7 +468,7 @@ impl Messages {
         call
     }
 
-    /// Hands a call's bytes to the transport. False when there is no room for it now.
+    /// Passes a call's bytes to the transport. Returns false if there is no room for it now.
     pub(super) fn offer_call(
         &mut self,
         stack: &mut Stack,
@@ -496,7 +499,7 @@ impl Messages {
         bound.calls += 1;
         if let Some(outstanding) = self.calls.get_mut(&call) {
             outstanding.is_counted = true;
-            // It may be over already: a connection that broke at once.
+            // The call may be over already, if its connection broke at once.
             if outstanding.outcome.is_none() {
                 outstanding.at = at;
             }
@@ -504,7 +507,7 @@ impl Messages {
         Ok(true)
     }
 
-    /// A call has its outcome; it stays until the application has taken that.
+    /// Records the outcome of a call, which is kept until the application has taken it.
     pub(super) fn settle(&mut self, call: u64, outcome: Result<Vec<u8>, MessageError>) {
         let Some(outstanding) = self.calls.get_mut(&call) else {
             return;
@@ -519,7 +522,7 @@ impl Messages {
         }
     }
 
-    /// Ends a call from this side: what is under way of it is given up.
+    /// Ends a call from this side, and gives up its data in flight.
     pub(super) fn end_call(&mut self, stack: &mut Stack, now: Instant, call: u64, error: MessageError) {
         let Some(outstanding) = self.calls.get(&call) else {
             return;
@@ -538,7 +541,7 @@ impl Messages {
         }
     }
 
-    /// The outcome of a call, once it is over; then the call is forgotten.
+    /// Returns the outcome of a call once it is over, and then removes the call.
     pub(super) fn take_outcome(&mut self, call: u64) -> Result<Option<Vec<u8>>, MessageError> {
         let outstanding = self.calls.get_mut(&call).ok_or(MessageError::Over)?;
         match outstanding.outcome.take() {
@@ -567,7 +570,7 @@ impl Messages {
 
     // ---- Requests
 
-    /// A request has come, whole.
+    /// Queues a request that has been received completely.
     pub(super) fn enqueue(&mut self, socket: u64, peer: SocketAddr, origin: Origin, message: Vec<u8>) -> u64 {
         let request = self.next_number();
         if let Some(bound) = self.sockets.get_mut(&socket) {
@@ -580,7 +583,7 @@ impl Messages {
         request
     }
 
-    /// The next request that the application has not had.
+    /// Returns the next request that the application has not taken.
     pub(super) fn take_request(&mut self, socket: u64) -> Result<Option<Incoming>, MessageError> {
         let bound = self.sockets.get_mut(&socket).ok_or(MessageError::Over)?;
         let Some(request) = bound.queue.pop_front() else {
@@ -599,7 +602,7 @@ impl Messages {
         }))
     }
 
-    /// Replies to a request.
+    /// Sends the reply to a request.
     pub(super) fn reply_to(
         &mut self,
         stack: &mut Stack,
@@ -628,7 +631,7 @@ impl Messages {
         }
     }
 
-    /// The application has a request and will not reply.
+    /// Drops a request that the application has taken and will not answer.
     pub(super) fn leave_unanswered(&mut self, stack: &mut Stack, now: Instant, request: u64) {
         let Some(served) = self.requests.get_mut(&request) else {
             return;
@@ -639,7 +642,7 @@ impl Messages {
         let Origin::Native(_) = served.origin else {
             return self.end_request(stack, now, request);
         };
-        // A program that forgets a call at once may have its peer begin it anew: it would come twice.
+        // If a program forgets a call at once, its peer may repeat it, and the request would arrive twice.
         served.progress = Progress::Dropped;
         let limit = self
             .sockets
@@ -650,7 +653,7 @@ impl Messages {
         self.due.insert((at, Due::Request(request)));
     }
 
-    /// Gives a request up, at whatever point it is.
+    /// Gives up a request in any state.
     pub(super) fn end_request(&mut self, stack: &mut Stack, now: Instant, request: u64) {
         let Some(served) = self.requests.get(&request) else {
             return;
@@ -668,7 +671,7 @@ impl Messages {
         self.finish_request(request);
     }
 
-    /// Nothing more is to be done about a request: there is room for another.
+    /// Removes a request that is done, which makes room for another.
     pub(super) fn finish_request(&mut self, request: u64) {
         let Some(served) = self.requests.remove(&request) else {
             return;
@@ -692,7 +695,7 @@ impl Messages {
     }
 }
 
-/// Whether a message may have so many bytes.
+/// Checks the size of a message.
 pub(super) fn check_size(len: usize, options: &MessageOptions) -> Result<(), MessageError> {
     match len {
         0 => Err(MessageError::Empty),

@@ -7,12 +7,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// An address of either family, in network order.
 pub(super) type Ip = [u8; 16];
 
-/// `::`, and what an unset field of a network header holds.
+/// `::`, which is also the value of an unset field of a network header.
 pub(super) const UNSPECIFIED: Ip = [0; 16];
 
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/// The 16-byte form of an address; IPv4 becomes `::ffff:a.b.c.d`.
+/// Returns the 16-byte form of an address; IPv4 becomes `::ffff:a.b.c.d`.
 #[must_use]
 pub fn to_bytes(ip: IpAddr) -> [u8; 16] {
     match ip {
@@ -21,30 +21,31 @@ pub fn to_bytes(ip: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The address behind the 16-byte form.
+/// Returns the address that the 16-byte form stands for.
 #[must_use]
 pub fn from_bytes(ip: [u8; 16]) -> IpAddr {
     Ipv6Addr::from(ip).to_canonical()
 }
 
-/// Whether the 16 bytes hold an IPv4 address.
+/// Returns true if the 16 bytes hold an IPv4 address.
 #[must_use]
 #[inline]
 pub fn is_ipv4(ip: &[u8; 16]) -> bool {
     ip[..12] == MAPPED
 }
 
-/// The mapped form of four bytes from an IPv4 or ARP header.
+/// Returns the mapped form of four bytes from an IPv4 or ARP header.
 pub(super) fn mapped(octets: [u8; 4]) -> Ip {
     Ipv4Addr::from(octets).to_ipv6_mapped().octets()
 }
 
-/// The four bytes of a mapped address.
+/// Returns the four bytes of a mapped address.
 pub(super) fn octets(ip: &Ip) -> [u8; 4] {
     [ip[12], ip[13], ip[14], ip[15]]
 }
 
-/// Whether an address can be one host's: the only kind that may send or be written to here.
+/// Returns true if an address can belong to a single host. Packets are sent to and accepted from such
+/// addresses only.
 #[inline]
 pub(super) fn is_unicast(ip: &Ip) -> bool {
     if is_ipv4(ip) {
@@ -55,35 +56,36 @@ pub(super) fn is_unicast(ip: &Ip) -> bool {
     u128::from_be_bytes(*ip) > 1 && ip[0] != 0xff
 }
 
-/// Whether an address can be that of this host or of another one as programs on this host see it: a unicast or a
-/// loopback address.
+/// Returns true if an address can belong to a host, from the point of view of programs on this host: a
+/// unicast or a loopback address.
 pub(super) fn is_of_a_host(ip: &Ip) -> bool {
     is_unicast(ip) || (is_ipv4(ip) && ip[12] == 127) || u128::from_be_bytes(*ip) == 1
 }
 
-/// One of the interface's addresses and the subnet that it is on.
+/// One of the interface's addresses with its subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subnet {
     /// The interface's own address.
     pub(super) own: Ip,
-    /// Leading bits, counted in the 16-byte form, that all its neighbours share.
+    /// The number of leading bits, counted in the 16-byte form, that all neighbours share.
     pub(super) bits: u32,
 }
 
 impl Subnet {
-    /// An address with its prefix length in its own family's terms; nothing when that is too long.
+    /// Creates a subnet from an address and its prefix length in its own family; `None` if the prefix is too
+    /// long.
     pub(super) fn new(ip: IpAddr, prefix: u8) -> Option<Subnet> {
         let (width, offset) = if ip.is_ipv4() { (32, 96) } else { (128, 0) };
         (prefix <= width).then(|| Subnet { own: to_bytes(ip), bits: u32::from(prefix) + offset })
     }
 
-    /// Whether `ip` is on this subnet.
+    /// Returns true if `ip` is on this subnet.
     pub(super) fn holds(&self, ip: &Ip) -> bool {
         shared_bits(&self.own, ip) >= self.bits
     }
 
-    /// Whether `ip` is the subnet's broadcast or network address (RFC 1122, 3.2.1.3). A /31 or
-    /// /32 has neither (RFC 3021).
+    /// Returns true if `ip` is the subnet's broadcast or network address (RFC 1122, 3.2.1.3). A /31 or /32
+    /// has neither (RFC 3021).
     pub(super) fn is_broadcast(&self, ip: &Ip) -> bool {
         let host = u128::MAX.checked_shr(self.bits).unwrap_or(0);
         let within = u128::from_be_bytes(*ip) & host;
@@ -91,7 +93,7 @@ impl Subnet {
     }
 }
 
-/// How many leading bits two addresses share.
+/// Returns the number of leading bits that two addresses share.
 pub(super) fn shared_bits(a: &Ip, b: &Ip) -> u32 {
     (u128::from_be_bytes(*a) ^ u128::from_be_bytes(*b)).leading_zeros()
 }

@@ -4,20 +4,20 @@ use super::address::{Ip, mapped, octets};
 use super::ethernet::Mac;
 use super::verdict::DropReason;
 
-/// Bytes of a packet.
+/// The size of a packet, in bytes.
 pub(super) const PACKET: usize = 28;
 
 /// Hardware type Ethernet, protocol type IPv4, and their address lengths.
 const ETHERNET_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
-/// What a packet is for.
+/// The operation of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Request,
     Reply,
 }
 
-/// A packet.
+/// An ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arp {
     pub(super) operation: Operation,
@@ -27,7 +27,6 @@ pub(super) struct Arp {
     pub(super) target_ip: Ip,
 }
 
-/// Reads a packet.
 pub(super) fn read(bytes: &[u8]) -> Result<Arp, DropReason> {
     let packet: &[u8; PACKET] = bytes.first_chunk().ok_or(DropReason::Truncated)?;
     let (types, rest) = packet.split_at(6);
@@ -59,7 +58,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Arp, DropReason> {
     })
 }
 
-/// Appends a packet.
+/// Appends a packet to `out`.
 pub(super) fn write(out: &mut Vec<u8>, arp: &Arp) {
     out.extend(ETHERNET_IPV4);
     out.extend(match arp.operation {

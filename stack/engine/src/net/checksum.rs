@@ -1,13 +1,13 @@
-//! The Internet checksum (RFC 1071), over bytes in pieces.
+//! The Internet checksum (RFC 1071), over bytes in several pieces.
 
 use crate::wire::TxFrame;
 
 use super::address::{Ip, is_ipv4, octets};
 
-/// A one's complement sum in the making.
+/// A one's complement sum that is being computed.
 ///
-/// Summing is done in the machine's byte order, which the sum allows (RFC 1071, 2(B)); only the
-/// result is turned. Pieces may have odd lengths.
+/// Summing uses the machine's byte order, as RFC 1071, 2(B) permits; only the result is swapped. Pieces may
+/// have odd lengths.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
     total: u64,
@@ -15,7 +15,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// With the next bytes.
+    /// Adds further bytes to the sum.
     #[must_use]
     #[inline]
     pub fn with(mut self, bytes: &[u8]) -> Sum {
@@ -47,7 +47,7 @@ impl Sum {
         self
     }
 
-    /// Of the pseudo-header of transports and of ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
+    /// Returns the sum of the pseudo-header of transports and of ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
     #[inline]
     pub(super) fn of_pseudo(src: &Ip, dst: &Ip, protocol: u8, len: u32) -> Sum {
         let addresses = if is_ipv4(dst) {
@@ -61,11 +61,12 @@ impl Sum {
         }
     }
 
-    /// The sum folded to 16 bits, in network order; all ones when a stored checksum was right.
+    /// Returns the sum folded to 16 bits, in network order; all ones if it includes a correct stored
+    /// checksum.
     #[must_use]
     #[inline]
     pub fn folded(self) -> [u8; 2] {
-        // 64 bits to 33, to 18, to 17, to 16.
+        // From 64 bits to 33, to 18, to 17, to 16.
         let mut total = (self.total & 0xffff_ffff) + (self.total >> 32);
         for _ in 0..3 {
             total = (total & 0xffff) + (total >> 16);
@@ -73,13 +74,13 @@ impl Sum {
         (total as u16).to_ne_bytes()
     }
 
-    /// Whether bytes summed with their checksum field in place are intact.
+    /// Returns true if bytes summed together with their checksum field are intact.
     #[must_use]
     pub fn is_valid(self) -> bool {
         self.folded() == [0xff, 0xff]
     }
 
-    /// The checksum to store: the complement of the sum.
+    /// Returns the checksum to store: the complement of the sum.
     #[must_use]
     pub fn complement(self) -> [u8; 2] {
         let [a, b] = self.folded();
@@ -87,14 +88,14 @@ impl Sum {
     }
 }
 
-/// The sum of 32-bit words, for the bulk of the bytes: twice as fast as word by word. Apart, so that bytes whose number
-/// is known and small take no loop.
+/// Returns the sum of 32-bit words, for the bulk of the bytes; twice as fast as word by word. It is a
+/// separate function so that short inputs of known length need no loop.
 ///
-/// Of words of 64 bits it sums all, whose carries are lost, and the upper halves alone, which have none to lose
-/// below 16 GiB: what the first has beyond the second is the sum of the lower halves. Of such a loop the compiler makes
-/// vector instructions at each level of optimisation and whatever it is part of; of arrays of sums it does so at the
-/// highest level alone and not everywhere, and of additions that are looked at for overflow nowhere. Two runs of words
-/// at once keep the processor's adders busy.
+/// It computes two sums over 64-bit words. One is over the whole words and loses its carries; the other is
+/// over their upper halves and cannot overflow below 16 GiB. The difference of the two is the sum of the
+/// lower halves. The compiler vectorises such a loop at each optimisation level and in every context. It
+/// vectorises arrays of sums only at the highest level and not everywhere, and additions with overflow checks
+/// never. Two interleaved runs of words keep the processor's adders busy.
 #[inline(never)]
 fn blocks_sum(blocks: &[[u8; 64]]) -> u64 {
     let (words, _) = blocks.as_flattened().as_chunks::<8>();
@@ -107,7 +108,7 @@ fn blocks_sum(blocks: &[[u8; 64]]) -> u64 {
     sums.total().wrapping_add(others.total())
 }
 
-/// Sums of 64-bit words: of all, modulo 2^64, and of their upper halves.
+/// Sums of 64-bit words: of the whole words, modulo 2^64, and of their upper halves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Halves {
     whole: u64,
@@ -124,7 +125,7 @@ impl Halves {
         }
     }
 
-    /// Lower halves and upper ones together.
+    /// Returns the sum of the lower and upper halves.
     #[inline]
     fn total(self) -> u64 {
         let lower = self.whole.wrapping_sub(self.upper << 32);
@@ -132,11 +133,11 @@ impl Halves {
     }
 }
 
-/// Where UDP's checksum stands in its header (RFC 768).
+/// The offset of UDP's checksum in its header, in which zero means "none" (RFC 768).
 const ZERO_MEANS_NONE: usize = 6;
 
 /// Completes the checksum that [`TxFrame::csum`] leaves open, in software. The field holds the
-/// pseudo-header's sum. Returns false when the offsets lie outside the frame's head.
+/// pseudo-header's sum. Returns false if the offsets lie outside the frame's head.
 pub(super) fn complete(frame: &mut TxFrame) -> bool {
     let Some((start, field)) = frame.csum.take() else {
         return true;
@@ -151,8 +152,8 @@ pub(super) fn complete(frame: &mut TxFrame) -> bool {
         .fold(Sum::default().with(&frame.head[start..]), |s, p| {
             s.with(p.bytes())
         });
-    // Where the field is UDP's, zero means "none", and its other form the same sum (RFC 768). Elsewhere a
-    // sum is never all ones but over zeros (RFC 1624, 3), and analysers call it wrong.
+    // In UDP's field zero means "none", and all ones is the other form of the same sum (RFC 768). In other
+    // protocols a sum is all ones only over zeros (RFC 1624, 3), and analysers report it as wrong.
     let checksum = match sum.complement() {
         [0, 0] if field - start == ZERO_MEANS_NONE => [0xff, 0xff],
         other => other,
@@ -192,7 +193,8 @@ mod tests {
         }
     }
 
-    /// In blocks, words and bytes, at any place in memory, in any number of pieces; and where all carries are needed.
+    /// Sums blocks, words and bytes at any place in memory and in any number of pieces, including inputs that
+    /// need all carries.
     #[test]
     fn bytes_anywhere_in_memory_sum_as_rfc_1071_has_it() {
         let mut rand = crate::rand::Rand::of(1071);
@@ -223,7 +225,7 @@ mod tests {
         assert_eq!(frame.csum, None);
     }
 
-    /// RFC 768 alone gives a zero a meaning; RFC 1624, 3: a sum of other protocols is never all ones.
+    /// Only RFC 768 gives a zero a meaning; in other protocols a sum is never all ones (RFC 1624, 3).
     #[test]
     fn a_zero_checksum_is_replaced_in_the_field_of_udp_alone() {
         for (field, expected) in [(16, [0, 0]), (6, [0xff, 0xff]), (2, [0, 0])] {

@@ -1,4 +1,4 @@
-//! How an interface is set up, and why it may refuse.
+//! The configuration of an interface, and the errors that it can have.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::net::IpAddr;
 /// The addresses and routes of an [`super::Interface`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceConfig {
-    /// Own addresses, each with the prefix length of its subnet. The first one of a family is the
-    /// source of last resort.
+    /// The interface's own addresses, each with the prefix length of its subnet. The first one of a family is
+    /// the source of last resort.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Routers for whatever is on no own subnet; the first one of a family is used. Without
-    /// meaning on a wire that carries bare IP.
+    /// The routers for destinations outside the interface's subnets; the first one of a family is used. They
+    /// have no meaning on a wire that carries bare IP.
     pub gateways: Vec<IpAddr>,
     /// The largest IP packet in bytes; the wire's own limit applies as well.
     pub mtu: u32,
@@ -19,25 +19,25 @@ pub struct InterfaceConfig {
 /// The maximum number of addresses that an interface can have, its automatic link-local one included.
 pub const MAX_ADDRESSES: usize = 32;
 
-/// Why an [`InterfaceConfig`] is rejected.
+/// An [`InterfaceConfig`] was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// There is no address.
+    /// The configuration has no address.
     NoAddress,
-    /// More addresses than [`MAX_ADDRESSES`].
+    /// The configuration has more than [`MAX_ADDRESSES`] addresses.
     TooManyAddresses(usize),
-    /// The address cannot belong to one host: unspecified, loopback, multicast or broadcast.
+    /// The address cannot belong to one host: it is unspecified, loopback, multicast or broadcast.
     Address(IpAddr),
     /// The prefix is longer than the address.
     PrefixLength(IpAddr, u8),
-    /// The gateway is on none of the interface's subnets, or is one of its own addresses.
+    /// The gateway is outside the interface's subnets, or is one of its own addresses.
     Gateway(IpAddr),
-    /// The MTU, that of the wire if it is smaller, is below what the family in use needs: 68 bytes
-    /// for IPv4 (RFC 791), 1280 for IPv6 (RFC 8200, 5).
+    /// The MTU, or the wire's if that is smaller, is below the minimum of the family in use. The minimum is
+    /// 68 bytes for IPv4 (RFC 791) and 1280 for IPv6 (RFC 8200, 5).
     Mtu {
-        /// What was asked for, or the wire's own.
+        /// The configured MTU or the wire's, in bytes.
         mtu: u32,
-        /// The minimum.
+        /// The minimum, in bytes.
         min: u32,
     },
 }

@@ -20,13 +20,13 @@ use super::path_mtu;
 use super::verdict::{DropReason, Ingress};
 use super::{Interface, icmp, ipv4, ipv6, ndisc};
 
-/// The maximum number of frames of its own that the network layer leaves in [`Interface::outgoing`].
+/// The maximum number of the network layer's own frames in [`Interface::outgoing`].
 const MAX_REPLIES: usize = 256;
 /// The sender of an ARP probe: 0.0.0.0.
 pub(super) const NO_SENDER: Ip = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0];
 
 impl Interface {
-    /// RFC 826, Packet Reception.
+    /// Handles an ARP packet (RFC 826, Packet Reception).
     pub(super) fn arp(&mut self, now: Instant, bytes: &[u8]) -> Result<Ingress<'static>, DropReason> {
         let Medium::Ethernet(own) = self.medium else {
             return Err(DropReason::Ignored);
@@ -63,7 +63,8 @@ impl Interface {
         Ok(Ingress::Done)
     }
 
-    /// Another host wants to know whether an address is free (RFC 5227, 2.1.1): of ours it learns that it is not.
+    /// Answers a host that asks whether one of our addresses is free (RFC 5227, 2.1.1): the address is in
+    /// use.
     fn defend(&mut self, own: Mac, probe: &Arp) -> Result<Ingress<'static>, DropReason> {
         if !self.owns(&probe.target_ip) {
             return Err(DropReason::NotForUs);
@@ -82,7 +83,7 @@ impl Interface {
         Ok(Ingress::Done)
     }
 
-    /// ICMP to one of our addresses.
+    /// Handles ICMP to one of our addresses.
     pub(super) fn icmp_v4<'a>(
         &mut self,
         now: Instant,
@@ -106,7 +107,7 @@ impl Interface {
         self.error(packet, quote.net, error)
     }
 
-    /// ICMPv6 to one of our addresses or groups.
+    /// Handles ICMPv6 to one of our addresses or groups.
     pub(super) fn icmp_v6<'a>(
         &mut self,
         now: Instant,
@@ -137,8 +138,8 @@ impl Interface {
         }
     }
 
-    /// An error about a packet with the header `quote`. It counts only if that packet can have
-    /// been ours, and a lower MTU only if the packet was too big for it (RFC 5927, 7; RFC 8201, 4).
+    /// Handles an error about a packet with the header `quote`. The error counts only if this host can have
+    /// sent that packet, and a lower MTU only if the packet exceeded it (RFC 5927, 7; RFC 8201, 4).
     fn error<'a>(&mut self, packet: &Packet<'a>, quote: Net, error: Icmp) -> Result<Ingress<'a>, DropReason> {
         let mut error = error;
         if !self.is_ours(&quote.src_ip) || !self.is_a_peers(&quote.dst_ip) {
@@ -156,7 +157,7 @@ impl Interface {
         })
     }
 
-    /// Answers an echo request with its own bytes.
+    /// Answers an echo request with the request's bytes.
     fn echo(&mut self, now: Instant, packet: &Packet<'_>, kind: u8) {
         let message = packet.transport();
         let sent = self.send_icmp(now, packet.net.dst_ip, packet.net.src_ip, |out| {
@@ -167,7 +168,7 @@ impl Interface {
         self.counters.echo_replies += u64::from(sent);
     }
 
-    /// RFC 4861, 7.2.3 and 7.2.4.
+    /// Handles a neighbour solicitation (RFC 4861, 7.2.3 and 7.2.4).
     fn solicitation(&mut self, now: Instant, packet: &Packet<'_>) -> Result<Ingress<'static>, DropReason> {
         let own = self.discovers(packet)?;
         let message = ndisc::read(&message_bytes(packet))?;
@@ -175,7 +176,7 @@ impl Interface {
             return Err(DropReason::NotForUs);
         }
         if packet.net.src_ip == UNSPECIFIED {
-            // Somebody wants to know whether the address is free: notify all that it is not.
+            // The solicitation asks whether the address is free: notify all nodes that it is in use.
             if message.mac.is_some() || packet.net.dst_ip != ndisc::solicited_node(&message.target) {
                 return Err(DropReason::Malformed);
             }
@@ -206,7 +207,7 @@ impl Interface {
         Ok(Ingress::Done)
     }
 
-    /// RFC 4861, 7.2.5.
+    /// Handles a neighbour advertisement (RFC 4861, 7.2.5).
     fn advertisement(&mut self, now: Instant, packet: &Packet<'_>) -> Result<Ingress<'static>, DropReason> {
         self.discovers(packet)?;
         let message = ndisc::read(&message_bytes(packet))?;
@@ -226,7 +227,7 @@ impl Interface {
         Ok(Ingress::Done)
     }
 
-    /// Whether a message of neighbour discovery comes from this link (RFC 4861, 7.1), and our own
+    /// Checks that a message of neighbour discovery comes from this link (RFC 4861, 7.1), and returns our own
     /// address on it.
     fn discovers(&self, packet: &Packet<'_>) -> Result<Mac, DropReason> {
         match self.medium {
@@ -236,7 +237,7 @@ impl Interface {
         }
     }
 
-    /// Asks the link for a neighbour's address.
+    /// Sends a request for a neighbour's address.
     pub(super) fn solicit(&mut self, question: Solicit) {
         let Medium::Ethernet(own) = self.medium else {
             return;
@@ -281,7 +282,7 @@ impl Interface {
         });
     }
 
-    /// Reports that nobody is at a port.
+    /// Reports that no program listens at a port.
     pub(super) fn report_port(&mut self, now: Instant, packet: &Packet<'_>) {
         let is_v4 = packet.net.version == 4;
         let (kind, code, max_quote) = if is_v4 {
@@ -326,7 +327,7 @@ impl Interface {
         self.counters.errors_sent += u64::from(sent);
     }
 
-    /// Sends the ICMP message that `write` appends; false when it cannot be.
+    /// Sends the ICMP message that `write` appends; returns false if it cannot be sent.
     fn send_icmp(&mut self, now: Instant, from: Ip, to: Ip, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.send_icmp_with(now, from, to, super::egress::HOP_LIMIT, write)
     }
@@ -356,7 +357,7 @@ impl Interface {
         true
     }
 
-    /// Sends a message of neighbour discovery, which needs no resolution itself.
+    /// Sends a message of neighbour discovery, which needs no address resolution itself.
     fn send_discovery(&mut self, own: Mac, mac: Mac, from: Ip, to: Ip, write: impl FnOnce(&mut Vec<u8>)) {
         if !self.may_reply() {
             return;
@@ -386,7 +387,7 @@ impl Interface {
         self.outgoing.waiting.push(TxFrame { head, ..TxFrame::default() });
     }
 
-    /// Sends what waited for a neighbour.
+    /// Sends the frames that waited for a neighbour.
     fn send_released(&mut self, (mac, frames): (Mac, VecDeque<TxFrame>)) {
         self.outgoing.waiting.extend(frames.into_iter().map(|mut frame| {
             frame.head[..6].copy_from_slice(&mac);
@@ -394,7 +395,7 @@ impl Interface {
         }));
     }
 
-    /// Whether one more frame of our own may wait to be taken.
+    /// Returns true if one more frame of our own may wait for the wire.
     fn may_reply(&mut self) -> bool {
         if self.medium == Medium::Socket {
             return false; // The kernel answers for the host.
@@ -407,7 +408,8 @@ impl Interface {
     }
 }
 
-/// The MTU that a "too big" can mean for the quoted packet; nothing when it contradicts itself.
+/// Returns the MTU that a "too big" message can mean for the quoted packet; `None` if the message contradicts
+/// itself.
 fn plausible_mtu(quote: &Net, stated: u32) -> Option<u32> {
     let min = path_mtu::min_mtu(&quote.dst_ip);
     let mtu = match (quote.version, stated) {
@@ -415,11 +417,11 @@ fn plausible_mtu(quote: &Net, stated: u32) -> Option<u32> {
         (4, stated) => stated.max(min),
         (_, stated) => stated,
     };
-    // RFC 8201, 4 has IPv6 discard what is below the least.
+    // IPv6 discards an MTU below the minimum (RFC 8201, 4).
     (mtu >= min && mtu < quote.tot_len).then_some(mtu)
 }
 
-/// A message of neighbour discovery in one piece.
+/// Returns a message of neighbour discovery in one piece.
 fn message_bytes<'a>(packet: &Packet<'a>) -> Cow<'a, [u8]> {
     match packet.tail {
         [] => Cow::Borrowed(packet.transport()),
@@ -436,7 +438,7 @@ fn is_intact_v6(packet: &Packet<'_>) -> bool {
         .is_valid()
 }
 
-/// The message that `write` appends, behind `room` free bytes and with its checksum.
+/// Returns the message that `write` appends, behind `room` free bytes and with its checksum.
 pub(super) fn icmp_head(net: &Net, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut head = vec![0; room];
     write(&mut head);

@@ -1,16 +1,17 @@
-//! CRC-32 over packets that are sent, and what an invariant CRC covers in front of a program's packet.
+//! The CRC-32 of sent packets, and the part of an invariant CRC that covers the headers in front of a
+//! program's packet.
 //!
-//! The invariant CRC of the InfiniBand architecture (annex A17, RoCEv2) holds from end to end: whatever routers
-//! change on the way counts as ones.
+//! The invariant CRC of the InfiniBand architecture (annex A17, RoCEv2) is valid from end to end: fields that
+//! routers may change on the way count as ones.
 
 use hawser_ir::{Blueprint, Crc32, CrcField};
 
 use super::udp;
 use crate::wire::TxFrame;
 
-/// Bytes of ones that stand for InfiniBand's own link header.
+/// The bytes of ones that stand for InfiniBand's own link header.
 const LINK: [u8; 8] = [0xff; 8];
-/// The maximum number of bytes of the headers in front: IPv6's with some extension headers, and UDP's.
+/// The maximum size of the headers in front, in bytes: IPv6's with some extension headers, and UDP's.
 const HEADERS: usize = 128;
 
 /// The CRC-32 of a blueprint's packets.
@@ -23,7 +24,7 @@ pub struct Crc {
 }
 
 impl Crc {
-    /// Of a blueprint that has one.
+    /// Returns the CRC of a blueprint, if it has one.
     #[must_use]
     pub fn of(blueprint: &Blueprint) -> Option<Crc> {
         let field = blueprint.crc()?;
@@ -45,8 +46,9 @@ impl Crc {
         }
     }
 
-    /// Computes it for a frame whose network headers, `network` bytes of them, are written behind `link` bytes. The
-    /// payload of a packet with a trailer lies in the head, too. False when the frame is too short.
+    /// Computes the CRC of a frame whose network headers, of `network` bytes, are already written behind
+    /// `link` bytes. The payload of a packet with a trailer is in the head, too. Returns false if the frame
+    /// is too short.
     pub fn fill(&self, frame: &mut TxFrame, link: usize, network: usize) -> bool {
         let field = self.field();
         let start = link + network;
@@ -75,8 +77,9 @@ impl Crc {
     }
 }
 
-/// The CRC-32 of what stands in front of a program's packet: the link header that InfiniBand would have, and the
-/// network's headers, UDP's included. None of more headers than a host sends is right.
+/// Returns the CRC-32 of the data in front of a program's packet: the link header that InfiniBand would have,
+/// and the network's headers, including UDP's. Returns 0 if there are more headers than a host sends, which
+/// no packet matches.
 #[must_use]
 pub fn front(headers: &[u8]) -> u32 {
     let mut counted = [0; HEADERS];
@@ -110,7 +113,8 @@ pub fn front(headers: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// "hello world!" as one SEND of packet 0xfffff0 to queue pair 0x1234, as scapy 2.7 (`contrib/roce.py`) makes it.
+    /// "hello world!" as one SEND of packet 0xfffff0 to queue pair 0x1234, as scapy 2.7 (`contrib/roce.py`)
+    /// makes it.
     const V4: &str = "4502003800034000401126ae0a0000010a000002c35012b700240000\
                       0400ffff0000123480fffff068656c6c6f20776f726c642185857410";
     const V6: &str = "6020000500241140fd000000000000000000000000000001fd000000000000000000000000000002c35012b700249740\

@@ -12,24 +12,24 @@ use super::neighbour::{Resolved, Solicit};
 use super::verdict::{DropReason, Unreachable};
 use super::{Interface, checksum, ipv4, ipv6, udp};
 
-/// The hop limit where the program gives none (RFC 1700's recommended default).
+/// The hop limit of a packet for which the program sets no limit (RFC 1700's recommended default).
 pub(super) const HOP_LIMIT: u8 = 64;
 
-/// The maximum number of bytes that the length fields of IPv4 (whole packet) and IPv6 (behind the fixed
-/// header) can state.
+/// The maximum value of the length fields of IPv4 (whole packet) and IPv6 (behind the fixed header), in
+/// bytes.
 const MAX_LENGTH: usize = 65_535;
 
 impl Interface {
-    /// Fills what is unset in the header of a packet to be sent (source, version, header length,
-    /// hop limit) and returns the path's MTU in bytes.
+    /// Fills the unset fields in the header of a packet to be sent: source, version, header length and hop
+    /// limit. Returns the path's MTU in bytes.
     ///
     /// # Errors
-    /// Why it cannot be sent.
+    /// Returns the reason why the packet cannot be sent.
     pub fn route(&mut self, net: &mut Net) -> Result<u32, Unreachable> {
         let hop = self.next_hop(&net.dst_ip)?;
         if net.src_ip == UNSPECIFIED {
             let source = self.source_for(&net.dst_ip, &hop).ok_or(Unreachable::Family)?;
-            // At a socket the kernel chooses it, by what its routes are when the packet leaves.
+            // On a socket the kernel chooses the source by its routes at the time of sending.
             if self.medium != Medium::Socket {
                 net.src_ip = source;
             }
@@ -47,7 +47,7 @@ impl Interface {
         Ok(self.path_mtu(net.dst_ip))
     }
 
-    /// This host's address on the way to another.
+    /// Returns this host's source address towards a destination.
     ///
     /// # Errors
     /// As [`Interface::route`].
@@ -56,38 +56,39 @@ impl Interface {
         self.source_for(destination, &hop).ok_or(Unreachable::Family)
     }
 
-    /// How many bytes to leave free at the front of [`TxFrame::head`] for the link and network
+    /// Returns the number of bytes to leave free at the front of [`TxFrame::head`] for the link and network
     /// headers.
     #[must_use]
     pub fn header_room(&self, net: &Net) -> usize {
         self.link_len() + network_len(net)
     }
 
-    /// An empty frame, in memory that was used before, behind those that wait for the wire. Once a
-    /// packet is built in it, [`Interface::finish`] it; or [`Interface::withdraw`] it.
+    /// Returns an empty frame, in reused memory, behind the frames that wait for the wire. Once a packet is
+    /// built in it, the caller either sends it by [`Interface::finish`] or removes it by
+    /// [`Interface::withdraw`].
     pub fn blank(&mut self) -> &mut TxFrame {
         self.outgoing.blank()
     }
 
-    /// Takes the last of the waiting frames back.
+    /// Removes the last waiting frame.
     pub fn withdraw(&mut self) {
         self.outgoing.withdraw();
     }
 
-    /// Sends a packet: writes its link and network headers, completes its checksum where the wire
-    /// does not, and finds its neighbour. What cannot be sent is dropped and counted.
+    /// Sends a packet: writes its link and network headers, completes its checksum unless the wire does, and
+    /// resolves its neighbour. A packet that cannot be sent is dropped and counted.
     ///
-    /// `net` has been through [`Interface::route`]; `frame.head` starts with
-    /// [`Interface::header_room`] free bytes, and `frame.csum` counts from the start of `head`.
+    /// `net` has been through [`Interface::route`]. `frame.head` starts with [`Interface::header_room`] free
+    /// bytes, and `frame.csum` counts from the start of `head`.
     pub fn send(&mut self, now: Instant, net: &Net, frame: TxFrame) {
         self.outgoing.waiting.push(frame);
         self.finish(now, net, 0, None);
     }
 
-    /// The same for the packet that was built in [`Interface::blank`]: one of several made together,
-    /// or a super-segment. `number` is the (first) one's, counted from 0. It is IPv4's
-    /// identification, as a device counts it that cuts super-segments, unless routers may fragment the packet.
-    /// `crc` is the packet's CRC-32, if it has one.
+    /// Sends the packet that was built in [`Interface::blank`] in the same way: a super-segment, or one of
+    /// several packets built together. `number` is the number of the (first) packet, counted from 0. Unless
+    /// routers may fragment the packet, it is IPv4's identification, counted on by a device that cuts
+    /// super-segments. `crc` is the packet's CRC-32, if it has one.
     pub(crate) fn finish(&mut self, now: Instant, net: &Net, number: u16, crc: Option<&Crc>) {
         let link = self.link_len();
         let (mtu, gso_max, tx_csum) = (self.mtu, self.gso_max, self.tx_csum);
@@ -111,8 +112,8 @@ impl Interface {
         }
     }
 
-    /// Writes the last frame's link header; it leaves the waiting ones where its neighbour is not
-    /// known yet.
+    /// Writes the last frame's link header. If its neighbour is not yet known, the frame is moved out of the
+    /// waiting ones.
     fn address(&mut self, now: Instant, own: [u8; 6], net: &Net) {
         let Ok(hop) = self.next_hop(&net.dst_ip) else {
             self.withdraw();
@@ -146,7 +147,7 @@ impl Interface {
         }
     }
 
-    /// Lets the last frame wait for its neighbour.
+    /// Moves the last frame to the queue of its unresolved neighbour.
     fn hold(&mut self, hop: &Ip) {
         let Some(frame) = self.outgoing.waiting.pop() else {
             return;
@@ -163,7 +164,8 @@ impl Interface {
         }
     }
 
-    /// To whom on the link a packet for `dst` goes, found once for packets to the same one in a row.
+    /// Returns the next hop of a packet for `dst`; consecutive packets to the same destination reuse the
+    /// result.
     fn next_hop(&mut self, dst: &Ip) -> Result<Ip, Unreachable> {
         match self.last_hop {
             Some((last, hop)) if last == *dst => Ok(hop),
@@ -175,7 +177,8 @@ impl Interface {
         }
     }
 
-    /// On a wire of bare IP everything goes to its other end, and from a socket the host's kernel knows the way.
+    /// Finds the next hop. On a wire of bare IP every packet goes to the other end, and on a socket the
+    /// host's kernel has the routes.
     fn find_hop(&self, dst: &Ip) -> Result<Ip, Unreachable> {
         if !self.is_a_peers(dst) || self.subnets.iter().any(|s| s.is_broadcast(dst)) {
             return Err(Unreachable::Destination);
@@ -194,8 +197,9 @@ impl Interface {
         }
     }
 
-    /// The own address to write to `dst` from, through the neighbour `hop`: of its family, as
-    /// far-reaching as it (RFC 6724, 5, rule 2), on the subnet of `hop` if one is; else the first.
+    /// Returns the own address for packets to `dst` through the neighbour `hop`. It has the family and the
+    /// scope of `dst` (RFC 6724, 5, rule 2) and is on the subnet of `hop`, if such an address exists.
+    /// Otherwise it is the first of the family.
     pub(super) fn source_for(&self, dst: &Ip, hop: &Ip) -> Option<Ip> {
         let suits = |own: &Ip| is_ipv4(own) == is_ipv4(dst);
         let rank = |s: &super::Subnet| (is_link_local(&s.own) == is_link_local(dst), s.holds(hop));
@@ -208,7 +212,7 @@ impl Interface {
         best.map(|s| s.own)
     }
 
-    /// Whether `ip` is one host's address on one of our subnets, and not our own.
+    /// Returns true if `ip` is a host address on one of our subnets and not our own.
     pub(super) fn is_neighbour(&self, ip: &Ip) -> bool {
         is_unicast(ip)
             && !self.owns(ip)
@@ -216,20 +220,20 @@ impl Interface {
             && !self.subnets.iter().any(|s| s.is_broadcast(ip))
     }
 
-    /// Whether a packet for `ip` that the wire delivers is for us, and one from it may leave: behind a socket the
-    /// kernel has the host's addresses, which come and go.
+    /// Returns true if a packet to `ip` that the wire delivers is for us, and a packet from `ip` may leave.
+    /// Behind a socket the kernel has the host's addresses, which come and go.
     #[inline]
     pub(super) fn is_ours(&self, ip: &Ip) -> bool {
         self.medium == Medium::Socket || self.overhears || self.owns(ip)
     }
 
-    /// Whether `ip` is one of our addresses.
+    /// Returns true if `ip` is one of our addresses.
     pub(super) fn owns(&self, ip: &Ip) -> bool {
         self.subnets.iter().any(|s| s.own == *ip)
     }
 }
 
-/// Bytes of the headers in front of a program's packet, from the network's on.
+/// Returns the size of the headers in front of a program's packet in bytes, from the network header on.
 pub(crate) fn network_len(net: &Net) -> usize {
     let header = if is_ipv4(&net.dst_ip) {
         ipv4::HEADER
@@ -239,7 +243,8 @@ pub(crate) fn network_len(net: &Net) -> usize {
     header + if net.dst_port != 0 { udp::HEADER } else { 0 }
 }
 
-/// Computes a packet's CRC-32. Over IPv4 an invariant one makes UDP's checksum needless, which is none then.
+/// Computes a packet's CRC-32. Over IPv4 an invariant CRC makes UDP's checksum unnecessary; its field is then
+/// zero, which means "none".
 fn cover(net: &Net, frame: &mut TxFrame, link: usize, crc: &Crc) -> bool {
     let network = network_len(net);
     if net.dst_port == 0 && !checksum::complete(frame) || !crc.fill(frame, link, network) {
@@ -253,7 +258,7 @@ fn cover(net: &Net, frame: &mut TxFrame, link: usize, crc: &Crc) -> bool {
     true
 }
 
-/// Packets that a frame stands for.
+/// Returns the number of packets that a frame stands for.
 fn packets_in(frame: &TxFrame) -> u16 {
     let payload: usize = frame.payload.iter().map(|piece| piece.len()).sum();
     match usize::from(frame.gso_size) {
@@ -262,8 +267,8 @@ fn packets_in(frame: &TxFrame) -> u16 {
     }
 }
 
-/// Writes a packet's network header behind `link` bytes, if the packet is not too long.
-#[inline(always)] // Into `finish`, which has all of it at hand.
+/// Writes a packet's network header behind `link` bytes, unless the packet is too long.
+#[inline(always)] // Into `finish`, which already has every argument.
 fn write_network(
     net: &Net,
     frame: &mut TxFrame,
@@ -280,7 +285,7 @@ fn write_network(
     }
     let payload: usize = frame.payload.iter().map(|p| p.len()).sum();
     let len = frame.head.len() - link + payload;
-    // A super-segment's packets are as long as its headers and one piece of payload.
+    // A packet of a super-segment is as long as its headers and one piece of payload.
     let packet = match frame.gso_size {
         0 => len,
         size => len.min(frame.head.len() - link + usize::from(size)),
@@ -290,7 +295,7 @@ fn write_network(
         return Err(DropReason::TooLong);
     }
     if is_datagram {
-        // The device completes one checksum: the outer one.
+        // The device completes only one checksum: the outer one.
         if !checksum::complete(frame) {
             return Err(DropReason::Malformed);
         }
@@ -306,7 +311,7 @@ fn write_network(
     Ok(())
 }
 
-/// fe80::/10 (RFC 4291, 2.4).
+/// Returns true for an address in fe80::/10 (RFC 4291, 2.4).
 fn is_link_local(ip: &Ip) -> bool {
     ip[0] == 0xfe && ip[1] & 0xc0 == 0x80
 }

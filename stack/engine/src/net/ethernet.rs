@@ -5,12 +5,12 @@ use super::verdict::DropReason;
 /// A link-layer address.
 pub(super) type Mac = [u8; 6];
 
-/// Bytes of the header.
+/// The size of the header, in bytes.
 pub(super) const HEADER: usize = 14;
-/// Everybody on the link.
+/// The address of all stations on the link.
 pub(super) const BROADCAST: Mac = [0xff; 6];
 
-/// What an Ethernet frame carries.
+/// The protocol that an Ethernet frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EtherType {
     Ipv4,
@@ -34,7 +34,7 @@ impl EtherType {
     }
 }
 
-/// Reads the header of a frame for `own`, to everybody, or to an IPv6 group.
+/// Reads the header of a frame that is addressed to `own`, to all stations, or to an IPv6 group.
 pub(super) fn read(frame: &[u8], own: Mac) -> Result<EtherType, DropReason> {
     let header: &[u8; HEADER] = frame.first_chunk().ok_or(DropReason::Truncated)?;
     let (to, rest) = header.split_at(6);

@@ -1,4 +1,5 @@
-//! Receiving a frame: link header, network header, and then to a program or to [`super::control`].
+//! Receiving a frame: the link header, the network header, and then delivery to a program or to
+//! [`super::control`].
 
 use hawser_ir::abi::{Csum, Net};
 use hawser_time::Instant;
@@ -11,38 +12,38 @@ use super::ipv6::{Problem, Refusal};
 use super::verdict::{DropReason, Ingress};
 use super::{Interface, icmp, ipv4, ipv6, ndisc, udp};
 
-/// An IP packet inside a received frame, its padding cut off.
+/// An IP packet inside a received frame, without its padding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet<'a> {
     pub(super) net: Net,
-    /// The packet from its network header on, as far as the frame's head has it.
+    /// The packet from its network header on, as far as it is in the frame's head.
     pub(super) whole: &'a [u8],
-    /// The rest.
+    /// The rest of the packet.
     pub(super) tail: &'a [u8],
-    /// Where the packet starts in the frame.
+    /// The offset of the packet in the frame.
     pub(super) offset: u32,
-    /// Where the packet names its transport protocol.
+    /// The offset of the byte in the packet that names its transport protocol.
     pub(super) protocol_at: u32,
 }
 
 impl<'a> Packet<'a> {
-    /// From the transport header on, as far as the frame's head has it.
+    /// Returns the packet from its transport header on, as far as it is in the frame's head.
     pub(super) fn transport(&self) -> &'a [u8] {
         &self.whole[usize::from(self.net.hdr_len)..]
     }
 
-    /// Whether there is less of it than its header states.
+    /// Returns true if the packet is shorter than its header states.
     fn is_trimmed(&self) -> bool {
         self.whole.len() + self.tail.len() < self.net.tot_len as usize
     }
 
-    /// Where the transport header starts in the frame.
+    /// Returns the offset of the transport header in the frame.
     pub(super) fn transport_offset(&self) -> u32 {
         self.offset + u32::from(self.net.hdr_len)
     }
 }
 
-/// What a frame is, once its headers are read.
+/// The content of a frame whose headers have been read.
 #[derive(Clone, Copy, Debug)]
 enum Content<'a> {
     Arp(&'a [u8]),
@@ -50,7 +51,8 @@ enum Content<'a> {
 }
 
 impl Interface {
-    /// Takes a received frame apart.
+    /// Parses a received frame, answers it if the network layer handles it, and returns its content for the
+    /// engine.
     pub fn ingress<'a>(&mut self, now: Instant, frame: &RxFrame<'a>) -> Ingress<'a> {
         match self.open(frame) {
             Ok(Content::Arp(bytes)) => self.arp(now, bytes),
@@ -60,7 +62,8 @@ impl Interface {
                 }
                 (4, icmp::PROTOCOL_V4) => self.icmp_v4(now, frame, &packet),
                 (6, icmp::PROTOCOL_V6) => self.icmp_v6(now, frame, &packet),
-                // Of IPv4 that is settled: nothing is taken that is not for an own address.
+                // For IPv4 this has been checked already: `open_v4` accepts only packets to our own
+                // addresses.
                 (6, _) if !self.is_ours(&packet.net.dst_ip) => Err(DropReason::NotForUs),
                 (_, _) if packet.is_trimmed() => {
                     Ok(Ingress::Trimmed { net: packet.net, head: packet.transport(), tail: packet.tail })
@@ -80,14 +83,14 @@ impl Interface {
         })
     }
 
-    /// Answers a packet whose protocol no program takes with an ICMP error (RFC 1122, 3.2.2.1;
-    /// RFC 8200, 4), within a limited rate. `frame` is what [`Interface::ingress`] was given.
+    /// Answers a packet whose protocol no program takes with an ICMP error (RFC 1122, 3.2.2.1; RFC 8200, 4),
+    /// at a limited rate. `frame` is the argument of [`Interface::ingress`].
     pub fn unreachable_reply(&mut self, now: Instant, frame: &RxFrame<'_>) {
         let Ok(Content::Ip(packet)) = self.open(frame) else {
             return;
         };
         match (packet.net.version, packet.net.protocol) {
-            // Never about an ICMP message (RFC 1122, 3.2.2).
+            // An ICMP message is never reported (RFC 1122, 3.2.2).
             (4, icmp::PROTOCOL_V4) | (6, icmp::PROTOCOL_V6) => {}
             (4, _) => self.report_protocol(now, &packet),
             (_, _) => {
@@ -101,20 +104,22 @@ impl Interface {
         }
     }
 
-    /// Counts a packet that was cut, and that no program takes so.
+    /// Counts a trimmed packet that no program takes.
     pub fn refuse_trimmed(&mut self) {
         self.counters.count(DropReason::Truncated);
     }
 
-    /// Answers a packet that its program refused, or a datagram for a port that it does not have: nobody is at the port
-    /// that it is for (RFC 1122, 3.2.2.1 and 4.1.3.1; RFC 4443, 3.1), within a limited rate. `frame` is what [`Interface::ingress`] was given.
+    /// Answers a packet that its program refused, or a datagram for a port that the program does not have,
+    /// with "port unreachable" (RFC 1122, 3.2.2.1 and 4.1.3.1; RFC 4443, 3.1). The rate is limited. `frame`
+    /// is the argument of [`Interface::ingress`].
     pub fn refused_reply(&mut self, now: Instant, frame: &RxFrame<'_>) {
         if let Ok(Content::Ip(packet)) = self.open(frame) {
             self.report_port(now, &packet);
         }
     }
 
-    /// What a datagram holds, whose UDP header [`udp::open`] passes over; nothing when it is dropped and counted.
+    /// Passes over a datagram's UDP header by [`udp::open`] and returns its content; `None` if the datagram
+    /// is dropped and counted.
     pub fn open_udp<'a>(
         &mut self,
         net: &mut Net,
@@ -125,9 +130,9 @@ impl Interface {
         opened.map_err(|reason| self.counters.count(reason)).ok()
     }
 
-    /// Reads link and network headers. An IPv6 packet whose extension headers are at fault comes
-    /// with the refusal, for a report to its sender.
-    #[inline(always)] // Into `ingress`: what it gives is large.
+    /// Reads link and network headers. If an IPv6 packet's extension headers are at fault, the packet is
+    /// returned with the refusal, for a report to its sender.
+    #[inline(always)] // Into `ingress`: the result is large.
     fn open<'a>(&self, frame: &RxFrame<'a>) -> Result<Content<'a>, (Refusal, Option<Packet<'a>>)> {
         let alone = |reason: DropReason| (Refusal::from(reason), None);
         let (kind, offset) = match self.medium {
@@ -172,7 +177,8 @@ impl Interface {
 
     fn open_v6<'a>(&self, frame: &RxFrame<'a>, offset: usize) -> Result<Packet<'a>, DropReason> {
         let net = ipv6::read(&frame.head[offset..])?;
-        // Only a host that checks whether its address is free writes without one (RFC 4862, 5.4.2).
+        // Only a host that checks whether its address is free sends without a source address (RFC 4862,
+        // 5.4.2).
         let is_nameless = net.src_ip == UNSPECIFIED && net.protocol == icmp::PROTOCOL_V6;
         if !self.is_a_peers(&net.src_ip) && !is_nameless {
             return Err(DropReason::Source);
@@ -183,7 +189,8 @@ impl Interface {
         trim(frame, net, offset)
     }
 
-    /// Whether an address can be a peer's: another host's, and behind a socket that of other programs on this host.
+    /// Returns true if an address can be a peer's: that of another host or, behind a socket, of another
+    /// program on this host.
     #[inline]
     pub(super) fn is_a_peers(&self, ip: &[u8; 16]) -> bool {
         match self.medium {
@@ -192,12 +199,12 @@ impl Interface {
         }
     }
 
-    /// Whether the wire gives us one port of the host, whichever that is.
+    /// Returns true if the wire gives us a single port of the host, of any number.
     pub fn has_one_port(&self) -> bool {
         self.medium == Medium::Socket
     }
 
-    /// Whether `group` is one that neighbour discovery listens to.
+    /// Returns true if neighbour discovery listens to `group`.
     fn listens_to(&self, group: &[u8; 16]) -> bool {
         *group == ndisc::ALL_NODES
             || self
@@ -207,7 +214,7 @@ impl Interface {
     }
 }
 
-/// Cuts off what an Ethernet frame has behind the packet.
+/// Cuts off the padding of an Ethernet frame behind the packet.
 #[inline(always)]
 fn trim<'a>(frame: &RxFrame<'a>, net: Net, offset: usize) -> Result<Packet<'a>, DropReason> {
     let len = net.tot_len as usize;
@@ -248,10 +255,10 @@ fn deliver<'a>(frame: &RxFrame<'a>, packet: &Packet<'a>) -> Ingress<'a> {
     }
 }
 
-/// How many packets a super-segment stands for, and their payload bytes.
+/// Returns the number of packets in a super-segment, and the payload bytes of each.
 ///
-/// What is common to them, their transport header, is not payload. Devices merge two protocols
-/// alone, 6 and 17, so that these constants belong to the devices.
+/// Their common transport header is not payload. Devices merge only two protocols, 6 and 17, so these
+/// constants describe devices.
 #[inline]
 fn segments(seg_size: u16, protocol: u8, head: &[u8], tail: usize) -> (u16, u16) {
     if seg_size == 0 {

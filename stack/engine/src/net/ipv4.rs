@@ -7,25 +7,25 @@ use super::address::{mapped, octets};
 use super::checksum::Sum;
 use super::verdict::DropReason;
 
-/// Bytes of a header without options: what is sent.
+/// The size of a header without options, in bytes; sent headers have no options.
 pub(super) const HEADER: usize = 20;
 
 const DONT_FRAGMENT: u16 = 0x4000;
-/// More Fragments, and the offset.
+/// The bits of More Fragments and of the fragment offset.
 const FRAGMENT: u16 = 0x3fff;
 
-/// A header as it was read.
+/// A header as read from a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) net: Net,
-    /// It is one of several fragments.
+    /// True if the packet is one of several fragments.
     pub(super) is_fragment: bool,
-    /// It may not be fragmented.
+    /// True if the packet may not be fragmented.
     pub(super) dont_fragment: bool,
 }
 
-/// Reads a header with its options; neither checksum nor packet length are compared with
-/// anything, since a header quoted by an ICMP error has neither intact.
+/// Reads a header with its options. It checks neither the checksum nor the packet length, because a header
+/// quoted by an ICMP error has neither intact.
 #[inline]
 pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
     let fixed: &[u8; HEADER] = packet.first_chunk().ok_or(DropReason::Truncated)?;
@@ -58,7 +58,7 @@ pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
     })
 }
 
-/// Whether the header that starts `packet` is intact; `header` was read from it.
+/// Returns true if the header at the start of `packet` is intact; `header` was read from it.
 #[inline]
 pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
     match packet.first_chunk() {
@@ -69,14 +69,14 @@ pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
     }
 }
 
-/// The sum of a header without options: nearly all are, and a known length takes no loop.
+/// Returns the sum of a header without options, as nearly all headers are. The known length needs no loop.
 #[inline]
 fn sum(header: &[u8; HEADER]) -> Sum {
     Sum::default().with(header)
 }
 
-/// Bytes behind an intact header that differs from another, which was taken in, in nothing but its length, its
-/// identification and its checksum.
+/// Returns the number of bytes behind an intact header that differs from an accepted header only in length,
+/// identification and checksum.
 #[inline]
 pub(super) fn goes_on(taken: &[u8; HEADER], next: &[u8; HEADER]) -> Option<usize> {
     let is_alike = next[..2] == taken[..2] && next[6..10] == taken[6..10] && next[12..] == taken[12..];
@@ -86,8 +86,7 @@ pub(super) fn goes_on(taken: &[u8; HEADER], next: &[u8; HEADER]) -> Option<usize
 
 /// Writes a header into the first [`HEADER`] bytes of `out`, for a packet of `total_len` bytes.
 ///
-/// A packet that may not be fragmented is atomic, so that its identification may be any value
-/// (RFC 6864, 4.1).
+/// A packet that may not be fragmented is atomic, so its identification may have any value (RFC 6864, 4.1).
 pub(super) fn write(out: &mut [u8], net: &Net, total_len: u16, (identification, may_fragment): (u16, bool)) {
     let mut header = [0; HEADER];
     header[0] = 0x45;

@@ -5,7 +5,7 @@ use hawser_ir::buf::NET_ZERO;
 
 use super::verdict::DropReason;
 
-/// Bytes of the fixed header: what is sent.
+/// The size of the fixed header, in bytes; sent packets have no other.
 pub(super) const HEADER: usize = 40;
 
 /// The maximum number of extension headers that are passed over.
@@ -17,7 +17,7 @@ const FRAGMENT: u8 = 44;
 const NO_NEXT_HEADER: u8 = 59;
 const DESTINATION_OPTIONS: u8 = 60;
 
-/// Why a packet's extension headers end its processing.
+/// The reason for which a packet's extension headers end its processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) reason: DropReason,
@@ -45,8 +45,8 @@ impl From<DropReason> for Refusal {
     }
 }
 
-/// Reads the fixed header. `protocol` is the first next header and `hdr_len` 40 until [`walk`] has
-/// passed over the extension headers.
+/// Reads the fixed header. `protocol` is the first next header and `hdr_len` is 40 until [`walk`] has passed
+/// over the extension headers.
 pub(super) fn read(packet: &[u8]) -> Result<Net, DropReason> {
     let fixed: &[u8; HEADER] = packet.first_chunk().ok_or(DropReason::Truncated)?;
     let (words, addresses) = fixed.split_at(8);
@@ -71,16 +71,16 @@ pub(super) fn read(packet: &[u8]) -> Result<Net, DropReason> {
     Ok(net)
 }
 
-/// Bytes behind a header that differs from another, which was taken in, in nothing but its length.
+/// Returns the number of bytes behind a header that differs from an accepted header only in its length.
 #[inline]
 pub(super) fn goes_on(taken: &[u8; HEADER], next: &[u8; HEADER]) -> Option<usize> {
     let is_alike = next[..4] == taken[..4] && next[6..] == taken[6..];
     is_alike.then_some(usize::from(u16::from_be_bytes([next[4], next[5]])))
 }
 
-/// Passes over the extension headers of `packet`, which `net` was read from and which ends where
-/// `net.tot_len` states; sets `protocol` and `hdr_len` to those of the transport. Returns the offset
-/// of the byte that named the transport.
+/// Passes over the extension headers of `packet`, which ends where `net.tot_len` states; `net` was read from
+/// it. Sets `protocol` and `hdr_len` to those of the transport. Returns the offset of the byte that named the
+/// transport.
 pub(super) fn walk(packet: &[u8], net: &mut Net) -> Result<usize, Refusal> {
     let mut named_at = 6;
     let mut at = HEADER;
@@ -89,7 +89,7 @@ pub(super) fn walk(packet: &[u8], net: &mut Net) -> Result<usize, Refusal> {
         let len = match next {
             HOP_BY_HOP if named_at == 6 => options(packet, at)?,
             HOP_BY_HOP => {
-                // RFC 8200, 4.1: anywhere else it is as good as unknown.
+                // RFC 8200, 4.1: in any other place the header counts as unrecognized.
                 return Err(problem(Problem::UNKNOWN_NEXT_HEADER, named_at));
             }
             DESTINATION_OPTIONS => options(packet, at)?,
@@ -109,7 +109,7 @@ pub(super) fn walk(packet: &[u8], net: &mut Net) -> Result<usize, Refusal> {
     Err(DropReason::Extension.into())
 }
 
-/// Length of the extension header at `at`, all of it inside the packet.
+/// Returns the length of the extension header at `at`, which lies entirely inside the packet.
 fn extension_len(packet: &[u8], at: usize) -> Result<usize, DropReason> {
     let units = packet.get(at + 1).ok_or(DropReason::Truncated)?;
     let len = (usize::from(*units) + 1) * 8;
@@ -120,8 +120,8 @@ fn extension_len(packet: &[u8], at: usize) -> Result<usize, DropReason> {
     }
 }
 
-/// Passes over hop-by-hop or destination options. None is understood beyond what its type states
-/// about that (RFC 8200, 4.2).
+/// Passes over hop-by-hop or destination options. An option is not interpreted beyond the action that its
+/// type prescribes for unrecognized options (RFC 8200, 4.2).
 fn options(packet: &[u8], at: usize) -> Result<usize, Refusal> {
     let len = extension_len(packet, at)?;
     let mut option = at + 2;
@@ -144,7 +144,7 @@ fn options(packet: &[u8], at: usize) -> Result<usize, Refusal> {
     Ok(len)
 }
 
-/// Passes over a routing header that has nothing left to route (RFC 8200, 4.4; RFC 5095).
+/// Passes over a routing header with no segments left (RFC 8200, 4.4; RFC 5095).
 fn routing(packet: &[u8], at: usize) -> Result<usize, Refusal> {
     let len = extension_len(packet, at)?;
     match packet[at + 3] {
@@ -153,7 +153,7 @@ fn routing(packet: &[u8], at: usize) -> Result<usize, Refusal> {
     }
 }
 
-/// Passes over the fragment header of a packet that is whole (RFC 6946).
+/// Passes over the fragment header of a packet that is not fragmented (RFC 6946).
 fn fragment(packet: &[u8], at: usize) -> Result<usize, Refusal> {
     let header: &[u8; 8] = packet
         .get(at..)

@@ -1,11 +1,12 @@
-//! Received packets that are taken in as one, as devices merge them that can: the reverse of a super-segment's cut.
+//! Merging of received packets into one, as some devices do it: the reverse of cutting a super-segment.
 //!
-//! A device merges the packets of protocol 6 alone of which each goes on where the one before ends, with all else in
-//! their headers alike, as Linux's generic receive offload does in software. These constants are the devices', as those
-//! are by which they cut. What is merged is an event with `segs` and `seg_size`, whoever did it.
+//! Devices merge only packets of protocol 6, if each continues the one before and their headers are otherwise
+//! alike; Linux's generic receive offload does the same in software. The constants below describe devices, as
+//! do those for cutting. A merged packet is an event with `segs` and `seg_size`, whether a device or the
+//! engine merged it.
 //!
-//! Invariants: nothing is merged whose bytes are not known to be intact; a packet that is merged with others has
-//! no flag that asks for anything at once, and ends what is merged if it is shorter than those before.
+//! Invariants: only packets whose bytes are known to be intact are merged. A packet that is merged with
+//! others has no flag that demands immediate action. A packet shorter than those before ends the merge.
 
 use hawser_ir::Blueprint;
 use hawser_ir::abi::{Csum, Net};
@@ -16,37 +17,37 @@ use crate::wire::RxFrame;
 
 /// The protocol whose packets are merged.
 const PROTOCOL: u8 = 6;
-/// The shortest header of its packets.
+/// The size of the shortest header of its packets, in bytes.
 const HEADER: usize = 20;
-/// Where the header has its length, in words of 32 bits in the upper half of a byte.
+/// The offset of the header's length, which is in 32-bit words in the upper half of the byte.
 const LENGTH: usize = 12;
-/// Where it has its flags.
+/// The offset of the header's flags.
 const FLAGS: usize = 13;
-/// The flags of a packet that acknowledges, and asks for nothing.
+/// The flags of a packet that acknowledges and demands no action.
 const PLAIN: u8 = 0x10;
-/// The largest packet that a network header can state.
+/// The largest packet that a network header can state, in bytes.
 const MAX_BYTES: u32 = 65_535;
 
-/// A received packet, perhaps the first of several that were merged, whose headers stand for all.
+/// A received packet, perhaps the first of several merged ones, whose headers stand for all.
 #[derive(Debug)]
 pub(crate) struct Segment<'a> {
     pub(crate) net: &'a mut Net,
-    /// The headers in front of its transport's: the link's and the network's.
+    /// The link and network headers, in front of the transport header.
     pub(crate) front: &'a [u8],
-    /// It lies in one piece.
+    /// The packet from its transport header on, in one piece.
     pub(crate) head: &'a [u8],
-    /// Becomes complete when it is looked at.
+    /// The state of the checksum; it becomes complete once it has been verified.
     pub(crate) csum: &'a mut Csum,
 }
 
-/// Whether packets with this header can be merged: what stands behind their payload would be in the middle of it, and
-/// so would a CRC's end.
+/// Returns true if packets with this header can be merged. A trailer or the end of a CRC would be in the
+/// middle of the merged payload.
 pub(crate) fn can_be_merged(header: &Blueprint) -> bool {
     header.trailer.is_empty() && header.crc().is_none()
 }
 
 impl Segment<'_> {
-    /// Takes in the packet of a frame, if it goes on where this one ends, and gives its payload, which stays where it
+    /// Merges the packet of a frame if it continues this one, and returns its payload, which stays where it
     /// is.
     #[inline]
     pub(crate) fn append<'a>(&mut self, next: &RxFrame<'a>) -> Option<&'a [u8]> {
@@ -62,7 +63,8 @@ impl Segment<'_> {
         Some(payload)
     }
 
-    /// Whether its checksum is right. A wrong one stays for the program to refuse and to count.
+    /// Returns true if the checksum is right. A packet with a wrong one is left for the program to refuse and
+    /// count.
     #[inline]
     fn is_intact(&mut self) -> bool {
         let is_intact = is_intact(self.net, self.head, *self.csum);
@@ -73,16 +75,16 @@ impl Segment<'_> {
     }
 }
 
-/// Whether a packet's checksum is right, or known to be.
+/// Returns true if a packet's checksum is right or has been verified before.
 #[inline]
 fn is_intact(net: &Net, head: &[u8], csum: Csum) -> bool {
     let pseudo = || Sum::of_pseudo(&net.src_ip, &net.dst_ip, PROTOCOL, head.len() as u32);
     csum == Csum::Complete || pseudo().with(head).is_valid()
 }
 
-/// A frame from its transport header on, if all in front of that is as in the first packet's frame but what differs
-/// from packet to packet: IPv4's length, identification and checksum, IPv6's length. It is taken in then as that one
-/// was, so that nothing else needs to be read.
+/// Returns a frame from its transport header on, if all headers in front match those of the first packet.
+/// Only fields that differ from packet to packet may differ: IPv4's length, identification and checksum,
+/// IPv6's length. Such a frame is accepted as the first one was, and no other field needs to be read.
 #[inline]
 fn same_path<'a>(first: &Segment<'_>, next: &RxFrame<'a>) -> Option<&'a [u8]> {
     let network = usize::from(first.net.hdr_len);
@@ -91,26 +93,26 @@ fn same_path<'a>(first: &Segment<'_>, next: &RxFrame<'a>) -> Option<&'a [u8]> {
         .split_at_checked(first.front.len().checked_sub(network)?)?;
     let (front, head) = next.head.split_at_checked(first.front.len())?;
     let (next_link, next_net) = front.split_at(link.len());
-    // What a device has merged stays by itself.
+    // A super-segment that a device has merged is not merged again.
     if first.net.protocol != PROTOCOL || next_link != link || next.seg_size != 0 {
         return None;
     }
     let stated = match (first.net.version, network) {
         (4, ipv4::HEADER) => ipv4::goes_on(net.first_chunk()?, next_net.first_chunk()?)?,
         (6, ipv6::HEADER) => ipv6::goes_on(net.first_chunk()?, next_net.first_chunk()?)?,
-        _ => return None, // with options or extension headers
+        _ => return None, // options or extension headers
     };
-    head.get(..stated) // nothing where it lies in two pieces
+    head.get(..stated) // `None` if it is in two pieces
 }
 
-/// The payload of `next`, if it goes on where `first` ends, whose header has so many bytes.
+/// Returns the payload of `next` if it continues `first`, whose header has `header` bytes.
 #[inline]
 fn follows<'a>(first: &Segment<'_>, next: &'a [u8], header: usize) -> Option<&'a [u8]> {
     let net = &*first.net;
     let size = first.head.len() - header;
     let payload = next.get(header..)?;
     let before = size * usize::from(net.segs);
-    // Not so behind a device's super-segment, a packet that was cut, and one that is shorter than those before it.
+    // False behind a device's super-segment, a trimmed packet, and a packet shorter than those before it.
     let is_whole = net.tot_len as usize == usize::from(net.hdr_len) + header + before;
     let fits =
         is_whole && (1..=size).contains(&payload.len()) && net.tot_len + payload.len() as u32 <= MAX_BYTES;
@@ -123,15 +125,15 @@ fn follows<'a>(first: &Segment<'_>, next: &'a [u8], header: usize) -> Option<&'a
     (fits && goes_on).then_some(payload)
 }
 
-/// Bytes of a packet's header, if it has as many as it states, and states enough.
+/// Returns the size of a packet's header in bytes, if the stated size is valid and the header is complete.
 #[inline]
 fn header_len(head: &[u8]) -> Option<usize> {
     let stated = usize::from(head.get(LENGTH)? >> 4) * 4;
     (HEADER..=head.len()).contains(&stated).then_some(stated)
 }
 
-/// A header's sequence number, and what is alike in packets that are merged: ports, what is acknowledged, length, flags
-/// and window, the urgent pointer. Neither has the checksum.
+/// Returns a header's sequence number, and the fields that are alike in merged packets: ports,
+/// acknowledgement number, length, flags, window and urgent pointer. The checksum is in neither.
 #[inline]
 fn parts(header: &[u8; HEADER]) -> (u32, [u32; 4]) {
     let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
@@ -147,11 +149,11 @@ mod tests {
 
     const LINK: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     const OPTIONS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
-    /// Where the network header and the transport header are in a frame over IPv4.
+    /// The offsets of the network header and the transport header in a frame over IPv4.
     const NET: usize = LINK.len();
     const HEAD: usize = NET + ipv4::HEADER;
 
-    /// A frame of `len` bytes of payload at `seq`, with its checksums.
+    /// Returns a frame of `len` bytes of payload at `seq`, with its checksums.
     fn frame(seq: u32, len: usize) -> Vec<u8> {
         let mut net = vec![
             0x45, 2, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
@@ -167,7 +169,7 @@ mod tests {
         frame
     }
 
-    /// Gives a frame over IPv4 its checksums.
+    /// Fills in the checksums of a frame over IPv4.
     fn seal(frame: &mut [u8]) {
         frame[NET + 10..NET + 12].fill(0);
         let sum = internet_checksum(&[&frame[NET..HEAD]]);
@@ -178,7 +180,7 @@ mod tests {
         frame[HEAD + 16..HEAD + 18].copy_from_slice(&sum);
     }
 
-    /// The same frame over IPv6.
+    /// Returns the same frame over IPv6.
     fn over_ipv6(frame: &[u8]) -> Vec<u8> {
         let mut net = vec![0x60, 0, 0, 0, 0, 0, 6, 64];
         net[4..6].copy_from_slice(&(frame.len() as u16 - HEAD as u16).to_be_bytes());
@@ -197,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Merges frames behind a first one: how many were, the network header, the payload taken.
+    /// Merges frames behind a first one, and returns the number merged, the network header and the payload.
     fn merge(frames: &[Vec<u8>], csum: Csum) -> (usize, Net, Vec<u8>) {
         let frames: Vec<_> = frames.iter().map(|frame| received(frame, csum)).collect();
         merge_received(&frames)
@@ -217,7 +219,7 @@ mod tests {
         (taken.len(), net, taken.concat())
     }
 
-    /// The same of two, one of which was changed.
+    /// Returns true if two frames, one of which was changed, are merged.
     fn merges(pair: &[Vec<u8>; 2]) -> bool {
         merge(pair, Csum::Complete).0 == 1
     }
@@ -228,7 +230,7 @@ mod tests {
 
     #[test]
     fn packets_that_go_on_are_merged_up_to_the_first_shorter_one() {
-        let start = u32::MAX - 1500; // the number wraps
+        let start = u32::MAX - 1500; // the sequence number wraps
         for csum in [Csum::Complete, Csum::Unverified] {
             let at = |index: u32| start.wrapping_add(index * 1000);
             let frames = [
@@ -272,7 +274,7 @@ mod tests {
         }
     }
 
-    /// But for the length, the identification and the checksum, which are different in all packets.
+    /// Length, identification and checksum are exempt, because they differ in all packets.
     #[test]
     fn whatever_differs_in_front_of_it_keeps_packets_apart() {
         for at in (0..HEAD).filter(|at| !(NET + 4..NET + 6).contains(at)) {

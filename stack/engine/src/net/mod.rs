@@ -1,19 +1,19 @@
-//! Below the transport: Ethernet or bare IP, ARP and neighbour discovery, IPv4 and IPv6, ICMP,
+//! The layers below the transport: Ethernet or bare IP, ARP and neighbour discovery, IPv4 and IPv6, ICMP,
 //! path MTU.
 //!
-//! [`Interface`] is the whole of it, for one wire. It is a machine like all others: frames and the
-//! time come in, packets for the engine and frames for the wire come out.
+//! [`Interface`] contains all of them for one wire. It is a machine like all others: frames and the time come
+//! in, packets for the engine and frames for the wire come out.
 //!
 //! * `address`, `checksum`, `crc`: arithmetic
 //! * `ethernet`, `ipv4`, `ipv6`, `arp`, `icmp`: one format each, read and written
 //! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
-//! * `steering`: which of several stacks a packet is for
-//! * `ingress`, `control`, `egress`: what is done with a frame that is received, and with one that is sent
-//! * `probe`: whether addresses are free on a link, before there is an interface
-//! * `merge`: received packets that are taken in as one
+//! * `steering`: the choice of the stack that a packet is for
+//! * `ingress`, `control`, `egress`: the processing of received and sent frames
+//! * `probe`: the check that addresses are free on a link, before an interface exists
+//! * `merge`: received packets that are merged into one
 //!
-//! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
-//! stated limit; a packet costs no allocation unless a reply to it is made here.
+//! Invariants: no clock, no socket, no randomness. No input panics. Every table and queue has a stated limit.
+//! A packet costs no allocation unless the interface replies to it.
 
 mod address;
 mod arp;
@@ -59,28 +59,28 @@ use outgoing::Outgoing;
 use path_mtu::{MIN_MTU_IPV4, MIN_MTU_IPV6, PathMtus};
 use rate::TokenBucket;
 
-/// ICMP errors sent: at most this many at once,
+/// The maximum number of ICMP errors sent at once.
 const ERROR_BURST: u32 = 20;
-/// and one more each 100 ms.
+/// The interval after which one more ICMP error may be sent.
 const ERROR_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The network layer on one wire.
 ///
-/// Call order: [`Interface::ingress`] for each received frame and [`Interface::poll`] once
-/// [`Interface::next_deadline`] has come; to send, [`Interface::route`], then build the packet
-/// behind [`Interface::header_room`] free bytes, then [`Interface::send`]; or, where the memory of
-/// frames shall be used again, build it in [`Interface::blank`] and [`Interface::finish`] it. After
-/// any of `ingress`, `poll`, `send`, `finish` and `unreachable_reply`, [`Interface::outgoing`] may
-/// hold frames for the wire; [`Interface::sent`] reports which the wire has taken.
+/// Call [`Interface::ingress`] for each received frame, and [`Interface::poll`] once
+/// [`Interface::next_deadline`] has come. To send, call [`Interface::route`], build the packet behind
+/// [`Interface::header_room`] free bytes, then call [`Interface::send`]. To reuse the memory of frames, build
+/// the packet in [`Interface::blank`] and call [`Interface::finish`] instead. After any of `ingress`, `poll`,
+/// `send`, `finish` and `unreachable_reply`, [`Interface::outgoing`] may hold frames for the wire.
+/// [`Interface::sent`] reports the frames that the wire has taken.
 ///
-/// On Ethernet an interface with an IPv6 address has the link-local one that its Ethernet address
-/// stands for as well (RFC 4291, 2.1).
+/// On Ethernet an interface with an IPv6 address also has the link-local address derived from its Ethernet
+/// address (RFC 4291, 2.1).
 #[derive(Debug)]
 pub struct Interface {
     medium: Medium,
     subnets: Vec<Subnet>,
     gateways: Vec<Ip>,
-    /// The last destination, and to whom on the link its packets go: both follow from what is above.
+    /// The last destination and its next hop; both are derived from the fields above.
     last_hop: Option<(Ip, Ip)>,
     mtu: u32,
     gso_max: u32,
@@ -90,15 +90,15 @@ pub struct Interface {
     errors: TokenBucket,
     outgoing: Outgoing,
     counters: Counters,
-    /// Whether packets are taken whoever sent them to whomever.
+    /// True if packets are accepted whatever their source and destination.
     overhears: bool,
 }
 
 impl Interface {
-    /// Sets an interface up on a wire with these capabilities.
+    /// Creates an interface on a wire with these capabilities.
     ///
     /// # Errors
-    /// When the configuration contradicts itself or the wire.
+    /// Returns an error if the configuration contradicts itself or the wire.
     pub fn new(config: InterfaceConfig, caps: &Caps) -> Result<Interface, ConfigError> {
         let mtu = config.mtu.min(caps.mtu);
         let mut subnets = config
@@ -151,23 +151,23 @@ impl Interface {
         }
     }
 
-    /// Frames for the wire, in order; the caller takes them out.
+    /// Returns the frames for the wire, in order; the caller takes them out.
     pub fn outgoing(&mut self) -> &mut Vec<TxFrame> {
         &mut self.outgoing.waiting
     }
 
-    /// The wire has taken the first `count` of [`Interface::outgoing`].
+    /// Removes the first `count` frames of [`Interface::outgoing`], which the wire has taken.
     pub fn sent(&mut self, count: usize) {
         self.outgoing.sent(count);
     }
 
-    /// Takes all packets from now on, also those that an own address sends and those to other hosts.
+    /// Accepts all packets from now on, including those from our own addresses and those to other hosts.
     pub fn overhear(&mut self) {
         self.overhears = true;
     }
 
-    /// The MTU of the path back to the sender of a received packet, in bytes; 0 where this host is its sender, which an
-    /// interface sees alone that overhears.
+    /// Returns the MTU of the path back to the sender of a received packet, in bytes. It is 0 if this host is
+    /// the sender, which only an overhearing interface can see.
     pub(crate) fn path_back(&self, src: [u8; 16]) -> u32 {
         match self.overhears && self.owns(&src) {
             true => 0,
@@ -175,15 +175,15 @@ impl Interface {
         }
     }
 
-    /// The largest packet in bytes that is not known to be too big for the path to `dst`.
+    /// Returns the largest packet in bytes that is not known to be too big for the path to `dst`.
     #[must_use]
     pub fn path_mtu(&self, dst: [u8; 16]) -> u32 {
         self.paths.find(&dst).map_or(self.mtu, |mtu| mtu.min(self.mtu))
     }
 
-    /// Believes that the path to `dst` takes no more than `mtu` bytes, for ten minutes (RFC 1191, 6.3),
-    /// unless it was known to be that narrow. The caller has made sure that this is no forgery. Packets of
-    /// [`Interface::heeded_mtu`] bytes may be fragmented where that is more.
+    /// Assumes for ten minutes (RFC 1191, 6.3) that the path to `dst` takes no more than `mtu` bytes, unless
+    /// the known MTU is as low. The caller has made sure that the error is no forgery. If `mtu` is less than
+    /// [`Interface::heeded_mtu`], routers may fragment packets up to the latter.
     pub fn lower_path(&mut self, now: Instant, dst: [u8; 16], mtu: u32) {
         if mtu < self.path_mtu(dst) {
             self.paths.lower(now, dst, mtu);
@@ -191,30 +191,30 @@ impl Interface {
         }
     }
 
-    /// The MTU that programs learn of a path to `dst` that takes `mtu` bytes.
+    /// Returns the MTU that programs learn of a path to `dst` that takes `mtu` bytes.
     pub(crate) fn heeded_mtu(dst: &[u8; 16], mtu: u32) -> u32 {
         path_mtu::heeded(dst, mtu)
     }
 
-    /// Whether some destination's path is narrower than the link, as far as known.
+    /// Returns true if the path to some destination is known to be narrower than the link.
     pub(crate) fn knows_narrow_paths(&self) -> bool {
         !self.paths.is_empty()
     }
 
-    /// The largest packet in bytes that the link takes.
+    /// Returns the largest packet in bytes that the link takes.
     #[must_use]
     pub fn mtu(&self) -> u32 {
         self.mtu
     }
 
-    /// When [`Interface::poll`] has something to do; now and then a little early.
+    /// Returns the time of the next work for [`Interface::poll`]; it may be a little early.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         let deadlines = [self.neighbours.next_deadline(), self.paths.next_deadline()];
         deadlines.into_iter().flatten().min()
     }
 
-    /// Repeats and gives up address resolution, and forgets what is too old.
+    /// Repeats or gives up address resolutions, and removes expired entries.
     pub fn poll(&mut self, now: Instant) {
         self.paths.poll(now);
         let mut questions = Vec::new();
@@ -226,14 +226,14 @@ impl Interface {
         }
     }
 
-    /// Counts since the start.
+    /// Returns the counters since the start.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 }
 
-/// An own address and its subnet, if it can be one.
+/// Returns an own address with its subnet, if a host can have the address.
 fn subnet((ip, bits): &(IpAddr, u8), medium: Medium) -> Result<Subnet, ConfigError> {
     let subnet = Subnet::new(*ip, *bits).ok_or(ConfigError::PrefixLength(*ip, *bits))?;
     let is_one_hosts = match medium {

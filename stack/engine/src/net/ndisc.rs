@@ -5,9 +5,9 @@ use super::ethernet::Mac;
 use super::icmp;
 use super::verdict::DropReason;
 
-/// The hop limit that shows a message to come from the same link (RFC 4861, 7.1).
+/// The hop limit that proves that a message comes from the same link (RFC 4861, 7.1).
 pub(super) const HOP_LIMIT: u8 = 255;
-/// All nodes of the link.
+/// The group of all nodes of the link.
 pub(super) const ALL_NODES: Ip = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 const SOURCE_LINK_ADDRESS: u8 = 1;
@@ -15,38 +15,38 @@ const TARGET_LINK_ADDRESS: u8 = 2;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
 
-/// The group that those listen to who may own `ip` (RFC 4291, 2.7.1).
+/// Returns the group to which a possible owner of `ip` listens (RFC 4291, 2.7.1).
 pub(super) fn solicited_node(ip: &Ip) -> Ip {
     [
         0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, ip[13], ip[14], ip[15],
     ]
 }
 
-/// The Ethernet address of an IPv6 group (RFC 2464, 7).
+/// Returns the Ethernet address of an IPv6 group (RFC 2464, 7).
 pub(super) fn group_mac(group: &Ip) -> Mac {
     [0x33, 0x33, group[12], group[13], group[14], group[15]]
 }
 
-/// The link-local address that an interface makes from its Ethernet address (RFC 4291, appendix A).
+/// Returns the link-local address that an interface derives from its Ethernet address (RFC 4291, appendix A).
 pub(super) fn link_local(mac: Mac) -> Ip {
     let [a, b, c, d, e, f] = mac;
     [0xfe, 0x80, 0, 0, 0, 0, 0, 0, a ^ 2, b, c, 0xff, 0xfe, d, e, f]
 }
 
-/// A message.
+/// A neighbour solicitation or advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Whose address it is about.
+    /// The address that the message is about.
     pub(super) target: Ip,
     /// The sender's Ethernet address in a solicitation, the target's in an advertisement.
     pub(super) mac: Option<Mac>,
-    /// An advertisement that answers a solicitation.
+    /// True for an advertisement that answers a solicitation.
     pub(super) solicited: bool,
-    /// An advertisement that may replace what is known.
+    /// True for an advertisement that may replace a known address.
     pub(super) overrides: bool,
 }
 
-/// Reads a solicitation or advertisement, checked as RFC 4861, 7.1 wants apart from hop limit and
+/// Reads a solicitation or advertisement and validates it by RFC 4861, 7.1, except for hop limit and
 /// checksum.
 pub(super) fn read(message: &[u8]) -> Result<Message, DropReason> {
     let header = icmp::read(message).ok_or(DropReason::Truncated)?;
@@ -69,7 +69,7 @@ pub(super) fn read(message: &[u8]) -> Result<Message, DropReason> {
     })
 }
 
-/// Finds the option `wanted`. An option of no length makes the message invalid.
+/// Finds the option `wanted`. An option of length zero makes the message invalid.
 fn link_address(options: &[u8], wanted: u8) -> Result<Option<Mac>, DropReason> {
     let mut rest = options;
     let mut found = None;
@@ -98,14 +98,13 @@ pub(super) fn write_solicitation(out: &mut Vec<u8>, target: &Ip, own: Mac) {
     out.extend(own);
 }
 
-/// Appends a solicitation for `target` from no address, which names no sender (RFC 4862, 5.4.2).
+/// Appends a solicitation for `target` from the unspecified address, which names no sender (RFC 4862, 5.4.2).
 pub(super) fn write_probe(out: &mut Vec<u8>, target: &Ip) {
     icmp::write(out, icmp::v6::NEIGHBOUR_SOLICITATION, 0, [0; 4]);
     out.extend(target);
 }
 
-/// Appends an advertisement of `target`, owned by `own`; `solicited` unless nobody in particular
-/// is notified.
+/// Appends an advertisement of `target`, owned by `own`; `solicited` unless it is sent to all nodes.
 pub(super) fn write_advertisement(out: &mut Vec<u8>, target: &Ip, own: Mac, solicited: bool) {
     let flags = OVERRIDE | if solicited { SOLICITED } else { 0 };
     icmp::write(out, icmp::v6::NEIGHBOUR_ADVERTISEMENT, 0, [flags, 0, 0, 0]);

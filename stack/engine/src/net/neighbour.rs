@@ -1,5 +1,5 @@
-//! Who on the link has which Ethernet address: one table and one set of rules, those of RFC 4861,
-//! 7.3, for ARP and neighbour discovery alike.
+//! The Ethernet addresses of neighbours: one table and one set of rules, those of RFC 4861, 7.3, for ARP and
+//! neighbour discovery alike.
 //!
 //! ```text
 //!            asked              answered            30 s               used
@@ -9,8 +9,9 @@
 //!                  forgotten <──────────────────── 3 tries ─┴───────────┘
 //! ```
 //!
-//! Packets wait for an Incomplete neighbour alone. Bounded: [`MAX_NEIGHBOURS`] entries, of them
-//! [`MAX_ASKED`] Incomplete, [`MAX_WAITING_EACH`] packets waiting for one and [`MAX_WAITING`] for all.
+//! Packets wait only for an Incomplete neighbour. The table holds at most [`MAX_NEIGHBOURS`] entries, of
+//! which [`MAX_ASKED`] may be Incomplete. At most [`MAX_WAITING_EACH`] packets wait for one neighbour and
+//! [`MAX_WAITING`] for all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -24,15 +25,15 @@ use super::ethernet::Mac;
 
 /// The maximum number of entries.
 pub(super) const MAX_NEIGHBOURS: usize = 256;
-/// Of these, how many may be asked for at a time: a host that asks for us finds a place, however many absent ones we
-/// were made to send to.
+/// The maximum number of Incomplete entries. A host that asks for us always finds room, however many absent
+/// hosts we were made to send to.
 pub(super) const MAX_ASKED: usize = MAX_NEIGHBOURS / 2;
-/// The maximum number of packets that wait for one address; the oldest is dropped (RFC 4861, 7.2.2). Enough for
-/// the first packets of some thousand connections that are opened at once: one that is lost here
-/// costs its connection a second.
+/// The maximum number of packets that wait for one address; beyond it the oldest is dropped (RFC 4861,
+/// 7.2.2). It is enough for the first packets of some thousand connections that are opened at once: a lost
+/// one delays its connection by a second.
 pub(super) const MAX_WAITING_EACH: usize = 4096;
-/// The maximum number of packets that wait for addresses in all; beyond it a new one is dropped. Of those
-/// without payload, 1 MB.
+/// The maximum number of packets that wait for all addresses; beyond it a new one is dropped. Without
+/// payload, they take 1 MB.
 pub(super) const MAX_WAITING: usize = 2 * MAX_WAITING_EACH;
 
 /// RFC 4861, 10: REACHABLE_TIME.
@@ -57,59 +58,60 @@ enum State {
 struct Neighbour {
     state: State,
     mac: Mac,
-    /// When the state ends; without meaning in Stale.
+    /// The time at which the state ends; without meaning in Stale.
     until: Instant,
-    /// Solicitations sent in this state.
+    /// The number of solicitations sent in this state.
     tries: u8,
-    /// When a packet was last sent to it.
+    /// The time at which a packet was last sent to the neighbour.
     used: Instant,
     waiting: VecDeque<TxFrame>,
 }
 
-/// What [`Neighbours::resolve`] found.
+/// The result of [`Neighbours::resolve`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
-    /// The address.
+    /// The address is known.
     Known(Mac),
-    /// It was asked for before: the packet is to wait.
+    /// The address was requested before; the packet is to wait.
     Pending,
-    /// It is to be asked for now, and the packet is to wait.
+    /// The caller is to request the address now, and the packet is to wait.
     Unknown,
-    /// As many as may be are being asked for.
+    /// The maximum number of addresses is being requested.
     Full,
 }
 
-/// A question to ask the link.
+/// A request for an address, to be sent on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Solicit {
     pub(super) ip: Ip,
-    /// Whom to ask; nobody in particular when nothing is known.
+    /// The Ethernet address to ask; `None` if it is unknown, which asks all nodes.
     pub(super) mac: Option<Mac>,
 }
 
-/// What was learnt of a neighbour.
+/// The content of a neighbour's answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub(super) mac: Option<Mac>,
-    /// It answers a question of ours, and so proves that the neighbour receives us.
+    /// True if it answers a request of ours, which proves that the neighbour receives our packets.
     pub(super) solicited: bool,
-    /// It may replace a different address.
+    /// True if it may replace a different address.
     pub(super) overrides: bool,
 }
 
-/// The table.
+/// The neighbour table.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     table: BTreeMap<Ip, Neighbour>,
-    /// The number of Incomplete entries, kept here: a flood in the names of absent hosts has each packet ask.
+    /// The number of Incomplete entries. It is stored because, in a flood that names absent hosts, each
+    /// packet asks for it.
     asked: usize,
     waiting: usize,
-    /// No later than the first state's end that calls for something to be done.
+    /// The earliest end of a state that requires action, or an earlier time.
     next: Option<Instant>,
 }
 
 impl Neighbours {
-    /// The Ethernet address of `ip`, to send something to it.
+    /// Returns the Ethernet address of `ip`, for sending to it.
     pub(super) fn resolve(&mut self, now: Instant, ip: Ip) -> Resolved {
         if let Some(neighbour) = self.table.get_mut(&ip) {
             neighbour.used = now;
@@ -133,8 +135,8 @@ impl Neighbours {
         Resolved::Unknown
     }
 
-    /// Keeps a packet until the address of `ip`, just found unknown, is known. Returns how many
-    /// packets were dropped for it: itself, or an older one.
+    /// Keeps a packet until the address of `ip`, which has just been found unknown, is known. Returns the
+    /// number of packets that were dropped for it: itself, or an older one.
     pub(super) fn hold(&mut self, ip: &Ip, frame: TxFrame) -> u32 {
         let Some(neighbour) = self.table.get_mut(ip) else {
             return 1;
@@ -152,10 +154,10 @@ impl Neighbours {
         0
     }
 
-    /// A neighbour asked for us and stated who it is. Returns the packets that waited for it.
+    /// Records the address of a neighbour that asked for us. Returns the packets that waited for it.
     pub(super) fn learn(&mut self, now: Instant, ip: Ip, mac: Mac) -> (Mac, VecDeque<TxFrame>) {
         if let Some(neighbour) = self.table.get_mut(&ip) {
-            // RFC 4861, 7.2.3: only news makes it stale.
+            // RFC 4861, 7.2.3: only a different address makes it stale.
             if neighbour.state == State::Incomplete || neighbour.mac != mac {
                 self.asked -= usize::from(neighbour.state == State::Incomplete);
                 neighbour.state = State::Stale;
@@ -163,14 +165,14 @@ impl Neighbours {
             }
             return (mac, self.release(&ip));
         }
-        // Others cannot push out what we use ourselves.
+        // Other hosts cannot evict an entry that we use ourselves.
         if self.make_room(|state| state == State::Stale) {
             self.insert(ip, State::Stale, mac, now, now);
         }
         (mac, VecDeque::new())
     }
 
-    /// A neighbour answered (RFC 4861, 7.2.5; an ARP reply is a solicited answer that overrides).
+    /// Records a neighbour's answer (RFC 4861, 7.2.5; an ARP reply is a solicited answer that overrides).
     /// Returns its address and the packets that waited for it.
     pub(super) fn answered(&mut self, now: Instant, ip: Ip, answer: Answer) -> (Mac, VecDeque<TxFrame>) {
         let nothing = ([0; 6], VecDeque::new());
@@ -201,19 +203,19 @@ impl Neighbours {
         (neighbour.mac, self.release(&ip))
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// When [`Neighbours::poll`] has something to do, or earlier.
+    /// Returns the time of the next work for [`Neighbours::poll`], or an earlier time.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Ends what has lasted long enough. Appends the questions to ask, and returns how many
-    /// waiting packets were dropped.
+    /// Ends states whose time has come. Appends the requests to send, and returns the number of waiting
+    /// packets that were dropped.
     pub(super) fn poll(&mut self, now: Instant, questions: &mut Vec<Solicit>) -> u32 {
         if self.next.is_none_or(|next| now < next) {
             return 0;
@@ -244,8 +246,8 @@ impl Neighbours {
         self.table.insert(ip, neighbour);
     }
 
-    /// Makes sure that there is room for one more entry, at the cost of the one that was used
-    /// least recently among those in a state that `may_go`.
+    /// Makes room for one more entry by evicting the least recently used one among those in a state that
+    /// `may_go`. Returns false if that is impossible.
     fn make_room(&mut self, may_go: impl Fn(State) -> bool) -> bool {
         if self.table.len() < MAX_NEIGHBOURS {
             return true;
@@ -270,7 +272,8 @@ impl Neighbours {
 }
 
 impl Neighbour {
-    /// When something must be done about it: a Reachable or Stale one waits to be used.
+    /// Returns the time at which the entry requires action. A Reachable or Stale entry has no such time until
+    /// it is used.
     fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Incomplete | State::Delay | State::Probe => Some(self.until),
@@ -278,7 +281,7 @@ impl Neighbour {
         }
     }
 
-    /// Does what the end of its state calls for; false when it is to be forgotten.
+    /// Performs the action that the end of the state requires; returns false if the entry is to be removed.
     fn advance(&mut self, ip: Ip, now: Instant, questions: &mut Vec<Solicit>) -> bool {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return true;

@@ -1,14 +1,14 @@
-//! Frames that wait for the wire, and the memory of those that have left.
+//! Frames that wait for the wire, and the memory of frames that have left.
 //!
-//! Invariant: a frame's memory is moved in here once and out once; its header and its list of
-//! pieces are never allocated anew in a steady state.
+//! Invariant: a frame's memory is moved in once and out once. In a steady state, its header and its list of
+//! pieces are never allocated anew.
 
 use crate::wire::TxFrame;
 
-/// The maximum number of emptied frames kept.
+/// The maximum number of empty frames kept for reuse.
 const SPARE: usize = 1024;
 
-/// Frames that wait, in order.
+/// The waiting frames, in order.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     pub(super) waiting: Vec<TxFrame>,
@@ -16,21 +16,21 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// An empty frame behind those that wait.
+    /// Appends an empty frame behind the waiting ones.
     pub(super) fn blank(&mut self) -> &mut TxFrame {
         self.waiting.push(self.spare.pop().unwrap_or_default());
         let last = self.waiting.len() - 1;
         &mut self.waiting[last]
     }
 
-    /// Takes the last frame back.
+    /// Removes the last frame.
     pub(super) fn withdraw(&mut self) {
         if let Some(last) = self.waiting.pop() {
             self.recycle(last);
         }
     }
 
-    /// The first `count` frames have left.
+    /// Removes the first `count` frames, which have left.
     pub(super) fn sent(&mut self, count: usize) {
         let gone = count.min(self.waiting.len());
         let left = self.waiting.len() - gone;

@@ -1,4 +1,4 @@
-//! What is known of paths: the largest packet that gets through (RFC 1191, RFC 8201).
+//! The known path MTUs: the largest packets that get through (RFC 1191, RFC 8201).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +10,19 @@ use super::address::{Ip, is_ipv4};
 /// The maximum number of destinations with an MTU of their own.
 pub(super) const MAX_PATHS: usize = 1024;
 
-/// How long a lowered MTU is believed: ten minutes (RFC 1191, 6.3; RFC 8201, 4).
+/// The lifetime of a lowered MTU: ten minutes (RFC 1191, 6.3; RFC 8201, 4).
 pub(super) const LIFETIME: Duration = Duration::from_secs(600);
 
 /// RFC 1191, 3: no smaller estimate than 68 bytes.
 pub(super) const MIN_MTU_IPV4: u32 = 68;
 /// RFC 8201, 4: no smaller estimate than IPv6's minimum link MTU.
 pub(super) const MIN_MTU_IPV6: u32 = 1280;
-/// The smallest MTU of an IPv4 path that programs learn, as Linux has it (`net.ipv4.route.min_pmtu`): a forged error costs
-/// no more than that. Routers fragment the packets to a destination whose path takes less.
+/// The smallest MTU of an IPv4 path that programs learn, in bytes; Linux has the same
+/// (`net.ipv4.route.min_pmtu`). It bounds the damage of a forged error. If a path takes less, routers
+/// fragment the packets to its destination.
 pub(super) const MIN_HEEDED_IPV4: u32 = 552;
 
-/// The table of RFC 1191, 7.1: what an MTU is likely to be when the router did not state it.
+/// The table of RFC 1191, 7.1: the likely MTUs of a path whose router did not state one.
 const PLATEAUS: [u32; 10] = [
     32_000,
     17_914,
@@ -35,12 +36,12 @@ const PLATEAUS: [u32; 10] = [
     MIN_MTU_IPV4,
 ];
 
-/// The least MTU of the destination's family.
+/// Returns the minimum MTU of the destination's family.
 pub(super) fn min_mtu(dst: &Ip) -> u32 {
     if is_ipv4(dst) { MIN_MTU_IPV4 } else { MIN_MTU_IPV6 }
 }
 
-/// The MTU that programs learn of a path that takes `mtu` bytes.
+/// Returns the MTU that programs learn of a path that takes `mtu` bytes.
 pub(super) fn heeded(dst: &Ip, mtu: u32) -> u32 {
     if is_ipv4(dst) {
         mtu.max(MIN_HEEDED_IPV4)
@@ -49,7 +50,7 @@ pub(super) fn heeded(dst: &Ip, mtu: u32) -> u32 {
     }
 }
 
-/// The largest plateau below the length of a packet that was too big.
+/// Returns the largest plateau below the length of a packet that was too big.
 pub(super) fn plateau_below(total_len: u32) -> u32 {
     PLATEAUS
         .into_iter()
@@ -61,7 +62,7 @@ pub(super) fn plateau_below(total_len: u32) -> u32 {
 struct Path {
     mtu: u32,
     expires: Instant,
-    /// The next packet's identification, where routers may fragment it.
+    /// The identification of the next packet, if routers may fragment it.
     identification: Option<u16>,
 }
 
@@ -73,18 +74,18 @@ pub(super) struct PathMtus {
 }
 
 impl PathMtus {
-    /// Whether there is none.
+    /// Returns true if no destination has a narrower path.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// The estimate for a destination that has one of its own.
+    /// Returns the estimate for a destination that has its own.
     pub(super) fn find(&self, dst: &Ip) -> Option<u32> {
         self.table.get(dst).map(|path| path.mtu)
     }
 
-    /// The identification of the first of so many packets to a destination, where routers may fragment them: no two of
-    /// them have the same one (RFC 6864, 4.3).
+    /// Reserves identifications for `packets` packets to a destination whose packets routers may fragment,
+    /// and returns the first. All packets have different ones (RFC 6864, 4.3).
     pub(super) fn identify(&mut self, dst: &Ip, packets: u16) -> Option<u16> {
         let next = self.table.get_mut(dst)?.identification.as_mut()?;
         let first = *next;
@@ -92,7 +93,7 @@ impl PathMtus {
         Some(first)
     }
 
-    /// Records a lower estimate. A full table forgets the one that would expire first.
+    /// Records a lower estimate. If the table is full, the entry that would expire first is removed.
     pub(super) fn lower(&mut self, now: Instant, dst: Ip, mtu: u32) {
         if self.table.len() >= MAX_PATHS
             && !self.table.contains_key(&dst)
@@ -116,12 +117,12 @@ impl PathMtus {
         self.next = Some(self.next.map_or(expires, |next| next.min(expires)));
     }
 
-    /// When the first estimate expires.
+    /// Returns the time at which the first estimate expires.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Forgets what has expired: larger packets are tried again.
+    /// Removes expired estimates, after which larger packets are tried again.
     pub(super) fn poll(&mut self, now: Instant) {
         if self.next.is_none_or(|next| now < next) {
             return;

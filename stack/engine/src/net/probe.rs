@@ -1,7 +1,8 @@
-//! Whether addresses are free on a link before a stack uses them (RFC 5227, 2.1; RFC 4862, 5.4).
+//! Detection of addresses that other hosts on a link already use, before a stack uses them (RFC 5227, 2.1;
+//! RFC 4862, 5.4).
 //!
-//! A machine: the caller sends its questions, shows it what comes, and announces the addresses when no other host has
-//! claimed one.
+//! It is a machine: the caller sends its questions and passes it the received frames. If no other host has
+//! claimed an address, the caller sends the announcements.
 
 use std::net::IpAddr;
 
@@ -23,8 +24,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// For these addresses, and the link-local one that a stack with an IPv6 address has as well; none on a wire where
-    /// no other host can have them.
+    /// Creates a probe for these addresses, and for the link-local address that a stack with an IPv6 address
+    /// also has. Returns `None` on a wire on which no other host can have them.
     #[must_use]
     pub fn new(addresses: &[IpAddr], caps: &Caps) -> Option<Probe> {
         let Medium::Ethernet(own) = caps.medium else {
@@ -37,7 +38,8 @@ impl Probe {
         Some(Probe { own, addresses })
     }
 
-    /// Questions whether another host has the addresses: ARP probes, and neighbour solicitations from no address.
+    /// Returns the frames that ask whether another host has the addresses: ARP probes, and neighbour
+    /// solicitations from the unspecified address.
     #[must_use]
     pub fn questions(&self) -> Vec<TxFrame> {
         let question = |ip: &Ip| match is_ipv4(ip) {
@@ -47,14 +49,14 @@ impl Probe {
         self.addresses.iter().map(question).collect()
     }
 
-    /// Tells the link who has the IPv4 addresses from now on (RFC 5227, 2.3).
+    /// Returns the frames that announce to the link the new owner of the IPv4 addresses (RFC 5227, 2.3).
     #[must_use]
     pub fn announcements(&self) -> Vec<TxFrame> {
         let of_ipv4 = self.addresses.iter().filter(|ip| is_ipv4(ip));
         of_ipv4.map(|ip| self.arp(*ip, *ip)).collect()
     }
 
-    /// The address that the sender of a frame has, or is about to use.
+    /// Returns the probed address that the sender of a frame has or is about to use.
     #[must_use]
     pub fn conflict(&self, frame: &[u8]) -> Option<IpAddr> {
         let from: &[u8; 6] = frame.get(6..12)?.first_chunk()?;
@@ -103,8 +105,8 @@ impl Probe {
     }
 }
 
-/// RFC 5227, 2.1.1: the sender of any packet has its address, and that of a probe is about to use the one that it asks
-/// for.
+/// RFC 5227, 2.1.1: the sender of any packet has its address. The sender of a probe is about to use the
+/// address that it asks for.
 fn claimed_by_arp(packet: &[u8], own: Mac) -> Option<Ip> {
     let packet = arp::read(packet).ok().filter(|packet| packet.sender_mac != own)?;
     match packet.sender_ip == NO_SENDER {
@@ -113,8 +115,8 @@ fn claimed_by_arp(packet: &[u8], own: Mac) -> Option<Ip> {
     }
 }
 
-/// RFC 4862, 5.4.3 and 5.4.4: an advertisement's target is in use, and a solicitation from no address is another host's
-/// question of the same kind.
+/// RFC 4862, 5.4.3 and 5.4.4: the target of an advertisement is in use. A solicitation from the unspecified
+/// address is another host's question of the same kind.
 fn claimed_by_neighbour(packet: &[u8]) -> Option<Ip> {
     let mut net = ipv6::read(packet).ok()?;
     ipv6::walk(packet, &mut net).ok()?;

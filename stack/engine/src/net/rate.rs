@@ -1,15 +1,15 @@
-//! A token bucket: so many at once, so many a second (RFC 4443, 2.4(f)).
+//! A token bucket: a burst at once, and a steady rate after it (RFC 4443, 2.4(f)).
 
 use std::time::Duration;
 
 use hawser_time::Instant;
 
-/// Lets up to `burst` through at once and one more per `interval`.
+/// A limiter that lets up to `burst` events through at once and one more per `interval`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenBucket {
     burst: u32,
     interval: Duration,
-    /// When the bucket will be full again; later than now by `interval` per token missing.
+    /// The time at which the bucket is full again; it is later than now by `interval` for each missing token.
     full_at: Instant,
 }
 
@@ -18,7 +18,7 @@ impl TokenBucket {
         TokenBucket { burst, interval, full_at: Instant::ORIGIN }
     }
 
-    /// Takes a token; false when there is none.
+    /// Takes a token; returns false if the bucket is empty.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.interval;
         let enough = full_at - now <= self.interval * self.burst;

@@ -1,40 +1,40 @@
-//! Which of several stacks beside each other (shards) a packet is for.
+//! The distribution of packets over several stacks that run beside each other (shards).
 //!
-//! All packets of a connection are for one shard: by the peer's address, and where the protocol begins with ports
-//! (numbers 6 and 17), by both ports. An ICMP error is for the shard of the packet that it quotes. What other hosts say of
-//! their link-layer addresses is for all.
+//! All packets of a connection are for one shard. It is chosen by the peer's address and, for protocols that
+//! begin with ports (numbers 6 and 17), by both ports. An ICMP error is for the shard of the packet that it
+//! quotes. Other hosts' announcements of their link-layer addresses are for all shards.
 //!
-//! The hash is one that a classic BPF program can compute. Its keys are secret, so that peers cannot make their connections
-//! meet in one shard.
+//! A classic BPF program can compute the hash. Its keys are secret, so that peers cannot direct their
+//! connections to a single shard.
 
 use crate::wire::{Medium, RxFrame};
 
 use super::{ethernet, icmp, ipv4, ipv6};
 
-/// Protocols that begin with the ports of both ends.
+/// The protocols that begin with the ports of both ends.
 const WITH_PORTS: [u8; 2] = [6, 17];
 const ARP: u16 = 0x0806;
 const ARP_REPLY: u8 = 2;
 
-/// How packets are shared out among shards, and which of them a stack is.
+/// The parameters that distribute packets over shards, and the index of this shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steering {
-    /// How many there are: 1 or more.
+    /// The number of shards: 1 or more.
     pub shards: u16,
-    /// This one: less than `shards`.
+    /// The index of this shard, less than `shards`.
     pub index: u16,
-    /// The hash's keys: odd numbers.
+    /// The keys of the hash: odd numbers.
     pub keys: [u32; 2],
 }
 
-/// Whom a packet is for.
+/// The shard that a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recipient {
-    /// A shard.
+    /// A single shard.
     Shard(u16),
-    /// Whoever has received it.
+    /// The shard that has received it, whichever it is.
     Any,
-    /// All of them.
+    /// All shards.
     All,
 }
 
@@ -42,35 +42,37 @@ impl Steering {
     /// The multiplier of the hash's last step: 2^32 divided by the golden ratio, as an odd number.
     pub const SPREAD: u32 = 0x9e37_79b1;
 
-    /// One stack alone.
+    /// The steering of a single stack.
     pub const ALONE: Steering = Steering { shards: 1, index: 0, keys: [1; 2] };
 
-    /// The shard of a peer's packets; the ports are its own and ours, and 0 where the protocol has none.
+    /// Returns the shard of a peer's packets. The ports are the peer's and ours, or 0 if the protocol has no
+    /// ports.
     #[must_use]
     pub fn shard(&self, peer: &[u8; 16], peer_port: u16, own_port: u16) -> u16 {
         let words = peer.chunks_exact(4).filter_map(<[u8]>::first_chunk);
         let address = words.fold(0, |all, word| all ^ u32::from_be_bytes(*word));
         let ports = u32::from(peer_port) << 16 | u32::from(own_port);
         let hash = (address.wrapping_mul(self.keys[0]) ^ ports).wrapping_mul(self.keys[1]);
-        // Twice, and from the upper bits: Linux's own ports are all even, and follow each other.
+        // A second step that uses the upper bits: Linux's own ports are all even and consecutive.
         let hash = (hash ^ (hash >> 15)).wrapping_mul(Steering::SPREAD);
         (((hash >> 16) * u32::from(self.shards)) >> 16) as u16
     }
 
-    /// Whether this shard gets a peer's packets. `with_ports`: of a protocol that begins with ports.
+    /// Returns true if this shard receives a peer's packets. `with_ports` is true for a protocol that begins
+    /// with ports.
     #[must_use]
     pub fn takes(&self, peer: &[u8; 16], peer_port: u16, own_port: u16, with_ports: bool) -> bool {
         let (peer_port, own_port) = if with_ports { (peer_port, own_port) } else { (0, 0) };
         self.shards == 1 || self.shard(peer, peer_port, own_port) == self.index
     }
 
-    /// Whether the ports of a protocol's packets count.
+    /// Returns true if the ports of a protocol's packets count.
     #[must_use]
     pub fn has_ports(protocol: u8) -> bool {
         WITH_PORTS.contains(&protocol)
     }
 
-    /// Whom a received frame is for.
+    /// Returns the recipient of a received frame.
     #[must_use]
     pub fn recipient(&self, medium: Medium, frame: &RxFrame<'_>) -> Recipient {
         let packet = match medium {
@@ -89,8 +91,8 @@ impl Steering {
             .unwrap_or(Recipient::Any)
     }
 
-    /// Whom a packet is for, or if it is one of ours that an error quotes, whom that is for. Nothing for what no shard has
-    /// a use for.
+    /// Returns the recipient of a packet or, if an error quotes a packet of ours, the recipient of the quoted
+    /// one. Returns `None` for a packet that no shard can use.
     fn of_packet(&self, packet: &[u8], is_quoted: bool) -> Option<Recipient> {
         let net = match packet.first()? >> 4 {
             4 => ipv4::read(packet).ok().filter(|header| !header.is_fragment)?.net,
@@ -163,7 +165,8 @@ mod tests {
         [&head[..], &addresses.concat(), transport].concat()
     }
 
-    /// Whatever the distance between ports, the number of shards and the keys, each shard gets about its share.
+    /// Each shard gets about its share, whatever the distance between ports, the number of shards and the
+    /// keys.
     #[test]
     fn connections_are_shared_out_evenly() {
         let peer = to_bytes("10.9.0.1".parse().unwrap());
@@ -199,14 +202,14 @@ mod tests {
                 Recipient::Shard(shard)
             );
         }
-        // Behind a hop-by-hop header with padding (RFC 8200, 4.3) the ports are where they are.
+        // A hop-by-hop header with padding (RFC 8200, 4.3) does not hide the ports behind it.
         let behind = v6(0, &[&[17, 0, 1, 4, 0, 0, 0, 0][..], &segment].concat());
         assert_eq!(of_ports(&behind), of_ports(&v6(17, &segment)));
         // A protocol for experiments (RFC 3692) has no ports.
         assert_eq!(of_ports(&v4(253, &segment)), of_ports(&v4(253, &[9; 8])));
     }
 
-    /// RFC 792, RFC 4443 3: what is quoted was sent by us, so that its ends are the other way around.
+    /// RFC 792, RFC 4443 3: an error quotes a packet of ours, so the two ends of the quote are swapped.
     #[test]
     fn an_error_is_for_the_shard_of_what_it_quotes() {
         let (to_us, from_us) = ([0x12, 0x34, 0, 80, 0, 0, 0, 0], [0, 80, 0x12, 0x34, 0, 0, 0, 0]);

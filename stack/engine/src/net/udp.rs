@@ -1,7 +1,7 @@
 //! UDP (RFC 768) around the packets of programs that register `udp(port)`.
 //!
-//! Its header counts as the last part of the network header: a program sees its own packets, and the ports in
-//! [`Net`]. There they are 0 where no such header is.
+//! The UDP header counts as the last part of the network header: a program sees its own packets, and the
+//! ports in [`Net`]. For packets without a UDP header they are 0.
 
 use hawser_ir::abi::{Csum, Net};
 
@@ -11,19 +11,19 @@ use super::verdict::DropReason;
 
 /// UDP's protocol number.
 pub const PROTOCOL: u8 = 17;
-/// Bytes of its header.
+/// The size of the UDP header, in bytes.
 pub const HEADER: usize = 8;
-/// Where its checksum stands.
+/// The offset of the checksum in the header.
 pub(super) const CHECKSUM: usize = 6;
 
-/// What a datagram's bytes are in two pieces, as the wire holds them.
+/// The bytes of a datagram in two pieces, as the wire holds them.
 type Pieces<'a> = (&'a [u8], &'a [u8]);
 
-/// Passes over the header of a datagram: sets the ports, counts the header among the network's, and cuts off what lies
-/// behind the length that the datagram states.
+/// Passes over the header of a datagram. Sets the ports, counts the header as part of the network's, and cuts
+/// off bytes behind the length that the datagram states.
 ///
 /// # Errors
-/// When it is shorter than it states, or damaged.
+/// Returns an error if the datagram is damaged or shorter than it states.
 pub fn open<'a>(net: &mut Net, (head, tail): Pieces<'a>, csum: Csum) -> Result<Pieces<'a>, DropReason> {
     let (header, _) = head.split_first_chunk::<HEADER>().ok_or(DropReason::Truncated)?;
     let stated = usize::from(u16::from_be_bytes([header[4], header[5]]));
@@ -45,7 +45,7 @@ pub fn open<'a>(net: &mut Net, (head, tail): Pieces<'a>, csum: Csum) -> Result<P
     Ok((&head[HEADER..], tail))
 }
 
-/// The same for a datagram of ours of which an ICMP error quotes the beginning.
+/// Does the same for one of our datagrams whose beginning an ICMP error quotes.
 pub fn quoted<'a>(net: &mut Net, quote: &'a [u8]) -> Option<&'a [u8]> {
     let (header, rest) = quote.split_first_chunk::<HEADER>()?;
     pass(net, header);
@@ -58,7 +58,8 @@ fn pass(net: &mut Net, header: &[u8; HEADER]) {
     net.hdr_len += HEADER as u16;
 }
 
-/// Writes the header of a datagram of `len` bytes with its own. The field of the checksum has the pseudo-header's sum.
+/// Writes the header of a datagram of `len` bytes, header included. The checksum field gets the
+/// pseudo-header's sum.
 pub fn write(header: &mut [u8], net: &Net, len: u16) {
     header[..2].copy_from_slice(&net.src_port.to_be_bytes());
     header[2..4].copy_from_slice(&net.dst_port.to_be_bytes());
@@ -88,7 +89,7 @@ mod tests {
         net
     }
 
-    /// A datagram with these bytes, whose checksum is that of RFC 768.
+    /// Returns a datagram with these bytes, whose checksum is that of RFC 768.
     fn datagram(net: &Net, bytes: &[u8]) -> Vec<u8> {
         let mut out = vec![0; HEADER];
         write(&mut out, net, (HEADER + bytes.len()) as u16);

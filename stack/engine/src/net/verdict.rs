@@ -1,58 +1,57 @@
-//! What becomes of a frame, and the counts of it.
+//! The outcomes of frames, and their counters.
 
 use std::fmt;
 
 use hawser_ir::abi::{Csum, Icmp, Net};
 
-/// What a received frame holds for the engine.
+/// The content of a received frame for the engine.
 #[derive(Clone, Copy, Debug)]
 pub enum Ingress<'a> {
     /// A packet for a transport program.
     Packet {
-        /// Its network header.
+        /// The network header.
         net: Net,
-        /// From the transport header on; all headers are here.
+        /// The packet from its transport header on, with all headers.
         head: &'a [u8],
-        /// What follows, where the wire holds the payload elsewhere.
+        /// The rest of the packet if the wire stores the payload elsewhere.
         tail: &'a [u8],
-        /// Where `head` starts in the frame, counted from the frame's first byte; addresses of
-        /// payload are made from it.
+        /// The offset of `head` in the frame, from which addresses of payload are computed.
         head_offset: u32,
-        /// The transport checksum's standing.
+        /// The state of the transport checksum.
         csum: Csum,
     },
-    /// A packet that is shorter than its network header states: a switch has cut off data rather than drop it
-    /// all. [`super::Interface::refuse_trimmed`] counts one that no program takes.
+    /// A packet that is shorter than its network header states, because a switch has cut off its data rather
+    /// than drop it. [`super::Interface::refuse_trimmed`] counts one that no program takes.
     Trimmed {
-        /// Its network header, as it was sent: `tot_len` is the length that it had.
+        /// The network header as it was sent: `tot_len` is the original length.
         net: Net,
-        /// What came, from the transport header on.
+        /// The received bytes from the transport header on.
         head: &'a [u8],
-        /// Where the packet goes on, if the wire holds that elsewhere.
+        /// The rest of the received bytes if the wire stores them elsewhere.
         tail: &'a [u8],
     },
-    /// An ICMP error about a packet that this host may have sent. That the quoted ports and
-    /// sequence number are in use is for the program to check (RFC 5927, 4).
+    /// An ICMP error about a packet that this host may have sent. The program checks that the quoted ports
+    /// and sequence number are in use (RFC 5927, 4).
     IcmpError {
         /// The quoted network header, as it was sent: the source is this host.
         net: Net,
         /// The quoted packet from its transport header on; often no more than 8 bytes.
         quoted: &'a [u8],
-        /// Where `quoted` starts in the frame.
+        /// The offset of `quoted` in the frame.
         quoted_offset: u32,
         /// The content of the error.
         icmp: Icmp,
     },
-    /// The network layer dealt with it (ARP, neighbour discovery, echo); replies are in
+    /// A frame that the network layer has handled (ARP, neighbour discovery, echo); replies are in
     /// [`super::Interface::outgoing`].
     Done,
-    /// Not for us, or malformed; it has been counted.
+    /// A frame that is malformed or not for us; it has been counted.
     Drop(DropReason),
 }
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $name:ident = $label:literal),* $(,)?) => {
-        /// Why a frame went no further. Each has a count in [`Counters`].
+        /// The reason for which a frame was dropped. Each has a counter in [`Counters`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DropReason {
             $($(#[$doc])* $name),*
@@ -62,7 +61,7 @@ macro_rules! drop_reasons {
             /// All reasons, in order.
             pub const ALL: &[DropReason] = &[$(DropReason::$name),*];
 
-            /// A short name for tables and JSON.
+            /// Returns a short name for tables and JSON.
             #[must_use]
             pub fn label(self) -> &'static str {
                 match self {
@@ -82,15 +81,15 @@ drop_reasons! {
     Link = "other-link",
     /// Received: the IPv4 header's checksum or an ICMP checksum does not match.
     Checksum = "checksum",
-    /// Received: a fragment; fragments are not put together.
+    /// Received: a fragment; fragments are not reassembled.
     Fragment = "fragment",
     /// Received: for an address that is not ours, broadcast and multicast included.
     NotForUs = "not-for-us",
-    /// Received: from an address that no host can have, or that is our own.
+    /// Received: from an address that no host can have, or from our own.
     Source = "bad-source",
     /// Received: an IPv6 extension header or option that must not be passed over (RFC 8200, 4).
     Extension = "extension",
-    /// Received: an ARP, neighbour discovery or ICMP message without use here.
+    /// Received: an ARP, neighbour discovery or ICMP message that has no use here.
     Ignored = "ignored",
     /// Received: an ICMP error whose quote we cannot have sent (RFC 5927).
     Quote = "implausible-quote",
@@ -108,7 +107,7 @@ impl fmt::Display for DropReason {
     }
 }
 
-/// What the interface has counted since its start.
+/// The counters of an interface since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     drops: [u64; DropReason::ALL.len()],
@@ -116,12 +115,12 @@ pub struct Counters {
     pub echo_replies: u64,
     /// ICMP errors sent.
     pub errors_sent: u64,
-    /// Times that an ICMP error lowered a path's MTU.
+    /// Number of times that an ICMP error lowered a path's MTU.
     pub paths_lowered: u64,
 }
 
 impl Counters {
-    /// How many frames were dropped for `reason`.
+    /// Returns the number of frames dropped for `reason`.
     #[must_use]
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
@@ -132,7 +131,7 @@ impl Counters {
     }
 }
 
-/// Why a packet cannot be sent.
+/// A packet cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
     /// The destination is not one host's address: unspecified, loopback, multicast or broadcast.
@@ -141,7 +140,7 @@ pub enum Unreachable {
     Family,
     /// The given source is not one of the interface's addresses.
     Source,
-    /// The destination is on no own subnet and there is no gateway.
+    /// The destination is on no subnet of ours, and there is no gateway.
     NoRoute,
 }
 

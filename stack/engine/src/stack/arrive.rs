@@ -1,14 +1,13 @@
-//! A batch of received frames.
+//! The processing of a batch of received frames.
 //!
-//! Frames are taken apart and parsed some at a time, ahead of their chains. Where the configuration has it so, packets
-//! that go on where the one before ends are then one packet, as if a device had merged them. Then the contexts that
-//! their events name are looked up and touched, one step for all, so that the processor waits for
-//! many of them at once rather than for one after another. Then events run in order, as if each
-//! frame had come alone.
+//! Frames are parsed in groups, ahead of their chains. If the configuration asks for it, packets that
+//! continue the one before are then merged into one, as a device might do. The contexts that their events
+//! name are then looked up and touched, one step at a time for the whole group. The processor thus waits for
+//! many cache misses at once. Finally the events run in order, as if each frame had come alone.
 //!
-//! Invariants: what is done ahead depends on nothing that a chain changes: parsing is pure, and an
-//! ICMP error, which may narrow a path, ends the group that it comes in. What was looked up ahead is
-//! a hint: an event's contexts are those that it has when it runs.
+//! Invariants: work done ahead depends on no state that a chain changes. Parsing is pure, and an ICMP error,
+//! which may narrow a path, ends its group. The result of a look-up ahead is only a hint: an event's contexts
+//! are those that exist when it runs.
 
 use std::hint::black_box;
 use std::io;
@@ -27,55 +26,57 @@ use crate::net::{Ingress, Interface, crc, udp};
 use crate::state::{Contexts, Errno, Guess};
 use crate::wire::{RxFrame, Wire};
 
-/// Packets that are parsed ahead of their chains.
+/// The maximum number of packets that are parsed ahead of their chains.
 const MAX_GROUP: usize = 32;
 
-/// So many contexts lie in the processor's own memory anyway: touching them ahead gains nothing.
+/// The number of contexts that fit into the processor's caches anyway, so that touching them ahead gains no
+/// time.
 const NEAR: usize = 256;
 
-/// A packet that was parsed.
+/// A parsed packet.
 #[derive(Debug)]
 struct Arrival<'a> {
-    /// Its place in the batch.
+    /// The index of its frame in the batch.
     frame: usize,
     parser: Option<usize>,
-    /// It came to no event, for the reason that a counter names. It is kept for who observes, in its order.
+    /// The counter that names the reason why it has no events. The packet is kept so that an observer sees it
+    /// in order.
     refused: Option<&'static str>,
     net: Net,
     /// The headers in front of it in its frame.
     front: &'a [u8],
     buffer: Buffer<'a>,
     csum: Csum,
-    /// The CRC-32 of what stands in front of it, where the program's packets cover that.
+    /// The CRC-32 of the headers in front of it, if the program's packets cover them.
     crc: Option<u32>,
-    /// Packets that were merged with it.
+    /// The number of packets that were merged into it.
     merged: usize,
-    /// Its events.
+    /// The range of its events.
     events: Range<usize>,
 }
 
-/// What a frame brought.
+/// The content of a received frame.
 enum Taken<'a> {
-    /// A packet, at the place that was given for it.
+    /// A packet, stored in the place given for it.
     Packet,
-    /// An ICMP error, with the packet that it is about.
+    /// An ICMP error, with the packet that it reports.
     Report(Net, &'a [u8], Icmp),
-    /// Nothing for a program.
+    /// A frame without content for a program.
     Nothing,
 }
 
-/// Who takes a packet.
+/// The receiver of a packet.
 enum Taker {
     Parser(usize),
-    /// No program: its sender gets an ICMP error.
+    /// No program takes it; its sender gets an ICMP error.
     NoParser,
-    /// It was dropped, and counted.
+    /// It was dropped and counted.
     Nobody,
 }
 
 impl<'a> Arrival<'a> {
-    /// Whether the packet of the frame behind it goes on where it ends, and is now part of it. So it is where all of this
-    /// one lies in one piece, and a program takes it.
+    /// Merges the packet of the next frame into this one if it continues this one, and returns true if it
+    /// did. This packet must be in one piece and taken by a program.
     #[inline(always)]
     fn takes<'f>(&mut self, next: &RxFrame<'f>, payloads: &mut Vec<&'f [u8]>) -> bool {
         if !self.buffer.tail.is_empty() || self.parser.is_none() {
@@ -96,7 +97,8 @@ impl<'a> Arrival<'a> {
         true
     }
 
-    /// What happens next comes from this packet. Apart, so that nothing is prepared while nobody observes.
+    /// Declares this packet the cause of the following events. A separate function, so that the common case
+    /// without an observer prepares no arguments.
     #[cold]
     #[inline(never)]
     fn show(&self, observer: &mut Observer) {
@@ -105,28 +107,29 @@ impl<'a> Arrival<'a> {
 }
 
 impl Stack {
-    /// Takes a batch of frames in, and gives their number.
+    /// Receives a batch of frames and returns their number.
     pub(crate) fn receive(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<usize> {
         let count = wire.receive(self.chains.state.limits.batch)?;
         let mut payloads = std::mem::take(&mut self.work.payloads);
         let mut next = 0;
         while next < count {
             let frames = next..count;
-            // A packet that comes alone does not pay for the places of others, each of them cache lines apart.
+            // A single packet does not pay for the places of others, which are cache lines apart.
             next = match frames.len() {
                 1 => self.group::<1>(now, &*wire, frames, &mut payloads),
                 _ => self.group::<MAX_GROUP>(now, &*wire, frames, &mut payloads),
             };
         }
         payloads.clear();
-        // None refers to a frame any more, and the memory is kept.
+        // The slices refer to no frame any more, so the memory can be kept.
         self.work.payloads = payloads.into_iter().map(|_| &[][..]).collect();
         wire.release();
         self.chains.state.counters.frames_received += count as u64;
         Ok(count)
     }
 
-    /// Takes the first frames of a range in, at most so many packets of them, and returns where it stopped.
+    /// Processes frames from the start of a range, at most `PACKETS` packets, and returns the index of the
+    /// next frame.
     fn group<'a, const PACKETS: usize>(
         &mut self,
         now: Instant,
@@ -136,9 +139,9 @@ impl Stack {
     ) -> usize {
         self.work.ahead.clear();
         payloads.clear();
-        // Of frames of a front, each has what chains did with it.
+        // Frames from a front are not merged, because each has its own chain results.
         let merges = PACKETS > 1 && self.merge && self.chains.tables.merges && !self.takes_back;
-        // One by one: a constant would be copied whole.
+        // Initialized one by one: a constant would be copied whole.
         let mut arrivals: [Option<Arrival<'_>>; PACKETS] = std::array::from_fn(|_| None);
         let mut count = 0;
         let mut report = None;
@@ -173,7 +176,7 @@ impl Stack {
         next
     }
 
-    /// Takes a frame apart, and puts the packet that it brought into its place.
+    /// Parses the headers of a frame and stores its packet in `place`.
     #[inline(always)]
     fn take_in<'a>(
         &mut self,
@@ -182,7 +185,7 @@ impl Stack {
         frame: RxFrame<'a>,
         place: &mut Option<Arrival<'a>>,
     ) -> Taken<'a> {
-        // Written where it stays: it is large.
+        // Built in place because it is large.
         let mut put = |parser, net, front: usize, buffer, csum, crc| {
             *place = Some(Arrival {
                 frame: number,
@@ -205,7 +208,7 @@ impl Stack {
                     self.interface.refuse_trimmed();
                     return Taken::Nothing;
                 }
-                // Nobody can verify a checksum over what is missing.
+                // A checksum over missing bytes cannot be verified.
                 put(parser, net, 0, self.buffer(head, tail), Csum::Complete, None)
             }
             Ingress::Packet { mut net, mut head, mut tail, mut csum, head_offset } => {
@@ -228,7 +231,7 @@ impl Stack {
                             0 => self.interface.unreachable_reply(now, &frame),
                             _ => self.interface.refused_reply(now, &frame),
                         }
-                        // It is kept for who observes, in its order.
+                        // The packet is kept so that an observer sees it in order.
                         match self.chains.observer.is_set() {
                             true => put(None, net, 0, self.buffer(head, tail), csum, None),
                             false => Taken::Nothing,
@@ -241,7 +244,7 @@ impl Stack {
         }
     }
 
-    /// What the addresses of a packet's events refer to.
+    /// Returns the buffer that the addresses of a packet's events refer to.
     fn buffer<'a>(&mut self, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
         if self.takes_back {
             Buffer::of_front(head, tail)
@@ -250,7 +253,7 @@ impl Stack {
         }
     }
 
-    /// Runs the events of packets that were parsed, in their order.
+    /// Runs the events of parsed packets, in order.
     #[inline(always)]
     fn run_group(&mut self, now: Instant, wire: &dyn Wire, arrivals: &[Option<Arrival<'_>>]) {
         for arrival in arrivals.iter().flatten() {
@@ -272,7 +275,7 @@ impl Stack {
             } else {
                 self.chains.run_events(now, ahead, range, guesses, &cause)
             };
-            // Whatever else goes wrong is counted; the packet is gone.
+            // Other failures are counted; the packet is gone.
             if outcome == Err(Denied::Refused(Errno::CONNECTION_REFUSED)) {
                 let frame = wire.frame(arrival.frame);
                 self.interface.refused_reply(now, &frame);
@@ -283,7 +286,7 @@ impl Stack {
         }
     }
 
-    /// Who takes a packet. Of one in UDP only what the datagram holds is left.
+    /// Returns the receiver of a packet. For UDP, `head` and `tail` are reduced to the datagram's content.
     #[inline(always)]
     fn taker<'a>(
         &mut self,
@@ -298,12 +301,12 @@ impl Stack {
                 let Some(opened) = self.interface.open_udp(net, (*head, *tail), *csum) else {
                     return Taker::Nobody;
                 };
-                // What a device vouches for, or leaves to do, is the outer checksum.
+                // A device's verdict on the checksum concerns only the outer one.
                 ((*head, *tail), *csum) = (opened, Csum::Unverified);
                 let mut ports = tables.udp.iter();
                 let found = ports.find(|(port, _)| *port == net.dst_port);
-                // Other ports stand for the first one: behind a socket, where the port is the operator's choice, and
-                // those that connections leave from.
+                // The first parser also takes other ports: behind a socket, whose port is the operator's
+                // choice, and those from which connections leave.
                 let found = found.or_else(|| {
                     let is_ours =
                         self.interface.has_one_port() || self.chains.state.ports.holds(net.dst_port);
@@ -315,8 +318,8 @@ impl Stack {
         }
     }
 
-    /// The CRC-32 of what stands in front of a packet in its frame, whose transport header begins at `offset`, where the
-    /// program's packets cover that.
+    /// Returns the CRC-32 of the headers in front of a packet in its frame, if the program's packets cover
+    /// them. The packet's transport header begins at `offset`.
     fn front(&self, frame: &RxFrame<'_>, net: &Net, offset: u32) -> Option<u32> {
         if !self.chains.tables.invariant {
             return None;
@@ -327,7 +330,7 @@ impl Stack {
         Some(crc::front(headers.unwrap_or_default()))
     }
 
-    /// Parses a packet. That the parser refuses it is counted.
+    /// Parses a packet. A refusal by the parser is counted.
     fn parse(&mut self, arrival: &mut Arrival<'_>) {
         let Some(parser) = arrival.parser else {
             arrival.refused = Some("no_parser");
@@ -351,9 +354,9 @@ impl Stack {
         arrival.refused = parsed.err().map(|error| chains.state.counters.parse_error(error));
     }
 
-    /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
-    /// quoted, and does not end its chain with `done`: anybody can forge the rest (RFC 5927, 7.2). So
-    /// a program without a parser for errors vouches for none.
+    /// Handles an ICMP error. A smaller path MTU is accepted only if the program knows the quoted packet and
+    /// does not end its chain with `done`. An attacker can forge the rest (RFC 5927, 7.2). An MTU is thus
+    /// never accepted by a program without a parser for errors.
     fn icmp_input(&mut self, now: Instant, net: &Net, quoted: &[u8], icmp: &Icmp) {
         let mut net = *net;
         let quoted = if net.protocol == udp::PROTOCOL && !self.chains.tables.udp.is_empty() {
@@ -362,7 +365,7 @@ impl Stack {
             quoted
         };
         let net = &net;
-        // An MTU that is too small to be likely does not reach programs: routers fragment their packets.
+        // An implausibly small MTU does not reach programs: routers fragment their packets.
         let mut heeded = *icmp;
         if icmp.kind == ICMP_TOO_BIG {
             heeded.mtu = Interface::heeded_mtu(&net.dst_ip, icmp.mtu);
@@ -389,7 +392,7 @@ impl Stack {
 }
 
 impl Work {
-    /// Looks up and touches the contexts that the events name, each step for all of them.
+    /// Looks up and touches the contexts that the events name, each step for all events.
     fn look_ahead(&mut self, contexts: &Contexts) {
         let Work { ahead: events, guesses, hashed, .. } = self;
         guesses.clear();

@@ -1,4 +1,4 @@
-//! Why a request of an application failed.
+//! Errors of applications' requests.
 
 use hawser_ir::AppOp;
 
@@ -6,31 +6,31 @@ use crate::chain::Denied;
 use crate::net;
 use crate::state::Errno;
 
-/// Why a request was refused. Nothing was changed.
+/// A request was refused. Its state has not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The program refused it.
+    /// The program refused the request.
     #[error("{0}")]
     Refused(Errno),
-    /// What the request may need is not free now; it can be repeated after a poll.
+    /// The request's worst case is not free now; it can be repeated after a poll.
     #[error("no room for the request now")]
     WouldBlock,
-    /// A stated limit is reached.
+    /// A stated limit has been reached.
     #[error("the limit `{0}` is reached")]
     Limit(&'static str),
-    /// The handle was released, or never was one.
+    /// The handle was released or never existed.
     #[error("no such handle")]
     BadHandle,
-    /// The connection is over, or this is no connection.
+    /// The connection has ended, or the handle is not a connection.
     #[error("not connected")]
     NotConnected,
-    /// Messages leave endpoints, and this is a connection.
+    /// The handle is a connection, but messages leave endpoints only.
     #[error("not an endpoint: messages leave what listens")]
     NotAnEndpoint,
     /// The address and port are in use.
     #[error("address in use")]
     AddressInUse,
-    /// The program's chains ran, and none made a context or refused.
+    /// The program's chains ran without creating a context or refusing the request.
     #[error(
         "the program opened nothing: no chain made a context for the request; does `deploy` register its chains?"
     )]
@@ -38,31 +38,32 @@ pub enum RequestError {
     /// All ephemeral ports are in use towards this remote end.
     #[error("no free port")]
     NoPort,
-    /// Packets from the remote address come to another of the stacks that share their addresses.
+    /// Packets from the remote address arrive at another of the stacks that share the addresses.
     #[error("answers from there come to another shard")]
     OtherShard,
     /// There is no route to the remote address.
     #[error("{0}")]
     Unreachable(net::Unreachable),
-    /// A message is longer than what a connection may hold for sending, in bytes.
+    /// The message is longer than a connection may hold for sending; the limit is in bytes.
     #[error("the message is too long: a connection holds {0} bytes for sending")]
     MessageTooLong(u64),
-    /// A message has at least one byte.
+    /// The message is empty; a message has at least one byte.
     #[error("a message has at least one byte")]
     MessageEmpty,
-    /// The program's params ask for a larger receive buffer than the stack holds for a connection, in bytes.
+    /// The program's params ask for a larger receive buffer than the stack allows a connection; the limit is
+    /// in bytes.
     #[error(
         "the program's receive buffer is larger than the {0} bytes that a connection may hold: lower its param, or raise \
          the limit `rx_bytes` (--buffer)"
     )]
     ReceiveBuffer(u64),
-    /// The program has no such request.
+    /// The program does not offer this request.
     #[error("the program does not offer the request `{}`", .0.name())]
     Unsupported(AppOp),
 }
 
 impl RequestError {
-    /// The nearest errno.
+    /// Returns the closest errno.
     #[must_use]
     pub fn errno(self) -> Errno {
         Errno(match self {

@@ -1,8 +1,9 @@
 //! From packet instructions to frames on the wire.
 //!
-//! Building stops while the wire is full, so that what has not left can still be coalesced and
-//! memory stays bounded. What is alike in all packets of an instruction is found out once; where their headers are proven
-//! to be those of a super-segment's packets, one is built and cut, by the device or here.
+//! Building stops while the wire is full, so that waiting packets can still be coalesced and memory stays
+//! bounded. Properties common to all packets of an instruction are determined once. The compiler may have
+//! proven that the headers of an instruction are those of a super-segment's packets. Then one header is built
+//! and cut, by the device or by the engine.
 
 use std::io;
 
@@ -19,12 +20,12 @@ use crate::tables::Tables;
 use crate::wire::{TxFrame, Wire};
 
 impl Stack {
-    /// Builds what waits and hands it to the wire; true when the wire took any.
+    /// Builds waiting packets and hands them to the wire; returns true if the wire took any.
     pub(crate) fn flush(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         let mut any = false;
         while self.chains.state.packets.len() > 0 || !self.interface.outgoing().is_empty() {
-            // Behind frames that the wire refused none are built: in the program's queues they may still be
-            // overtaken.
+            // No packets are built while the wire refuses frames: in the program's queues, later packets may
+            // still overtake them.
             if self.interface.outgoing().is_empty() {
                 self.output.wire_full = !self.build(now, wire);
             }
@@ -47,8 +48,8 @@ impl Stack {
         Ok(any)
     }
 
-    /// Builds packets until enough frames wait for the wire, or it has no room for more. False when only want of room
-    /// keeps a packet back.
+    /// Builds packets until enough frames wait for the wire or it has no room for more. Returns false if only
+    /// lack of room keeps a packet back.
     fn build(&mut self, now: Instant, wire: &mut dyn Wire) -> bool {
         let mut built = 0;
         let mut asked = None;
@@ -72,7 +73,7 @@ impl Stack {
                 continue;
             }
             let record = &pending.record;
-            // Segments are cut; a datagram is one.
+            // Segments can be cut; a datagram is a single packet.
             let is_segment = record.net.dst_port == 0;
             let gso_max = if is_segment { self.output.gso_max } else { 0 };
             // Packets that leave one by one at a rate are built one by one.
@@ -89,7 +90,7 @@ impl Stack {
                 },
                 cuts,
                 gso_max,
-                // No more than there is room for in all: one super-segment would be half of a slow wire's queue.
+                // At most the room of the wire: one super-segment would be half of a slow wire's queue.
                 burst: burst.unwrap_or(u64::MAX).min(room as u64),
                 cost: burst.map_or(0, |_| record.rank),
                 checks: self.output.check_super_segments,
@@ -127,14 +128,14 @@ impl Stack {
         true
     }
 
-    /// True while frames wait because the wire is full: poll again when it is writable.
+    /// Returns true while frames wait because the wire is full. Poll again when the wire is writable.
     #[must_use]
     pub fn wants_wire(&self) -> bool {
         self.output.wire_full
     }
 }
 
-/// Completes an instruction's network header; false when there is no route to its destination.
+/// Completes an instruction's network header; returns false if there is no route to its destination.
 fn route(pending: &mut Pending, interface: &mut Interface, tables: &Tables) -> bool {
     let net = &mut pending.record.net;
     if net.protocol == 0 {
@@ -148,8 +149,8 @@ fn route(pending: &mut Pending, interface: &mut Interface, tables: &Tables) -> b
         _ => (net.src_port, net.dst_port) = (0, 0),
     }
     match interface.route(net) {
-        // A packet too big for the path leaves nevertheless: what a router reports of it reaches the
-        // flow that sent it, which may know of the path only from there.
+        // A packet too big for the path leaves nevertheless. The router's report reaches the sending flow,
+        // which may learn of the path only from it.
         Ok(_) => {
             pending.sent.mtu = interface.mtu();
             true
@@ -158,41 +159,43 @@ fn route(pending: &mut Pending, interface: &mut Interface, tables: &Tables) -> b
     }
 }
 
-/// Builds frames of one instruction.
+/// Builds the frames of one instruction.
 struct Builder<'a> {
     program: &'a dyn Program,
     pending: &'a mut Pending,
-    /// The maximum number of bytes of a header.
+    /// The maximum size of a header, in bytes.
     max_header: usize,
-    /// Bytes of the network header in front of it.
+    /// The size of the network header in front of it, in bytes.
     network: usize,
-    /// Bytes to leave free in front of it: those, and the link's.
+    /// The number of bytes to leave free in front of it, for the network and link headers.
     room: usize,
-    /// What is proven of the instruction, where super-segments are cut: by the wire,
+    /// The proven segmentation of the instruction, if super-segments are used.
     cut: Option<&'a Cut>,
-    /// or here, since the wire cannot.
+    /// True if the engine cuts super-segments because the wire cannot.
     cuts: bool,
-    /// The largest super-segment that the wire cuts.
+    /// The largest super-segment that the wire cuts, in bytes.
     gso_max: u32,
-    /// The most bytes of payload in one, where the program paces them or the wire has little room.
+    /// The maximum number of payload bytes in one super-segment, if the program paces them or the wire has
+    /// little room.
     burst: u64,
-    /// The bytes that each packet counts as in a queue with a rate; 0: its own.
+    /// The number of bytes charged for each packet in a queue with a rate; 0 stands for the packet's own
+    /// size.
     cost: u64,
-    /// Each super-segment is compared with the packets that it stands for.
+    /// True if each super-segment is compared with the packets that it stands for.
     checks: bool,
-    /// How many of them were wrong.
+    /// The number of wrong super-segments.
     wrong: u64,
-    /// Bytes of the packets built, from their network headers on.
+    /// The number of bytes of the built packets, from their network headers on.
     bytes: usize,
-    /// The bytes that the packets built so far count as in a queue with a rate.
+    /// The number of bytes charged so far in a queue with a rate.
     charge: u64,
-    /// Room for an image as it was.
+    /// Memory for a copy of an image.
     saved: &'a mut Vec<u8>,
 }
 
 impl Builder<'_> {
-    /// Builds the next packet, or as many as can leave as a super-segment; false when they cannot
-    /// be sent.
+    /// Builds the next packet, or as many as can leave as a super-segment; returns false if they cannot be
+    /// sent.
     fn frame(&mut self, frame: &mut TxFrame) -> bool {
         let room = self.room;
         if self.pending.sent.packets < self.pending.sent.shared.end {
@@ -234,7 +237,7 @@ impl Builder<'_> {
         fits
     }
 
-    /// Counts packets that were built, and their bytes.
+    /// Counts built packets and their bytes.
     fn count(&mut self, packets: u32, bytes: usize) {
         self.bytes += bytes;
         let charge = match self.cost {
@@ -244,7 +247,7 @@ impl Builder<'_> {
         self.charge = self.charge.saturating_add(charge);
     }
 
-    /// Makes the next packet of those that are cut here; false when it cannot be sent.
+    /// Makes the next packet of a super-segment that the engine cuts; returns false if it cannot be sent.
     fn cut(&mut self, frame: &mut TxFrame) -> bool {
         let (room, sent) = (self.room, &mut self.pending.sent);
         let header = &self.pending.buffers.header[..];
@@ -265,14 +268,14 @@ impl Builder<'_> {
         fits
     }
 
-    /// Builds the header of the next super-segment if there can be one, and else of a packet.
+    /// Builds the header of the next super-segment if one is possible, otherwise that of a packet.
     fn headers(&mut self, header: &mut [u8]) -> (Piece, Built) {
         let piece = Piece::next(self.pending, self.max_packets());
         let Some(cut) = self.cut.filter(|_| piece.packets > 1) else {
             let built = self.build(&piece, header);
             return (piece, built);
         };
-        // Flags without a rule are alike in all packets, so that the first one's are enough.
+        // Flags without a rule are alike in all packets, so the flags of the first packet suffice.
         let begins = self.pending.sent.packets == 0;
         let is_checked = begins && !cut.clear.is_empty();
         if is_checked || self.checks || self.cuts {
@@ -294,7 +297,7 @@ impl Builder<'_> {
         (piece, built)
     }
 
-    /// How many packets may leave as one.
+    /// Returns the maximum number of packets that may leave as one.
     fn max_packets(&self) -> u32 {
         let size = self.pending.seg_size;
         // Linux counts a packet's bytes in 16 bits, and so does a virtio header.
@@ -304,7 +307,7 @@ impl Builder<'_> {
         let headers = (self.network + self.max_header) as u32;
         let burst = self.burst.min(u64::from(u32::MAX)) as u32;
         let (max, burst) = match self.cuts {
-            // Each packet is still asked for by itself.
+            // The queue still asks for each packet separately.
             true => (u32::from(u16::MAX), u32::MAX),
             false => (self.gso_max, burst),
         };
@@ -312,8 +315,8 @@ impl Builder<'_> {
         (max.saturating_sub(headers) / size).min(burst / costs)
     }
 
-    /// Whether a device makes the program's packets of a super-segment with this header. The image
-    /// as it was before is saved.
+    /// Returns true if a device would make the program's packets of a super-segment with this header. The
+    /// previous image is saved.
     fn check(&mut self, piece: &Piece, header: &[u8]) -> bool {
         let joined = Joined { header, len: piece.len, size: self.pending.seg_size };
         let after = std::mem::replace(&mut self.pending.buffers.image, self.saved.clone());
@@ -340,8 +343,8 @@ impl Builder<'_> {
     }
 }
 
-/// Puts the payload between the header, which ends at `at`, and the trailer. It is copied: whoever has a trailer has
-/// a checksum there, for which each byte is read anyway, and wires need not know of it.
+/// Puts the payload between the header, which ends at `at`, and the trailer. The payload is copied: a trailer
+/// holds a checksum, which reads each byte anyway, and wires need no support for trailers.
 fn put_between(frame: &mut TxFrame, at: usize, trailer: usize) {
     for piece in frame.payload.drain(..) {
         frame.head.extend_from_slice(piece.bytes());

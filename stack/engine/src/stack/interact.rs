@@ -1,4 +1,4 @@
-//! A stack at the interactive layer: it takes the bus's orders, and changes of what is attached.
+//! The stack's side of the interactive layer: carries out the bus's orders and changes of attachments.
 
 use std::sync::Arc;
 
@@ -12,34 +12,35 @@ use crate::interact::Interactive;
 use crate::program::Program;
 
 impl Stack {
-    /// The tables of the program that runs.
+    /// Returns the tables of the running program.
     #[must_use]
     pub fn module(&self) -> &Module {
         self.program().module()
     }
 
-    /// The program that it runs.
+    /// Returns the running program.
     #[must_use]
     pub fn program(&self) -> &Arc<dyn Program> {
         &self.chains.program
     }
 
-    /// Publishes to the interactive layer from now on: `source` is this stack's end of a bus, made for
-    /// the [`schema`](crate::schema) of its program. Orders are taken by [`Stack::poll`]; so is each
-    /// [`Step`] that an attachable source has.
+    /// Publishes to the interactive layer from now on. `source` is this stack's end of a bus, made for the
+    /// [`schema`](crate::schema) of its program. [`Stack::poll`] carries out orders, and each [`Step`] of an
+    /// attachable source.
     pub fn interact(&mut self, source: Source) {
         let interactive = Interactive::new(source, self.module());
         self.chains.interactive = Some(Box::new(interactive));
     }
 
-    /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
+    /// Records in the bus's log that `who` has changed the program's attachments without the bus.
     pub fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
         if let Some(interactive) = &mut self.chains.interactive {
             interactive.note_change(now, who, change);
         }
     }
 
-    /// Subscribers are woken once for a turn of the stack, when what it sends has left.
+    /// Begins or ends a batch of signals: subscribers are woken once per turn of the stack, after its packets
+    /// have left.
     pub(super) fn batch_signals(&mut self, begins: bool) {
         if let Some(interactive) = &mut self.chains.interactive {
             if begins {
@@ -50,7 +51,7 @@ impl Stack {
         }
     }
 
-    /// Takes the bus's orders; true when it did something.
+    /// Carries out the bus's orders; returns true if there was work.
     pub(super) fn poll_source(&mut self, now: Instant) -> bool {
         let chains = &mut self.chains;
         let Some(interactive) = &mut chains.interactive else {
@@ -64,7 +65,7 @@ impl Stack {
         any
     }
 
-    /// Takes the changes of what is attached to the program.
+    /// Carries out changes of the program's attachments.
     fn take_steps(&mut self, now: Instant) {
         while let Some((stepping, step)) = self
             .chains
@@ -82,7 +83,7 @@ impl Stack {
         }
     }
 
-    /// When [`Stack::poll_source`] has something to do.
+    /// Returns the time of the next work for [`Stack::poll_source`].
     pub(super) fn source_deadline(&self) -> Option<Instant> {
         self.chains.interactive.as_ref()?.next_deadline()
     }

@@ -1,4 +1,4 @@
-//! Contexts on loan to what runs chains in front of the stack while its driver sleeps.
+//! The loan of contexts to a front, which runs chains ahead of the stack while the stack's driver sleeps.
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,13 @@ use crate::front::{Lent, Terms};
 use crate::wire::Wire;
 
 impl Stack {
-    /// Lends all contexts to what runs chains in front of the stack, if the wire has that, and gives whether it did.
-    /// Call it right before waiting, when [`Stack::poll`] has nothing left to do. After that the next call is
-    /// [`Stack::take_back`].
+    /// Lends all contexts to the wire's front, if it has one, and returns true if it did. Call it right
+    /// before waiting, when [`Stack::poll`] has no work left. The next call must be [`Stack::take_back`].
     ///
-    /// Nothing is lent while something waits here, or somebody observes what chains do.
+    /// No context is lent while the stack has waiting work, or while the chains are observed.
     pub fn lend(&mut self, wire: &mut dyn Wire) -> bool {
         let state = &self.chains.state;
-        // What runs in front is the program that the stack began with.
+        // The front runs the program that the stack began with.
         let is_same = std::ptr::addr_eq(Arc::as_ptr(&self.begun), Arc::as_ptr(&self.chains.program));
         let waits = state.raised.len() > 0 || state.packets.len() > 0 || !state.deferred.is_empty();
         let is_observed = self.chains.observer.is_set() || self.chains.interactive.is_some();
@@ -31,7 +30,7 @@ impl Stack {
         {
             return false;
         }
-        // It has to give back what it takes for this.
+        // Asked last: a call of `front` takes ownership of the shared memory, which only `open` returns.
         let Some(front) = wire.front() else {
             return false;
         };
@@ -63,7 +62,7 @@ impl Stack {
         front.open(&Terms {
             until,
             chains: free / per_chain,
-            // As long as half of it is free, everybody may take what is promised.
+            // As long as half of the memory is free, each context may use its full allowance.
             room: (total / 2).saturating_sub(held),
             params: self.chains.program.params(),
             globals: &self.chains.globals,
@@ -76,11 +75,11 @@ impl Stack {
         true
     }
 
-    /// Takes all contexts back, and carries out what chains have instructed in the meantime. Call it as soon as the
-    /// driver is awake, before anything else.
+    /// Takes all contexts back and carries out the instructions that chains issued in the meantime. Call it
+    /// as soon as the driver is awake, before any other call.
     ///
     /// # Errors
-    /// When the wire failed for good.
+    /// Returns an error if the wire has failed for good.
     pub fn take_back(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<()> {
         let Some(front) = wire.front() else {
             return Ok(());
@@ -110,7 +109,7 @@ impl Stack {
         result
     }
 
-    /// How many instructions there is room for, and how many a chain has at worst.
+    /// Returns the number of instructions for which there is room, and the worst-case number of a chain.
     fn room_for_chains(&self) -> (u64, u64) {
         let state = &self.chains.state;
         let bounds = self.chains.tables.events.iter().map(|event| &event.bounds);

@@ -1,7 +1,8 @@
 //! Whole messages: on a connection, and from an endpoint to any peer.
 //!
-//! An endpoint is a listener's handle. What leaves it, and each call that comes to it, has a handle of its own, which
-//! is bound to one context as a connection's is: there the reply is read or sent, and there it can be aborted.
+//! An endpoint is a listener's handle. Each message that leaves it and each call that arrives has its own
+//! handle. The handle is bound to one context, as a connection's is. Through it the application reads or
+//! sends the reply, or aborts the message.
 
 use std::net::SocketAddr;
 
@@ -16,16 +17,17 @@ use crate::state::{ANYBODY, Errno, Flow, Handle, Slot};
 use crate::tables::op_index;
 
 impl Stack {
-    /// Sends a message from an endpoint, whose handle [`Stack::listen`] gave, to a peer's. The handle returned is the
-    /// message's: [`Notice::Closed`](crate::Notice::Closed) on it says that the peer has the message,
-    /// [`Notice::Failed`](crate::Notice::Failed) that it may not have it, and [`Stack::abort`] gives it up.
-    /// `None`: there is no room for it now, or the program refused with `EAGAIN`;
-    /// [`Notice::Writable`](crate::Notice::Writable) on the endpoint says when it can be offered again.
+    /// Sends a message from an endpoint, whose handle [`Stack::listen`] returned, to a peer's endpoint. The
+    /// returned handle belongs to the message. [`Notice::Closed`](crate::Notice::Closed) on it reports that
+    /// the peer has the message, and [`Notice::Failed`](crate::Notice::Failed) that it may not have it.
+    /// [`Stack::abort`] gives the message up. Returns `None` if there is no room now or the program refused
+    /// with `EAGAIN`; [`Notice::Writable`](crate::Notice::Writable) on the endpoint reports when to try
+    /// again.
     ///
     /// # Errors
-    /// See [`RequestError`]; nothing is left behind. [`RequestError::Unsupported`] when the program offers no
-    /// messages of their own; [`RequestError::WouldBlock`], of which no notice follows, while it is longer than half
-    /// of what all connections together may still hold for sending.
+    /// See [`RequestError`]; no state remains. Returns [`RequestError::Unsupported`] if the program does not
+    /// offer separate messages. Returns [`RequestError::WouldBlock`] while the message is longer than half of
+    /// the bytes that all connections together may still hold for sending; no notice follows it.
     pub fn message(
         &mut self,
         now: Instant,
@@ -36,12 +38,13 @@ impl Stack {
         self.begin(now, AppOp::Message, endpoint, peer, message)
     }
 
-    /// Calls a peer's endpoint: [`Stack::message`] to which the peer replies by a message, which comes on the handle
-    /// returned ([`Stack::recv_message`]). At the peer the call is [`Notice::Accepted`](crate::Notice::Accepted) of
-    /// the endpoint's handle; there its handle gives the message and takes the reply ([`Stack::send_message`]).
+    /// Calls a peer's endpoint: a [`Stack::message`] to which the peer replies with a message. The reply
+    /// arrives on the returned handle ([`Stack::recv_message`]). The peer gets
+    /// [`Notice::Accepted`](crate::Notice::Accepted) on the endpoint's handle; the accepted handle delivers
+    /// the message and takes the reply ([`Stack::send_message`]).
     ///
     /// # Errors
-    /// As those of [`Stack::message`].
+    /// As [`Stack::message`].
     pub fn call(
         &mut self,
         now: Instant,
@@ -95,8 +98,9 @@ impl Stack {
         }))
     }
 
-    /// Opens a handle for the context that a request makes beside `owner`'s. `None`: there is no room for it, or the
-    /// program refused with `EAGAIN`; the owner of `owner` is notified when it can be tried again.
+    /// Opens a handle for the context that a request creates beside `owner`'s. Returns `None` if there is no
+    /// room or the program refused with `EAGAIN`; the application of `owner` is then notified when it can try
+    /// again.
     pub(super) fn open_beside<'a>(
         &mut self,
         owner: Slot,
@@ -130,11 +134,11 @@ impl Stack {
         }
     }
 
-    /// Hands a message to the program, whole: one request. False when there is no room for it now, or the
-    /// program refused with `EAGAIN`; a notice says when it can be offered again, as after [`Stack::send`].
+    /// Hands a whole message to the program, as one request. Returns false if there is no room now or the
+    /// program refused with `EAGAIN`; a notice reports when to try again, as after [`Stack::send`].
     ///
     /// # Errors
-    /// See [`RequestError`]; [`RequestError::MessageTooLong`] when it will never fit.
+    /// See [`RequestError`]. Returns [`RequestError::MessageTooLong`] if the message can never fit.
     pub fn send_message(
         &mut self,
         now: Instant,
@@ -158,12 +162,12 @@ impl Stack {
         self.offer(now, (handle, slot), parser, buffer)
     }
 
-    /// Moves the next message out: the bytes of a receiving unit of a stated size, once the program has handed
-    /// over the last of them. Messages come in the order in which the program began to hand them over. False
-    /// when none is complete. The program learns of it afterwards.
+    /// Moves the next message out: the bytes of a receiving unit of a stated size, once the program has
+    /// delivered the last of them. Messages come in the order in which the program began to deliver them.
+    /// Returns false if no message is complete. The program is notified afterwards.
     ///
     /// # Errors
-    /// [`RequestError::BadHandle`].
+    /// Returns [`RequestError::BadHandle`].
     pub fn recv_message(
         &mut self,
         now: Instant,

@@ -1,13 +1,13 @@
-//! A shard's stack: one program, one interface, all their state; what its driver calls.
+//! The stack of a shard: one program, one interface, all their state, and the calls of its driver.
 //!
 //! * `arrive`, `flush`, `superframe`: frames received and sent
-//! * `lend`: contexts on loan to what runs chains in front of the stack
-//! * `request`, `messages`, `options`, `error`: what applications ask for
+//! * `lend`: contexts on loan to a front, which runs chains ahead of the stack
+//! * `request`, `messages`, `options`, `error`: requests of applications
 //! * `verbs`: registered memory, and work on it
 //! * `shards`: events for other stacks of the same addresses
-//! * `swap`, `params`: another program, other params
+//! * `swap`, `params`: replacing the program or its params
 //! * `interact`, `observe`: the bus, and variables by name
-//! * `standing`: what a connection holds and waits for
+//! * `standing`: the state and pending work of a connection
 
 mod arrive;
 mod error;
@@ -55,36 +55,37 @@ use crate::state::{Contexts, Guess, Handles, Owner, Packets, Ports, Raised, Regi
 use crate::tables::{self, Tables};
 use crate::wire::{Caps, Medium, Wire};
 
-/// How long timers wait when there was no room for their chains: 1 ms.
+/// The delay of timers when there was no room for their chains: 1 ms.
 const TIMER_RETRY: Duration = Duration::from_millis(1);
-/// How late a timer is, at least, where its driver came late: 1 ms.
+/// The least delay of a timer whose driver was late: 1 ms.
 const LATE: Duration = Duration::from_millis(1);
 
 /// Runs a transport program on one interface, for one shard.
 ///
 /// It owns no thread, no clock and no socket. Its driver calls, in a loop:
 ///
-/// 1. [`Stack::poll`] with the time and the wire, until it returns false;
-/// 2. [`Stack::next_notice`] until there is none, acting on each by requests: [`Stack::listen`],
+/// 1. [`Stack::poll`] with the time and the wire, until it returns false.
+/// 2. [`Stack::next_notice`] until it returns `None`, acting on each notice by requests: [`Stack::listen`],
 ///    [`Stack::connect`], [`Stack::send`], [`Stack::recv`], [`Stack::close`], [`Stack::abort`],
-///    [`Stack::release`], [`Stack::finish`]. After any of them it polls again, since packets leave only then;
-/// 3. then it waits until a frame arrives, until [`Stack::next_deadline`], or, while
-///    [`Stack::wants_wire`], until the wire can take frames.
+///    [`Stack::release`], [`Stack::finish`]. After any request it polls again, because packets leave only
+///    then.
+/// 3. Then it waits until a frame arrives, until [`Stack::next_deadline`], or, while [`Stack::wants_wire`],
+///    until the wire can take frames.
 ///
-/// Time must not run backwards. The same program, configuration, calls and frames give the same
-/// effects, bit by bit.
+/// Time must not run backwards. The same program, configuration, calls and frames give the same effects, bit
+/// by bit.
 pub struct Stack {
-    /// The program, its state, and what runs the one on the other.
+    /// The program, its state, and the machinery that runs the program on it.
     chains: Chains,
-    /// The program that it began with: all others share its memory.
+    /// The program that the stack began with; its replacements share its memory layout.
     begun: Arc<dyn Program>,
     interface: Interface,
     output: Output,
-    /// Timers wait until then for want of room; the origin: they do not.
+    /// The time until which timers wait for lack of room; the origin if they do not wait.
     timers_wait: Instant,
-    /// Until when late timers give way to frames; none while no frame waits.
+    /// The time until which late timers give way to frames; `None` while no frame waits.
     catches_up: Option<Instant>,
-    /// What is received now are frames of a front, on which chains ran.
+    /// True while the received frames come from a front, which ran chains on them.
     takes_back: bool,
     /// See [`StackConfig::merge`].
     merge: bool,
@@ -95,18 +96,18 @@ pub struct Stack {
     work: Work,
 }
 
-/// What is known of the route.
+/// The state of the output to the wire.
 #[derive(Debug, Default)]
 struct Output {
     wire_full: bool,
-    /// The largest super-segment that the wire cuts, in bytes; 0: none.
+    /// The largest super-segment that the wire cuts, in bytes; 0 if it does not cut them.
     gso_max: u32,
     check_super_segments: bool,
-    /// Room for a blueprint's image while a super-segment is tried.
+    /// Memory for a copy of a blueprint's image while a super-segment is tried.
     saved_image: Vec<u8>,
 }
 
-/// Working memory of one call, kept for the next. It means nothing between calls.
+/// The working memory of one call, kept for the next. Its content has no meaning between calls.
 #[derive(Debug)]
 struct Work {
     /// The events of a request, or of an ICMP error.
@@ -115,11 +116,11 @@ struct Work {
     timer: Vec<u64>,
     /// The events of a group of packets, parsed ahead of their chains.
     ahead: EventBuf,
-    /// By event of `ahead`: what is known of its first id.
+    /// For each event of `ahead`, the result of looking up its first id.
     guesses: Vec<Option<Guess>>,
-    /// The last id that was hashed, and its hash: packets of one connection come together.
+    /// The last hashed id and its hash, because packets of one connection come together.
     hashed: (Id, u64),
-    /// Room for the payloads of packets that are merged with the one before.
+    /// Memory for the payloads of packets that are merged with the one before.
     payloads: Vec<&'static [u8]>,
 }
 
@@ -137,10 +138,10 @@ impl Default for Work {
 }
 
 impl Stack {
-    /// Sets a stack up and runs the program's `start`, at time 0.
+    /// Creates a stack and runs the program's `start`, at time 0.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// Returns the error in the configuration.
     pub fn new(program: Arc<dyn Program>, config: StackConfig, caps: &Caps) -> Result<Stack, ConfigError> {
         if config.ephemeral.is_empty() || *config.ephemeral.start() == 0 {
             return Err(ConfigError::Ports);
@@ -184,7 +185,7 @@ impl Stack {
         let chains = Chains {
             globals: tables::globals(module),
             memory: Memory::new(&tables),
-            // What `start` makes of it is the same in all stacks of a seed.
+            // The state that `start` creates is the same in all stacks of a seed.
             rand: Rand::new(&config.seed, Purpose::Programs),
             program: program.clone(),
             tables,
@@ -236,17 +237,17 @@ impl Stack {
         })
     }
 
-    /// A batch begins: so many raised events may run in it.
+    /// Allows a batch of raised events to run.
     fn grant_raised(&mut self) {
         self.chains.state.raised.budget = self.chains.state.limits.batch;
     }
 
-    /// Does what is to be done now: a batch of received frames, due timers, then what all that and
-    /// the applications' requests have to send. True when it did something: call it again before
-    /// waiting.
+    /// Does the work that is due: processes a batch of received frames and due timers, then sends the
+    /// resulting packets and those of the applications' requests. Returns true if there was work; call it
+    /// again before waiting.
     ///
     /// # Errors
-    /// When the wire failed for good.
+    /// Returns an error if the wire has failed for good.
     pub fn poll(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         self.batch_signals(true);
         let any = self.turn(now, wire);
@@ -279,20 +280,20 @@ impl Stack {
         Ok(any)
     }
 
-    /// Sends what the applications' requests have to send, without asking the wire first whether
-    /// something arrived: a part of [`Stack::poll`], for who wants a request to leave at once.
-    /// What the program has yet to receive ([`Stack::take`], requests for which there was no room)
-    /// waits for the poll. True when something left.
+    /// Sends the packets of the applications' requests, without asking the wire whether a frame has arrived.
+    /// It is a part of [`Stack::poll`] for callers whose request is to leave at once. Input that the program
+    /// has yet to receive ([`Stack::take`], requests for which there was no room) waits for the poll. Returns
+    /// true if a packet left.
     ///
     /// # Errors
-    /// When the wire failed for good.
+    /// Returns an error if the wire has failed for good.
     pub fn transmit(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         self.grant_raised();
         self.run_waiting(now);
         self.flush(now, wire)
     }
 
-    /// Runs the events that were raised and not run; true when it ran any.
+    /// Runs the raised events that have not run yet; returns true if there were any.
     fn run_waiting(&mut self, now: Instant) -> bool {
         if self.chains.state.raised.len() == 0 {
             return false;
@@ -301,7 +302,7 @@ impl Stack {
         self.chains.run_raised(now, &Cause::default())
     }
 
-    /// When [`Stack::poll`] has something to do, if nothing arrives before: exact to the
+    /// Returns the time of the next work for [`Stack::poll`] if no frame arrives before, exact to the
     /// nanosecond.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
@@ -311,7 +312,7 @@ impl Stack {
             .timers
             .next()
             .map(|deadline| deadline.max(self.timers_wait));
-        // While the wire is full, nothing leaves however late it is.
+        // While the wire is full, a paced packet cannot leave even when it is due.
         let paced = self
             .chains
             .state
@@ -329,25 +330,26 @@ impl Stack {
         .min()
     }
 
-    /// What was counted since the start.
+    /// Returns the counters since the start.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.chains.state.counters
     }
 
-    /// The interface's own counts.
+    /// Returns the interface's own counters.
     #[must_use]
     pub fn interface_counters(&self) -> &crate::net::Counters {
         self.interface.counters()
     }
 
-    /// Takes all packets from now on, also those that an own address sends and those to other hosts: for a program that
-    /// watches. Of a packet that an own address sends, its parser sees a path back of 0 bytes.
+    /// Accepts all packets from now on, including those from the stack's own addresses and those to other
+    /// hosts, for a program that monitors traffic. For packets from an own address, the parser sees a path
+    /// back of 0 bytes.
     pub fn overhear(&mut self) {
         self.interface.overhear();
     }
 
-    /// The text of the last assert or invariant that was false.
+    /// Returns the text of the last assert or invariant that was false.
     #[must_use]
     pub fn last_assert(&self) -> Option<&str> {
         let asserts = &self.module().asserts;
@@ -356,48 +358,50 @@ impl Stack {
             .map(|(_, text)| text.as_str())
     }
 
-    /// Compares, from now on, each super-segment with the packets that it stands for, byte by byte.
-    /// One that a device would cut into others is counted and leaves packet by packet. What the
-    /// compiler proves makes this needless: it is here to test that, and costs as much as no
-    /// super-segments.
+    /// Compares, from now on, each super-segment with the packets that it stands for, byte by byte. A
+    /// super-segment that a device would cut into other packets is counted and leaves packet by packet. The
+    /// compiler's proof makes this check unnecessary; it exists to test the proof, and costs as much as
+    /// sending without super-segments.
     pub fn check_super_segments(&mut self, check: bool) {
         self.output.check_super_segments = check;
     }
 
-    /// Shows every event to `tap` from now on, after it took effect; events too for which no chain ran.
+    /// Shows every event to `tap` from now on, after it took effect, including events for which no chain ran.
     pub fn set_event_tap(&mut self, tap: Option<EventTap>) {
         self.chains.state.packets.cause = 0;
         self.chains.observer = Tap::of(tap);
     }
 
-    /// Asks the program for the signals whose bits ([`hawser_ir::SignalId::bit`]) are set, from the
-    /// next event on, and for no others: those leave no record. A new stack wants none.
+    /// Asks the program, from the next event on, for the signals whose bits ([`hawser_ir::SignalId::bit`])
+    /// are set. Other signals leave no record. A new stack asks for no signals.
     pub fn want_signals(&mut self, signals: u64) {
         self.chains.memory.records.want(signals);
     }
 
-    /// The signals that the program is asked for.
+    /// Returns the signals that the program is asked for.
     #[must_use]
     pub fn wanted_signals(&self) -> u64 {
         self.chains.memory.records.wanted()
     }
 
-    /// How many contexts there are, those that exist once and for all apart.
+    /// Returns the number of contexts, without the `GLOBAL` ones.
     #[must_use]
     pub fn contexts(&self) -> usize {
         self.chains.state.contexts.len()
     }
 
-    /// Bytes held for applications: accepted for sending and not retired, and memory of received
-    /// data. See [`Limits::tx_total`](crate::Limits::tx_total) and [`Limits::rx_total`](crate::Limits::rx_total).
+    /// Returns the bytes held for applications: those accepted for sending and not retired, and the memory of
+    /// received data. See [`Limits::tx_total`](crate::Limits::tx_total) and
+    /// [`Limits::rx_total`](crate::Limits::rx_total).
     #[must_use]
     pub fn held_bytes(&self) -> (u64, u64) {
         (self.chains.state.tx_held, self.chains.state.rx_held)
     }
 
-    /// Whether due timers give way to frames: a driver that comes late finds frames that arrived before the timers ran
-    /// out. If it fired those first, a process that got no processor for a while would take answers that it has for lost,
-    /// and its peers for gone. For as long as the timers are late already, so that no flood of frames stops them.
+    /// Returns true if due timers give way to frames. A late driver finds frames that arrived before the
+    /// timers expired. If it fired the timers first, a process that got no processor time for a while would
+    /// consider received answers lost and its peers gone. Timers give way only for as long as they are
+    /// already late, so that a flood of frames cannot stop them.
     fn catches_up(&mut self, now: Instant, received: bool) -> bool {
         if !received {
             self.catches_up = None;
@@ -412,7 +416,7 @@ impl Stack {
         late >= LATE && now < *self.catches_up.get_or_insert(now + late)
     }
 
-    /// Fires the timers that are due; true when it fired any.
+    /// Fires the timers that are due; returns true if it fired any.
     fn fire(&mut self, now: Instant) -> bool {
         let last = self.chains.state.timers.last_number();
         self.timers_wait = Instant::ORIGIN;
@@ -433,7 +437,7 @@ impl Stack {
             }
             let state = &mut self.chains.state;
             state.counters.timers += 1;
-            // In its own event the timer does not run any more.
+            // The timer is already stopped when its own event runs.
             state.timers.stop(owner, timer);
             let bytes = match slot {
                 Some(slot) => state.contexts.bytes_mut(slot),

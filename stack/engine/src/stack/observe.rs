@@ -1,4 +1,4 @@
-//! Reads what a program declared `observable`, by name.
+//! Reading of variables that a program declared `observable`, by name.
 
 use hawser_ir::{ContextId, Module, StructId, Ty};
 
@@ -6,7 +6,7 @@ use super::Stack;
 use crate::scalar;
 use crate::state::Handle;
 
-/// Where an observable scalar is in the contexts of one kind: a name that was resolved once.
+/// The location of an observable scalar in the contexts of one type: a resolved name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observable {
     kind: ContextId,
@@ -15,7 +15,7 @@ pub struct Observable {
 }
 
 impl Stack {
-    /// A handle's context: its type and its memory, for tests and debuggers. Nothing when it is gone.
+    /// Returns the type and memory of a handle's context, for tests and debuggers; `None` if it has ended.
     #[must_use]
     pub fn context(&self, handle: Handle) -> Option<(ContextId, &[u8])> {
         let slot = self.context_of(handle).ok()?;
@@ -23,9 +23,9 @@ impl Stack {
         Some((contexts.entry(slot).kind, contexts.bytes(slot)))
     }
 
-    /// The value of an observable scalar of a handle's context, its path through parts joined by
-    /// dots: `cwnd`, `cc.ssthresh`. Nothing when the context is gone, or when there is no such
-    /// field, or it was not declared.
+    /// Returns the value of an observable scalar of a handle's context. `field` is the path through nested
+    /// structures, joined by dots: `cwnd`, `cc.ssthresh`. Returns `None` if the context has ended, or if the
+    /// field does not exist or is not observable.
     #[must_use]
     pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
         self.read_observable(handle, self.observable(handle, field)?)
@@ -41,7 +41,7 @@ impl Stack {
         Some(Observable { kind, offset, len })
     }
 
-    /// The value of an observable scalar. Nothing when the context is gone, or is of another kind.
+    /// Returns the value of an observable scalar; `None` if the context has ended or has another type.
     #[must_use]
     pub fn read_observable(&self, handle: Handle, observable: Observable) -> Option<u64> {
         let Observable { kind, offset, len } = observable;
@@ -52,7 +52,7 @@ impl Stack {
     }
 }
 
-/// Offset and size of an observable scalar.
+/// Returns the offset and size of an observable scalar.
 fn find(module: &Module, body: StructId, path: &str) -> Option<(usize, usize)> {
     let (mut body, mut base) = (body, 0);
     let mut names = path.split('.').peekable();

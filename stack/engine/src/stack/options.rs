@@ -1,8 +1,8 @@
-//! Options of listeners and connections: what an application sets through the program, and the few
-//! that are the engine's own.
+//! Options of listeners and connections: those that an application sets through the program, and the few that
+//! the engine itself implements.
 //!
-//! The numbers are the `OPT_…` constants of [`hawser_ir::abi`]. A program that does not know one
-//! refuses it (`ENOPROTOOPT`); a program without a shim for `option` knows none.
+//! The numbers are the `OPT_…` constants of [`hawser_ir::abi`]. A program refuses an unknown option
+//! (`ENOPROTOOPT`); a program without a shim for `option` refuses every option.
 
 use hawser_ir::AppOp;
 use hawser_ir::abi::{OPT_NOT_SENT, OPT_REUSE_PORT, OPT_SEND_BUFFER, Op};
@@ -13,20 +13,20 @@ use crate::chain::{Buffer, Cause};
 use crate::state::{Errno, Handle, Slot};
 use crate::tables::op_index;
 
-/// The smallest [`OPT_SEND_BUFFER`], bytes: two full packets of an Ethernet.
+/// The smallest [`OPT_SEND_BUFFER`] in bytes: two full Ethernet packets.
 const MIN_SEND_BUFFER: u64 = 4096;
 
 impl Stack {
-    /// Sets an option of a listener or a connection: one of the `OPT_…` constants of
-    /// [`hawser_ir::abi`], or a number of the program's own.
+    /// Sets an option of a listener or a connection: one of the `OPT_…` constants of [`hawser_ir::abi`], or a
+    /// number that the program defines.
     ///
-    /// Options have to be set before a connection opens where they matter for its first packet:
-    /// see [`Stack::connect_with`]. Connections that a listener accepts begin with the listener's.
+    /// An option that affects the first packet has to be set before the connection opens: see
+    /// [`Stack::connect_with`]. Connections that a listener accepts begin with the listener's options.
     ///
     /// # Errors
-    /// [`RequestError::Refused`] with `ENOPROTOOPT` for an option that the program does not know,
-    /// with `EINVAL` for a value that it does not take; else see [`RequestError`]. Nothing was
-    /// changed.
+    /// Returns [`RequestError::Refused`] with `ENOPROTOOPT` for an option that the program does not know, and
+    /// with `EINVAL` for a value that it does not accept. For other errors see [`RequestError`]. On an error
+    /// the option is unchanged.
     pub fn set_option(
         &mut self,
         now: Instant,
@@ -42,14 +42,14 @@ impl Stack {
                 self.chains.state.bound_changed(slot);
                 Ok(())
             }
-            // Who shares a port is settled when it is taken.
+            // Sharing of a port is decided when the port is taken.
             OPT_REUSE_PORT => Err(RequestError::Refused(Errno::INVALID)),
             _ => self.request_option(now, handle, slot, option, value),
         }
     }
 
-    /// Sets the options that came with `listen` or `connect`. If one is refused, the new handle is
-    /// gone, and its context without a notice: no packet of it has left.
+    /// Sets the options that came with `listen` or `connect`. If one is refused, the new handle and its
+    /// context are removed without a notice; no packet has left.
     pub(super) fn set_first_options(
         &mut self,
         now: Instant,
@@ -89,7 +89,7 @@ impl Stack {
             .map_err(RequestError::from)
     }
 
-    /// As much as the stack allows one connection, at most.
+    /// Sets the size of the send buffer, at most the stack's limit for a connection.
     fn set_send_buffer(&mut self, slot: Slot, bytes: u64) -> Result<(), RequestError> {
         let state = &mut self.chains.state;
         let max = state.limits.tx_bytes;

@@ -1,21 +1,21 @@
-//! Other params for a program that runs.
+//! Changing the params of a running program.
 
 use std::sync::Arc;
 
 use super::Stack;
 use crate::program::Program;
 
-/// The program is another one: only its params may differ.
+/// The given program is a different one; only the params may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a stack goes on with the same program alone, under other params")]
 pub struct AnotherProgram;
 
 impl Stack {
-    /// Goes on with the same program under other params, which count from the next event on. What
-    /// contexts took from params when they were made stays as it is.
+    /// Continues with the same program under other params, which apply from the next event on. Values that
+    /// contexts took from params at their creation do not change.
     ///
     /// # Errors
-    /// [`AnotherProgram`]; nothing has changed.
+    /// Returns [`AnotherProgram`]; the stack is then unchanged.
     pub fn change_params(&mut self, program: Arc<dyn Program>) -> Result<(), AnotherProgram> {
         if program.module() != self.module() {
             return Err(AnotherProgram);

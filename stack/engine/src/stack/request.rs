@@ -1,4 +1,4 @@
-//! What applications ask for. A request runs its chain at once; its packets leave with the next
+//! The requests of applications. A request runs its chain at once; its packets leave with the next
 //! [`Stack::poll`].
 
 use std::net::SocketAddr;
@@ -42,20 +42,20 @@ const OP_ZERO: Op = Op {
 };
 
 impl Stack {
-    /// Opens a listener. Its new connections come as [`Notice::Accepted`]. The unspecified address
+    /// Opens a listener. Its new connections are reported by [`Notice::Accepted`]. The unspecified address
     /// stands for all of the stack's own.
     ///
     /// # Errors
-    /// See [`RequestError`]; nothing is left behind.
+    /// See [`RequestError`]; no state remains.
     pub fn listen(&mut self, now: Instant, local: SocketAddr, backlog: u32) -> Result<Handle, RequestError> {
         self.listen_with(now, local, backlog, &[])
     }
 
-    /// [`Stack::listen`] with options set before the first connection comes: pairs of an `OPT_…`
+    /// [`Stack::listen`] with options that are set before the first connection arrives: pairs of an `OPT_…`
     /// constant of [`hawser_ir::abi`] and a value. Connections inherit them.
     ///
     /// # Errors
-    /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
+    /// See [`RequestError`] and [`Stack::set_option`]; no state remains.
     pub fn listen_with(
         &mut self,
         now: Instant,
@@ -73,11 +73,11 @@ impl Stack {
         self.open(now, AppOp::Listen, op, flow, options)
     }
 
-    /// Opens a connection. Its end shows as [`Notice::Connected`] or [`Notice::Failed`]. The own
-    /// address and port are chosen unless given (the port 0 counts as not given).
+    /// Opens a connection. [`Notice::Connected`] or [`Notice::Failed`] reports the result. The stack chooses
+    /// the local address and port unless they are given (port 0 counts as not given).
     ///
     /// # Errors
-    /// See [`RequestError`]; nothing is left behind.
+    /// See [`RequestError`]; no state remains.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -87,11 +87,11 @@ impl Stack {
         self.connect_with(now, remote, local, &[])
     }
 
-    /// [`Stack::connect`] with options set before the first packet leaves, in order: pairs of an
+    /// [`Stack::connect`] with options that are set, in order, before the first packet leaves: pairs of an
     /// `OPT_…` constant of [`hawser_ir::abi`] and a value.
     ///
     /// # Errors
-    /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
+    /// See [`RequestError`] and [`Stack::set_option`]; no state remains.
     pub fn connect_with(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ impl Stack {
         self.connect_as(now, self.calls, route, port, options)
     }
 
-    /// The same under a number of the caller's, on a [`Stack::route`].
+    /// Opens a connection under a number that the caller chooses, on a [`Stack::route`].
     pub(super) fn connect_as(
         &mut self,
         now: Instant,
@@ -133,7 +133,7 @@ impl Stack {
         self.open(now, AppOp::Connect, op, flow, options)
     }
 
-    /// A request that opens something: with what holds for all that it opens.
+    /// Returns an opening request, with the values that are common to all of them.
     fn opening(&self, flow: &Flow) -> Op {
         let limit = self.chains.state.limits.rx_bytes;
         Op {
@@ -143,8 +143,8 @@ impl Stack {
         }
     }
 
-    /// The source address on the way to a peer, this one unless it is [`ANYBODY`]'s; the peer's end; and the largest
-    /// packet on the way.
+    /// Returns the source address towards a peer, the peer's end, and the largest packet on the path. The
+    /// source is `source` unless that is [`ANYBODY`]'s.
     pub(super) fn route(
         &mut self,
         source: [u8; 16],
@@ -164,7 +164,7 @@ impl Stack {
         Ok((net.src_ip, (net.dst_ip, peer.port()), path_mtu))
     }
 
-    /// Runs `listen` or `connect` for a new handle, then its options, then what all that raised.
+    /// Runs `listen` or `connect` for a new handle, then its options, then the raised events.
     fn open(
         &mut self,
         now: Instant,
@@ -190,7 +190,7 @@ impl Stack {
         };
         let application = Cause::application(Buffer::default());
         let cause = Cause { flow: Some(flow), handle: Some(handle), shared, ..application };
-        // What it raises comes after its options.
+        // Raised events run after the options are set.
         let budget = std::mem::take(&mut self.chains.state.raised.budget);
         let outcome = self.run(now, kind, parser, &op, &cause);
         let context = self
@@ -205,7 +205,7 @@ impl Stack {
                 (entry.owns_port, entry.flow) = (true, Some(flow));
                 self.set_first_options(now, handle, options)
             }
-            // The program has no chain for it, or it failed and ended within the request.
+            // The program has no chain for the request, or the request failed and ended its context at once.
             (outcome, _) => {
                 self.chains.state.ports.give(flow.local, flow.remote);
                 self.chains.state.handles.close(handle);
@@ -214,7 +214,8 @@ impl Stack {
                         RequestError::ReceiveBuffer(self.chains.state.limits.rx_bytes)
                     }
                     Err(denied) => denied.into(),
-                    // Where ids are made of the ends, the request was the other connection's, which had no use for it.
+                    // If ids are made of the two ends, the request went to the existing connection, which
+                    // ignored it.
                     Ok(_) if taken == Taken::Shared => RequestError::AddressInUse,
                     Ok(_) => RequestError::NothingOpened,
                 })
@@ -226,10 +227,10 @@ impl Stack {
         result.map(|()| handle)
     }
 
-    /// Copies bytes into the sending unit and returns how many were taken: fewer than given when
-    /// room is short. After 0 for want of room [`Notice::Writable`] comes when there is some; after 0 because
-    /// the program refused with `EAGAIN` it comes when bytes have left the sending units, and once the program
-    /// has reacted to something else.
+    /// Copies bytes into the sending unit and returns how many were accepted, which is fewer than given if
+    /// room is short. If it returns 0 for lack of room, [`Notice::Writable`] follows when there is room. If
+    /// it returns 0 because the program refused with `EAGAIN`, the notice follows when bytes have left the
+    /// sending units and once the program has reacted to another event.
     ///
     /// # Errors
     /// See [`RequestError`].
@@ -239,8 +240,8 @@ impl Stack {
         self.send_buffer(now, (handle, slot), buffer)
     }
 
-    /// As [`Stack::send`], without a copy: the sending unit and its packets refer to the bytes, until the program needs
-    /// them no longer. Fewer than 1,024 bytes are copied nevertheless.
+    /// [`Stack::send`] without a copy: the sending unit and its packets refer to the bytes until the program
+    /// no longer needs them. Fewer than 1,024 bytes are copied nevertheless.
     ///
     /// # Errors
     /// See [`RequestError`].
@@ -256,7 +257,8 @@ impl Stack {
         self.send_buffer(now, (handle, slot), buffer)
     }
 
-    /// The context, and how many of `len` bytes it has room for; if for none, news of room will come.
+    /// Returns the context, and how many of `len` bytes it has room for. If it has no room, a notice will
+    /// report room later.
     fn sendable(&mut self, handle: Handle, len: usize) -> Result<(Slot, usize), RequestError> {
         let slot = self.context_of(handle)?;
         let room = self.chains.state.room_to_send(slot) as usize;
@@ -279,12 +281,12 @@ impl Stack {
         Ok(if is_taken { len } else { 0 })
     }
 
-    /// The program's shim for what is sent.
+    /// Returns the program's parser for `send`.
     pub(super) fn sends(&self) -> Result<usize, RequestError> {
         self.chains.tables.app[op_index(AppOp::Send)].ok_or(RequestError::Unsupported(AppOp::Send))
     }
 
-    /// Offers bytes to the program, for which there is room. False when it has none of its own.
+    /// Offers bytes that fit to the program. Returns false if the program has no room of its own.
     pub(super) fn offer(
         &mut self,
         now: Instant,
@@ -301,7 +303,7 @@ impl Stack {
                 self.chains.state.block(slot, true);
                 Ok(false)
             }
-            // The program has no room of its own kind: for another message, say.
+            // The program lacks room of its own kind, such as room for another message.
             Err(Denied::Refused(Errno::AGAIN)) => {
                 self.chains.state.put_off(slot);
                 Ok(false)
@@ -310,22 +312,22 @@ impl Stack {
         }
     }
 
-    /// Copies received bytes out and returns how many there were; 0 when there are none now. The
-    /// program learns of it afterwards.
+    /// Copies received bytes out and returns their number; 0 if no bytes are available now. The program is
+    /// notified afterwards.
     ///
     /// # Errors
-    /// [`RequestError::BadHandle`].
+    /// Returns [`RequestError::BadHandle`].
     pub fn recv(&mut self, now: Instant, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
         let (len, unreported) = self.read(handle, |units, pages| units.read(out, pages))?;
         unreported.into_iter().for_each(|slot| self.deliver(now, slot));
         Ok(len)
     }
 
-    /// The same, but the program learns of it with the next [`Stack::poll`], [`Stack::close`] or
-    /// [`Stack::finish`]: what the application answers can leave before.
+    /// Does the same as `recv`, but notifies the program with the next [`Stack::poll`],
+    /// [`Stack::close`] or [`Stack::finish`]. The application's answer can leave before that.
     ///
     /// # Errors
-    /// [`RequestError::BadHandle`].
+    /// Returns [`RequestError::BadHandle`].
     pub fn take(&mut self, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
         let (len, unreported) = self.read(handle, |units, pages| units.read(out, pages))?;
         unreported
@@ -334,8 +336,8 @@ impl Stack {
         Ok(len)
     }
 
-    /// Moves received bytes out by a function that gives their number. Returns that, and the context whose program
-    /// has to learn of it.
+    /// Moves received bytes out by a function that returns their number. Returns the number, and the context
+    /// whose program is still to be notified.
     pub(super) fn read(
         &mut self,
         handle: Handle,
@@ -367,7 +369,7 @@ impl Stack {
         Ok((len, Some(slot)))
     }
 
-    /// Bytes that can be read now.
+    /// Returns the number of bytes that can be read now.
     #[must_use]
     pub fn readable(&self, handle: Handle) -> usize {
         let units = self
@@ -382,14 +384,14 @@ impl Stack {
         units.map_or(0, |units| units.readable() as usize)
     }
 
-    /// Bytes that [`Stack::send`] would take now.
+    /// Returns the number of bytes that [`Stack::send`] would accept now.
     #[must_use]
     pub fn writable(&self, handle: Handle) -> usize {
         self.context_of(handle)
             .map_or(0, |slot| self.chains.state.room_to_send(slot)) as usize
     }
 
-    /// The application will send no more. The handle lives on until it is released.
+    /// Ends sending by the application. The handle remains valid until it is released.
     pub fn close(&mut self, now: Instant, handle: Handle) {
         let Some(entry) = self.chains.state.handles.get_mut(handle) else {
             return;
@@ -401,8 +403,8 @@ impl Stack {
         }
     }
 
-    /// The application drops everything at once. A program without `abort` is not asked: its
-    /// context ends without a word to the peer.
+    /// Drops the connection and all its data at once. The context of a program without `abort` ends without a
+    /// packet to the peer.
     pub fn abort(&mut self, now: Instant, handle: Handle) {
         if let Ok(slot) = self.context_of(handle) {
             self.chains.state.contexts.entry_mut(slot).deferred.abort = true;
@@ -410,9 +412,8 @@ impl Stack {
         }
     }
 
-    /// The application forgets the handle. What it had closed goes on to its end; what it had not
-    /// is aborted with the next poll; the program learns of it. Bytes that come in afterwards are thrown
-    /// away.
+    /// Releases the handle. A connection that was closed continues to its orderly end; any other is aborted
+    /// with the next poll, and the program is notified. Bytes that arrive later are discarded.
     pub fn release(&mut self, handle: Handle) {
         let Some(mut entry) = self.chains.state.handles.close(handle) else {
             return;
@@ -433,11 +434,11 @@ impl Stack {
         self.chains.state.defer(slot);
     }
 
-    /// [`Stack::close`] and [`Stack::release`] at once, as the operating system's `close` is both.
-    /// The program receives first that nobody will read, so that it can end the connection accordingly:
-    /// where data is unread, its loss is no orderly end.
+    /// Combines [`Stack::close`] and [`Stack::release`], as the operating system's `close` does. The program
+    /// first receives `release`, so that it can end the connection accordingly: if data is unread, its loss
+    /// is not an orderly end.
     pub fn finish(&mut self, now: Instant, handle: Handle) {
-        // What was read comes before that nobody will read.
+        // Reports of read bytes come before the release.
         self.context_of(handle)
             .into_iter()
             .for_each(|slot| self.deliver(now, slot));
@@ -453,34 +454,34 @@ impl Stack {
         context.into_iter().for_each(|slot| self.deliver(now, slot));
     }
 
-    /// The oldest notice that was not taken yet.
+    /// Returns the oldest notice that has not been taken yet.
     pub fn next_notice(&mut self) -> Option<(Handle, Notice)> {
         loop {
             match self.chains.state.handles.next_notice()? {
                 (handle, notice, true) => return Some((handle, notice)),
-                // The listener is gone: nobody will ever learn of this connection.
+                // The listener is gone, so no application can learn of this connection.
                 (_, Notice::Accepted(child), false) => self.release(child),
                 (_, _, false) => {}
             }
         }
     }
 
-    /// The application takes a connection that [`Notice::Accepted`] reported: a place in the
-    /// listener's queue is free again. One that queues connections calls this when they leave its
-    /// queue, so that the backlog bounds them.
+    /// Accepts a connection that [`Notice::Accepted`] reported, which frees a place in the listener's queue.
+    /// An application with its own queue calls this when a connection leaves that queue, so that the backlog
+    /// bounds it.
     pub fn accept(&mut self, listener: Handle) {
         self.context_of(listener)
             .into_iter()
             .for_each(|slot| self.chains.state.accepted(slot));
     }
 
-    /// The remote end of a connection.
+    /// Returns the remote end of a connection.
     #[must_use]
     pub fn peer(&self, handle: Handle) -> Option<SocketAddr> {
         self.flow(handle)?.remote()
     }
 
-    /// The local end of a connection, or what a listener listens on.
+    /// Returns the local end of a connection or listener.
     #[must_use]
     pub fn local(&self, handle: Handle) -> Option<SocketAddr> {
         Some(self.flow(handle)?.local())
@@ -494,7 +495,7 @@ impl Stack {
         }
     }
 
-    /// The context that a handle's requests go to.
+    /// Returns the context that a handle's requests go to.
     pub(super) fn context_of(&self, handle: Handle) -> Result<Slot, RequestError> {
         let entry = self
             .chains
@@ -518,8 +519,8 @@ impl Stack {
         self.chains.input(now, input, cause, &mut self.work.events)
     }
 
-    /// A request about a context.
-    #[inline] // It is large, and made where it stays.
+    /// Returns a request about a context.
+    #[inline] // The result is large and is built in place.
     pub(super) fn op(&self, slot: Slot) -> Op {
         let flow = self.chains.state.contexts.entry(slot).flow.as_ref();
         let mut op = flow.map_or(OP_ZERO, op_of);
@@ -528,7 +529,7 @@ impl Stack {
         op
     }
 
-    /// Delivers all deferred requests, as far as there is room; true when it delivered any.
+    /// Delivers all deferred requests for which there is room; returns true if it delivered any.
     pub(super) fn deliver_all(&mut self, now: Instant) -> bool {
         let count = self.chains.state.deferred.len();
         for _ in 0..count {
@@ -543,12 +544,12 @@ impl Stack {
         count > self.chains.state.deferred.len()
     }
 
-    /// Delivers a context's deferred requests; those without room, and those that the program puts off
-    /// (`refuse(EAGAIN)`), wait for the next poll.
+    /// Delivers a context's deferred requests. Requests without room, and requests that the program refuses
+    /// with `EAGAIN`, wait for the next poll.
     pub(super) fn deliver(&mut self, now: Instant, slot: Slot) {
         while self.chains.state.contexts.is_live(slot) {
             let deferred = &mut self.chains.state.contexts.entry_mut(slot).deferred;
-            // That nobody will read comes before what was thrown away: it is not read.
+            // The release comes before the report of discarded bytes, because those were not read.
             let (kind, len, arg) = if std::mem::take(&mut deferred.abort) {
                 (AppOp::Abort, 0, 0)
             } else if std::mem::take(&mut deferred.release) {
@@ -588,9 +589,9 @@ impl Stack {
         }
     }
 
-    /// Runs one request about a context; false when it is to be raised again: there was no room for it, or
-    /// the program puts it off. A program without this request goes without; one without `abort` loses the
-    /// context.
+    /// Runs one request about a context. Returns false if the request has to be repeated, because there was
+    /// no room or the program refused with `EAGAIN`. A request that the program does not offer is skipped,
+    /// except that a program without `abort` loses the context.
     fn request(&mut self, now: Instant, slot: Slot, kind: AppOp, (len, arg): (u64, u64)) -> bool {
         let Some(parser) = self.chains.tables.app[op_index(kind)] else {
             if kind == AppOp::Abort {
@@ -608,7 +609,7 @@ impl Stack {
     }
 }
 
-/// Whether the program took a request that it may put off until later.
+/// Returns true if the program accepted a request, and false if it is to be repeated later.
 pub(super) fn is_taken(outcome: Result<Verdict, Denied>) -> Result<bool, RequestError> {
     match outcome {
         Ok(_) => Ok(true),

@@ -1,4 +1,4 @@
-//! Events for other stacks of the same addresses (shards), which their driver carries.
+//! Events for other stacks of the same addresses (shards), which the stacks' driver carries.
 
 use hawser_ir::EventId;
 
@@ -7,19 +7,19 @@ use crate::net::Steering;
 use crate::state::{ForwardTo, ForwardedEvent};
 
 impl Stack {
-    /// Which packets come to this stack.
+    /// Returns the rule by which packets are distributed to this stack.
     #[must_use]
     pub fn steering(&self) -> Steering {
         self.chains.tables.steering
     }
 
-    /// The next event that a chain raised for another stack; ask after each [`Stack::poll`].
+    /// Returns the next event that a chain raised for another stack; call it after each [`Stack::poll`].
     pub fn next_forwarded(&mut self) -> Option<ForwardedEvent> {
         self.chains.state.raised.forwarded.pop_front()
     }
 
-    /// Takes an event that another stack has raised: its chain runs with the next [`Stack::poll`], if the
-    /// context that it is for is here. False, and counted, where too many wait.
+    /// Accepts an event that another stack has raised. Its chain runs with the next [`Stack::poll`] if the
+    /// event's context is here. Returns false, and counts the event, if too many are waiting.
     pub fn take_forwarded(&mut self, event: &ForwardedEvent) -> bool {
         let chains = &mut self.chains;
         let fits = |plan: &crate::tables::EventPlan| plan.size == event.bytes.len();

@@ -1,5 +1,5 @@
-//! How a connection stands: what it holds and what it waits for, as far as the engine knows. For whoever asks why
-//! nothing happens any more.
+//! The state of a connection as far as the engine knows it: the data that it holds and the work that it waits
+//! for. It helps to find out why a connection makes no progress.
 
 use hawser_ir::AppOp;
 use hawser_time::Instant;
@@ -8,27 +8,28 @@ use super::Stack;
 use crate::scalar;
 use crate::state::Handle;
 
-/// How the connection or listener of a handle stands.
+/// The state of a handle's connection or listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing<'a> {
-    /// The type of its context.
+    /// The type of the context.
     pub context: &'a str,
-    /// Its timers, in order of declaration, with the time at which each fires; nothing: it is not armed.
+    /// The timers in order of declaration, with the time at which each fires; `None` if it is not armed.
     pub timers: Vec<(&'a str, Option<Instant>)>,
-    /// Bytes accepted for sending that the program has not retired: those not acknowledged, unsent ones included.
+    /// The number of bytes accepted for sending that the program has not retired: unacknowledged and unsent
+    /// ones.
     pub kept: u64,
-    /// Bytes accepted for sending that no packet has had yet.
+    /// The number of bytes accepted for sending that no packet has carried yet.
     pub unsent: u64,
-    /// Bytes delivered that the application has not read.
+    /// The number of delivered bytes that the application has not read.
     pub unread: u64,
-    /// The application found no room to send, and waits for some.
+    /// True if the application found no room to send and waits for some.
     pub is_blocked: bool,
-    /// Requests that the program has not received, because the worst case of their chains was not free.
+    /// The requests that the program has not received, because the worst case of their chains was not free.
     pub deferred: Vec<AppOp>,
 }
 
 impl Stack {
-    /// How a handle's connection or listener stands. Nothing when its context has ended.
+    /// Returns the state of a handle's connection or listener; `None` if its context has ended.
     #[must_use]
     pub fn standing(&self, handle: Handle) -> Option<Standing<'_>> {
         let slot = self.context_of(handle).ok()?;

@@ -1,8 +1,8 @@
 //! Streams within a connection.
 //!
-//! A stream is a context of its own beside its connection's, and has a handle of its own: bytes are sent and read there,
-//! and [`Stack::close`] ends what is sent, as on a connection. Streams that the peer opens come as
-//! [`Notice::Accepted`](crate::Notice::Accepted) of the connection's handle.
+//! A stream has its own context beside its connection's, and its own handle. Bytes are sent and read on that
+//! handle, and [`Stack::close`] ends sending, as on a connection. Streams that the peer opens are reported as
+//! [`Notice::Accepted`](crate::Notice::Accepted) on the connection's handle.
 
 use hawser_ir::AppOp;
 use hawser_ir::abi::Op;
@@ -13,28 +13,28 @@ use crate::chain::{Buffer, Cause};
 use crate::state::{GivenUp, Handle, Slot};
 use crate::tables::op_index;
 
-/// Who sends on a stream.
+/// The ends that send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Both ends.
     Both,
-    /// The end that opened it.
+    /// Only the end that opened it.
     One,
 }
 
 impl Stack {
-    /// Whether the program's connections have streams within them.
+    /// Returns true if the program's connections have streams.
     #[must_use]
     pub fn has_streams(&self) -> bool {
         self.chains.tables.app[op_index(AppOp::Open)].is_some()
     }
 
-    /// Opens a stream within a connection. `None`: the peer allows no more streams now, or there is no room;
-    /// [`Notice::Writable`](crate::Notice::Writable) on the connection says when to try again.
+    /// Opens a stream within a connection. Returns `None` if the peer allows no more streams now or there is
+    /// no room; [`Notice::Writable`](crate::Notice::Writable) on the connection reports when to try again.
     ///
     /// # Errors
-    /// See [`RequestError`]; nothing is left behind. [`RequestError::Unsupported`] when the program's connections have
-    /// no streams.
+    /// See [`RequestError`]; no state remains. Returns [`RequestError::Unsupported`] if the program's
+    /// connections have no streams.
     pub fn open_stream(
         &mut self,
         now: Instant,
@@ -58,11 +58,11 @@ impl Stack {
         Ok(opened.map(|(handle, _)| handle))
     }
 
-    /// Gives up what was sent on a stream and has not arrived, and sends no more. The peer's application gets the
-    /// reason, a number that has its meaning there.
+    /// Gives up the sent bytes of a stream that have not arrived, and sends no more. The peer's application
+    /// receives the reason, a number that the two applications define.
     ///
     /// # Errors
-    /// [`RequestError::Unsupported`], [`RequestError::BadHandle`], [`RequestError::NotConnected`].
+    /// Returns [`RequestError::Unsupported`], [`RequestError::BadHandle`] or [`RequestError::NotConnected`].
     pub fn reset(&mut self, now: Instant, handle: Handle, reason: u64) -> Result<(), RequestError> {
         let slot = self.to_give_up(handle, AppOp::Reset)?;
         self.chains.state.give_up(slot, GivenUp::reset(reason));
@@ -70,11 +70,11 @@ impl Stack {
         Ok(())
     }
 
-    /// Reads no more of a stream, and asks the peer not to send any. Its application gets the reason, a number that has
-    /// its meaning there.
+    /// Stops reading a stream, and asks the peer not to send more. The peer's application receives the
+    /// reason, a number that the two applications define.
     ///
     /// # Errors
-    /// As those of [`Stack::reset`].
+    /// As [`Stack::reset`].
     pub fn stop(&mut self, now: Instant, handle: Handle, reason: u64) -> Result<(), RequestError> {
         let slot = self.to_give_up(handle, AppOp::Stop)?;
         self.chains.state.give_up(slot, GivenUp::stop(reason));
@@ -82,7 +82,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether this end sends on a stream: its program has made a sending unit for it.
+    /// Returns true if this end sends on a stream: its program has created a sending unit for it.
     #[must_use]
     pub fn sends_on(&self, handle: Handle) -> bool {
         let slot = self.context_of(handle);

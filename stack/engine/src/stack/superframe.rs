@@ -1,12 +1,13 @@
 //! Super-segments: one large packet that the device cuts, instead of many small ones.
 //!
-//! Which instructions may leave so is proven by the compiler ([`hawser_ir::Cut`]): a device then
-//! makes of each piece of an instruction exactly the packets that the program would have made. So
-//! one header is built for a piece, and those in between never. Where the device does not cut, [`Joined::cut`] does.
+//! The compiler proves which instructions may leave as super-segments ([`hawser_ir::Cut`]): a device then
+//! cuts each piece of an instruction into exactly the packets that the program would have built. So one
+//! header is built for a piece, and the headers in between never are. If the device does not cut,
+//! [`Joined::cut`] does.
 //!
-//! [`Joined::differs`] is the check of that: it compares the headers of the cut with the
-//! program's own, packet by packet ([`crate::Stack::check_super_segments`]). The offsets are those
-//! of RFC 9293, 3.1; what devices do is Linux's SKB_GSO_TCPV4 and SKB_GSO_TCPV6.
+//! [`Joined::differs`] checks the proof: it compares the headers of the cut with the program's own, packet by
+//! packet ([`crate::Stack::check_super_segments`]). The offsets are those of RFC 9293, 3.1. Devices behave as
+//! Linux's SKB_GSO_TCPV4 and SKB_GSO_TCPV6 require.
 
 use std::ops::Range;
 
@@ -17,23 +18,23 @@ use crate::state::{Pending, SharedHeader};
 const SEQUENCE: Range<usize> = 4..8;
 const FLAGS: usize = 13;
 const CHECKSUM: Range<usize> = 16..18;
-/// As [`Built::csum`] has it: what is summed begins with the header.
+/// The checksum's range and position, as in [`Built::csum`]: the sum begins with the header.
 pub(crate) const CSUM: (u16, u16) = (0, CHECKSUM.start as u16);
-/// CWR: stands on the first packet only.
+/// CWR, which is set on the first packet only.
 const FIRST_ONLY: u8 = 0x80;
-/// PSH and FIN: stand on the last packet only.
+/// PSH and FIN, which are set on the last packet only.
 const LAST_ONLY: u8 = 0x08 | 0x01;
 
-/// Packets of an instruction that leave together: one, or a super-segment.
+/// Packets of an instruction that leave together: a single one, or a super-segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The first packet's index.
+    /// The index of the first packet.
     first: u32,
-    /// How many there are.
+    /// The number of packets.
     pub(crate) packets: u32,
-    /// Payload bytes of them all.
+    /// The number of payload bytes in all packets.
     pub(crate) len: u32,
-    /// They are the rest of the instruction.
+    /// True if the packets are the rest of the instruction.
     is_rest: bool,
 }
 
@@ -44,7 +45,7 @@ impl From<Piece> for SharedHeader {
 }
 
 impl Piece {
-    /// The next `packets` packets of an instruction, or as many as are left.
+    /// Returns the next `packets` packets of an instruction, or as many as are left.
     pub(crate) fn next(pending: &Pending, packets: u32) -> Piece {
         let first = pending.sent.packets;
         let left = pending.packets - first;
@@ -58,7 +59,8 @@ impl Piece {
         Piece { first, packets, len, is_rest }
     }
 
-    /// The piece as a packet of the instruction: the first, the last, the only one, or one between.
+    /// Returns the piece as a packet of the instruction: the first, the last, the only one, or one in
+    /// between.
     pub(crate) fn segment(&self, pending: &Pending) -> Segment {
         let count = if self.is_rest {
             self.first + 1
@@ -69,7 +71,7 @@ impl Piece {
     }
 }
 
-/// Whether all these bits of a header are zero.
+/// Returns true if all these bits of a header are zero.
 pub(crate) fn is_clear(header: &[u8], bits: &[u32]) -> bool {
     bits.iter().all(|bit| {
         let byte = header.get(*bit as usize / 8).copied().unwrap_or(0);
@@ -77,12 +79,12 @@ pub(crate) fn is_clear(header: &[u8], bits: &[u32]) -> bool {
     })
 }
 
-/// Whether a header has all that is changed where a super-segment is cut.
+/// Returns true if a header has all the fields that change when a super-segment is cut.
 pub(crate) fn can_be_cut(built: &Built) -> bool {
     built.csum == Some(CSUM) && built.len >= CHECKSUM.end && built.trailer == 0
 }
 
-/// A super-segment as a device sees it: its header, the payload's bytes in all and per packet.
+/// A super-segment as a device sees it: its header, and the payload bytes in total and per packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined<'a> {
     pub(crate) header: &'a [u8],
@@ -91,7 +93,7 @@ pub(crate) struct Joined<'a> {
 }
 
 impl Joined<'_> {
-    /// Whether the device's packet number `index` has another header than the program's, which is
+    /// Returns true if the header of the device's packet number `index` differs from the program's, which is
     /// `own`.
     pub(crate) fn differs(&self, index: u32, own: &[u8], built: &Built) -> bool {
         if own.len() != self.header.len() || !can_be_cut(built) {
@@ -102,8 +104,8 @@ impl Joined<'_> {
         header != own
     }
 
-    /// Makes the header of the device's packet number `index` of a copy of the whole one, for which [`can_be_cut`]
-    /// holds, and gives the packet's payload in bytes.
+    /// Turns a copy of the whole header, for which [`can_be_cut`] holds, into the header of the device's
+    /// packet number `index`. Returns the number of payload bytes of the packet.
     #[inline]
     pub(crate) fn cut(&self, index: u32, header: &mut [u8]) -> u32 {
         let start = index * self.size;
@@ -144,7 +146,7 @@ mod tests {
 
     const BUILT: Built = Built { len: 20, trailer: 0, csum: Some((0, 16)) };
 
-    /// A header as a TCP would build it; the checksum field has the pseudo-header's sum.
+    /// Returns a header as a TCP would build it; the checksum field has the pseudo-header's sum.
     fn header(seq: u32, flags: u8, len: u32) -> Vec<u8> {
         let mut header = vec![0, 80, 1, 2, 0, 0, 0, 0, 0, 0, 0, 9, 0x50, flags, 1, 0, 0, 0, 0, 0];
         header[4..8].copy_from_slice(&seq.to_be_bytes());
@@ -152,7 +154,7 @@ mod tests {
         header
     }
 
-    /// RFC 1071 over some addresses' sum, the protocol and the length.
+    /// RFC 1071 over the sum of some addresses, the protocol and the length.
     fn pseudo(len: u32) -> [u8; 2] {
         let sum = 0xff00 + 6 + 20 + len;
         (((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_device_s_packets_are_recognised() {
-        let (start, len) = (u32::MAX - 1000, 9 * 1448 + 77); // the number wraps
+        let (start, len) = (u32::MAX - 1000, 9 * 1448 + 77); // the sequence number wraps
         let whole = header(start, 0x98, len);
         let joined = Joined { header: &whole, len, size: 1448 };
         for index in 0..10 {

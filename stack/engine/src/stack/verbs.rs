@@ -1,4 +1,4 @@
-//! Registered memory, queue pairs, and work on them: what an interface of verbs is made of.
+//! Registered memory, queue pairs, and work on them: the basis of a verbs interface.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,48 +12,49 @@ use crate::chain::{Buffer, Cause};
 use crate::state::{ANYBODY, Handle, MAX_PIECES, Region, Slice};
 use crate::tables::op_index;
 
-/// Work that is posted to a queue pair. What a kind of work does not use is zero.
+/// Work that is posted to a queue pair. Fields that a kind of work does not use are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkRequest {
-    /// The application's number of it, which its completion has.
+    /// The application's number for the work, which its completion returns.
     pub id: u64,
     /// A `WORK_…` constant of [`hawser_ir::abi`].
     pub code: u32,
-    /// `WORK_…` flags.
+    /// Flags, `WORK_…` constants of [`hawser_ir::abi`].
     pub flags: u32,
-    /// Bytes.
+    /// The number of bytes.
     pub len: u64,
-    /// The key of this end's memory, and where in it.
+    /// The key of this end's memory, and the address in it.
     pub local: (u32, u64),
-    /// The key of the peer's memory, and where in it; of a datagram the key of the peer's pair.
+    /// The key of the peer's memory, and the address in it; for a datagram, the key of the peer's pair.
     pub remote: (u32, u64),
-    /// Where a datagram goes: a host and its pair's number. Other work goes to the pair's peer.
+    /// The destination of a datagram: a host and the number of its pair. Other work goes to the pair's peer.
     pub to: Option<(IpAddr, u32)>,
-    /// What is compared or added; immediate data.
+    /// The value to compare or to add; or immediate data.
     pub value: u64,
-    /// What is put in the compared value's place.
+    /// The value that replaces the compared one.
     pub swap: u64,
 }
 
 impl Stack {
-    /// Whether the program's connections take work on registered memory.
+    /// Returns true if the program's connections accept work on registered memory.
     #[must_use]
     pub fn has_verbs(&self) -> bool {
         self.chains.tables.app[op_index(AppOp::Post)].is_some()
     }
 
-    /// The largest packet in bytes that the link takes.
+    /// Returns the largest packet in bytes that the link takes.
     #[must_use]
     pub fn link_mtu(&self) -> u32 {
         self.interface.mtu()
     }
 
-    /// Registers memory and returns its key, which this end and its peers use. Peers know the first byte by the
-    /// address `base`; `access` has `ACCESS_…` flags of [`hawser_ir::abi`]; a queue pair uses the memory of its own
-    /// `domain` alone.
+    /// Registers memory and returns its key for use by this end and its peers. Peers address the first byte
+    /// by `base`. `access` has `ACCESS_…` flags of [`hawser_ir::abi`]. A queue pair uses only the memory of
+    /// its own `domain`.
     ///
     /// # Errors
-    /// [`RequestError::Limit`] when as many are registered as [`Limits::regions`](crate::Limits::regions) allows.
+    /// Returns [`RequestError::Limit`] if [`Limits::regions`](crate::Limits::regions) regions are already
+    /// registered.
     pub fn register(
         &mut self,
         region: Arc<Region>,
@@ -68,11 +69,12 @@ impl Stack {
         key.ok_or(RequestError::Limit("regions"))
     }
 
-    /// Registers pieces of registered memory as one, for work of its own host, and returns the key of the list. Its first
-    /// byte is at 0. Each access finds the regions of the pieces anew.
+    /// Registers pieces of registered memory as one, for work of this host only, and returns the key of the
+    /// list. Its first byte is at address 0. Each access looks the regions of the pieces up again.
     ///
     /// # Errors
-    /// [`RequestError::Limit`] beyond [`MAX_PIECES`], and as with [`Stack::register`].
+    /// Returns [`RequestError::Limit`] for more than [`MAX_PIECES`] pieces, and otherwise as
+    /// [`Stack::register`].
     pub fn register_list(&mut self, domain: u32, pieces: &[Slice]) -> Result<u32, RequestError> {
         if pieces.len() > MAX_PIECES {
             return Err(RequestError::Limit("pieces of memory in a list"));
@@ -82,17 +84,17 @@ impl Stack {
         key.ok_or(RequestError::Limit("regions"))
     }
 
-    /// Ends a key: from now on it opens nothing. False when it opened nothing in this domain.
+    /// Invalidates a key. Returns false if the key was not valid in this domain.
     pub fn deregister(&mut self, domain: u32, key: u32) -> bool {
         self.chains.state.regions.remove(domain, key)
     }
 
-    /// Opens this end of a queue pair under a number of the caller's; its packets leave from this UDP port, 0: any that is
-    /// free. Without a peer it has datagrams, which name theirs. `options` come before the first packet, as with
-    /// [`Stack::connect_with`].
+    /// Opens this end of a queue pair under a number that the caller chooses. Its packets leave from this UDP
+    /// port; 0 stands for any free one. A pair without a peer has datagrams, each with its own destination.
+    /// `options` are set before the first packet, as with [`Stack::connect_with`].
     ///
     /// # Errors
-    /// See [`RequestError`]; nothing is left behind.
+    /// See [`RequestError`]; no state remains.
     pub fn open_pair(
         &mut self,
         now: Instant,
@@ -107,10 +109,11 @@ impl Stack {
         self.connect_as(now, u64::from(number), far, port, options)
     }
 
-    /// Posts work. False when the program has no room for more now: completions make some.
+    /// Posts work. Returns false if the program has no room for more now; completions make room.
     ///
     /// # Errors
-    /// See [`RequestError`]. [`RequestError::Unsupported`] when the program's connections take no work.
+    /// See [`RequestError`]. Returns [`RequestError::Unsupported`] if the program's connections accept no
+    /// work.
     pub fn post(&mut self, now: Instant, handle: Handle, work: &WorkRequest) -> Result<bool, RequestError> {
         let parser = self.chains.tables.app[op_index(AppOp::Post)];
         let parser = parser.ok_or(RequestError::Unsupported(AppOp::Post))?;

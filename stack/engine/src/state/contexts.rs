@@ -1,14 +1,14 @@
 //! Contexts: flat memory in stable places, found by id.
 //!
-//! A context is known by its [`Slot`]; its memory lies in a page of its type and never moves. All
-//! ids, aliases included, are in one index under a keyed hash, so that nobody who does not know
-//! the key can make them collide.
+//! A context is identified by its [`Slot`]; its memory is in a page of its type and never moves. All ids,
+//! aliases included, are in one index under a keyed hash, so that an attacker without the key cannot make
+//! them collide.
 //!
-//! Several contexts of a replicated type may share an id. Each then has an id of its own beside it,
-//! under which it knows itself; a look-up by the shared one leads to one of them, chosen by a hash.
+//! Several contexts of a replicated type may share an id. Each then also has a unique id of its own, under
+//! which it knows itself. A look-up by the shared id returns one of them, chosen by a hash.
 //!
-//! Invariants: memory grows with use, up to the limit; a new context is exactly the bytes that its
-//! chain left in the fresh slot; every id in the index leads to a living context.
+//! Invariants: memory grows with use, up to the limit. A new context consists of exactly the bytes that its
+//! chain left in the fresh slot. Every id in the index belongs to a living context.
 
 use std::collections::HashMap;
 
@@ -24,102 +24,103 @@ use super::slot::Slot;
 use crate::data::{RecvBuffer, SendBuffer, Units};
 use crate::ids::{Hasher, same};
 
-/// Where the number of a member stands in its id, in bytes that tuples of listeners leave unused.
+/// The offset of a member's number in its id, in bytes that tuples of listeners leave unused.
 const MEMBER_AT: usize = Id::MAX - 2;
 
-/// The maximum memory taken at a time, in 8-byte words, for contexts smaller than that.
+/// The maximum memory allocated at a time, in 8-byte words, for contexts smaller than that.
 const PAGE_WORDS: usize = 8 * 1024;
 
-/// Bytes that a processor fetches at a time.
+/// The number of bytes that a processor fetches at a time.
 const CACHE_LINE: usize = 64;
 
-/// What the engine knows of a context beside its bytes.
+/// The engine's data about a context, apart from the context's bytes.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Its type.
+    /// The context's type.
     pub(crate) kind: ContextId,
-    /// Where its memory is, among those of its type.
+    /// The index of its memory among contexts of its type.
     place: u32,
     /// See [`Slot::generation`].
     generation: u32,
     live: bool,
-    /// A front has it as it is.
+    /// True if a front has the current version.
     lent: bool,
-    /// Its first id; `NONE` when it has dropped all.
+    /// The first id; `NONE` if the context has dropped all.
     id: Id,
-    /// The hash of that.
+    /// The hash of the first id.
     hash: u64,
-    /// Those of `add_id`.
+    /// The ids added by `add_id`.
     #[allow(clippy::box_collection)] // Most have none: 8 bytes for that, not 24.
     aliases: Option<Box<Vec<Id>>>,
-    /// The id that it shares with others of its type.
+    /// The id that the context shares with others of its type.
     shares: Option<Box<Id>>,
-    /// Its ordered data.
+    /// The ordered data of the context.
     pub(crate) units: Units,
-    /// The maximum number of bytes that it holds for sending; 0: [`crate::Limits::tx_bytes`].
+    /// The maximum number of bytes held for sending; 0 stands for [`crate::Limits::tx_bytes`].
     pub(crate) send_buffer: u64,
-    /// The maximum number of bytes that it holds which no packet has had yet; 0: as many as there is room for.
+    /// The maximum number of held bytes that no packet has carried yet; 0 if only the available room limits
+    /// them.
     pub(crate) not_sent: u64,
-    /// Whom it speaks to.
+    /// The application's handle.
     pub(crate) handle: Option<Handle>,
     /// The addresses at both ends, as far as known.
     pub(crate) flow: Option<Flow>,
-    /// Its local port came from the port table.
+    /// True if the local port came from the port table.
     pub(crate) owns_port: bool,
-    /// The application went away without waiting for the end.
+    /// True if the application released the handle without waiting for the end.
     pub(crate) orphan: bool,
     /// Requests that the program has not received yet.
     pub(crate) deferred: Deferred,
-    /// The peer's end of stream came before it had a handle.
+    /// True if the peer's end of stream arrived before the context had a handle.
     pub(crate) early_eof: bool,
 }
 
 /// Requests that the program could not receive when they were made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Deferred {
-    /// The application drops everything.
+    /// The application aborts.
     pub(crate) abort: bool,
-    /// Bytes that the application took; of a listener: connections.
+    /// The number of bytes that the application took; for a listener, of connections.
     pub(crate) taken: u64,
     /// The application will send no more.
     pub(crate) close: bool,
-    /// It gives something up, for a reason: [`super::State::given_up`] has which.
+    /// The application resets or stops a stream; [`super::State::given_up`] has the reasons.
     pub(crate) given_up: bool,
-    /// Nobody holds the handle any more.
+    /// The handle has been released.
     pub(crate) release: bool,
     /// The context is in the list of those with deferred requests.
     pub(crate) listed: bool,
 }
 
-/// What an application gives up of a stream, and its reasons.
+/// The directions of a stream that an application gives up, with its reasons.
 #[derive(Debug, Default)]
 pub(crate) struct GivenUp {
-    /// What it sends.
+    /// The reason for giving up sending.
     pub(crate) reset: Option<u64>,
-    /// What it would read.
+    /// The reason for giving up reading.
     pub(crate) stop: Option<u64>,
 }
 
 impl GivenUp {
-    /// What it sends, for this reason.
+    /// Gives up sending, for this reason.
     pub(crate) fn reset(reason: u64) -> GivenUp {
         GivenUp { reset: Some(reason), stop: None }
     }
 
-    /// What it would read, for this reason.
+    /// Gives up reading, for this reason.
     pub(crate) fn stop(reason: u64) -> GivenUp {
         GivenUp { reset: None, stop: Some(reason) }
     }
 }
 
 impl Entry {
-    /// Its sending unit with this uid.
+    /// Returns the sending unit with this uid.
     #[inline]
     pub(crate) fn sending(&mut self, uid: &Id) -> Option<&mut SendBuffer> {
         self.units.sending(uid, &self.id)
     }
 
-    /// Its receiving unit with this uid.
+    /// Returns the receiving unit with this uid.
     #[inline]
     pub(crate) fn receiving(&mut self, uid: &Id) -> Option<&mut RecvBuffer> {
         self.units.receiving(uid, &self.id)
@@ -131,12 +132,12 @@ impl Entry {
         self.units.flushing(uid, &self.id)
     }
 
-    /// Adds a sending unit; false when there is one with this uid.
+    /// Adds a sending unit; returns false if one with this uid exists.
     pub(crate) fn add_sending(&mut self, uid: Id, unit: SendBuffer) -> bool {
         self.units.add_sending(uid, &self.id, unit)
     }
 
-    /// Adds a receiving unit; false when there is one with this uid.
+    /// Adds a receiving unit; returns false if one with this uid exists.
     pub(crate) fn add_receiving(&mut self, uid: Id, unit: RecvBuffer) -> bool {
         self.units.add_receiving(uid, &self.id, unit)
     }
@@ -146,12 +147,13 @@ impl Entry {
     }
 }
 
-/// Where an id led to when it was looked up ahead of its event.
+/// The result of looking up an id ahead of its event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guess {
     /// The id's [`Contexts::hash`].
     pub(crate) hash: u64,
-    /// The context with that id. A hint only: [`Contexts::is_known`] shows whether it still has it.
+    /// The context with that id. It is only a hint: [`Contexts::is_known`] shows whether the context still
+    /// has the id.
     pub(crate) slot: Option<Slot>,
 }
 
@@ -185,7 +187,7 @@ impl Arena {
         place
     }
 
-    /// The page of a place, and the first of its words there.
+    /// Returns the page of a place, and the index of its first word there.
     #[inline]
     fn locate(&self, place: u32) -> (usize, usize) {
         let place = place as usize;
@@ -209,7 +211,7 @@ impl Arena {
 }
 
 impl News {
-    /// A context is new or may have changed, which counts once there is a front.
+    /// Notes a context that is new or may have changed, once there is a front.
     #[cold]
     fn note(news: &mut Option<News>, index: u32) {
         if let Some(news) = news {
@@ -224,29 +226,29 @@ pub(crate) struct Contexts {
     arenas: Vec<Arena>,
     entries: Paged<Entry>,
     free: Vec<u32>,
-    /// The hash of each id, and whose it is.
+    /// The hash of each id, and the context that has it.
     index: HashTable<(u64, Slot)>,
-    /// Ids that several contexts share, with those.
+    /// The ids that several contexts share, with those contexts.
     shared: HashMap<Id, Vec<Slot>>,
-    /// The number of the last context that joined one.
+    /// The number of the last context that joined a shared id.
     joined: u16,
     hasher: Hasher,
     live: usize,
-    /// What a front does not know yet, once there is one.
+    /// The changes that a front does not know yet, once there is one.
     news: Option<News>,
 }
 
-/// What has become of contexts since they were lent.
+/// The changes of contexts since they were lent.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Places of contexts that ended.
+    /// The slot indices of contexts that ended.
     pub(crate) ended: Vec<u32>,
-    /// Places of contexts that are new or may have changed.
+    /// The slot indices of contexts that are new or may have changed.
     pub(crate) changed: Vec<u32>,
 }
 
 impl Contexts {
-    /// No context, given the size of each type in bytes and the key of the index.
+    /// Creates an empty table, given the size of each type in bytes and the key of the index.
     pub(crate) fn new(sizes: impl Iterator<Item = usize>, key: (u64, u64)) -> Contexts {
         Contexts {
             arenas: sizes.map(Arena::new).collect(),
@@ -261,7 +263,7 @@ impl Contexts {
         }
     }
 
-    /// What a front does not know; the first time that is everything.
+    /// Takes the changes that a front does not know; the first time, they contain every context.
     pub(crate) fn take_news(&mut self) -> News {
         if self.news.is_none() {
             let changed = self.living().map(|slot| slot.index).collect();
@@ -270,18 +272,18 @@ impl Contexts {
         self.news.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// A front has the context as it is now.
+    /// Records that a front has the current version of the context.
     pub(crate) fn lent(&mut self, slot: Slot) {
         self.entries[slot.index].lent = true;
     }
 
-    /// A context is not as the front knows it any more.
+    /// Records that a front's version of a context is out of date.
     fn has_changed(&mut self, index: u32) {
         self.entries[index].lent = false;
         News::note(&mut self.news, index);
     }
 
-    /// All ids of a context.
+    /// Returns all ids of a context.
     pub(crate) fn ids(&self, slot: Slot) -> impl Iterator<Item = Id> + '_ {
         let entry = &self.entries[slot.index];
         let aliases = entry.aliases.iter().flat_map(|aliases| aliases.iter().copied());
@@ -290,35 +292,35 @@ impl Contexts {
             .chain(aliases)
     }
 
-    /// How many there are.
+    /// Returns the number of contexts.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// The keyed hash of an id.
+    /// Returns the keyed hash of an id.
     #[inline]
     pub(crate) fn hash(&self, id: &Id) -> u64 {
         self.hasher.hash(id)
     }
 
-    /// The key of that hash.
+    /// Returns the key of the hash.
     pub(crate) fn key(&self) -> (u64, u64) {
         self.hasher.key
     }
 
-    /// Whether an id leads to one of several contexts.
+    /// Returns true if contexts share ids.
     pub(crate) fn shares_ids(&self) -> bool {
         !self.shared.is_empty()
     }
 
-    /// The context with an id, given the id's [`Contexts::hash`].
+    /// Returns the context with an id, given the id's [`Contexts::hash`].
     #[inline]
     pub(crate) fn find_hashed(&self, hash: u64, id: &Id) -> Option<Slot> {
         let is_it = |(known, slot): &(u64, Slot)| *known == hash && self.entries[slot.index].has_id(id);
         self.index.find(hash, is_it).map(|(_, slot)| *slot)
     }
 
-    /// Most likely the context with an id of this hash, its entry untouched.
+    /// Returns the context that most likely has an id with this hash, without touching its entry.
     #[inline]
     pub(crate) fn candidate(&self, hash: u64) -> Option<Slot> {
         self.index
@@ -326,7 +328,7 @@ impl Contexts {
             .map(|(_, slot)| *slot)
     }
 
-    /// Reads something of each part of a context's entry, so that it is at hand soon.
+    /// Reads a word from each part of a context's entry to bring it into the cache.
     #[inline]
     pub(crate) fn touch_entry(&self, slot: Slot) -> u64 {
         let entry = &self.entries[slot.index];
@@ -335,7 +337,7 @@ impl Contexts {
         entry.hash ^ flags ^ entry.deferred.taken ^ entry.units.readable()
     }
 
-    /// Reads something of each of a context's cache lines.
+    /// Reads a byte from each of a context's cache lines.
     #[inline]
     pub(crate) fn touch_bytes(&self, slot: Slot) -> u64 {
         self.bytes(slot)
@@ -344,18 +346,18 @@ impl Contexts {
             .fold(0, |sum, byte| sum ^ u64::from(*byte))
     }
 
-    /// Whether a context has this id, which is not `NONE`.
+    /// Returns true if a context has this id, which is not `NONE`.
     #[inline]
     pub(crate) fn is_known(&self, slot: Slot, id: &Id) -> bool {
         self.entries[slot.index].has_id(id)
     }
 
-    /// The context with an id.
+    /// Returns the context with an id.
     pub(crate) fn find(&self, id: &Id) -> Option<Slot> {
         self.find_hashed(self.hash(id), id)
     }
 
-    /// The context with an id, or one of those that share it: which, `choice` decides.
+    /// Returns the context with an id, or one of those that share it; `choice` decides which.
     pub(crate) fn find_or_choose(&self, hash: u64, id: &Id, choice: u32) -> Option<Slot> {
         match self.find_hashed(hash, id) {
             None if !self.shared.is_empty() => {
@@ -366,8 +368,8 @@ impl Contexts {
         }
     }
 
-    /// An id of its own for a context that will share `id`: equal but for the unused last bytes,
-    /// which no tuple sets. Nothing when `id` leaves none.
+    /// Returns a unique id for a context that will share `id`. It is equal except for the last bytes, which
+    /// no tuple uses. Returns `None` if `id` uses these bytes itself, or if no number is free.
     pub(crate) fn member_id(&mut self, id: &Id) -> Option<Id> {
         let mut member = *id;
         if id.is_none() || id.bytes().len() > MEMBER_AT {
@@ -383,7 +385,7 @@ impl Contexts {
         None
     }
 
-    /// Lets a context that is known by a [`Contexts::member_id`] share the id that it is one for.
+    /// Adds a context that has a [`Contexts::member_id`] to those that share the corresponding id.
     pub(crate) fn join(&mut self, slot: Slot) {
         let mut id = self.first_id(slot);
         id.0[MEMBER_AT..Id::MAX].fill(0);
@@ -400,7 +402,7 @@ impl Contexts {
         }
     }
 
-    /// Makes a context of these bytes under an id that no context has.
+    /// Creates a context from these bytes under an id that no context has.
     pub(crate) fn insert(&mut self, kind: ContextId, id: Id, bytes: &[u8]) -> Slot {
         let arena = &mut self.arenas[kind.0 as usize];
         let place = arena.take();
@@ -420,7 +422,7 @@ impl Contexts {
         slot
     }
 
-    /// Gives a context one more id; false when the id is taken or the context has `max` already.
+    /// Gives a context one more id; returns false if the id is taken or the context already has `max`.
     pub(crate) fn add_id(&mut self, slot: Slot, id: Id, max: usize) -> bool {
         let entry = &self.entries[slot.index];
         let count =
@@ -440,7 +442,7 @@ impl Contexts {
         true
     }
 
-    /// Takes an id away from a context; false when it is not one of its ids.
+    /// Removes an id from a context; returns false if it is not one of its ids.
     pub(crate) fn drop_id(&mut self, slot: Slot, id: &Id) -> bool {
         if id.is_none() || !self.entries[slot.index].has_id(id) {
             return false;
@@ -486,32 +488,32 @@ impl Contexts {
         }
     }
 
-    /// What the engine knows of a context.
+    /// Returns the engine's data about a context.
     #[inline]
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
         &self.entries[slot.index]
     }
 
-    /// What the engine knows of a context.
+    /// Returns the engine's data about a context.
     #[inline]
     pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
         &mut self.entries[slot.index]
     }
 
-    /// True while the context lives.
+    /// Returns true while the context lives.
     pub(crate) fn is_live(&self, slot: Slot) -> bool {
         self.entries
             .get(slot.index as usize)
             .is_some_and(|e| e.live && e.generation == slot.generation)
     }
 
-    /// The context that has this place now, or had it last.
+    /// Returns the context with this slot index, or the last one that had it.
     #[inline]
     pub(crate) fn at(&self, index: u32) -> Slot {
         Slot { generation: self.entries[index].generation, index }
     }
 
-    /// All that live, in the order of their slots.
+    /// Returns all living contexts, in the order of their slots.
     pub(crate) fn living(&self) -> impl Iterator<Item = Slot> + '_ {
         let places = 0..self.entries.len() as u32;
         places
@@ -519,23 +521,23 @@ impl Contexts {
             .map(|index| self.at(index))
     }
 
-    /// A context's first id; `NONE` when it has dropped all.
+    /// Returns a context's first id; `NONE` if it has dropped all.
     pub(crate) fn first_id(&self, slot: Slot) -> Id {
         self.entries[slot.index].id
     }
 
-    /// The [`Contexts::hash`] of a context's first id.
+    /// Returns the [`Contexts::hash`] of a context's first id.
     pub(crate) fn first_hash(&self, slot: Slot) -> u64 {
         self.entries[slot.index].hash
     }
 
-    /// A context's bytes.
+    /// Returns a context's bytes.
     pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
         let entry = &self.entries[slot.index];
         cast_slice(self.arenas[entry.kind.0 as usize].words(entry.place))
     }
 
-    /// A context's bytes.
+    /// Returns a context's bytes.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
         let entry = &mut self.entries[slot.index];

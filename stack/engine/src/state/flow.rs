@@ -6,23 +6,23 @@ use hawser_ir::Ends;
 
 use crate::net;
 
-/// An address, 16 bytes, and a port.
+/// An address of 16 bytes, and a port.
 pub(crate) type End = ([u8; 16], u16);
 
 /// The remote end of a listener.
 pub(crate) const ANYBODY: End = ([0; 16], 0);
 
-/// The two ends of a connection; a listener's remote one is [`ANYBODY`].
+/// The two ends of a connection; a listener's remote end is [`ANYBODY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
-    /// Local address and port.
+    /// The local address and port.
     pub(crate) local: End,
-    /// The remote end.
+    /// The remote address and port.
     pub(crate) remote: End,
 }
 
 impl Flow {
-    /// What a context has at these places; nothing as long as it has no local address there.
+    /// Reads the two ends from these locations in a context; `None` while it has no local address there.
     pub(crate) fn of(context: &[u8], ends: &Ends) -> Option<Flow> {
         let end = |ip: u32, port: u32| {
             let bytes = |from: u32, len: usize| &context[from as usize..from as usize + len];
@@ -37,12 +37,11 @@ impl Flow {
         (local.0 != ANYBODY.0).then_some(Flow { local, remote })
     }
 
-    /// The local end.
     pub(crate) fn local(&self) -> SocketAddr {
         socket_addr(self.local)
     }
 
-    /// The remote end, if there is one.
+    /// Returns the remote end, if there is one.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         (self.remote.0 != ANYBODY.0).then(|| socket_addr(self.remote))
     }

@@ -1,10 +1,10 @@
-//! Handles: what an application holds of listeners and connections, and the notices to it.
+//! Handles, by which applications refer to listeners and connections, and the notices to applications.
 //!
-//! A handle is bound to a context while that lives. Afterwards it still has the bytes that were
-//! flushed and not read, until the application releases it.
+//! A handle is bound to a context while the context lives. Afterwards it keeps the flushed bytes that have
+//! not been read, until the application releases it.
 //!
-//! Invariants: a handle never comes to mean something else (its number carries a generation);
-//! notices of one kind are not repeated while one is waiting.
+//! Invariants: a handle never comes to refer to another connection, because its number carries a generation.
+//! A notice of a kind is not repeated while one is waiting.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::data::Units;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(Slot);
 
-/// An errno value, as the language and Linux number them.
+/// An errno value, numbered as in the language and in Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Errno(pub u32);
 
@@ -27,18 +27,18 @@ impl Errno {
     pub const AGAIN: Errno = Errno(11);
     /// `ECONNREFUSED`.
     pub const CONNECTION_REFUSED: Errno = Errno(111);
-    /// The address is taken.
+    /// `EADDRINUSE`.
     pub const ADDRESS_IN_USE: Errno = Errno(98);
     /// `EINVAL`.
     pub const INVALID: Errno = Errno(22);
     /// `ENOPROTOOPT`.
     pub const UNKNOWN_OPTION: Errno = Errno(92);
-    /// `EOVERFLOW`: at an opening, params that ask for more than a connection may hold.
+    /// `EOVERFLOW`: when opening, params that ask for more than a connection may hold.
     pub const OVERFLOW: Errno = Errno(75);
     /// `ENOBUFS`.
     pub const NO_BUFFERS: Errno = Errno(105);
 
-    /// As the operating system's errors are.
+    /// Converts to the operating system's error.
     #[must_use]
     pub fn to_io(self) -> std::io::Error {
         std::io::Error::from_raw_os_error(self.0 as i32)
@@ -51,56 +51,56 @@ impl fmt::Display for Errno {
     }
 }
 
-/// What a handle's owner is notified of.
+/// A notice to the application that holds a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The connection is there.
+    /// The connection is established.
     Connected,
-    /// The listener has a new connection, under this handle.
+    /// The listener has a new connection, with this handle.
     Accepted(Handle),
     /// There are bytes to read.
     Readable,
-    /// There is room again, after a `send` that found none.
+    /// There is room again, after a `send` that found no room.
     Writable,
     /// The peer will send no more.
     Eof,
-    /// Nothing more will happen on this handle.
+    /// The connection has ended; no further notice follows on this handle.
     Closed,
-    /// It failed, and nothing more will happen.
+    /// The connection has failed; no further notice follows on this handle.
     Failed(Errno),
-    /// The peer gave up what it sends, for this reason of its application.
+    /// The peer's application gave up sending, for this reason.
     Reset(u64),
-    /// The peer will not read what is sent, for this reason of its application.
+    /// The peer's application gave up reading, for this reason.
     Stopped(u64),
-    /// The program's own.
+    /// A notice that the program defines.
     Message([u64; 4]),
 }
 
-/// What remains of a context for its handle's owner.
+/// The remains of a context for its handle.
 #[derive(Debug)]
 pub(crate) struct After {
-    /// Its data, as far as it was flushed and not read.
+    /// The flushed data that has not been read.
     pub(crate) units: Units,
-    /// Its addresses.
+    /// The addresses of the connection.
     pub(crate) flow: Option<Flow>,
 }
 
-/// What is known of a handle.
+/// The state of a handle.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     generation: u32,
     live: bool,
     /// The context that requests go to, while it lives.
     pub(crate) context: Option<Slot>,
-    /// What is left of it after its end.
+    /// The remains of the context after its end.
     pub(crate) after: Option<Box<After>>,
-    /// The application announced that it will send no more.
+    /// True if the application announced that it will send no more.
     pub(crate) closing: bool,
-    /// Kinds of notice that are waiting, so that they are not repeated.
+    /// The kinds of notice that are waiting, so that they are not repeated.
     waiting: u8,
 }
 
-/// All handles, and the notices to their owners.
+/// All handles, and the notices to their applications.
 #[derive(Debug)]
 pub(crate) struct Handles {
     entries: Paged<Entry>,
@@ -111,7 +111,7 @@ pub(crate) struct Handles {
 }
 
 impl Handles {
-    /// No handle; at most `max_handles` handles and `max_notices` waiting notices at a time.
+    /// Creates a table for at most `max_handles` handles and `max_notices` waiting notices at a time.
     pub(crate) fn new(max_handles: usize, max_notices: usize) -> Handles {
         Handles {
             entries: Paged::default(),
@@ -122,7 +122,7 @@ impl Handles {
         }
     }
 
-    /// A new handle, bound to nothing; nothing when there are too many.
+    /// Opens a new handle without a context; returns `None` if the limit is reached.
     pub(crate) fn open(&mut self) -> Option<Handle> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -135,7 +135,7 @@ impl Handles {
         Some(Handle(Slot { generation, index }))
     }
 
-    /// Forgets a handle.
+    /// Removes a handle.
     pub(crate) fn close(&mut self, handle: Handle) -> Option<Entry> {
         let entry = self.get_mut(handle)?;
         let last = std::mem::take(entry);
@@ -144,24 +144,24 @@ impl Handles {
         Some(last)
     }
 
-    /// What is known of a handle.
+    /// Returns the state of a handle.
     pub(crate) fn get(&self, handle: Handle) -> Option<&Entry> {
         self.entries
             .get(handle.0.index as usize)
             .filter(|e| e.live && e.generation == handle.0.generation)
     }
 
-    /// What is known of a handle.
+    /// Returns the state of a handle.
     pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut Entry> {
         self.entries
             .get_mut(handle.0.index as usize)
             .filter(|e| e.live && e.generation == handle.0.generation)
     }
 
-    /// Notifies a handle's owner; false when the notice had to be dropped.
+    /// Sends a notice to a handle's application; returns false if the notice was dropped.
     ///
-    /// Of the kinds that carry no data, one waits at a time, so none of those is ever
-    /// dropped; neither is an accepted connection, which has a handle of its own.
+    /// At most one notice of each kind without data waits at a time, so that those are never dropped. A
+    /// notice of an accepted connection, which has a handle of its own, is never dropped either.
     pub(crate) fn notify(&mut self, handle: Handle, notice: Notice) -> bool {
         let full = self.notices.len() >= self.max_notices;
         let Some(entry) = self.get_mut(handle) else {
@@ -177,7 +177,7 @@ impl Handles {
         true
     }
 
-    /// The oldest notice. Those to handles that are gone come out as well, marked false: an
+    /// Returns the oldest notice. Notices to released handles are returned as well, marked false, because an
     /// accepted connection among them has to be released.
     pub(crate) fn next_notice(&mut self) -> Option<(Handle, Notice, bool)> {
         let (handle, notice) = self.notices.pop_front()?;
@@ -190,7 +190,7 @@ impl Handles {
     }
 }
 
-/// The kinds of which one waits at a time.
+/// Returns the bit of a notice without data; at most one notice of each such kind waits at a time.
 fn bit(notice: Notice) -> Option<u8> {
     match notice {
         Notice::Connected => Some(1),

@@ -1,5 +1,5 @@
-//! What concerns a context, its handle and the shared memory at once: notices, requests that the
-//! program receives later, the accept queue, a context's end.
+//! Operations that concern a context, its handle and the shared memory at once: notices, deferred requests,
+//! the accept queue, and the end of a context.
 
 use hawser_ir::AppOp;
 use hawser_ir::abi::Id;
@@ -8,8 +8,8 @@ use super::handles::After;
 use super::{Errno, GivenUp, Notice, Slot, State};
 
 impl State {
-    /// Notifies the owner of a context's handle, if there is one. The end of a stream whose first
-    /// packet is its last waits for the handle.
+    /// Notifies the application of a context's handle, if there is one. An end of stream that arrives before
+    /// the handle exists is kept for it.
     pub(crate) fn notify_context(&mut self, slot: Slot, notice: Notice) {
         let Some(handle) = self.contexts.entry(slot).handle else {
             self.contexts.entry_mut(slot).early_eof |= notice == Notice::Eof;
@@ -20,8 +20,8 @@ impl State {
         }
     }
 
-    /// Ends a context that asks for more than a limit allows: its application is notified, and its
-    /// program gets an `abort`.
+    /// Fails a context that asks for more than a limit allows: its application is notified, and its program
+    /// gets an `abort`.
     pub(crate) fn fail(&mut self, slot: Slot, errno: Errno) {
         if !std::mem::replace(&mut self.contexts.entry_mut(slot).deferred.abort, true) {
             self.notify_context(slot, Notice::Failed(errno));
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// Lists a context that has deferred requests: the program receives them with the next poll.
+    /// Lists a context that has deferred requests, which the program receives with the next poll.
     pub(crate) fn defer(&mut self, slot: Slot) {
         let deferred = &mut self.contexts.entry_mut(slot).deferred;
         let any_flag = deferred.abort || deferred.close || deferred.release || deferred.given_up;
@@ -40,7 +40,7 @@ impl State {
         }
     }
 
-    /// Notes what an application gives up: the program receives it in time.
+    /// Records the directions of a stream that an application gives up, for the program to receive later.
     pub(crate) fn give_up(&mut self, slot: Slot, what: GivenUp) {
         self.contexts.entry_mut(slot).deferred.given_up = true;
         let known = self.given_up.entry(slot.index).or_default();
@@ -48,7 +48,7 @@ impl State {
         known.stop = what.stop.or(known.stop);
     }
 
-    /// The next of the requests for that, and its reason.
+    /// Returns the next request of this kind, with its reason.
     pub(crate) fn next_given_up(&mut self, slot: Slot) -> Option<(AppOp, u64)> {
         let known = self.given_up.entry(slot.index).or_default();
         let stop = known.stop.take().map(|reason| (AppOp::Stop, reason));
@@ -60,7 +60,8 @@ impl State {
         next
     }
 
-    /// Notes that an application waits for room: for bytes, or for packets, which all share.
+    /// Records that an application waits for room: for bytes, or for packet instructions, which all contexts
+    /// share.
     pub(crate) fn block(&mut self, slot: Slot, on_packets: bool) {
         let units = &mut self.contexts.entry_mut(slot).units;
         let first = !std::mem::replace(&mut units.blocked, true);
@@ -69,19 +70,19 @@ impl State {
         }
     }
 
-    /// Notes that the program put a request of an application off: it is offered again once a chain has run
+    /// Records that the program put off an application's request, which is offered again once a chain has run
     /// to its end.
     pub(crate) fn put_off(&mut self, slot: Slot) {
         self.block(slot, false);
         self.put_off.push((slot, self.reactions()));
     }
 
-    /// How many chains have run to their ends.
+    /// Returns the number of chains that have run to their ends.
     fn reactions(&self) -> u64 {
         self.counters.chains - self.counters.refused
     }
 
-    /// Notifies the applications whose requests were put off before something else happened.
+    /// Notifies the applications whose requests were put off, once a later chain has run.
     pub(crate) fn offer_again(&mut self) {
         if self.put_off.is_empty() {
             return;
@@ -99,12 +100,12 @@ impl State {
         }
     }
 
-    /// Notifies the applications that waited for packets to leave, when there is room.
+    /// Notifies the applications that waited for packets to leave, if there is room.
     pub(crate) fn unblock_all(&mut self) {
         if self.blocked.is_empty() {
             return;
         }
-        // What waits for rates may stay for as long as those like.
+        // Packets that wait for their rates may stay for any length of time.
         let (held_back, waiting) = (self.packets.held_back(None), self.packets.len());
         let limit = self.limits.pending_packets;
         if waiting - held_back >= limit.saturating_sub(held_back) / 2 {
@@ -122,22 +123,22 @@ impl State {
         }
     }
 
-    /// Bytes have left a context's sending units: an application that waits for room gets a notice, and
-    /// units that are over go.
+    /// Handles the departure of bytes from a context's sending units: notifies an application that waits for
+    /// room, and removes units that are over.
     pub(crate) fn left_sending(&mut self, slot: Slot) {
         self.contexts.entry_mut(slot).units.prune();
         self.made_room(slot);
     }
 
-    /// Bytes have left a context's sending units, or were put into a packet: an application that waits for
-    /// room gets a notice.
+    /// Notifies an application that waits for room, after bytes have left a context's sending units or were
+    /// put into a packet.
     pub(crate) fn made_room(&mut self, slot: Slot) {
         let entry = self.contexts.entry(slot);
         if !entry.units.blocked {
             return;
         }
-        // Not for every few bytes: a quarter of the room, which an emptied unit always has; where unsent
-        // bytes are bounded, half of that.
+        // A notice does not follow every few bytes. It needs a quarter of the room, which an emptied unit
+        // always has; if unsent bytes are bounded, half of that bound is enough.
         let enough = match entry.not_sent {
             0 => entry.units.sending_bytes() / 3,
             limit => (entry.units.sending_bytes() / 3).min(limit / 2),
@@ -147,7 +148,7 @@ impl State {
         }
     }
 
-    /// A bound was set: an application that waits for room may have some now.
+    /// Notifies an application that waits for room if a changed bound has made some.
     pub(crate) fn bound_changed(&mut self, slot: Slot) {
         if self.contexts.entry(slot).units.blocked && self.room_to_send(slot) > 0 {
             self.unblock(slot);
@@ -159,7 +160,7 @@ impl State {
         self.notify_context(slot, Notice::Writable);
     }
 
-    /// Gives up what nobody will read, and lets the program know.
+    /// Discards bytes that will never be read, and reports them to the program.
     pub(crate) fn discard_unread(&mut self, slot: Slot) {
         let entry = self.contexts.entry_mut(slot);
         let before = entry.units.receiving_memory();
@@ -171,8 +172,8 @@ impl State {
         }
     }
 
-    /// Puts a connection on its listener's accept queue, under a handle of its own. Where nobody
-    /// can take it, it is aborted. Nothing when there is no such connection.
+    /// Puts a connection on its listener's accept queue, under a new handle. If there is no listener's handle
+    /// or no free handle, the connection is aborted. Returns `None` if the connection does not exist.
     pub(crate) fn enqueue(&mut self, listener: Slot, id: &Id) -> Option<()> {
         let child = self.contexts.find(id)?;
         let entry = self.contexts.entry_mut(child);
@@ -203,8 +204,8 @@ impl State {
         Some(())
     }
 
-    /// A connection has left the accept queue: the listener's program learns of it, as of bytes
-    /// taken, with the next poll.
+    /// Reports to the listener's program that a connection has left the accept queue, as it does for taken
+    /// bytes, with the next poll.
     pub(crate) fn accepted(&mut self, listener: Slot) {
         if self.reports_taken {
             self.contexts.entry_mut(listener).deferred.taken += 1;
@@ -212,8 +213,8 @@ impl State {
         }
     }
 
-    /// Ends a context: its timers, units and ids go; what it flushed stays readable under its
-    /// handle; packets already issued still leave.
+    /// Ends a context: its timers, units and ids are removed. Its flushed bytes stay readable under its
+    /// handle, and packets already issued still leave.
     pub(crate) fn end_context(&mut self, slot: Slot) {
         self.counters.contexts_ended += 1;
         self.timers.stop_all(slot.index);

@@ -1,39 +1,40 @@
-//! How much of the memory that all contexts share one of them may hold.
+//! The share of the common memory that a single context may hold.
 //!
-//! A context may hold for sending what [`Limits::first_bytes`](crate::Limits::first_bytes) states, and
-//! twice what is in flight, as Linux sizes send buffers by the congestion window: what is in flight can double
-//! in a round trip, and all beyond that only waits, and is gone from the processor's memory when its turn comes.
-//! So a peer that does not read costs little, and one that reads is not held up. For receiving, where nobody knows what
-//! is in flight, it may hold twice what has been taken, and only while memory is scarce, since a program promises its
-//! peer a window before anything was read.
+//! For sending, a context may hold [`Limits::first_bytes`](crate::Limits::first_bytes) plus twice the bytes
+//! in flight, as Linux sizes send buffers by the congestion window. The bytes in flight can double in a round
+//! trip. Further bytes would only wait, and would have left the processor's caches by the time they are sent.
+//! A peer that does not read thus costs little, and one that reads is not held up. For receiving, the bytes
+//! in flight are unknown, so a context may hold twice the bytes that the application has taken. This limit
+//! applies only while memory is scarce, because a program promises its peer a window before the application
+//! has read anything.
 //!
-//! Memory is scarce when half of the total is held. Then each context may hold a quarter of what is
-//! free, too: a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
-//! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998), with which there
-//! is always some left for the next. And each may hold
-//! [`Limits::min_bytes`](crate::Limits::min_bytes) even when nothing is free, so that everybody
-//! gets on.
+//! Memory is scarce when half of the total is held. Each context may then also hold at most a quarter of the
+//! free memory. This is a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
+//! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998), which always leaves some
+//! memory for the next context. Each context may hold [`Limits::min_bytes`](crate::Limits::min_bytes) even
+//! when no memory is free, so that all make progress.
 
 use super::State;
 use super::slot::Slot;
 use crate::data::PAGE;
 
-/// Packets up to this many bytes may be taken in beyond a context's share, as long as an eighth
-/// of the total is free: acknowledgements have to get through for memory to become free.
+/// Packets up to this many bytes may exceed a context's share as long as an eighth of the total is free.
+/// Acknowledgements have to get through for memory to become free.
 const SMALL_PACKET: usize = 128;
 
-/// What one context may take in.
+/// The share of one context, in bytes.
 struct Share {
-    /// What it holds.
+    /// The bytes that it holds.
     own: u64,
-    /// The most that it holds while memory is plenty,
+    /// The maximum that it may hold while memory is plenty.
     plenty: u64,
-    /// and while it is scarce.
+    /// The maximum that it may hold while memory is scarce.
     scarce: u64,
 }
 
 impl Share {
-    /// Bytes that it may take in when `held` of `total` are held by all.
+    /// Returns the number of bytes that the context may accept when all contexts together hold `held` of
+    /// `total`.
     fn room(&self, total: u64, held: u64, min: u64) -> u64 {
         let free = total.saturating_sub(held);
         let limit = if held < total / 2 {
@@ -47,7 +48,7 @@ impl Share {
 }
 
 impl State {
-    /// Bytes that a context can take for sending now.
+    /// Returns the number of bytes that a context can accept for sending now.
     pub(crate) fn room_to_send(&self, slot: Slot) -> u64 {
         let (limits, entry) = (&self.limits, self.contexts.entry(slot));
         let (own, unsent) = (entry.units.sending_bytes(), entry.units.unsent_bytes());
@@ -63,7 +64,7 @@ impl State {
         }
     }
 
-    /// The longest message that a context can take for sending at all.
+    /// Returns the length of the longest message that a context can ever accept for sending.
     pub(crate) fn longest_message(&self, slot: Slot) -> u64 {
         let longest = match self.contexts.entry(slot).send_buffer {
             0 => self.limits.tx_bytes,
@@ -72,9 +73,10 @@ impl State {
         longest.min(u64::from(u32::MAX))
     }
 
-    /// Whether so many packet instructions more may wait. What the rate of a context holds back of what
-    /// its application has offered is at most as much as is still free for others: a rate of 0 stops nobody else. Their
-    /// payload is bounded as what is held for sending is, since programs may retire it before it has left.
+    /// Returns true if `count` more packet instructions may wait. Instructions with an application's data
+    /// that wait for their context's own rate may not exceed the free room: a rate of 0 must not block other
+    /// contexts. Their payload is bounded like bytes held for sending, because programs may retire it before
+    /// it has left.
     #[inline]
     pub(crate) fn room_for_packets(&self, count: usize, offered_to: Option<Slot>) -> bool {
         let free = self.limits.pending_packets.saturating_sub(self.packets.len());
@@ -83,15 +85,17 @@ impl State {
         count <= free && is_bounded && (own == 0 || own + count <= free)
     }
 
-    /// Whether a context can take a message of `len` bytes for sending now. One that holds nothing has earned
-    /// nothing either, and takes its longest all the same: no part of a message can go ahead.
+    /// Returns true if a context can accept a message of `len` bytes for sending now. A context that holds no
+    /// bytes may accept its longest message, although it has no bytes in flight. The reason is that no part
+    /// of a message can be sent ahead.
     pub(crate) fn room_for_message(&self, slot: Slot, len: u64) -> bool {
         let is_first = self.contexts.entry(slot).units.sending_bytes() == 0;
         let free = self.limits.tx_total.saturating_sub(self.tx_held);
         len <= self.room_to_send(slot) || (is_first && len <= self.longest_message(slot).min(free / 2))
     }
 
-    /// Whether a packet of `len` bytes can be taken in for a context, or for one to be made.
+    /// Returns true if a packet of `len` bytes can be accepted for a context, or for one that is to be
+    /// created.
     pub(crate) fn room_to_receive(&self, keyed: Option<Slot>, len: usize) -> bool {
         if len == 0 {
             return true;
@@ -111,7 +115,7 @@ impl State {
         needed <= share.room(limits.rx_total, self.rx_held, limits.min_bytes)
     }
 
-    /// What a context may hold whose peer was seen to take so many bytes.
+    /// Returns the number of bytes that a context may hold, given the number that were seen to leave.
     fn earned(&self, seen: u64) -> u64 {
         self.limits.first_bytes.saturating_add(seen.saturating_mul(2))
     }
@@ -124,8 +128,8 @@ mod tests {
     const TOTAL: u64 = 512 << 20;
     const MIN_BYTES: u64 = 16 << 10;
 
-    /// Contexts that take in all they may and give nothing back, one after the other: what is held
-    /// in the end, and what the last one got.
+    /// Fills contexts one after the other, each accepting all that it may without releasing any. Returns the
+    /// number of bytes held in the end, and the last context's share.
     fn greedy(count: usize, plenty: u64, scarce: u64) -> (u64, u64) {
         (0..count).fold((0, 0), |(held, _), _| {
             let mut share = Share { own: 0, plenty, scarce };
@@ -154,8 +158,8 @@ mod tests {
         assert!(held <= TOTAL + 20_000 * MIN_BYTES, "{held}");
     }
 
-    /// Half is held by those who came first. The 1,000 after them, which have shown nothing, take
-    /// 128 KiB each, and who is read from still has more than a megabyte.
+    /// Early contexts hold half of the memory. The 1,000 after them, which have taken no bytes yet, get 128
+    /// KiB each. A context whose application reads still has more than a megabyte.
     #[test]
     fn a_context_that_gives_memory_back_has_room_beside_many_that_do_not() {
         let (held, last) = greedy(1000, 1 << 20, 128 << 10);

@@ -1,15 +1,16 @@
-//! All that outlives a call, each with its bound.
+//! All state that outlives a call, each part with its bound.
 //!
 //! * `slot`, `flow`: names of table entries, and the ends of connections
 //! * `contexts`: the program's memory, found by ids; `paged`: their table
-//! * `handles`: what applications hold, and the notices to them
-//! * `timers`, `packets`, `raised`, `ports`: what waits for its time, for the wire, for its chain; ports in use
-//! * `regions`: memory that applications share with it, by key
-//! * `memory`: how much of the shared memory one context may hold
-//! * `lifecycle`: what concerns several of them at once: notices about contexts, deferred requests, a
+//! * `handles`: the applications' handles, and the notices to them
+//! * `timers`, `packets`, `raised`, `ports`: work that waits for its time, for the wire, for its chain; ports
+//!   in use
+//! * `regions`: memory that applications share with the stack, by key
+//! * `memory`: the share of the common memory that one context may hold
+//! * `lifecycle`: operations on several of them at once: notices about contexts, deferred requests, a
 //!   context's end
 //!
-//! [`State`] is plain data: nothing here runs a program or touches a frame.
+//! [`State`] is plain data: this module neither runs a program nor touches a frame.
 
 mod contexts;
 mod flow;
@@ -43,7 +44,7 @@ use crate::config::Limits;
 use crate::counters::Counters;
 use crate::data::{ChunkPool, PagePool};
 
-/// What a stack knows of its connections.
+/// The state of a stack's connections.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) limits: Limits,
@@ -56,23 +57,23 @@ pub(crate) struct State {
     pub(crate) raised: Raised,
     /// Memory that applications have registered.
     pub(crate) regions: Regions,
-    /// Memory of ordered data.
+    /// The memory of ordered data.
     pub(crate) chunks: ChunkPool,
     pub(crate) pages: PagePool,
-    /// Bytes accepted for sending and not retired, in all.
+    /// The total number of bytes accepted for sending and not retired.
     pub(crate) tx_held: u64,
-    /// Bytes of memory for received data, in all.
+    /// The total memory for received data, in bytes.
     pub(crate) rx_held: u64,
-    /// The program wants to know what its applications have taken.
+    /// True if the program wants to know how much its applications have read.
     pub(crate) reports_taken: bool,
-    /// Contexts with requests that the program has not received.
+    /// The contexts with requests that the program has not received.
     pub(crate) deferred: VecDeque<Slot>,
-    /// Contexts whose applications wait until packets have left.
+    /// The contexts whose applications wait until packets have left.
     pub(crate) blocked: Vec<Slot>,
-    /// Contexts whose applications wait because the program put their request off, and how many chains
-    /// had run to their ends by then.
+    /// The contexts whose applications wait because the program put off their request, with the number of
+    /// chains that had run to their ends by then.
     pub(crate) put_off: Vec<(Slot, u64)>,
-    /// What applications give up and their programs have not received, by the context's place. Few ever do, so that it
-    /// takes no room in each context.
+    /// The stream directions that applications give up and that their programs have not received yet, by the
+    /// context's slot index. They are rare, so they take no memory in each context.
     pub(crate) given_up: BTreeMap<u32, GivenUp>,
 }

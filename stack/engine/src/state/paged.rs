@@ -1,11 +1,11 @@
-//! A table that grows page by page: nothing in it moves, and one of many wastes at most a page.
+//! A table that grows page by page: its entries do not move, and each table wastes at most a page.
 
 use std::ops::{Index, IndexMut};
 
-/// Entries per page.
+/// The number of entries per page.
 const PAGE: usize = 64;
 
-/// Entries by number.
+/// A table of entries by number.
 #[derive(Debug)]
 pub(crate) struct Paged<T> {
     pages: Vec<Box<[T; PAGE]>>,
@@ -19,12 +19,12 @@ impl<T> Default for Paged<T> {
 }
 
 impl<T> Paged<T> {
-    /// How many there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Adds one behind the others, as `empty` makes it, and returns its number.
+    /// Appends an entry that `empty` creates, and returns its number.
     pub(crate) fn push(&mut self, empty: impl Fn() -> T) -> usize {
         if self.used == self.pages.len() * PAGE {
             self.pages.push(Box::new(std::array::from_fn(|_| empty())));
@@ -33,13 +33,13 @@ impl<T> Paged<T> {
         self.used - 1
     }
 
-    /// The one with this number, if there is one.
+    /// Returns the entry with this number, if it exists.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         self.pages.get(index / PAGE).map(|page| &page[index % PAGE])
     }
 
-    /// The one with this number, if there is one.
+    /// Returns the entry with this number, if it exists.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         self.pages

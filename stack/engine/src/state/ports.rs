@@ -1,4 +1,4 @@
-//! Local ports: which are in use towards whom, and a free one for a new connection.
+//! The local ports in use towards each remote end, and the choice of a free one for a new connection.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -9,44 +9,46 @@ use super::flow::{ANYBODY, End};
 use crate::net::Steering;
 use crate::rand::Rand;
 
-/// Counters that destinations share (RFC 6056, 3.3.4, TABLE_LENGTH): the more there are, the less one destination sees
-/// of how many connections others get.
+/// The number of counters that destinations share (RFC 6056, 3.3.4, TABLE_LENGTH). The more there are, the
+/// less one destination learns about the number of connections to others.
 const COUNTERS: usize = 1024;
 
-/// Whether a port was taken.
+/// The result of taking a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// It was free.
+    /// The port was free.
     Alone,
-    /// Other connections have the same ends: whether there may be one more is for the program to say.
+    /// Other connections have the same ends; the program decides whether there may be one more.
     Shared,
-    /// It is in use.
+    /// The port is in use.
     No,
 }
 
-/// The ports that this stack's applications hold. A listener holds its port towards everybody.
+/// The ports that this stack's applications hold. A listener holds its port towards all remote ends.
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
-    /// Which of them packets come back to.
+    /// The rule by which packets come back to this stack.
     steering: Steering,
     with_ports: bool,
-    /// Local address and port, and the remote end, all zero for a listener.
+    /// The local address and port with the remote end, which is all zero for a listener.
     used: HashSet<(End, End)>,
-    /// How many connections more have these ends, of a program that tells them apart by ids of its own.
+    /// The number of further connections with these ends, of a program that distinguishes them by its own
+    /// ids.
     more: HashMap<(End, End), u32>,
-    /// For programs in UDP, which are asked by port.
+    /// The ports held, for programs over UDP, which are looked up by port.
     local: Option<Local>,
-    /// Listeners' ends that several hold together, and how many do.
+    /// The listeners' ends that several listeners hold together, and their number.
     shared: HashMap<End, usize>,
-    /// Where a destination's ports begin, and which counter it has: F and G of RFC 6056, 3.3.4.
+    /// The hash that gives the start of a destination's ports: F of RFC 6056, 3.3.4; `index`, its G, gives
+    /// the counter.
     offset: SipHasher24,
     index: SipHasher24,
-    /// How many ports were tried for the destinations of each; they begin anywhere.
+    /// The number of ports tried for the destinations of each counter; the initial values are random.
     counters: Vec<u16>,
 }
 
-/// Local ports, and how many ends each is part of.
+/// The local ports, and the number of pairs of ends that each is part of.
 #[derive(Debug)]
 struct Local {
     ends: HashMap<u16, u32>,
@@ -66,7 +68,7 @@ impl Local {
 }
 
 impl Ports {
-    /// No port in use; `range` is what [`Ports::pick`] chooses from.
+    /// Creates an empty table; [`Ports::pick`] chooses from `range`.
     pub(crate) fn new(range: RangeInclusive<u16>, mut rand: Rand) -> Ports {
         let [offset, index] = [rand.key(), rand.key()].map(|(a, b)| SipHasher24::new_with_keys(a, b));
         let counters = (0..COUNTERS).map(|_| rand.bits() as u16).collect();
@@ -84,24 +86,25 @@ impl Ports {
         }
     }
 
-    /// Of a program in UDP, to which packets come by port: [`Ports::holds`].
+    /// Adds the look-up by port ([`Ports::holds`]), for a program over UDP.
     pub(crate) fn known_by_port(mut self, known: bool) -> Ports {
         self.local = known.then(|| Local { ends: HashMap::new(), held: vec![0; (1 << 16) / 64] });
         self
     }
 
-    /// Of one of several stacks, to which only some packets come; `with_ports`: their ports count.
+    /// Restricts the ports to those whose packets come to this one of several stacks. `with_ports` is true if
+    /// the ports of the packets count.
     pub(crate) fn steered(mut self, steering: Steering, with_ports: bool) -> Ports {
         (self.steering, self.with_ports) = (steering, with_ports);
         self
     }
 
-    /// Whether what a remote end answers to a local port comes to this stack.
+    /// Returns true if a remote end's packets to a local port come to this stack.
     pub(crate) fn is_reached(&self, port: u16, remote: End) -> bool {
         self.steering.takes(&remote.0, remote.1, port, self.with_ports)
     }
 
-    /// Takes a port. Where there is one in all, connections of the same ends may share it.
+    /// Takes a port. If the range has only one port, connections may share the same ends.
     pub(crate) fn take(&mut self, local: End, remote: End) -> Taken {
         let may_share = remote != ANYBODY && self.only().is_some();
         if self.used.insert((local, remote)) {
@@ -118,13 +121,13 @@ impl Ports {
         Taken::No
     }
 
-    /// The only port that there is, if that is so.
+    /// Returns the port of a range with only one.
     fn only(&self) -> Option<u16> {
         (self.range.start() == self.range.end()).then_some(*self.range.start())
     }
 
-    /// Takes a listener's port together with others that take it so; false when somebody holds it
-    /// alone.
+    /// Takes a listener's port together with other listeners that share it; returns false if one holds it
+    /// exclusively.
     pub(crate) fn share(&mut self, local: End) -> bool {
         if self.take(local, ANYBODY) == Taken::Alone || self.shared.contains_key(&local) {
             *self.shared.entry(local).or_default() += 1;
@@ -133,7 +136,7 @@ impl Ports {
         false
     }
 
-    /// Gives a port back: for good when nobody else has it.
+    /// Releases a port; it is free once no other holder is left.
     pub(crate) fn give(&mut self, local: End, remote: End) {
         if remote == ANYBODY
             && let Some(holders) = self.shared.get_mut(&local)
@@ -161,21 +164,23 @@ impl Ports {
         }
     }
 
-    /// Whether an application holds this port.
+    /// Returns true if an application holds this port.
     pub(crate) fn holds(&self, port: u16) -> bool {
         let word = self.held().get(usize::from(port / 64));
         word.is_some_and(|word| word >> (port % 64) & 1 != 0)
     }
 
-    /// All of them: bit k of word n for port 64 n + k; nothing for programs that are not in UDP.
+    /// Returns a bitmap of the held ports: bit k of word n for port 64 n + k. It is empty for programs that
+    /// are not over UDP.
     pub(crate) fn held(&self) -> &[u64] {
         self.local.as_ref().map_or(&[], |ports| &ports.held)
     }
 
-    /// A port that is free towards `remote` and that nobody listens on, by double hashing (RFC 6056, 3.3.4): towards
-    /// one destination ports follow each other, so that none comes again soon, from a place that only the key's holder
-    /// knows. It is not taken yet. Nothing when all are in use. Where there is one port in all, as at a socket of the
-    /// host, connections leave from a listener's too, and several to one remote end if the program opens them.
+    /// Returns a port that is free towards `remote` and without a listener, by double hashing (RFC 6056,
+    /// 3.3.4). Towards one destination the ports are consecutive, so that a port is not soon used again. They
+    /// start at a place that only the key's holder knows. The port is not taken yet. Returns `None` if all
+    /// are in use. If the range has only one port, as at a socket of the host, connections leave from a
+    /// listener's port too. The program may then open several connections to one remote end.
     //= RFC6056 3.3.4
     pub(crate) fn pick(&mut self, address: [u8; 16], remote: End) -> Option<u16> {
         if let Some(port) = self.only() {
@@ -279,8 +284,8 @@ mod tests {
         assert_eq!(ports.pick(own, near), Some(1007));
     }
 
-    /// RFC 6056, 3.3.4: towards one destination the next port is another each time; what one destination sees says
-    /// nothing of where another's begin.
+    /// RFC 6056, 3.3.4: towards one destination each port differs from the last. The ports towards one
+    /// destination do not reveal the start of another's.
     #[test]
     fn ports_follow_each_other_towards_one_destination_and_begin_elsewhere_for_each() {
         let mut ports = Ports::new(49152..=65535, Rand::of(5));

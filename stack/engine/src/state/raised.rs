@@ -1,8 +1,8 @@
-//! Events raised by chains, which wait for theirs.
+//! Events raised by chains, which wait for their own chains.
 //!
-//! Invariants: they run in the order in which they were raised, but for answers to instructions, which run right
-//! after the chain that asked; their number is bounded by
-//! [`crate::Limits::raised`]; their memory is used again.
+//! Invariants: they run in the order in which they were raised, except that answers to instructions run right
+//! after the chain that issued the instruction. Their number is bounded by [`crate::Limits::raised`]. Their
+//! memory is reused.
 
 use std::collections::VecDeque;
 
@@ -11,31 +11,32 @@ use hawser_ir::abi::Id;
 use hawser_ir::buf::{event_header, set_event_header};
 use hawser_ir::{EventId, abi::EventHeader};
 
-/// An event that was raised.
+/// A raised event.
 #[derive(Debug)]
 pub(crate) struct RaisedEvent {
-    /// The id of the context that it is for; `NONE`: of none.
+    /// The id of the context that the event is for; `NONE` if it is for no context.
     pub(crate) target: Id,
     words: Vec<u64>,
-    /// It answers an instruction, and with these bytes.
+    /// True if the event answers an instruction.
     pub(crate) answer: bool,
     pub(crate) data: Vec<u8>,
 }
 
 impl RaisedEvent {
-    /// The event, header first, filled up with zeros to whole words.
+    /// Returns the event, header first, padded with zeros to whole words.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         cast_slice_mut(&mut self.words)
     }
 }
 
-/// An event for another of the stacks that share their addresses (shards): see [`crate::Stack::next_forwarded`].
+/// An event for another of the stacks that share their addresses (shards): see
+/// [`crate::Stack::next_forwarded`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedEvent {
-    /// The stacks that it is for.
+    /// The stacks that the event is for.
     pub to: ForwardTo,
     pub(crate) event: u16,
-    /// The id of the context that it is for; `NONE`: of none.
+    /// The id of the context that the event is for; `NONE` if it is for no context.
     pub(crate) target: Id,
     /// The event, header first.
     pub(crate) bytes: Vec<u8>,
@@ -44,48 +45,48 @@ pub struct ForwardedEvent {
 /// The stacks that an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardTo {
-    /// The first, which alone has the contexts that its chain touches.
+    /// The first stack, which alone has the contexts that its chain touches.
     First,
-    /// All but the first: the context that it is for is in one of them.
+    /// All stacks but the first; one of them has the context that the event is for.
     Others,
 }
 
-/// Events that wait, and how many of them may run.
+/// The waiting events, and the number of them that may run.
 #[derive(Debug, Default)]
 pub(crate) struct Raised {
     waiting: VecDeque<RaisedEvent>,
-    /// Answers of the chain that ran last.
+    /// The answers to instructions of the last chain.
     answers: VecDeque<RaisedEvent>,
-    /// What is for other stacks.
+    /// The events for other stacks.
     pub(crate) forwarded: VecDeque<ForwardedEvent>,
     spare: Vec<RaisedEvent>,
-    /// Memory for what answers bring.
+    /// Memory for the data of answers.
     buffer: Vec<u8>,
-    /// How many may still run in this batch.
+    /// The number of events that may still run in this batch.
     pub(crate) budget: usize,
 }
 
 impl Raised {
-    /// How many wait.
+    /// Returns the number of waiting events.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.answers.len()
     }
 
-    /// How many wait, those for other stacks included.
+    /// Returns the number of waiting events, including those for other stacks.
     #[inline]
     pub(crate) fn held(&self) -> usize {
         self.len() + self.forwarded.len()
     }
 
-    /// Adds one for the context with this id; `NONE`: for none.
+    /// Adds an event for the context with this id; `NONE` stands for no context.
     pub(crate) fn push(&mut self, event: EventId, target: Id, bytes: &[u8]) {
         let mut raised = self.blank(event, target, bytes.len(), Some(bytes));
         raised.answer = false;
         self.waiting.push_back(raised);
     }
 
-    /// An answer to an instruction of a context, all zero; [`Raised::push_answer`] adds it.
+    /// Returns an answer to an instruction of a context, all zero; [`Raised::push_answer`] adds it.
     pub(crate) fn answer(&mut self, event: EventId, target: Id, size: usize) -> RaisedEvent {
         let mut answer = self.blank(event, target, size, None);
         answer.answer = true;
@@ -112,13 +113,13 @@ impl Raised {
         if let Some(bytes) = bytes {
             room[..size].copy_from_slice(bytes);
         }
-        // A program may raise an event that came to it; its ids are those of the context that it came to.
+        // A program may raise an event that it received; the ids in it are those of the original context.
         let header = EventHeader { event: event.0 as u16, ids: 0, ..event_header(room) };
         set_event_header(room, &header);
         raised
     }
 
-    /// Takes an answer out, and otherwise the oldest one, while the batch's budget lasts.
+    /// Takes an answer, or else the oldest event, within the batch's budget.
     pub(crate) fn take(&mut self) -> Option<RaisedEvent> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
@@ -129,7 +130,7 @@ impl Raised {
         self.waiting.pop_front()
     }
 
-    /// An empty buffer for what answers bring; [`Raised::keep_buffer`] gives it back.
+    /// Takes an empty buffer for the data of answers; [`Raised::keep_buffer`] returns it.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.buffer)
     }
@@ -140,12 +141,12 @@ impl Raised {
         self.buffer = buffer;
     }
 
-    /// Puts the one that was taken last back: it could not run.
+    /// Puts back the event that was taken last, because it could not run.
     pub(crate) fn put_back(&mut self, raised: RaisedEvent) {
         self.waiting.push_front(raised);
     }
 
-    /// The one that was taken last has run.
+    /// Recycles the event that was taken last, which has run.
     pub(crate) fn finish(&mut self, raised: RaisedEvent) {
         self.budget -= usize::from(!raised.answer);
         self.spare.push(raised);

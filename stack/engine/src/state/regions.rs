@@ -1,10 +1,18 @@
-//! Memory that applications have registered: programs read and write it by its key, for peers and for their own host.
+//! Memory that applications have registered. Programs read and write it by key, for peers and for their own
+//! host.
 //!
-//! Invariants: a key opens what it was made for or nothing; keys are the numbers from 1 on in an order that the stack's
-//! seed alone decides, so that no key betrays another one, and none comes again before 2^32 others; nobody reaches beyond a
-//! region; what is registered stays until nobody holds it, so that an end under traffic is harmless; their number is
-//! bounded. A list of pieces has a key like that of a region, which opens nothing to peers. Each access checks the regions
-//! of its pieces, all of them before any byte moves.
+//! Invariants:
+//!
+//! * A key opens only the region that it was made for.
+//! * Keys are the numbers from 1 on, in an order that depends only on the stack's seed. A key reveals no
+//!   other key, and is not repeated before 2^32 others.
+//! * No access reaches beyond a region.
+//! * A region's memory remains until its last user releases it, so that deregistering it under traffic is
+//!   harmless.
+//! * The number of regions is bounded.
+//!
+//! A list of pieces has a key like that of a region, which opens no memory to peers. Each access checks the
+//! regions of its pieces, all of them before any byte moves.
 
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +22,9 @@ use siphasher::sip::SipHasher24;
 
 use crate::hash::ByNumber;
 
-/// Bytes that an application shares with a stack.
+/// The bytes that an application shares with a stack.
 ///
-/// Both ends lock it for each access, which is short, so that an atomic operation of a peer is one for the
+/// Both ends lock the region for each short access, so that a peer's atomic operation is atomic for the
 /// application, too.
 #[derive(Debug)]
 pub struct Region {
@@ -25,27 +33,28 @@ pub struct Region {
 }
 
 impl Region {
-    /// So many bytes, all zero.
+    /// Creates a region of `len` bytes, all zero.
     #[must_use]
     pub fn new(len: usize) -> Arc<Region> {
         Arc::new(Region { len, bytes: Mutex::new(vec![0; len].into_boxed_slice()) })
     }
 
-    /// Bytes in it.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when there are none.
+    /// Returns true if the region has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes, for as long as the guard lives. While it does, the stack waits when a peer uses them.
+    /// Returns the bytes for as long as the guard lives. During that time the stack waits when a peer
+    /// accesses the region.
     pub fn bytes(&self) -> MutexGuard<'_, Box<[u8]>> {
-        // Whoever panicked had bytes, which have no invariant.
+        // A panic while the bytes were locked does no harm, because they have no invariant.
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,25 +64,25 @@ impl Region {
 pub struct Slice {
     /// The region's key.
     pub key: u32,
-    /// The address of its first byte.
+    /// The address of the first byte.
     pub at: u64,
-    /// Its bytes.
+    /// The number of bytes.
     pub len: u64,
 }
 
 /// The maximum number of pieces of memory in a list, `max_sge` of libibverbs.
 pub const MAX_PIECES: usize = 16;
 
-/// What a program wants of registered memory.
+/// The memory that a program wants to access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// The protection domain of whoever asks.
+    /// The protection domain of the requester.
     pub(crate) domain: u32,
     pub(crate) key: u32,
-    /// An address as peers know it.
+    /// The address, as peers know it.
     pub(crate) at: u64,
     pub(crate) len: u64,
-    /// `ACCESS_…` flags that it takes.
+    /// The required `ACCESS_…` flags.
     pub(crate) rights: u32,
 }
 
@@ -81,7 +90,7 @@ pub(crate) struct Span {
 struct Entry {
     domain: u32,
     access: u32,
-    /// The address of its first byte, as peers know it.
+    /// The address of the first byte, as peers know it.
     base: u64,
     memory: Memory,
 }
@@ -89,21 +98,21 @@ struct Entry {
 #[derive(Debug)]
 enum Memory {
     Region(Arc<Region>),
-    /// Pieces of regions, one behind the other.
+    /// Consecutive pieces of regions.
     List {
         pieces: Box<[Slice]>,
         len: u64,
     },
 }
 
-/// Bytes of one region: from where on, and how many.
+/// A part of one region: its offset and its length in bytes.
 pub(crate) struct Part<'r> {
     pub(crate) region: &'r Region,
     pub(crate) from: usize,
     pub(crate) len: usize,
 }
 
-/// All that is registered.
+/// All registered regions.
 #[derive(Debug)]
 pub(crate) struct Regions {
     by_key: ByNumber<Entry>,
@@ -111,12 +120,12 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    /// No regions; `secret` decides the order of their keys.
+    /// Creates an empty table; `secret` determines the order of keys.
     pub(crate) fn new(secret: (u64, u64)) -> Regions {
         Regions { by_key: ByNumber::default(), keys: Keys::new(secret) }
     }
 
-    /// Adds a region and returns its key; nothing where there are `limit` already.
+    /// Adds a region and returns its key; `None` if there are already `limit`.
     pub(crate) fn add(
         &mut self,
         (domain, access, base): (u32, u32, u64),
@@ -148,7 +157,7 @@ impl Regions {
         Some(key)
     }
 
-    /// Ends a key; false when it opens nothing in this domain.
+    /// Removes a key; returns false if the key is not valid in this domain.
     pub(crate) fn remove(&mut self, domain: u32, key: u32) -> bool {
         let known = self.find(domain, key).is_some();
         if known {
@@ -162,13 +171,14 @@ impl Regions {
         (entry.domain == domain).then_some(entry)
     }
 
-    /// Returns the parts of regions that a span names, in order; nothing where it is not all inside, or not allowed.
+    /// Returns the parts of regions that a span covers, in order; `None` if the span is not entirely inside
+    /// or not allowed.
     pub(crate) fn open(&self, span: Span) -> Option<impl Iterator<Item = Part<'_>>> {
         let is_open = self.parts(span).all(|part| part.is_some());
         is_open.then(|| self.parts(span).flatten())
     }
 
-    /// Returns the region of a span that lies in one, and where in it the span begins.
+    /// Returns the region of a span that lies in one, and the offset of the span in it.
     pub(crate) fn open_one(&self, span: Span) -> Option<Part<'_>> {
         let (entry, from) = self.entry(span)?;
         match &entry.memory {
@@ -194,7 +204,8 @@ impl Regions {
         whole.into_iter().chain(pieces.iter().filter_map(part))
     }
 
-    /// Returns what a span is of, where it is all inside and allowed, and where in it the span begins.
+    /// Returns the entry that a span belongs to, and the offset of the span in it, if the span is inside and
+    /// allowed.
     fn entry(&self, span: Span) -> Option<(&Entry, u64)> {
         let entry = self.find(span.domain, span.key)?;
         let from = span.at.checked_sub(entry.base)?;
@@ -209,8 +220,9 @@ impl Regions {
 
 /// The numbers from 1 to 2^32 - 1, each once, in a secret order; then all of them again.
 ///
-/// The order is a permutation of 32 bits by a Feistel network with SipHash-2-4. Four rounds make one that looks
-/// random to a reader of a few of its values (Luby and Rackoff, 1988), and each further round takes more of them.
+/// The order is a permutation of 32 bits by a Feistel network with SipHash-2-4. Four rounds make a
+/// permutation that looks random to a reader of a few of its values (Luby and Rackoff, 1988). Each further
+/// round extends that to more values.
 #[derive(Debug)]
 struct Keys {
     secret: SipHasher24,
@@ -285,7 +297,8 @@ mod tests {
         assert_eq!(opens(Span { rights: 8, ..span(key, 4096, 1) }), None);
     }
 
-    /// Four bytes of one region, none, and three of another: a span begins and ends in any of them.
+    /// The list consists of four bytes of one region, an empty piece, and three bytes of another region.
+    /// Spans begin and end in any of them.
     #[test]
     fn a_list_opens_its_pieces_in_order_and_each_by_its_own_rights() {
         let mut regions = regions(1);
@@ -341,7 +354,7 @@ mod tests {
         );
     }
 
-    /// Registers and ends one region after the other.
+    /// Registers and removes one region after the other.
     fn keys_of(seed: u64, count: usize) -> Vec<u32> {
         let mut regions = regions(seed);
         let region = Region::new(1);
@@ -362,8 +375,8 @@ mod tests {
         assert_ne!(keys[0], 0);
     }
 
-    /// Drawn at random, two sets of 1,000 of 2^32 keys have 0.0002 in common, and two keys in turn are closer than 2^16
-    /// once in 32,768 times.
+    /// Two random sets of 1,000 of 2^32 keys have 0.0002 in common on average. Two consecutive random keys
+    /// are closer than 2^16 once in 32,768 times.
     #[test]
     fn keys_look_random_in_a_stack_and_between_two() {
         let (mine, other) = (keys_of(1, 1_000), keys_of(2, 1_000));

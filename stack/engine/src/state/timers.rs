@@ -1,22 +1,22 @@
 //! Timers: exact to the nanosecond, fired in order of (deadline, arming number).
 //!
-//! An indexed four-way heap with at most one entry per timer. Restarting a timer for later, the
-//! common case, only stores the deadline: its entry stays where it is and is put right when it
-//! surfaces. Restarting for earlier moves the entry up at once. Stopping only forgets the number;
-//! when most entries are of stopped timers, those are thrown out together.
+//! An indexed four-way heap with at most one entry per timer. Restarting a timer for later, the common case,
+//! only stores the deadline; its entry stays in place and is corrected when it surfaces. Restarting for
+//! earlier moves the entry up at once. Stopping only clears the number; when most entries are of stopped
+//! timers, those are removed together.
 //!
-//! Invariants: an entry is never later than its timer; after [`Timers::settle`] the top entry is
-//! exact, so that [`Timers::next`] is; memory is bounded by the number of timers, and one that is
-//! not armed takes four bytes.
+//! Invariants: an entry is never later than its timer. After [`Timers::settle`] the top entry is exact, and
+//! therefore [`Timers::next`] is as well. Memory is bounded by the number of timers, and a timer that is not
+//! armed takes four bytes.
 
 use hawser_time::Instant;
 
-/// Children of a heap position.
+/// The number of children of a heap position.
 const CHILDREN: usize = 4;
-/// Instead of a node: the timer has none.
+/// The node index of a timer without a node.
 const NOWHERE: u32 = u32::MAX;
 
-/// A holder of timers.
+/// The owner of timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A `GLOBAL` context, by the index of its type.
@@ -28,33 +28,34 @@ pub(crate) enum Owner {
 /// All timers of a stack.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// Timers per context, at most: a timer's place is `owner * per_context + timer`, where `GLOBAL` contexts come first.
+    /// The maximum number of timers per context. A timer's place is `owner * per_context + timer`, with
+    /// `GLOBAL` contexts first.
     per_context: usize,
-    /// Context types, any of which may be `GLOBAL`.
+    /// The number of context types, any of which may be `GLOBAL`.
     types: u32,
-    /// By place: the timer's node, while it has one.
+    /// The node of each timer, by place, while it has one.
     places: Vec<u32>,
-    /// Timers that have an entry in the heap.
+    /// The timers that have an entry in the heap.
     nodes: Vec<Node>,
     free: Vec<u32>,
     heap: Vec<Entry>,
-    /// How many entries are of timers that were stopped.
+    /// The number of entries of stopped timers.
     stopped: usize,
-    /// The last arming number given; 0 stands for "not armed".
+    /// The last arming number; 0 stands for "not armed".
     armed: u64,
 }
 
-/// So many entries of stopped timers may always be there.
+/// The number of entries of stopped timers that are tolerated in any case.
 const STOPPED_MAX: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
     deadline: Instant,
-    /// When it was armed, counted in armings; 0 when it is not.
+    /// The number of its arming; 0 if it is not armed.
     number: u64,
-    /// Where its entry is.
+    /// The position of its entry in the heap.
     position: u32,
-    /// Whose it is.
+    /// The place of its timer.
     place: u32,
 }
 
@@ -72,7 +73,7 @@ impl Entry {
 }
 
 impl Timers {
-    /// No timer, for contexts of so many `types` with at most `per_context` of them.
+    /// Creates an empty set of timers, for contexts of `types` types with at most `per_context` timers each.
     pub(crate) fn new(types: u32, per_context: usize) -> Timers {
         Timers {
             per_context,
@@ -86,7 +87,7 @@ impl Timers {
         }
     }
 
-    /// Arms a timer, or arms it anew. `timer` is below the `per_context` given to [`Timers::new`].
+    /// Arms or rearms a timer. `timer` is below the `per_context` given to [`Timers::new`].
     pub(crate) fn start(&mut self, owner: Owner, timer: u32, deadline: Instant) {
         let place = self.place(owner, timer);
         if place >= self.places.len() {
@@ -114,7 +115,7 @@ impl Timers {
         }
     }
 
-    /// Disarms a timer; nothing happens when it is not armed.
+    /// Disarms a timer; no effect if it is not armed.
     pub(crate) fn stop(&mut self, owner: Owner, timer: u32) {
         let place = self.place(owner, timer);
         let node = self
@@ -131,7 +132,7 @@ impl Timers {
         }
     }
 
-    /// Takes the entries of stopped timers out, when they are the most.
+    /// Removes the entries of stopped timers if they are the majority.
     fn purge(&mut self) {
         let mut heap = std::mem::take(&mut self.heap);
         heap.retain_mut(|entry| {
@@ -157,16 +158,16 @@ impl Timers {
         }
     }
 
-    /// The number of the latest arming: see [`Timers::due`].
+    /// Returns the number of the latest arming: see [`Timers::due`].
     pub(crate) fn last_number(&self) -> u64 {
         self.armed
     }
 
-    /// The first timer with a deadline not after `now` that was armed by number `last` or before;
-    /// it stays armed until [`Timers::stop`].
+    /// Returns the first timer with a deadline not after `now` and an arming number of at most `last`. It
+    /// stays armed until [`Timers::stop`].
     ///
-    /// A timer armed while others fire gets a deadline not before `now` and a greater number, so
-    /// it comes after all those that were due: stopping at the first one is exact.
+    /// A timer that is armed while others fire gets a deadline not before `now` and a greater number. It thus
+    /// comes after all those that were due, and stopping at the first such timer is exact.
     pub(crate) fn due(&mut self, now: Instant, last: u64) -> Option<(Owner, u32)> {
         // No timer is earlier than its entry.
         if self.heap.first()?.deadline > now {
@@ -186,7 +187,7 @@ impl Timers {
         })
     }
 
-    /// Puts the top entry right. Needed after changes and before [`Timers::next`].
+    /// Corrects the top entry. Needed after changes and before [`Timers::next`].
     pub(crate) fn settle(&mut self) {
         while let Some(top) = self.heap.first() {
             let node = self.nodes[top.node as usize];
@@ -203,7 +204,7 @@ impl Timers {
         }
     }
 
-    /// The exact next deadline, given that [`Timers::settle`] ran after the last change.
+    /// Returns the exact next deadline, given that [`Timers::settle`] ran after the last change.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|top| top.deadline)
     }
@@ -275,7 +276,7 @@ mod tests {
     use super::*;
     use crate::rand::Rand;
 
-    /// The model: a plain list of (deadline, arming number, context, timer), searched whole.
+    /// A model: a plain list of (deadline, arming number, context, timer), searched entirely.
     #[derive(Default)]
     struct Model {
         list: Vec<(Instant, u64, u32, u32)>,
@@ -298,7 +299,7 @@ mod tests {
         }
     }
 
-    /// The first five are `GLOBAL`.
+    /// Maps a number to an owner; the first five are `GLOBAL`.
     fn owner(number: u32) -> Owner {
         match number.checked_sub(5) {
             Some(context) => Owner::Context(context),

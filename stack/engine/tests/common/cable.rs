@@ -1,4 +1,5 @@
-//! A wire in memory: two ends, no delay, loss from a seed, and room for a stated number of frames.
+//! A wire in memory with two ends and no delay. It loses frames by a seed, and has room for a stated number
+//! of frames.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,19 +15,19 @@ type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
 pub struct Cable {
     pub inbound: Queue,
     pub outbound: Queue,
-    /// The most frames under way; what is beyond is not taken.
+    /// The maximum number of frames in flight; further ones are not taken.
     pub slots: usize,
-    /// How many bytes it says that it takes.
+    /// The room that it reports, in bytes.
     pub takes: usize,
-    /// How often it was asked for that.
+    /// The number of times that it was asked for its room.
     pub asked: usize,
     batch: Vec<Vec<u8>>,
     loss_percent: u64,
-    /// Of a hundred packets so many are cut to 52 bytes, as a switch does that has no room for them.
+    /// The percentage of packets that are cut to 52 bytes, as a switch without room for them does.
     pub trim_percent: u64,
     rng: fastrand::Rng,
     pub caps: Caps,
-    /// Super-segments taken, before they were cut.
+    /// The number of super-segments taken, before they were cut.
     pub joined: usize,
 }
 
@@ -40,7 +41,7 @@ pub fn caps() -> Caps {
     }
 }
 
-/// Both ends of a cable.
+/// Returns both ends of a cable.
 pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
     let (there, back) = (Queue::default(), Queue::default());
     let end = |inbound: &Queue, outbound: &Queue, seed| Cable {
@@ -78,7 +79,7 @@ impl Wire for Cable {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        // A device that completes checksums is one whose peer need not verify them.
+        // If the device completes checksums, its peer need not verify them.
         let csum = if self.caps.tx_csum {
             Csum::Complete
         } else {
@@ -122,7 +123,8 @@ impl Wire for Cable {
     }
 }
 
-/// The packets that a frame stands for: of a super-segment of TCP over IPv4, what a device makes.
+/// Returns the packets that a frame stands for: for a super-segment of TCP over IPv4, those that a device
+/// makes.
 fn cut(frame: &TxFrame) -> Vec<Vec<u8>> {
     let payload: Vec<u8> = frame
         .payload

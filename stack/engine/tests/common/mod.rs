@@ -1,6 +1,6 @@
 //! A program whose reactions are closures, an in-memory wire, and two stacks on it.
 
-#![allow(dead_code, unreachable_pub)] // Each test file uses a part of it.
+#![allow(dead_code, unreachable_pub)] // Each test file uses only a part.
 
 pub mod cable;
 pub mod script;
@@ -22,7 +22,7 @@ pub struct Pair {
     pub ends: [Cable; 2],
 }
 
-/// The address of stack 0 or 1, with a port.
+/// Returns the address of stack 0 or 1, with a port.
 pub fn address(stack: usize, port: u16) -> SocketAddr {
     SocketAddr::new([10, 0, 0, stack as u8 + 1].into(), port)
 }
@@ -50,7 +50,7 @@ impl Pair {
         }
     }
 
-    /// Polls both stacks until neither has anything to do now.
+    /// Polls both stacks until neither has work that is due now.
     pub fn settle(&mut self) {
         let [a, b] = &mut self.ends;
         loop {
@@ -62,14 +62,14 @@ impl Pair {
         }
     }
 
-    /// Moves time to the next deadline; false when there is none.
+    /// Advances time to the next deadline; returns false if there is no deadline.
     pub fn advance(&mut self) -> bool {
         let next = self.stacks.iter().filter_map(Stack::next_deadline).min();
         self.now = next.unwrap_or(self.now).max(self.now);
         next.is_some()
     }
 
-    /// All notices of a stack.
+    /// Takes all notices of a stack.
     pub fn notices(&mut self, stack: usize) -> Vec<(Handle, Notice)> {
         std::iter::from_fn(|| self.stacks[stack].next_notice()).collect()
     }

@@ -1,7 +1,7 @@
-//! A program written as closures, one per event, over contexts of sixteen words.
+//! A program written as closures, one for each event, over contexts of sixteen words.
 //!
-//! Its packets have a header of twelve bytes: source port, destination port, event, flag, zero,
-//! zero, sequence number. Ids: a flow is (local port, remote port), a listener (local port).
+//! Its packets have a header of twelve bytes: source port, destination port, event, flag, zero, zero,
+//! sequence number. The id of a flow is (local port, remote port), that of a listener (local port).
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub const TIMER: u16 = 8;
 pub const RAISED: u16 = 9;
 pub const RELEASE: u16 = 10;
 pub const OPTION: u16 = 11;
-/// An endpoint's message or call.
+/// The event of an endpoint's message or call.
 pub const CALL: u16 = 12;
 const EVENTS: u16 = 13;
 
@@ -31,7 +31,7 @@ const EVENTS: u16 = 13;
 pub const FLOW: ContextId = ContextId(0);
 pub const LISTENER: ContextId = ContextId(1);
 
-/// The event: what parsers and shims find out.
+/// An event, as parsers and shims fill it in.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub struct Ev {
@@ -44,7 +44,7 @@ pub struct Ev {
     pub len: u64,
 }
 
-/// Where a context has its two ends: two addresses, and both ports in a word.
+/// The index of a context's two ends: two addresses, and both ports in a word.
 const ENDS: usize = 9;
 
 /// A context: its id and sixteen words, the last two of them timers.
@@ -55,7 +55,6 @@ pub struct Ctx {
     pub words: [u64; 16],
 }
 
-/// The blueprint's image.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Image {
@@ -67,12 +66,12 @@ struct Image {
     seq: u64,
 }
 
-/// One reaction: what it may read and change, and where its instructions go.
+/// One reaction: the memory that it may read and change, and the destination of its instructions.
 pub struct Step<'a> {
     pub ev: Ev,
     pub keyed: Option<(ContextId, Ctx)>,
     pub fresh: Option<Ctx>,
-    /// A context was made.
+    /// True if a context was created.
     pub made: bool,
     pub scratch: &'a mut [u8],
     pub out: &'a mut RecordBuf,
@@ -80,12 +79,12 @@ pub struct Step<'a> {
 
 type Reaction = Box<dyn Fn(&mut Step<'_>) -> Outcome + Send + Sync>;
 
-/// The program.
+/// A program made of closures.
 pub struct Script {
     module: Module,
     reactions: HashMap<u16, Reaction>,
     coalesces: bool,
-    /// Packets have TCP's header.
+    /// True if packets have TCP's header.
     tcp: bool,
 }
 
@@ -108,12 +107,12 @@ const UNIT: UnitRec = UnitRec {
 };
 
 impl Step<'_> {
-    /// The words of the keyed context.
+    /// Returns the words of the keyed context.
     pub fn words(&mut self) -> &mut [u64; 16] {
         &mut self.keyed.as_mut().expect("a keyed context").1.words
     }
 
-    /// The keyed context's type.
+    /// Returns the type of the keyed context.
     pub fn kind(&self) -> Option<ContextId> {
         self.keyed.as_ref().map(|k| k.0)
     }
@@ -122,7 +121,7 @@ impl Step<'_> {
         if self.keyed.is_some() { ON_KEYED } else { ON_FRESH }
     }
 
-    /// Whose units and packets are: the new context's once there is one.
+    /// Returns the owner of new units and packets: the new context once there is one.
     fn owner(&self) -> u8 {
         if self.made { ON_FRESH } else { self.on() }
     }
@@ -150,7 +149,7 @@ impl Step<'_> {
             .push(kind, self.owner(), &UnitRec { uid, addr, len, off, ..UNIT }, &[]);
     }
 
-    /// Both units of a context, under its own id.
+    /// Creates both units of a context, under its own id.
     pub fn new_units(&mut self, uid: Id, cap: u64) {
         self.unit(RecordKind::NewTx, uid, 0, INF, 0);
         self.unit(RecordKind::NewRx, uid, 0, INF, cap);
@@ -176,13 +175,13 @@ impl Step<'_> {
         self.unit(RecordKind::FlushRx, uid, 0, len, 0);
     }
 
-    /// A packet of the keyed (or fresh) context to the stack `to`, with data [off, off + len). An odd flag puts it into
-    /// the second queue; `seq` is its rank or its cost there, too.
+    /// Issues a packet of the keyed (or fresh) context to the stack `to`, with data [off, off + len). An odd
+    /// flag puts it into the second queue, in which `seq` is also its rank or its cost.
     pub fn packet(&mut self, to: u8, event: u16, flag: u64, seq: u64, data: (u64, u32, u32)) {
         self.packet_of(self.own_id(), to, event, flag, seq, data);
     }
 
-    /// The same with the data of another unit.
+    /// Issues a packet with the data of another unit.
     pub fn packet_of(
         &mut self,
         uid: Id,
@@ -208,7 +207,7 @@ impl Step<'_> {
         );
     }
 
-    /// A packet without data that answers the packet of this event, whatever context there is.
+    /// Issues a packet without data that answers the packet of this event, whatever context there is.
     pub fn answer(&mut self, to: u8, event: u16, flag: u64, seq: u64) {
         let (local_port, remote_port) = (self.ev.local_port, self.ev.remote_port);
         let data = Data::zeroed();
@@ -245,7 +244,7 @@ impl Step<'_> {
         self.out.push(RecordKind::TimerStart, ON_KEYED, &rec, &[]);
     }
 
-    /// Starts a timer of the context that this chain makes.
+    /// Starts a timer of the context that this chain creates.
     pub fn timer_start_fresh(&mut self, timer: u32, after: u64) {
         let deadline = self.ev.header.now + after;
         self.fresh.as_mut().expect("a fresh slot").words[14 + timer as usize] = deadline;
@@ -264,7 +263,7 @@ impl Step<'_> {
         self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
     }
 
-    /// The new context is between the stacks `own` and `peer`.
+    /// Sets the ends of the new context to the stacks `own` and `peer`.
     pub fn set_ends(&mut self, own: u8, peer: u8) {
         let ip = |host: u8| hawser_engine::net::to_bytes([10, 0, 0, host + 1].into());
         let ports = self.ev.local_port | self.ev.remote_port << 16;
@@ -274,7 +273,7 @@ impl Step<'_> {
         words[ENDS + 4] = ports;
     }
 
-    /// A record of a kind that speaks of an id.
+    /// Issues a record of a kind that refers to an id.
     pub fn context_record(&mut self, kind: RecordKind, id: Id) {
         let rec = ContextRec { header: UNIT.header, id, context: 0, pad: 0 };
         self.out.push(kind, self.on(), &rec, &[]);
@@ -296,7 +295,7 @@ impl Step<'_> {
 }
 
 impl Script {
-    /// A program that reacts to nothing.
+    /// Creates a program without reactions.
     pub fn new() -> Script {
         Script {
             module: module(),
@@ -315,7 +314,7 @@ impl Script {
         self
     }
 
-    /// Later packets without data replace earlier ones of the same flag.
+    /// Makes later packets without data replace earlier ones of the same flag.
     pub fn coalescing(mut self) -> Script {
         self.coalesces = true;
         self.module
@@ -324,8 +323,8 @@ impl Script {
         self
     }
 
-    /// Sends packets with TCP's header. The last of several has PSH set; with flag 1, the fourth has
-    /// another window, and with flag 2, all have CWR set.
+    /// Makes packets have TCP's header. The last of several has PSH set; with flag 1, the fourth has another
+    /// window, and with flag 2, all have CWR set.
     pub fn tcp(mut self) -> Script {
         self.tcp = true;
         self.module.blueprints[0].max_len = 20;
@@ -337,7 +336,7 @@ impl Script {
         })
     }
 
-    /// Claims that devices can cut its packets, unless CWR is set.
+    /// Declares that devices can cut the packets unless CWR is set.
     pub fn proven(self) -> Script {
         let names = (String::from("seq"), vec![String::from("psh")]);
         let cut = Cut {
@@ -483,7 +482,7 @@ impl Program for Script {
     }
 }
 
-/// Where a word of a context is.
+/// Returns the offset of a word of a context.
 fn word(n: usize) -> u32 {
     (size_of::<ContextHeader>() + 8 * n) as u32
 }
@@ -497,7 +496,7 @@ fn ends() -> Ends {
     }
 }
 
-/// The requests that a script takes.
+/// The requests that a script offers.
 const APPS: [AppOp; 9] = [
     AppOp::Listen,
     AppOp::Connect,
@@ -510,7 +509,7 @@ const APPS: [AppOp; 9] = [
     AppOp::Call,
 ];
 
-/// The tables of a script.
+/// Returns the tables of a script.
 fn module() -> Module {
     let field = |name: &str, offset: u32, observable: bool| Field {
         name: name.into(),

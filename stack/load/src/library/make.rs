@@ -14,28 +14,28 @@ use hawser_temporary::Folder;
 
 use super::{texts, toolchain};
 
-/// Why no library was made.
+/// A library could not be built.
 #[derive(Debug)]
 pub enum BuildError {
-    /// The program has a construct that does not run as machine code.
+    /// The program uses a construct that does not run as machine code.
     Unsupported(Unsupported),
-    /// There is no C compiler.
+    /// No C compiler was found.
     NoCompiler {
-        /// What was looked for.
+        /// The command that was not found.
         compiler: String,
     },
-    /// The compiler rejected the C: a bug of the emitter, or of the compiler's set-up.
+    /// The compiler rejected the C. The emitter or the compiler's configuration is at fault.
     Compiler {
-        /// Which one.
+        /// The compiler's command.
         compiler: String,
-        /// Its messages.
+        /// The compiler's messages.
         output: String,
     },
-    /// A file cannot be written, or a process not run.
+    /// A file could not be written, or a process could not be run.
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
-        /// The error of the system.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -67,18 +67,19 @@ impl std::error::Error for BuildError {
     }
 }
 
-/// A program as one C file for a machine, its lines marked with those of the program.
+/// Emits a program as one C file for a machine, with line marks that point into the program.
 ///
 /// # Errors
-/// A construct that does not run yet.
+/// The construct that does not run yet.
 pub fn emit(module: &Module, machine: Machine) -> Result<String, Unsupported> {
     emitted(module, machine, None).map(|emitted| emitted.c)
 }
 
-/// The chains of some events of a program, and what reads and writes its packets, as one C file for the kernel.
+/// Emits the chains of some events, and the code that reads and writes the program's packets, as one C file
+/// for the kernel.
 ///
 /// # Errors
-/// A construct that does not run yet.
+/// The construct that does not run yet.
 pub fn emit_chains(module: &Module, chains: Vec<EventId>) -> Result<String, Unsupported> {
     emitted(module, Machine::Ebpf, Some(chains)).map(|emitted| emitted.c)
 }
@@ -88,23 +89,24 @@ pub(super) fn emitted(
     machine: Machine,
     chains: Option<Vec<EventId>>,
 ) -> Result<Emitted, Unsupported> {
-    // The interpreter knows what runs at all.
+    // The interpreter knows every construct that does not run.
     Interpreter::new(Arc::new(module.clone()), Vec::new())?;
     let options = Options { machine, chains, ..Options::default() };
     Ok(hawser_emit_c::emit(module, &options))
 }
 
-/// Makes a loadable program of a module, with the machine's C compiler, and puts it at `out`: all of
-/// it or nothing. Nobody but the owner may write the file, or it would not be loaded.
+/// Compiles a module with the machine's C compiler and writes the library to `out`, completely or not at all.
+/// Only the owner may write the file; otherwise it would not be loaded.
 ///
 /// # Errors
-/// Why there is none; what was at `out` is then as before.
+/// The reason why no library was built. `out` is then unchanged.
 pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
     let Emitted { c, symbol, .. } =
         emitted(module, Machine::Native, None).map_err(BuildError::Unsupported)?;
     let whole = format!("{c}{}", texts::exports(module, &symbol));
     let io = |error| BuildError::Io { what: format!("cannot write {}", out.display()), error };
-    // In the same folder, so that it can be renamed; nobody else can put a link in its place.
+    // The temporary folder is on the same file system, so that the result can be renamed. No other user can
+    // plant a link in it.
     let parent = out
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
@@ -116,7 +118,7 @@ pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
     std::fs::rename(&made, out).map_err(io)
 }
 
-/// Builds a module in a folder of its own, for use at once; gives the file, which goes with the folder.
+/// Builds a module in a temporary folder for immediate use. The file disappears with the folder.
 pub(crate) fn compile_in(module: &Module) -> Result<(Folder, PathBuf), BuildError> {
     let io = |error| BuildError::Io { what: "cannot make a temporary folder".to_owned(), error };
     let folder = Folder::new().map_err(io)?;

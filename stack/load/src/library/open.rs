@@ -1,8 +1,8 @@
 //! From a shared library to a module and its code.
 //!
-//! [`Library::read`] takes the texts out of the file and runs nothing. [`Library::open`] also loads its
-//! code, which runs what is in it. So the file is looked at first: a regular file that only its owner
-//! can write, and the owner is this process's user or root; its texts have passed the checker then.
+//! [`Library::read`] takes the texts out of the file and runs no code. [`Library::open`] also loads the code,
+//! which runs its initialisers. It therefore checks the file first. The file must be regular, owned by this
+//! process's user or by root, and writable only by its owner. By then, the texts have passed the checker.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -23,36 +23,37 @@ use super::texts::{TextsError, texts_of};
 use crate::builtin::{Rejected, checked};
 use crate::native::{Code, Mapped};
 
-/// The maximum number of bytes of a library, 64 MiB: far beyond what the compiler makes of a program at its limits.
+/// The maximum size of a library in bytes, 64 MiB. The compiler's output for a program at its limits is far
+/// smaller.
 const MAX_LIBRARY_BYTES: u64 = 1 << 26;
 
-/// Why a file is not run.
+/// A library could not be run.
 #[derive(Debug)]
 pub enum LibraryError {
-    /// It does not exist, or is no library of this machine.
+    /// The file does not exist, or is not a library for this machine.
     Unreadable {
-        /// The file.
+        /// The path of the library.
         path: PathBuf,
-        /// The error of the system.
+        /// The system's error.
         why: String,
     },
-    /// Others than this user and root could have put something into it.
+    /// Users other than this one and root could have written to the file.
     NotOurs {
-        /// The file.
+        /// The path of the library.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in its owner or its mode.
         why: &'static str,
     },
-    /// It is no transport program.
+    /// The file is not a transport program.
     Foreign(PathBuf),
-    /// Another Hawser made it, or its text does not belong to its code.
+    /// Another build of Hawser made the library, or its text does not match its code.
     Stale(PathBuf),
-    /// Its text does not pass this Hawser's checker.
+    /// The text does not pass this build's checker.
     Rejected(Rejected),
 }
 
-/// The program's texts in the bytes of a library, the main one first, as [`Library::read`] takes them;
-/// nothing when it is none, or another Hawser's.
+/// Returns the program's texts in the bytes of a library, the main one first, like [`Library::read`]. Returns
+/// `None` if the bytes are not a library of this build.
 #[must_use]
 pub fn texts_in_library(library: &[u8]) -> Option<Vec<(String, String)>> {
     texts_of(library).ok()
@@ -91,7 +92,7 @@ impl fmt::Display for LibraryError {
 
 impl std::error::Error for LibraryError {}
 
-/// `hw_library`: what a library exports, under this name.
+/// `hw_library`, the table that a library exports under this name.
 #[repr(C)]
 struct RawLibrary {
     abi: u32,
@@ -100,7 +101,7 @@ struct RawLibrary {
 
 const NAME: &[u8] = b"hawser_library\0";
 
-/// A loadable program: its module, and its code as long as anything uses it.
+/// A loadable program: its module, and its code, which stays loaded while it is in use.
 #[derive(Clone, Debug)]
 pub struct Library {
     module: Arc<Module>,
@@ -108,13 +109,13 @@ pub struct Library {
 }
 
 impl Library {
-    /// The program in a file that [`super::build`] made, from the texts in it. Nothing in the file
-    /// runs, so that it matters not who could write it.
+    /// Reads the program in a file that [`super::build`] made, from its texts. No code of the file runs, so
+    /// that its owner and mode do not matter.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why the file holds no usable program.
     pub fn read(path: &Path) -> Result<Arc<Module>, LibraryError> {
-        // Before opening: opening a pipe would wait for its writer.
+        // The type is checked before opening, because opening a pipe would wait for its writer.
         let found = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
         if !found.is_file() {
             return Err(LibraryError::NotOurs { path: path.to_owned(), why: NO_FILE });
@@ -122,17 +123,17 @@ impl Library {
         checked_texts(path, &File::open(path).map_err(|error| unreadable(path, error))?)
     }
 
-    /// Opens a file that [`super::build`] made, its code included.
+    /// Opens a file that [`super::build`] made, including its code.
     ///
     /// # Errors
-    /// Why it is not run.
+    /// The reason why the file is not run.
     pub fn open(path: &Path) -> Result<Library, LibraryError> {
         let file = trusted(path)?;
         let module = checked_texts(path, &file)?;
-        // By its descriptor, so that what is loaded is what was looked at.
+        // The path goes through the descriptor, so that the loaded file is the file that was checked.
         let same = format!("/proc/self/fd/{}", file.as_raw_fd());
-        // SAFETY: opening runs the library's initialisers. Nobody but this user or root could write
-        // the file, and what they put there they could as well run themselves.
+        // SAFETY: opening runs the library's initialisers. Only this user or root could write the file, and
+        // either could run that code directly.
         let library = unsafe { libloading::Library::new(same) }.map_err(|error| {
             unreadable(
                 path,
@@ -143,8 +144,8 @@ impl Library {
         })?;
         let mapped = Mapped { library, _file: file };
         let foreign = || LibraryError::Foreign(path.to_owned());
-        // SAFETY: the symbol, if there is one, was written by `texts::exports`, whose C declares it
-        // with the fields of `RawLibrary`; the first field is the version that says so.
+        // SAFETY: if the symbol exists, `texts::exports` wrote it, whose C declares it with the fields of
+        // `RawLibrary`. The first field is the version, which confirms that.
         let raw = unsafe { mapped.library.get::<*const RawLibrary>(NAME) }.map_err(|_| foreign())?;
         // SAFETY: the symbol's address is that of a constant that lives as long as the library.
         let raw: &'static RawLibrary = unsafe { (*raw).as_ref() }.ok_or_else(foreign)?;
@@ -153,8 +154,8 @@ impl Library {
             return Err(stale());
         }
         let entry = raw.program.ok_or_else(foreign)?;
-        // SAFETY: a function of the library that takes nothing and gives the address of a constant
-        // in it.
+        // SAFETY: a function of the library that takes no arguments and returns the address of a constant in
+        // the library.
         let program: &'static RawProgram = unsafe { entry().as_ref() }.ok_or_else(foreign)?;
         if (program.abi, program.size as usize) != (ABI, size_of::<RawProgram>()) {
             return Err(stale());
@@ -167,25 +168,24 @@ impl Library {
         {
             return Err(stale());
         }
-        // SAFETY: the digest says that the code was made from the C that this emitter makes of this
-        // module.
+        // SAFETY: the digest shows that the code was made from the C that this emitter makes of this module.
         let code = unsafe { Code::loaded(program, Arc::new(mapped)) };
         Ok(Library { module, code })
     }
 
-    /// The program.
+    /// Returns the program's module.
     #[must_use]
     pub fn module(&self) -> &Arc<Module> {
         &self.module
     }
 
-    /// Its code.
+    /// Returns the program's code.
     pub(crate) fn code(&self) -> &Code {
         &self.code
     }
 }
 
-/// The program that the texts in a library make.
+/// Compiles and checks the texts in a library.
 fn checked_texts(path: &Path, file: &File) -> Result<Arc<Module>, LibraryError> {
     let mut bytes = Vec::new();
     file.take(MAX_LIBRARY_BYTES + 1)
@@ -212,16 +212,16 @@ fn unreadable(path: &Path, why: impl fmt::Display) -> LibraryError {
     LibraryError::Unreadable { path: path.to_owned(), why: why.to_string() }
 }
 
-/// The user that this process acts as.
+/// Returns the effective user of this process.
 fn own_user() -> u32 {
-    // SAFETY: it takes nothing and cannot fail.
+    // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// A file whose code may be run.
+/// Opens a file if its code may be run.
 fn trusted(path: &Path) -> Result<File, LibraryError> {
     let not_ours = |why| LibraryError::NotOurs { path: path.to_owned(), why };
-    // Before opening: opening a pipe would wait for its writer.
+    // The type is checked before opening, because opening a pipe would wait for its writer.
     let found = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
     mistrust(&found, own_user()).map_or(Ok(()), |why| Err(not_ours(why)))?;
     let file = File::open(path).map_err(|error| unreadable(path, error))?;
@@ -231,7 +231,7 @@ fn trusted(path: &Path) -> Result<File, LibraryError> {
 
 const NO_FILE: &str = "it is no regular file";
 
-/// Why a file's code is not run, if it is not.
+/// Returns the reason why a file's code may not be run, if there is one.
 fn mistrust(found: &Metadata, user: u32) -> Option<&'static str> {
     mistrust_of(found.is_file(), found.uid(), found.mode(), user)
 }

@@ -1,7 +1,7 @@
-//! What a library holds beside code: the program's texts, as a section of the file.
+//! The data of a library beside its code: the program's texts, as a section of the file.
 //!
-//! The section is read without loading the library, so that nothing in it runs. Its content, with
-//! numbers as little-endian `u32`:
+//! The section is read without loading the library, so that no code in it runs. Its content, with numbers as
+//! little-endian `u32`:
 //!
 //! ```text
 //! "hawser" 0 0   ABI   number of files   for each file: length of its path, of its text, path, text
@@ -16,29 +16,29 @@ use hawser_ir::Module;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection};
 
-/// The maximum number of bytes that stand in one line of C.
+/// The maximum number of bytes in one line of C.
 const LINE: usize = 100;
 
 /// The section's name.
 const SECTION: &str = "hawser.texts";
 
-/// What the section begins with.
+/// The first bytes of the section.
 const MAGIC: &[u8; 8] = b"hawser\0\0";
 
-/// The maximum number of files of a program: beyond the compiler's own limit.
+/// The maximum number of files of a program, which exceeds the compiler's own limit.
 const MAX_FILES: u32 = 1 << 10;
 
-/// What the section of a file cannot be.
+/// A section could not be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TextsError {
-    /// The file is no library of this machine's kind, or not one with a program.
+    /// The file is not a library for this kind of machine, or holds no program.
     Foreign,
-    /// Another version of Hawser wrote it.
+    /// Another version of Hawser wrote the file.
     Stale,
 }
 
-/// The C that exports code as `hawser_library`, and puts the texts into their section; it stands
-/// behind the program's own. `symbol` is the function that gives the program's table.
+/// Returns the C that exports the code as `hawser_library` and puts the texts into their section. It follows
+/// the program's own C. `symbol` is the function that returns the program's table.
 pub(super) fn exports(module: &Module, symbol: &str) -> String {
     format!(
         "
@@ -60,7 +60,7 @@ const hw_library hawser_library = {{HAWSER_ABI, {symbol}}};
     )
 }
 
-/// The section's content.
+/// Returns the content of the section.
 fn packed(files: &[(String, String)]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
@@ -76,8 +76,8 @@ fn packed(files: &[(String, String)]) -> Vec<u8> {
     out
 }
 
-/// The texts in the bytes of a library, path and text, at least one. Nothing of the file runs, and no
-/// length in it is trusted.
+/// Returns the path and text of each file in the bytes of a library; there is at least one. No code of the
+/// file runs, and no length in it is trusted.
 pub(super) fn texts_of(library: &[u8]) -> Result<Vec<(String, String)>, TextsError> {
     let file = ElfFile64::<object::Endianness>::parse(library).map_err(|_| TextsError::Foreign)?;
     let section = file.section_by_name(SECTION).ok_or(TextsError::Foreign)?;
@@ -118,7 +118,7 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// Bytes as string literals of C, one per line of text.
+/// Returns the bytes as string literals of C, one for each line of text.
 fn literal(bytes: &[u8]) -> String {
     let mut out = String::from("    \"");
     let mut line = 0;
@@ -134,7 +134,7 @@ fn literal(bytes: &[u8]) -> String {
                 line = LINE;
             }
             b'"' | b'\\' | b'?' => {
-                // A question mark, because two of them begin a trigraph.
+                // Escapes a question mark, because two of them begin a trigraph.
                 out.push('\\');
                 out.push(byte.into());
             }
@@ -175,13 +175,14 @@ mod tests {
         assert_eq!(unpacked(&packed(&files())), Ok(files()));
     }
 
-    /// Every prefix, and every byte changed several times: an error or other texts, no panic, and
-    /// never more than the section holds.
+    /// Tries every prefix, and several changes of each byte. The result is an error or other texts, without a
+    /// panic and without reading beyond the section.
     #[test]
     fn damaged_sections_are_refused_or_other_texts() {
         let whole = packed(&files());
         for len in 0..whole.len() {
-            // Zero bytes of compiler's padding may stand behind the last text, nothing may lack.
+            // The compiler may pad the section with zero bytes after the last text, but no byte may be
+            // missing.
             assert!(unpacked(&whole[..len]).is_err(), "{len}");
         }
         for at in 0..whole.len() {
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(unpacked(&stale), Err(TextsError::Stale));
     }
 
-    /// The ELF headers of a real file, damaged: this test's own executable.
+    /// Damages the ELF headers of a real file, which is this test's own executable.
     #[test]
     fn damaged_elf_files_are_refused() {
         let own = std::env::current_exe().and_then(std::fs::read).expect("it runs");

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use super::BuildError;
 
-/// What every program is compiled with. The emitted C leaves nothing undefined, so optimisation
-/// cannot change what it means. Should the emitter be wrong, the stack protector, the checks of
-/// `_FORTIFY_SOURCE` and read-only tables make an end of the process of it.
+/// The flags for every program. The emitted C has no undefined behaviour, so optimisation cannot change its
+/// meaning. If the emitter is wrong, the stack protector, the checks of `_FORTIFY_SOURCE` and read-only
+/// tables end the process.
 const FLAGS: [&str; 10] = [
     "-std=c11",
     "-O2",
@@ -17,16 +17,17 @@ const FLAGS: [&str; 10] = [
     "-fvisibility=hidden",
     "-shared",
     "-fstack-protector-strong",
-    "-U_FORTIFY_SOURCE", // Some compilers define it by themselves, and a second definition is a warning.
+    "-U_FORTIFY_SOURCE", // Some compilers predefine it, and a second definition is a warning.
     "-D_FORTIFY_SOURCE=2",
     "-Wl,-z,relro,-z,now",
     "-Wl,-z,noexecstack",
 ];
 
-/// Makes a shared library of a C text.
+/// Compiles a C text to a shared library.
 pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
     let (compiler, arguments) = compiler();
-    // A search of $PATH that met a folder or a file without the right to use it ends with EACCES (execvp(3)).
+    // If the search of $PATH met a folder or a file that may not be executed, it fails with EACCES
+    // (execvp(3)).
     let searched = Path::new(&compiler).components().count() == 1;
     let missing = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => BuildError::NoCompiler { compiler: display(&compiler) },
@@ -45,7 +46,8 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
         .spawn()
         .map_err(missing)?;
     let mut stdin = child.stdin.take();
-    // A compiler that rejects its arguments does not read: its own message then explains more.
+    // A compiler that rejects its arguments does not read its input. Its own message then explains more than
+    // the broken pipe.
     let written = stdin
         .as_mut()
         .map_or(Ok(()), |stdin| stdin.write_all(c.as_bytes()));
@@ -60,7 +62,7 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
     written.map_err(|error| BuildError::Io { what: format!("cannot write to {}", display(&compiler)), error })
 }
 
-/// `$CC` with its arguments, or `cc`.
+/// Returns `$CC` with its arguments, or `cc`.
 fn compiler() -> (OsString, Vec<OsString>) {
     let chosen = std::env::var_os("CC").filter(|chosen| !chosen.is_empty());
     let Some(chosen) = chosen else {

@@ -1,6 +1,6 @@
-//! What generated code relies on and cannot see: how large each piece of memory is.
+//! The sizes of the memory on which generated code relies without being able to check them.
 //!
-//! Worked out once per program, so that a call costs a few comparisons.
+//! They are computed once for each program, so that a call costs a few comparisons.
 
 use std::mem::MaybeUninit;
 
@@ -13,40 +13,40 @@ use crate::limits::MAX_CONTEXTS;
 /// Sizes in bytes.
 #[derive(Debug)]
 pub(super) struct Sizes {
-    /// By event.
+    /// For each event, its sizes and those of its chain.
     events: Vec<Event>,
-    /// By context type.
+    /// For each context type, its size.
     contexts: Vec<usize>,
     scratch: usize,
-    /// By blueprint: its image.
+    /// For each blueprint, the size of its image.
     images: Vec<usize>,
-    /// By parser.
+    /// For each parser, the size of its output.
     parsers: Vec<Parser>,
 }
 
-/// What the chain of an event runs on.
+/// The memory of an event's chain.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) bytes: usize,
     /// The maximum number of bytes of records.
     pub(super) records: usize,
-    /// The context type that it may create.
+    /// The context type that the chain may create.
     creates: Option<ContextId>,
-    /// The `GLOBAL` context types that the code reads or writes, each with its size: where no keyed
-    /// context was found, and by the type of the one that was.
+    /// The `GLOBAL` context types that the code reads or writes, each with its size. The first list is for a
+    /// chain without a keyed context, and the others are indexed by the type of the keyed context.
     globals: Vec<Vec<(usize, usize)>>,
 }
 
-/// What a parser gives.
+/// The output of a parser.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parser {
     pub(super) events: u32,
-    /// The maximum number of bytes of them.
+    /// The maximum number of bytes of all its events.
     pub(super) bytes: usize,
 }
 
 impl Sizes {
-    /// Of a program.
+    /// Computes the sizes of a program.
     ///
     /// # Errors
     /// [`RunError::Contexts`] for a program with too many context types.
@@ -95,18 +95,18 @@ impl Sizes {
         })
     }
 
-    /// The bytes of an event by its number.
+    /// Returns the size of an event by its number.
     pub(super) fn event_bytes(&self, number: u16) -> Option<usize> {
         self.events.get(usize::from(number)).map(|event| event.bytes)
     }
 
-    /// What a parser gives.
+    /// Returns the output of a parser.
     pub(super) fn parser(&self, parser: usize) -> Option<Parser> {
         self.parsers.get(parser).copied()
     }
 
-    /// The chain of an event, if all that it runs on is there but for the `GLOBAL` contexts: an event,
-    /// contexts and a scratchpad of their full sizes, where structures can lie.
+    /// Returns the chain of an event if its memory is complete, apart from the `GLOBAL` contexts. The event,
+    /// the contexts and the scratchpad must have their full sizes and be aligned.
     pub(super) fn chain(&self, number: u16, event: &[u8], memory: &Regions<'_>) -> Option<&Event> {
         let chain = self.events.get(usize::from(number))?;
         let keyed = memory
@@ -121,7 +121,7 @@ impl Sizes {
         whole.then_some(chain)
     }
 
-    /// Whether a blueprint's image is whole.
+    /// Returns whether a blueprint's image is complete.
     pub(super) fn image(&self, blueprint: u16, image: &[u8]) -> bool {
         self.images
             .get(usize::from(blueprint))
@@ -129,20 +129,20 @@ impl Sizes {
     }
 
     fn context(&self, id: ContextId) -> usize {
-        // A context type that there is not has no size that anything could have.
+        // An unknown context type gets a size that no memory can have.
         self.contexts.get(id.0 as usize).copied().unwrap_or(usize::MAX)
     }
 }
 
 impl Event {
-    /// Whether a chain creates contexts: only then is the fresh slot handed over.
+    /// Returns whether a chain creates contexts. Only then does the code receive the fresh slot.
     pub(super) fn creates(&self) -> bool {
         self.creates.is_some()
     }
 
-    /// The addresses of the `GLOBAL` contexts that the chain touches, each at its type's place; nothing
-    /// where one is not complete. Other places are left as they are, for nobody reads them.
-    /// `keyed_type`: 0 without a keyed context, else one more than its type.
+    /// Fills in the addresses of the `GLOBAL` contexts that the chain uses, each at the index of its type.
+    /// Returns `None` if one of them is incomplete. Other entries stay unchanged, because the code does not
+    /// read them. `keyed_type` is 0 without a keyed context, otherwise the context's type plus one.
     pub(super) fn globals(
         &self,
         keyed_type: u32,
@@ -157,9 +157,9 @@ impl Event {
     }
 }
 
-/// The `GLOBAL` contexts that a chain touches when a keyed context of a type was found, or none: those
-/// that its processors are handed then, and those whose invariants are looked at behind any chain that
-/// may touch them.
+/// Returns the `GLOBAL` contexts that a chain uses with a keyed context of some type, or without one. These
+/// are the arguments of its processors, and those whose invariants are checked after every chain that may
+/// use them.
 fn touched<'a>(
     module: &'a Module,
     chain: &'a Chain,
@@ -181,7 +181,7 @@ fn touched<'a>(
     })
 }
 
-/// Whether structures of `size` bytes can lie here: large enough, and aligned for 64-bit words.
+/// Returns whether structures of `size` bytes fit here: enough room, and alignment for 64-bit words.
 fn holds(bytes: &[u8], size: usize) -> bool {
     size == 0 || (bytes.len() >= size && bytes.as_ptr().align_offset(align_of::<u64>()) == 0)
 }

@@ -1,4 +1,5 @@
-//! Two hosts with endpoints and a wire between them, in virtual time: what tests of transports of calls share.
+//! Two hosts with endpoints and a wire between them, in virtual time. Tests of call-based transports share
+//! it.
 
 #![allow(dead_code)] // Each test uses its own part.
 
@@ -19,15 +20,15 @@ use hawser_load::programs::resolve_on;
 use hawser_testing::internet_checksum;
 use hawser_time::Instant;
 
-/// What a call asks for: so many bytes, and a reply of so many.
+/// The size of a call's request and of its reply, in bytes.
 pub type Sizes = (usize, usize);
 
 pub fn address(host: u8, port: u16) -> SocketAddr {
     SocketAddr::new([10, 0, 0, host + 1].into(), port)
 }
 
-/// A built-in program. `HAWSER_HOMA` names another main file in place of `homa`, a mutant for instance, which is then
-/// interpreted; of other programs likewise.
+/// Returns a built-in program. `HAWSER_HOMA` names another main file for `homa`, such as a mutant, which is
+/// then interpreted. Other programs have the same kind of variable.
 pub fn program(name: &str, engine: Engine, params: &[(String, u64)]) -> Arc<dyn Program> {
     let other = std::env::var(format!("HAWSER_{}", name.to_uppercase())).ok();
     let (engine, name) = match &other {
@@ -42,12 +43,12 @@ pub struct Host {
     pub stack: Stack,
     pub end: Cable,
     pub endpoint: Handle,
-    /// Replies by their calls' handles, and calls that failed.
+    /// Replies by the handles of their calls, and failed calls.
     pub replies: BTreeMap<Handle, Vec<u8>>,
     pub failed: BTreeMap<Handle, Errno>,
-    /// Calls that were served.
+    /// The requests served.
     pub served: Vec<Vec<u8>>,
-    /// It answers the calls that come.
+    /// True if the host answers incoming calls.
     pub answers: bool,
 }
 
@@ -74,7 +75,7 @@ impl Host {
         }
     }
 
-    /// Does all that is to be done at this time; true when that was anything.
+    /// Does all work that is due at this time. Returns whether there was any.
     pub fn work(&mut self, now: Instant) -> bool {
         let mut any = false;
         while self
@@ -123,14 +124,14 @@ impl Host {
         is_some.then_some(message)
     }
 
-    /// What only a fault of the program or of the engine can cause.
+    /// Counts events that only a bug in the program or the engine can cause.
     pub fn faults(&self) -> u64 {
         let c = self.stack.counters();
         c.asserts + c.dangling + c.duplicate_ids + c.clipped_sending + c.clipped_receiving + c.oversize
     }
 }
 
-/// A request of `len` bytes, the n-th, that asks for a reply of `wanted` bytes.
+/// Returns the n-th request, of `len` bytes, which asks for a reply of `wanted` bytes.
 pub fn request(n: usize, (len, wanted): Sizes) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len)
         .map(|i| ((i ^ n).wrapping_mul(2_654_435_761) >> 13) as u8)
@@ -141,7 +142,7 @@ pub fn request(n: usize, (len, wanted): Sizes) -> Vec<u8> {
     bytes
 }
 
-/// As many bytes as the request's first four say, made of its last byte.
+/// Returns a reply of the length in the request's first four bytes, filled with its last byte.
 pub fn reply_to(request: &[u8]) -> Vec<u8> {
     let known = &request[..request.len().min(4)];
     let wanted = known.iter().fold(0, |all, byte| all << 8 | usize::from(*byte));
@@ -149,7 +150,7 @@ pub fn reply_to(request: &[u8]) -> Vec<u8> {
     (0..wanted).map(|i| (i as u8).wrapping_mul(31) ^ last).collect()
 }
 
-/// Runs both hosts until nothing is left to do but what comes later than `until`.
+/// Runs both hosts until no work is left before `until`.
 pub fn run(hosts: &mut [Host; 2], from: Instant, until: Instant) -> Instant {
     let mut now = from;
     for _ in 0..1_000_000 {
@@ -167,8 +168,8 @@ pub fn run(hosts: &mut [Host; 2], from: Instant, until: Instant) -> Instant {
     panic!("no end: {:?}", hosts[0].stack.counters());
 }
 
-/// Makes these calls at once, from the first host to the second, with losses and packets that are cut; both ends of
-/// the run.
+/// Makes these calls at once from the first host to the second, with losses and trimmed packets. Returns both
+/// hosts after the run.
 pub fn calls(name: &str, engine: Engine, sizes: &[Sizes], (loss, cut): (u64, u64), seed: u64) -> [Host; 2] {
     let program = program(name, engine, &[]);
     let [mut a, mut b] = cable(loss, seed);
@@ -213,7 +214,8 @@ pub fn calls(name: &str, engine: Engine, sizes: &[Sizes], (loss, cut): (u64, u64
     hosts
 }
 
-/// A router's error about a packet that is longer than its next link takes: RFC 792 and RFC 1191, 4; RFC 4443, 3.2.
+/// Builds a router's error about a packet that exceeds the MTU of its next link: RFC 792 and RFC 1191, 4; RFC
+/// 4443, 3.2.
 pub fn too_big(mtu: u16, packet: &[u8]) -> Vec<u8> {
     let [high, low] = mtu.to_be_bytes();
     let quoted = &packet[..packet.len().min(500)];
@@ -239,8 +241,8 @@ pub fn too_big(mtu: u16, packet: &[u8]) -> Vec<u8> {
     [ip.to_vec(), summed(icmp, &[])].concat()
 }
 
-/// A call of 3,000 bytes does not fit the path, whose narrowest link takes `mtu` bytes: it ends at once with EMSGSIZE, and
-/// the next one is cut to that.
+/// Checks a call of 3,000 bytes on a path whose narrowest link has an MTU of `mtu` bytes. The call ends at
+/// once with EMSGSIZE, and the next one is cut to that size.
 pub fn ends_for_its_path(name: &str, [own, peer]: [IpAddr; 2], mtu: u16) {
     let [mut end, _] = cable(0, 1);
     end.caps.tx_csum = true;

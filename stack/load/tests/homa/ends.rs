@@ -1,10 +1,11 @@
-//! Ends of calls, and the places that they give back.
+//! Ends of calls, and the places that they release.
 
 use super::rules::{NOTHING, is_remembered};
 use super::wire::*;
 use super::*;
 
-/// The first bytes of a request of 3,000, or the last ones, of a host that states this version of the cutoffs.
+/// Delivers the first or last bytes of a request of 3,000 bytes from a host that states this version of the
+/// cutoffs.
 fn put_part(stage: &mut Stage, (host, call): (u8, u64), from: u64, version: u64) {
     let fields = [
         (SPORT, PORT),
@@ -18,8 +19,8 @@ fn put_part(stage: &mut Stage, (host, call): (u8, u64), from: u64, version: u64)
     stage.put_from(host, &packet(DATA, &fields, &[9; 1_000]));
 }
 
-/// One place is there for hosts that have not shown that they receive. A host that shows it by a later packet of its call
-/// gives its place to another.
+/// There is one place for hosts that have not shown that they receive. A host that shows it in a later packet
+/// of its call releases the place for another host.
 #[test]
 fn a_call_that_states_its_number_later_gives_its_place_back() {
     let mut stage = Stage::new(&[("UNPROVEN", 1)]);
@@ -38,7 +39,8 @@ fn a_call_that_states_its_number_later_gives_its_place_back() {
     assert_eq!(stage.stack.contexts(), 1 + 2, "the place is taken again");
 }
 
-/// So does one that ends: it stops in the middle of its request, and after 100 ms it is forgotten.
+/// A call that ends also releases its place. Here it stops in the middle of its request and is forgotten
+/// after 100 ms.
 #[test]
 fn a_call_that_ends_gives_its_place_back() {
     let mut stage = Stage::new(&[("UNPROVEN", 1)]);
@@ -53,8 +55,8 @@ fn a_call_that_ends_gives_its_place_back() {
     }
 }
 
-/// A server that is behind by a flood turns its caller away late, and has to come to the call twice more. That it said so
-/// is a sign of it, once for each version.
+/// A server that lags behind during a flood rejects its caller late, and still has to process the call twice
+/// more. Each rejection counts as a sign of life, once for each version.
 #[test]
 fn a_client_that_is_turned_away_late_waits_on() {
     let mut stage = Stage::new(&[]);
@@ -72,8 +74,9 @@ fn a_client_that_is_turned_away_late_waits_on() {
     assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(110))), "ETIMEDOUT");
 }
 
-/// A server asks whether its reply has come. Its client acknowledges what it has no part in any more, also where it has
-/// closed the port; a client asks for no acknowledgement (`homa_need_ack_pkt`).
+/// A server asks whether its reply has arrived. The client acknowledges calls in which it no longer takes
+/// part, even after it has closed the port. A client sends no request for acknowledgement
+/// (`homa_need_ack_pkt`).
 #[test]
 fn a_call_that_is_over_is_acknowledged_when_its_server_asks() {
     let mut stage = Stage::new(&[]);
@@ -89,7 +92,8 @@ fn a_call_that_is_over_is_acknowledged_when_its_server_asks() {
     }
 }
 
-/// A server that aborts what it has not answered lets it come again; a reply under way is remembered.
+/// If a server aborts a call that it has not answered, the client may begin the call again. A call whose
+/// reply had begun is remembered.
 #[test]
 fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
     let mut stage = Stage::new(&[]);

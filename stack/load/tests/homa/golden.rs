@@ -1,7 +1,9 @@
-//! Packets that the program builds beside those that a C compiler makes of the module's `homa_wire.h`.
+//! Compares packets that the program builds with packets that a C compiler makes from the module's
+//! `homa_wire.h`.
 //!
-//! `cargo xtask long homa-wire CHECKOUT` names a checkout of PlatformLab/HomaModule. What the compiler made of it stands
-//! in `golden.txt`, so that the other direction, packets of the module that come in, is tested without a checkout.
+//! `cargo xtask long homa-wire CHECKOUT` names a checkout of PlatformLab/HomaModule. `golden.txt` records the
+//! compiler's output. It allows tests of the other direction, packets of the module that arrive, without a
+//! checkout.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +14,7 @@ use hawser_engine::{Handle, Notice};
 use super::rules::whole_call;
 use super::wire::*;
 
-/// Places of fields, and packets as hexadecimal bytes, by their names.
+/// The places of fields, and packets as hexadecimal bytes, by name.
 struct Golden(BTreeMap<String, String>);
 
 impl Golden {
@@ -35,7 +37,7 @@ impl Golden {
         assert_eq!(self.0[name], format!("{at} {len}"), "{name}");
     }
 
-    /// A header, but for its checksum, which the module leaves to the link.
+    /// Compares a header, except its checksum, which the module leaves to the link.
     fn packet(&self, name: &str, packet: &Packet) {
         let mut bytes = packet.bytes[..size(packet.kind())].to_vec();
         bytes[16..18].fill(0);
@@ -44,12 +46,12 @@ impl Golden {
     }
 }
 
-/// Returns the output of `golden.c` with these arguments.
+/// The output of `golden.c` with these arguments.
 const RECORDED: &str = include_str!("golden.txt");
 const RECORDED_FOR: [u64; 2] = [1000, 998];
 
-/// A recorded packet from the test's port to the stack's, about the call that its sender numbers so. Its checksum is 0, as
-/// the module leaves it.
+/// Returns a recorded packet from the test's port to the stack's, about the call with this number of its
+/// sender. Its checksum is 0, as in the module.
 fn recorded(name: &str, id: u64) -> Vec<u8> {
     let mut lines = RECORDED.lines().filter_map(|line| line.split_once(' '));
     let (_, hex) = lines.find(|(other, _)| *other == name).expect("it is recorded");
@@ -62,10 +64,10 @@ fn recorded(name: &str, id: u64) -> Vec<u8> {
     bytes
 }
 
-/// A stage where a call of 70,000 bytes is under way, the call, and its number at the server.
+/// Returns a stage with a call of 70,000 bytes under way, the call, and its number at the server.
 fn calling() -> (Stage, Handle, u64) {
     let mut stage = Stage::new(&[]);
-    stage.end.caps.tx_csum = false; // what comes is not vouched for
+    stage.end.caps.tx_csum = false; // arrivals have no verified checksum
     let call = stage.call(70_000);
     let id = stage.take()[0].get(SENDER_ID) | 1;
     (stage, call, id)
@@ -172,7 +174,7 @@ fn packets_equal_those_of_the_modules_header() {
     ] {
         golden.field(name, field);
     }
-    // A data packet that acknowledges, and the ACK of the calls that have none yet.
+    // A data packet with an acknowledgement, and the ACK of the calls that have not been acknowledged yet.
     let (first, _) = whole_call(&mut stage);
     stage.call(70_000);
     let data = stage.take().swap_remove(0);
@@ -180,7 +182,8 @@ fn packets_equal_those_of_the_modules_header() {
     let (second, _) = whole_call(&mut stage);
     stage.put(NEED_ACK, &[(SENDER_ID, 77)], &[]);
     Golden::new(&program, 76, second).packet("ack", &stage.take()[0]);
-    // Of a request: GRANT, CUTOFFS, RESEND; BUSY, and NEED_ACK behind its reply; UNKNOWN for a call that is not known.
+    // Packets about a request: GRANT, CUTOFFS, RESEND; BUSY; NEED_ACK after its reply; and UNKNOWN for an
+    // unknown call.
     let golden = Golden::new(&program, CALL | 1, 0);
     let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
     stage.request(70_000, 3_000, (1_000, 2_000));

@@ -1,9 +1,9 @@
-//! Calls of Homa over two stacks and a wire that loses frames, on both engines: each request is delivered once and
-//! whole, each reply reaches its caller.
+//! Calls of Homa over two stacks and a wire that loses frames, on both engines. Each request is delivered
+//! once and complete, and each reply reaches its caller.
 //!
-//! * [`wire`]: packets as HomaModule lays them out, and a peer that the test plays by hand
-//! * [`golden`]: packets beside those of HomaModule's header
-//! * [`rules`], [`silence`], [`ends`], [`path`]: what the program does, rule by rule
+//! * [`wire`]: packets in HomaModule's layout, and a peer that the test plays
+//! * [`golden`]: comparison of packets with those of HomaModule's header
+//! * [`rules`], [`silence`], [`ends`], [`path`]: the program's behaviour, rule by rule
 
 #![allow(unreachable_pub)]
 
@@ -25,7 +25,7 @@ use hawser_ir::AppOp;
 use hawser_load::Engine;
 use hawser_time::Instant;
 
-/// Seven levels of unscheduled bytes and one of granted ones, from the first packet on.
+/// Seven levels of unscheduled bytes and one of granted bytes, from the first packet on.
 #[test]
 fn hosts_that_are_alike_need_not_learn_each_others_cutoffs() {
     let params = [

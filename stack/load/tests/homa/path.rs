@@ -1,4 +1,4 @@
-//! Packets that are longer than a link of their path takes.
+//! Packets that exceed the MTU of a link on their path.
 
 use super::rules::is_remembered;
 use super::wire::*;
@@ -11,7 +11,7 @@ fn a_message_whose_packets_a_router_finds_too_long_ends_at_once() {
     calls::ends_for_its_path("homa", hosts, 1_300);
 }
 
-/// The packets that a message of this many bytes begins with, as frames.
+/// Returns the first packets of a message of this many bytes, as frames.
 fn frames(stage: &mut Stage) -> Vec<Vec<u8>> {
     while stage.stack.poll(stage.now, &mut stage.end).expect("a cable") {}
     stage.end.outbound.lock().drain(..).collect()
@@ -22,7 +22,7 @@ fn put_too_big(stage: &mut Stage, mtu: u16, frame: &[u8]) {
     stage.take();
 }
 
-/// Anybody can quote a packet with a length of its own.
+/// Any host can quote a packet with a forged length.
 #[test]
 fn a_message_that_fits_its_path_goes_on() {
     let mut stage = Stage::new(&[]);
@@ -35,7 +35,7 @@ fn a_message_that_fits_its_path_goes_on() {
     assert_eq!(stage.end_of(call), Some(&Notice::Failed(Errno(90))), "EMSGSIZE");
 }
 
-/// A reply shows that the request has arrived, whatever came back of its copies.
+/// A reply shows that the request has arrived, so that errors about its copies do not count.
 #[test]
 fn a_request_that_has_arrived_does_not_end_its_call() {
     let mut stage = Stage::new(&[]);
@@ -54,7 +54,7 @@ fn a_request_that_has_arrived_does_not_end_its_call() {
     assert_eq!(stage.end_of(call), None);
 }
 
-/// A reply that does not fit ends at its server, once; the call is not served again.
+/// A reply that does not fit its path ends once, at its server. The call is not served again.
 #[test]
 fn a_reply_that_does_not_fit_its_path_ends() {
     let mut stage = Stage::new(&[]);

@@ -1,16 +1,20 @@
-//! What Homa does, rule by rule, against a peer that the test plays.
+//! Homa's behaviour, rule by rule, against a peer that the test plays.
 //!
-//! Numbers come from the paper and from HomaModule at 9edb9589: cutoffs of 200, 2,800 and 15,000 bytes, granted bytes
-//! at priorities 3 and below, eight messages at a time, RESEND after 5 ms, NEED_ACK after 2 ms, an end after 100 ms.
+//! The numbers come from the paper and from HomaModule at 9edb9589:
+//!
+//! * cutoffs of 200, 2,800 and 15,000 bytes
+//! * granted bytes at priorities 3 and below
+//! * eight messages at a time
+//! * RESEND after 5 ms, NEED_ACK after 2 ms, and an end after 100 ms
 
 use hawser_testing::internet_checksum;
 
 use super::wire::*;
 use super::*;
 
-/// No packet.
+/// An empty list of packets.
 pub const NOTHING: [u8; 0] = [];
-/// Bytes of data in a packet of 1,500: less the headers of IPv4 and of data.
+/// The bytes of data in a packet of 1,500 bytes, without the headers of IPv4 and of data.
 const FULL: u64 = 1_500 - 20 - 56;
 
 #[test]
@@ -36,7 +40,7 @@ fn packets_are_laid_out_as_the_module_has_them() {
         at += data.bytes.len() as u64 - 56;
     }
     assert_eq!(at, 60_000);
-    // Of a request with a gap and all of its other unscheduled bytes missing: RESEND, GRANT, CUTOFFS.
+    // A request with a gap that also lacks all its other unscheduled bytes causes RESEND, GRANT and CUTOFFS.
     let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
     stage.request(70_000, 3_000, (1_000, 2_000));
     let grant = &stage.take()[0];
@@ -136,7 +140,7 @@ fn unscheduled_bytes_have_the_priority_that_the_receivers_cutoffs_give() {
         );
         assert!(sent.iter().all(|p| p.get(DATA_CUTOFF_VERSION) == 9));
     }
-    // Of a host to which nothing is sent nothing is kept.
+    // The stack keeps no state about a host to which it sends no data.
     stage.put_from(2, &levels);
     stage.take();
     let peer = address(2, PORT as u16);
@@ -168,7 +172,7 @@ fn a_sender_with_other_cutoffs_is_informed_once_a_millisecond() {
     assert_eq!(kinds(&stage.take()), NOTHING, "of those that it has");
 }
 
-/// A call of a sender, by its id as the peer sends it, after its unscheduled bytes have left.
+/// Starts a call and returns its id as the peer sends it, after the unscheduled bytes have left.
 fn sending(stage: &mut Stage, len: usize) -> u64 {
     stage.call(len);
     stage.take()[0].get(SENDER_ID) | 1
@@ -215,7 +219,8 @@ fn a_grant_releases_bytes_at_its_priority_and_none_beyond_the_message() {
     assert_eq!(kinds(&stage.take()), NOTHING, "all has left");
 }
 
-/// The first packet of a request by the call's number and its host: 1,000 bytes with no more unscheduled.
+/// Delivers the first packet of a request, with the number of the call and its host: 1,000 bytes, and no more
+/// unscheduled ones.
 fn begins(stage: &mut Stage, host: u8, call: u64, len: u64) -> Vec<Packet> {
     let fields = [
         (SPORT, PORT),
@@ -238,7 +243,7 @@ fn grants_go_to_the_messages_with_the_least_left_one_of_each_host() {
             .map(|p| (p.get(SENDER_ID) & !1, p.get(GRANT_OFFSET), p.get(GRANT_PRIORITY)))
             .collect()
     };
-    // Seven hosts; the more of them, the higher the priorities in use. The limit leaves room for eight windows.
+    // Seven hosts: with more of them, higher priorities are in use. The limit leaves room for eight windows.
     for host in 1..8 {
         let len = 100_000 + 1_000 * u64::from(host);
         let more = u64::from(host) - 1;
@@ -248,10 +253,10 @@ fn grants_go_to_the_messages_with_the_least_left_one_of_each_host() {
             [(2 * u64::from(host), 61_000, priority)]
         );
     }
-    // A second message of a host waits while it has more left, and goes first while it has less.
+    // A second message of a host waits if it has more bytes left, and goes first if it has fewer.
     assert_eq!(granted(begins(&mut stage, 1, 100, 200_000)), []);
     assert_eq!(granted(begins(&mut stage, 1, 102, 90_000)), [(102, 61_000, 3)]);
-    // All 480,000 bytes are granted. A new one waits, though it has the least left, until some have come.
+    // All 480,000 bytes are granted. A new message waits for arrivals, although it has the fewest bytes left.
     assert_eq!(granted(begins(&mut stage, 9, 104, 80_000)), []);
     let fields = [
         (SPORT, PORT),
@@ -298,7 +303,8 @@ fn the_oldest_message_is_granted_a_share_at_the_highest_priority() {
         .iter()
         .map(|p| (p.get(SENDER_ID), p.get(GRANT_OFFSET), p.get(GRANT_PRIORITY)))
         .collect();
-    // By its own order it had a window, and 50,000 more at once as the first and the oldest; now again.
+    // In its turn the message was granted a window. As the first and the oldest, it was granted 50,000 more
+    // at once, and now gets the same again.
     assert_eq!(granted, [(5, 61_000, 0), (3, 161_000, 7)]);
     assert_eq!(
         kinds(&begins(&mut stage, 1, 6, 500_000)),
@@ -374,9 +380,11 @@ fn forged_resends_make_no_flood() {
         );
         again += data_bytes(&stage.take());
     }
-    // A window and two shares of the oldest: what a receiver can be missing, for each 2.5 ms.
+    // One window and two shares of the oldest message: the bytes that a receiver can be missing, for each 2.5
+    // ms.
     assert_eq!(again, 160_000);
-    // And in all four times the message beside that: it has been asked for more often than any network loses it.
+    // In total, the sender repeats at most four times the message on top of that. More requests cannot be due
+    // to loss.
     for _ in 0..100 {
         stage.wait(2_500);
         stage.put(
@@ -387,11 +395,11 @@ fn forged_resends_make_no_flood() {
         again += data_bytes(&stage.take());
     }
     assert_eq!(again, 4_160_000);
-    // About calls that nobody knows: an answer of 28 bytes to 37, whatever they ask for.
+    // A RESEND about an unknown call gets an answer of 28 bytes to 37, whatever it asks for.
     stage.put(RESEND, &[(SENDER_ID, 6), (RESEND_LENGTH, 1_000_000)], &[]);
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].bytes.len()), (vec![UNKNOWN], 28));
-    // The longest answer to a packet of an unknown call: 80 bytes to 28.
+    // The longest answer to a packet of an unknown call has 80 bytes for 28.
     stage.put(NEED_ACK, &[(SENDER_ID, 7)], &[]);
     assert_eq!((stage.take()[0].bytes.len(), size(NEED_ACK)), (80, 28));
 }
@@ -407,7 +415,8 @@ fn a_server_that_knows_nothing_of_a_call_gets_it_anew() {
     assert_eq!((data_bytes(&sent), sent[0].get(RETRANSMIT)), (60_000, 1));
     stage.put(GRANT, &[(SENDER_ID, id), (GRANT_OFFSET, 70_000)], &[]);
     assert_eq!(data_bytes(&stage.take()), 10_000, "granted anew");
-    // Once the reply has begun it is too late: the server was rebooted, and the call times out.
+    // Once the reply has begun, it is too late to begin again. The server was rebooted, and the call times
+    // out.
     stage.put(
         DATA,
         &[
@@ -443,10 +452,11 @@ fn a_client_that_knows_nothing_of_a_call_ends_it_at_the_server() {
     assert_eq!(stage.end_of(call), Some(&Notice::Closed), "it may have the reply");
 }
 
-/// Late packets of the test's call, whose request of one byte was served, get no answer, and it is served once.
+/// Checks that late packets of the test's call get no answer. Its request of one byte was served, and is not
+/// served again.
 pub fn is_remembered(stage: &mut Stage) {
     stage.request(1, 1, (0, 1));
-    stage.put(DATA, &[(MESSAGE_LENGTH, 1), (INCOMING, 1)], &[9]); // of a sender with other cutoffs
+    stage.put(DATA, &[(MESSAGE_LENGTH, 1), (INCOMING, 1)], &[9]); // from a sender with other cutoffs
     stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
     stage.put(GRANT, &[(GRANT_OFFSET, 100_000)], &[]);
     stage.put(UNKNOWN, &[], &[]);
@@ -456,7 +466,8 @@ pub fn is_remembered(stage: &mut Stage) {
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (2, (0, 0)));
 }
 
-/// Its client lives for a second at most after the last packet that it gets; one there and one back take 20 ms at most.
+/// The client lives for at most a second after the last packet that it receives. A packet each way takes at
+/// most 20 ms.
 #[test]
 fn a_reply_that_was_given_up_is_not_begun_anew() {
     let mut stage = Stage::new(&[]);
@@ -473,8 +484,8 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
     assert_eq!(kinds(&stage.take()), [UNKNOWN], "nobody can ask any more");
 }
 
-/// Hosts that have not shown that they receive have a share of the calls together. Beyond it each is told a number that it
-/// alone can state.
+/// Hosts that have not shown that they receive share a part of the places. Beyond it, each host receives a
+/// number that only that host can state.
 #[test]
 fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     let mut stage = Stage::new(&[("UNPROVEN", 8)]);
@@ -500,7 +511,7 @@ fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     let other = stage.take()[0].get(CUTOFF_VERSION);
     assert_ne!(version, other, "it is another host's");
     assert_eq!(stage.stack.contexts(), 1 + 8);
-    // The host begins its call anew, and all its later ones are served at once.
+    // The host begins its call anew, and all its later calls are served at once.
     for call in 0..100 {
         stage.put_from(1, &request(CALL + 2 * call, version));
     }
@@ -508,7 +519,7 @@ fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     assert_eq!(stage.stack.contexts(), 1 + 8 + 100);
 }
 
-/// A client that was turned away asks for its reply, and begins the call anew with the number that it was told.
+/// A rejected client asks for its reply, and begins the call anew with the number that it received.
 #[test]
 fn a_client_that_was_turned_away_states_its_number() {
     let mut stage = Stage::new(&[]);
@@ -541,7 +552,7 @@ fn a_call_without_a_reply_from_its_application_is_not_begun_anew() {
     assert_eq!(stage.stack.contexts(), 1);
 }
 
-/// Makes a call and replies to it; its number.
+/// Makes a call and replies to it. Returns its number.
 pub fn whole_call(stage: &mut Stage) -> (u64, Vec<Packet>) {
     stage.call(10);
     let sent = stage.take();
@@ -567,7 +578,8 @@ fn acknowledgements_ride_on_data_or_are_many_in_one_packet() {
         (sent[0].get(ACK_CLIENT_ID), sent[0].get(ACK_SERVER_PORT)),
         (first, PORT)
     );
-    // A server that asks gets all that wait for its host, and that of the call itself by the header.
+    // A server that asks receives all acknowledgements that wait for its host. The header acknowledges the
+    // call itself.
     stage.put(NEED_ACK, &[(SENDER_ID, 77)], &[]);
     let ack = &stage.take()[0];
     assert_eq!(
@@ -576,7 +588,7 @@ fn acknowledgements_ride_on_data_or_are_many_in_one_packet() {
     );
     assert_eq!((ack.get((ACKS.0, 8)), ack.get((ACKS.0 + 8, 2))), (second, PORT));
     assert!(ack.bytes[40..].iter().all(|byte| *byte == 0));
-    // Replies of six calls that were made before: five wait, with the sixth they leave.
+    // Replies to six earlier calls arrive: five acknowledgements wait, and leave with the sixth.
     let calls: Vec<u64> = (0..6)
         .map(|_| {
             stage.call(10);
@@ -610,7 +622,7 @@ fn acknowledgements_ride_on_data_or_are_many_in_one_packet() {
 fn an_acknowledgement_in_data_ends_a_call_of_another_port() {
     let mut stage = Stage::new(&[]);
     let (call, _) = stage.replies(10);
-    // The data are for another port of the host.
+    // The data is for another port of the host.
     let fields = [
         (SPORT, PORT),
         (DPORT, 99),
@@ -700,7 +712,7 @@ fn a_host_that_refuses_ends_the_call_at_once() {
     );
 }
 
-/// RFC 792: destination unreachable, the port; a caller of a packet of this kind gets ECONNREFUSED.
+/// RFC 792: destination unreachable, port. The caller of such a packet gets ECONNREFUSED.
 #[test]
 fn a_request_that_is_too_long_is_refused() {
     for (len, at) in [(1_000_001, 0), (0xffff_ffff, 0xffff_fffe)] {
@@ -739,7 +751,8 @@ fn what_cannot_be_is_dropped() {
     bad(&[(SEGMENT_OFFSET, 99)], b"xy");
     bad(&[(SEGMENT_OFFSET, 0xffff_ffff), (SEQUENCE, 0xffff_fff0)], b"x");
     bad(&[(SENDER_ID, CALL | 1)], b"x"); // a reply to a call that was never made
-    // Of a message that has begun: another length; and what has come is not taken twice.
+    // Of a message that has begun, data with another length is dropped, and data that has arrived is not
+    // accepted twice.
     stage.request(100, 100, (0, 50));
     stage.put(
         DATA,
@@ -756,7 +769,7 @@ fn what_cannot_be_is_dropped() {
     stage.request(100, 100, (0, 100));
     stage.take();
     assert_eq!(stage.accepted().1, [9; 100]);
-    // Kinds that there are not, one that is for traces, and calls that are not known.
+    // Unknown kinds, a kind that is only for traces, and unknown calls.
     for kind in [0, 0x0f, FREEZE, 0x19, 0xff] {
         stage.put(kind, &[], &[]);
     }
@@ -764,7 +777,7 @@ fn what_cannot_be_is_dropped() {
         stage.put(kind, &[(SENDER_ID, 6)], &[0; 30]);
     }
     assert_eq!(kinds(&stage.take()), NOTHING);
-    // Cut in every place: whatever is shorter than its header is dropped.
+    // Truncated at every length: a packet that is shorter than its header is dropped.
     for kind in DATA..=ACK {
         let whole = packet(kind, &[(SPORT, PORT), (DPORT, 80), (SENDER_ID, 8)], &[]);
         for len in 0..whole.len() {

@@ -1,4 +1,4 @@
-//! What is sent while nothing comes, and when a peer counts as gone.
+//! Packets that are sent while the peer is silent, and the time after which it counts as gone.
 
 use super::rules::{NOTHING, is_remembered};
 use super::wire::*;
@@ -13,8 +13,8 @@ fn a_server_without_a_reply_is_busy_and_its_client_waits() {
     stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].get(SENDER_ID)), (vec![BUSY], CALL | 1));
-    // A client goes on as long as BUSY comes, and ends after 100 ms of nothing. It asks after 5 ms, then twice as late
-    // each time, and every quarter of those 100 ms at least.
+    // A client continues as long as BUSY arrives, and gives up after 100 ms of silence. It asks after 5 ms
+    // and doubles the interval each time, up to a quarter of those 100 ms.
     let mut stage = Stage::new(&[]);
     let call = stage.call(10);
     let id = stage.take()[0].get(SENDER_ID) | 1;
@@ -39,7 +39,7 @@ fn a_server_without_a_reply_is_busy_and_its_client_waits() {
     assert_eq!(stage.stack.contexts(), 1);
 }
 
-/// Otherwise the server would give up a long reply that has to wait until shorter ones have been granted.
+/// Otherwise the server would give up a long reply that waits until shorter ones have been granted.
 #[test]
 fn a_client_that_grants_nothing_shows_that_it_lives() {
     let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
@@ -84,7 +84,7 @@ fn a_request_that_stops_in_the_middle_is_forgotten_after_100_ms() {
     assert_eq!(asked, vec![RESEND; 5], "after 5, 15, 35, 60 and 85 ms");
     stage.wait(1_000);
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
-    // Nothing of it was delivered: its client may begin anew.
+    // No byte of it was delivered, so its client may begin anew.
     stage.put(RESEND, &[(RESEND_LENGTH, 0xffff_ffff)], &[]);
     assert_eq!(kinds(&stage.take()), [UNKNOWN]);
     stage.request(2_000, 2_000, (0, 1_000));
@@ -107,7 +107,8 @@ fn a_client_that_never_acknowledges_counts_as_gone() {
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
 }
 
-/// A thousand calls at once to a host whose processor has other work: it comes to some of them after more than 100 ms.
+/// A thousand calls at once go to a host whose processor has other work. It reaches some of them only after
+/// more than 100 ms.
 #[test]
 fn a_call_waits_while_its_host_goes_on_with_others() {
     let mut stage = Stage::new(&[]);
@@ -125,7 +126,7 @@ fn a_call_waits_while_its_host_goes_on_with_others() {
         let call = stage.call(10);
         (call, stage.take()[0].get(SENDER_ID) | 1)
     });
-    // The host serves another call each 50 ms, and none of the first two.
+    // Every 50 ms the host serves another call, but not the first two.
     let serve_others = |stage: &mut Stage, times: u32| {
         for _ in 0..times {
             stage.wait(50_000);
@@ -162,8 +163,8 @@ fn a_server_asks_for_the_acknowledgement_of_its_reply() {
     stage.put(ACK, &[], &[]);
     stage.take();
     assert_eq!(stage.end_of(call), Some(&Notice::Closed));
-    // A late copy of the request is not served again, also when the application has let go of the call; 20 ms later it
-    // is forgotten.
+    // A late copy of the request is not served again, even after the application has released the call. The
+    // call is forgotten 20 ms later.
     is_remembered(&mut stage);
     stage.stack.release(call);
     stage.wait(19_900);
@@ -172,12 +173,12 @@ fn a_server_asks_for_the_acknowledgement_of_its_reply() {
     assert_eq!(stage.stack.contexts(), 1);
 }
 
-/// Five hundred calls at once to a host that answers one in 30 µs would otherwise each be asked for several times, and
-/// those packets have to be worked on as well.
+/// Five hundred calls at once go to a host that answers one in 30 µs. Without the adaptation, each call would
+/// ask several times, and the host would have to process those packets too.
 #[test]
 fn a_host_that_answers_late_is_asked_later() {
     let mut stage = Stage::new(&[]);
-    // What a call of ten bytes sends until its reply comes.
+    // Returns the packets that a call of ten bytes sends until its reply arrives.
     let mut call = |wait: u64| {
         stage.call(10);
         let id = stage.take()[0].get(SENDER_ID) | 1;
@@ -197,7 +198,7 @@ fn a_host_that_answers_late_is_asked_later() {
         call(14_000);
     }
     assert_eq!(call(14_000), NOTHING);
-    // One packet that is lost, or one late answer, is not a host that is late.
+    // A single lost packet, or a single late answer, does not make a host late.
     for _ in 0..40 {
         call(100);
     }
@@ -205,7 +206,7 @@ fn a_host_that_answers_late_is_asked_later() {
     call(100);
     call(100);
     assert_eq!(call(7_500), [RESEND]);
-    // However late it is, there is time for one try before the call ends.
+    // However late the host is, there is time for one retry before the call ends.
     for _ in 0..20 {
         call(80_000);
     }
@@ -216,7 +217,7 @@ fn a_host_that_answers_late_is_asked_later() {
 #[test]
 fn a_client_that_acknowledges_late_is_asked_later() {
     let mut stage = Stage::new(&[]);
-    // What is asked of a client whose ACK comes 13 ms after the reply.
+    // Returns the questions to a client whose ACK arrives 13 ms after the reply.
     let mut asked = || {
         let (call, _) = stage.replies(10);
         let asked = kinds(&stage.wait(13_000));

@@ -1,7 +1,7 @@
-//! Packets as HomaModule lays them out, and a peer that a test plays by hand against one stack in virtual time.
+//! Packets in HomaModule's layout, and a peer that a test plays against one stack in virtual time.
 //!
-//! The offsets are those of `homa_wire.h` (PlatformLab/HomaModule, 9edb9589); `cargo xtask long homa-wire CHECKOUT`
-//! compares them with what a C compiler makes of that file.
+//! The offsets are those of `homa_wire.h` (PlatformLab/HomaModule, 9edb9589). `cargo xtask long homa-wire
+//! CHECKOUT` compares them with a C compiler's output for that file.
 
 use hawser_testing::internet_checksum;
 
@@ -17,7 +17,7 @@ pub const FREEZE: u8 = 0x16;
 pub const NEED_ACK: u8 = 0x17;
 pub const ACK: u8 = 0x18;
 
-/// The field's bytes within a packet: its offset and its length.
+/// A field's offset within a packet and its length, in bytes.
 pub type Field = (usize, usize);
 pub const SPORT: Field = (0, 2);
 pub const DPORT: Field = (2, 2);
@@ -42,7 +42,7 @@ pub const CUTOFF_VERSION: Field = (60, 2);
 pub const NUM_ACKS: Field = (28, 2);
 pub const ACKS: Field = (30, 50);
 
-/// The bytes of a packet of each kind in front of a message's data.
+/// Returns the number of bytes before a message's data in a packet of this kind.
 pub fn size(kind: u8) -> usize {
     match kind {
         DATA => 56,
@@ -54,7 +54,7 @@ pub fn size(kind: u8) -> usize {
     }
 }
 
-/// A packet, from its transport header on, and the priority that it came with.
+/// A packet from its transport header on, and its priority on arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     pub priority: u8,
@@ -71,7 +71,7 @@ impl Packet {
         self.get(KIND) as u8
     }
 
-    /// Where the data of a data packet lie in the message.
+    /// Returns the offset of a data packet's data in the message.
     pub fn offset(&self) -> u64 {
         match self.get(SEGMENT_OFFSET) {
             0xffff_ffff => self.get(SEQUENCE),
@@ -79,14 +79,14 @@ impl Packet {
         }
     }
 
-    /// The range of the message that a data packet has.
+    /// Returns the range of the message that a data packet carries.
     pub fn range(&self) -> (u64, u64) {
         let from = self.offset();
         (from, from + self.bytes.len() as u64 - 56)
     }
 }
 
-/// Bytes of a packet with these fields.
+/// Returns the bytes of a packet with these fields.
 pub fn packet(kind: u8, fields: &[(Field, u64)], data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; size(kind)];
     bytes[KIND.0] = kind;
@@ -98,7 +98,7 @@ pub fn packet(kind: u8, fields: &[(Field, u64)], data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One stack with an endpoint at port 80, and the test in place of its peers.
+/// One stack with an endpoint at port 80. The test plays its peers.
 pub struct Stage {
     pub stack: Stack,
     pub end: Cable,
@@ -107,9 +107,9 @@ pub struct Stage {
     pub notices: Vec<(Handle, Notice)>,
 }
 
-/// The port where the test's client sits, or its server.
+/// The port of the test's client, or of its server.
 pub const PORT: u64 = 4000;
-/// The number of the call that the test makes, as its client sends it.
+/// The number of the test's call, as its client sends it.
 pub const CALL: u64 = 1000;
 
 impl Stage {
@@ -119,7 +119,7 @@ impl Stage {
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect();
         let [mut end, _] = cable(0, 1);
-        end.caps.tx_csum = true; // Checksums are another test's.
+        end.caps.tx_csum = true; // Another test covers checksums.
         let interface =
             InterfaceConfig { addresses: vec![(address(0, 0).ip(), 24)], gateways: vec![], mtu: 1500 };
         let config = StackConfig::new(interface, 7);
@@ -130,7 +130,7 @@ impl Stage {
         Stage { stack, end, endpoint, now, notices: Vec::new() }
     }
 
-    /// A call to the test's server.
+    /// Makes a call to the test's server.
     pub fn call(&mut self, len: usize) -> Handle {
         self.try_call(len).expect("it is taken").expect("there is room")
     }
@@ -140,7 +140,7 @@ impl Stage {
         self.stack.call(self.now, self.endpoint, peer, &vec![7; len])
     }
 
-    /// Gives the stack a packet of the host with this number.
+    /// Delivers a packet of the host with this number to the stack.
     pub fn put_from(&mut self, host: u8, bytes: &[u8]) {
         let mut ip = [
             0x45,
@@ -170,13 +170,13 @@ impl Stage {
         self.end.inbound.lock().push_back([&ip, bytes].concat());
     }
 
-    /// Gives the stack a packet from the test's port to the stack's, about the test's own call.
+    /// Delivers a packet about the test's own call, from the test's port to the stack's.
     pub fn put(&mut self, kind: u8, fields: &[(Field, u64)], data: &[u8]) {
         let common = [(SPORT, PORT), (DPORT, 80), (SENDER_ID, CALL)];
         self.put_from(1, &packet(kind, &[&common, fields].concat(), data));
     }
 
-    /// A piece of the test's request of so many bytes.
+    /// Delivers a piece of the test's request, which has `len` bytes.
     pub fn request(&mut self, len: u64, incoming: u64, (from, to): (u64, u64)) {
         let fields = [
             (MESSAGE_LENGTH, len),
@@ -187,7 +187,7 @@ impl Stage {
         self.put(DATA, &fields, &vec![9; (to - from) as usize]);
     }
 
-    /// What the stack sends now.
+    /// Returns the packets that the stack sends now.
     pub fn take(&mut self) -> Vec<Packet> {
         while self
             .stack
@@ -205,7 +205,7 @@ impl Stage {
         sent.into_iter().map(packet).collect()
     }
 
-    /// What it sends until so many microseconds later.
+    /// Returns the packets that the stack sends within this many microseconds.
     pub fn wait(&mut self, micros: u64) -> Vec<Packet> {
         let until = Instant::from_nanos(self.now.as_nanos() + micros * 1000);
         let mut sent = self.take();
@@ -218,7 +218,7 @@ impl Stage {
         sent
     }
 
-    /// The call that the stack accepted, whose request it reads.
+    /// Returns the call that the stack accepted, and its request.
     pub fn accepted(&mut self) -> (Handle, Vec<u8>) {
         let accepted = self.notices.iter().find_map(|(_, notice)| match notice {
             Notice::Accepted(call) => Some(*call),
@@ -230,7 +230,8 @@ impl Stage {
         (call, request)
     }
 
-    /// The stack answers the test's request of one byte by a reply of so many, and sends these packets.
+    /// Makes the stack answer the test's request of one byte with a reply of `len` bytes. Returns the packets
+    /// that it sends.
     pub fn replies(&mut self, len: usize) -> (Handle, Vec<Packet>) {
         self.request(1, 1, (0, 1));
         self.take();
@@ -239,7 +240,7 @@ impl Stage {
         (call, self.take())
     }
 
-    /// How the stack says that a call ended.
+    /// Returns the notice by which the stack reports the end of a call.
     pub fn end_of(&self, call: Handle) -> Option<&Notice> {
         let ends = |notice: &&(Handle, Notice)| matches!(notice.1, Notice::Closed | Notice::Failed(_));
         self.notices
@@ -250,12 +251,12 @@ impl Stage {
     }
 }
 
-/// The kinds of packets, in their order.
+/// Returns the kinds of the packets, in order.
 pub fn kinds(packets: &[Packet]) -> Vec<u8> {
     packets.iter().map(Packet::kind).collect()
 }
 
-/// The data packets' bytes in all.
+/// Returns the total number of bytes in data packets.
 pub fn data_bytes(packets: &[Packet]) -> u64 {
     let data = packets.iter().filter(|packet| packet.kind() == DATA);
     data.map(|packet| packet.bytes.len() as u64 - 56).sum()

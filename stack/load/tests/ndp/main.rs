@@ -1,4 +1,4 @@
-//! Calls of NDP over two stacks and a wire that loses packets and cuts the data off others, on both engines.
+//! Calls of NDP over two stacks and a wire that loses packets and trims the data of others, on both engines.
 
 #![allow(unreachable_pub)]
 
@@ -32,7 +32,8 @@ fn both_engines_send_the_same_packets() {
 fn packets_that_are_cut_are_sent_again_when_they_are_pulled() {
     for seed in 0..20 {
         let hosts = calls("ndp", Engine::Native, &SIZES, (0, 10 + seed * 3), seed);
-        // Nothing is lost, and nothing waits for a timeout but what was cut as a control packet: none is that long.
+        // No packet is lost. Only a trimmed control packet would have to wait for a timeout, and none is that
+        // long.
         assert!(hosts.iter().all(|host| host.failed.is_empty()));
     }
 }

@@ -1,7 +1,7 @@
-//! What NDP does, rule by rule, against a peer that the test plays by hand.
+//! NDP's behaviour, rule by rule, against a peer that the test plays.
 //!
-//! Numbers come from the paper (Handley et al., SIGCOMM 2017): 30 packets unasked, PULLs at the rate of the receiver's
-//! link, which is 1,500 bytes in 1.2 us at 10 Gbit/s.
+//! The numbers come from the paper (Handley et al., SIGCOMM 2017). A sender sends 30 unsolicited packets.
+//! PULLs then follow at the rate of the receiver's link, which carries 1,500 bytes in 1.2 us at 10 Gbit/s.
 
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
@@ -19,21 +19,21 @@ const DATA: u8 = 1;
 const ACK: u8 = 2;
 const NACK: u8 = 3;
 const PULL: u8 = 4;
-/// Bytes of data in a packet: 1,500 less the headers of IPv4 and of the transport.
+/// The bytes of data in a packet of 1,500 bytes, without the headers of IPv4 and of the transport.
 const PART: u32 = 1_500 - 20 - 32;
 const OVER: u32 = 0xffff_ffff;
 const UNKNOWN_HOST: u32 = 0xffff_fffd;
 
-/// A packet's kind, call, number and the field behind it; its priority and its bytes in all.
+/// A packet's kind, call, number and the field after it, then its priority and total length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Packet {
     kind: u8,
     call: u64,
     number: u32,
     first: u32,
-    /// Of data: how many packets of the message came back to the sender.
+    /// In data, the number of the message's packets that came back to the sender.
     returned: u16,
-    /// Of answers: how many packets will be pulled in all.
+    /// In answers, the total number of packets that will be pulled.
     promised: u32,
     priority: u8,
     len: usize,
@@ -45,13 +45,13 @@ struct Stage {
     endpoint: Handle,
     now: Instant,
     notices: Vec<(Handle, Notice)>,
-    /// What the peer says in its answers: how many packets it will pull in all.
+    /// The total number of packets to pull, as the peer states it in its answers.
     promised: u32,
-    /// What the peer says in its data: how many packets of the message it got back.
+    /// The number of the message's packets that came back, as the peer states it in its data.
     returned: u16,
-    /// The number that the peer states in its data to show that it receives.
+    /// The number by which the peer shows in its data that it receives.
     proof: u32,
-    /// Bytes of each packet of the peer's messages but the last, as it states them.
+    /// The bytes of each packet of the peer's messages except the last, as it states them.
     segment: u16,
 }
 
@@ -62,7 +62,7 @@ impl Stage {
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect();
         let [mut end, _] = cable(0, 1);
-        end.caps.tx_csum = true; // Checksums are another test's.
+        end.caps.tx_csum = true; // Another test covers checksums.
         let interface =
             InterfaceConfig { addresses: vec![(address(0, 0).ip(), 24)], gateways: vec![], mtu: 1500 };
         let now = Instant::from_nanos(1_000_000_000);
@@ -89,8 +89,8 @@ impl Stage {
         call.expect("it is taken").expect("there is room")
     }
 
-    /// A packet of a host: kind, call as that host numbers it, number and the field behind it. Of data: so many bytes
-    /// of the whole packet come.
+    /// Delivers a packet of a host: its kind, the call as that host numbers it, the packet's number and the
+    /// field after it. For a data packet, `data` bytes of the whole packet arrive.
     fn put_from(&mut self, host: u8, (kind, call, number, first): (u8, u64, u32, u32), data: Option<u32>) {
         let mut bytes = [0; 32].to_vec();
         bytes[..4].copy_from_slice(&[0, 80, 0, 80]);
@@ -140,7 +140,7 @@ impl Stage {
         self.put_from(1, fields, None);
     }
 
-    /// The header of a packet whose data were cut.
+    /// Delivers the header of a packet whose data was trimmed.
     fn put_cut(&mut self, fields: (u8, u64, u32, u32)) {
         self.put_from(1, fields, Some(0));
     }
@@ -169,7 +169,7 @@ impl Stage {
         sent.into_iter().map(packet).collect()
     }
 
-    /// What it sends until so many nanoseconds later, and when.
+    /// Returns the packets that the stack sends within this many nanoseconds, and their times.
     fn wait(&mut self, nanos: u64) -> Vec<(u64, Packet)> {
         let start = self.now.as_nanos();
         let until = Instant::from_nanos(start + nanos);
@@ -183,7 +183,8 @@ impl Stage {
         sent
     }
 
-    /// A call of so many packets whose first window has left; its number as the peer has it.
+    /// Starts a call of this many packets and lets its first window leave. Returns its number as the peer has
+    /// it.
     fn sending(&mut self, packets: u32) -> u64 {
         self.call(packets * PART);
         let sent = self.take();
@@ -240,13 +241,14 @@ fn a_refused_packet_goes_first_and_once_when_it_is_pulled() {
     stage.put((NACK, id, 5, 0));
     stage.put((NACK, id, 3, 0));
     stage.put((NACK, id, 5, 0));
-    stage.put((NACK, id, 30, 0)); // it was never sent
+    stage.put((NACK, id, 30, 0)); // never sent
     assert_eq!(kinds(&stage.take()), NOTHING);
     stage.put((PULL, id, 3, 0));
     assert_eq!(kinds(&stage.take()), [(DATA, 5), (DATA, 3), (DATA, 30)]);
 }
 
-/// A PULL that takes a shorter way than the refusals before it releases them as they come, and no more than it pulled.
+/// A PULL that overtakes earlier refusals releases the refused packets as the refusals arrive, but no more
+/// than it pulled.
 #[test]
 fn a_pull_that_overtakes_a_refusal_is_not_lost() {
     let mut stage = Stage::new(&[]);
@@ -348,7 +350,7 @@ fn a_short_messages_pulls_come_before_those_of_long_ones() {
 fn a_packet_that_was_sent_back_goes_again() {
     let mut stage = Stage::new(&[]);
     let id = stage.sending(2);
-    // A switch exchanges the addresses alone. When all has come back the receiver knows of nothing.
+    // A switch only exchanges the addresses. When all packets have come back, the receiver knows no call.
     stage.put_cut((DATA, id & !1, 1, 2 * PART));
     assert_eq!(kinds(&stage.take()), NOTHING, "the other one may have arrived");
     stage.put_cut((DATA, id & !1, 0, 2 * PART));
@@ -370,7 +372,8 @@ fn a_packet_that_was_sent_back_goes_again() {
     assert_eq!(kinds(&stage.take()), NOTHING, "the PULL is to come");
     stage.put((PULL, id, 2, 0));
     assert_eq!(kinds(&stage.take()), [(DATA, 1)]);
-    // A receiver that was not told pulls nothing more: it goes without when nothing else is under way.
+    // A receiver that does not know of the returned packet pulls no more. The packet leaves without a PULL
+    // when no other is under way.
     let mut stage = Stage::new(&[]);
     let id = stage.sending(3);
     stage.put_cut((DATA, id & !1, 2, 3 * PART));
@@ -381,7 +384,8 @@ fn a_packet_that_was_sent_back_goes_again() {
     assert_eq!(stage.stack.contexts(), 2, "the endpoint and the call");
 }
 
-/// The receiver pulls what its senders got back, at most one more for each packet that comes, whatever it says.
+/// The receiver pulls the packets that came back to its senders, at most one more for each arriving packet,
+/// whatever number it states.
 #[test]
 fn what_a_sender_got_back_is_pulled() {
     let mut stage = Stage::new(&[]);
@@ -435,7 +439,7 @@ fn a_receiver_asks_for_what_is_missing_by_itself() {
 #[test]
 fn a_reply_that_nobody_wants_ends_at_its_server() {
     let mut stage = Stage::new(&[]);
-    stage.put((DATA, 9, 0, 10)); // of a call that this host has not made, or has had the reply of
+    stage.put((DATA, 9, 0, 10)); // of a call that this host never made or that has ended
     let sent = stage.take();
     assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], OVER));
     let call = accepted(&mut stage);
@@ -444,7 +448,7 @@ fn a_reply_that_nobody_wants_ends_at_its_server() {
     stage.put((ACK, 8, 0, OVER));
     stage.take();
     assert!(stage.notices.contains(&(call, Notice::Closed)));
-    // Late copies of the request are answered and not served again, until the call is forgotten.
+    // Late copies of the request are answered but not served again, until the call is forgotten.
     is_remembered(&mut stage);
     stage.stack.release(call);
     stage.wait(19_900_000);
@@ -453,8 +457,8 @@ fn a_reply_that_nobody_wants_ends_at_its_server() {
     assert_eq!(stage.stack.contexts(), 1);
 }
 
-/// Late packets of call 8, whose request of one packet was served, are answered by its end alone, and it is served no
-/// second time.
+/// Checks that only the end of call 8 answers its late packets. Its request of one packet was served, and is
+/// not served again.
 fn is_remembered(stage: &mut Stage) {
     stage.put_cut((DATA, 8, 0, 10));
     stage.put((NACK, 8, 0, 0));
@@ -469,7 +473,7 @@ fn is_remembered(stage: &mut Stage) {
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (2, (0, 0)));
 }
 
-/// The call that the stack accepted, whose request of 10 bytes it has read.
+/// Returns the call that the stack accepted, whose request of 10 bytes it has read.
 fn accepted(stage: &mut Stage) -> Handle {
     stage.put((DATA, 8, 0, 10));
     stage.take();
@@ -497,7 +501,8 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
         "ETIMEDOUT"
     );
     is_remembered(&mut stage);
-    // 5 s after the last packet that it can have got its client is gone, and 20 ms later all of its packets are.
+    // The client is gone 5 s after the last packet that it can have received, and all its packets are gone 20
+    // ms later.
     stage.wait(5_019_900_000);
     is_remembered(&mut stage);
     stage.wait(100_000);
@@ -537,7 +542,7 @@ fn the_first_windows_of_all_messages_to_a_host_are_bounded_together() {
         }
         counts
     };
-    // Two windows of 30 packets may be unanswered; what comes later waits, in its order, also where it would fit.
+    // Two windows of 30 packets may be unanswered. Later messages wait in order, even one that would fit.
     for packets in [40, 20, 30, 2, 8, 300] {
         stage.call(packets * PART);
     }
@@ -546,28 +551,28 @@ fn the_first_windows_of_all_messages_to_a_host_are_bounded_together() {
     let call = |number: u64| first + 2 * number;
     assert_eq!(sent, [(call(0), 30), (call(1), 20)]);
     assert_eq!(kinds(&stage.take()), NOTHING);
-    // Another host has a bound of its own.
+    // Another host has its own limit.
     let other = stage
         .stack
         .call(stage.now, stage.endpoint, address(2, 80), &[1; 10]);
     other.expect("it is taken").expect("there is room");
     assert_eq!(begun(&stage.take()), [(call(6), 1)]);
-    // With the first answer the 20 packets of the second are no longer counted: the third has room. Not a packet of it is
-    // counted twice.
+    // With the first answer, the 20 packets of the second message no longer count, so that the third has
+    // room. No packet is counted twice.
     stage.put((ACK, call(1) | 1, 0, 1));
     stage.put((ACK, call(1) | 1, 1, 2));
     assert_eq!(begun(&stage.take()), [(call(2), 30)]);
     // A refusal is an answer, too.
     stage.put((NACK, call(2) | 1, 0, 0));
     assert_eq!(begun(&stage.take()), [(call(3), 2), (call(4), 8)]);
-    // So is the reply, and the end of a call.
+    // The reply and the end of a call are answers, too.
     stage.put((DATA, call(3) | 1, 0, 10));
     assert_eq!(begun(&stage.take()), []);
     stage.put((ACK, call(0) | 1, 0, OVER));
     assert_eq!(begun(&stage.take()), [(call(5), 30)]);
 }
 
-/// Anybody can begin calls of whose replies nothing is ever acknowledged.
+/// Any host can begin calls and never acknowledge their replies.
 #[test]
 fn hosts_that_answer_nothing_keep_nobody_else_waiting() {
     let mut stage = Stage::new(&[]);
@@ -581,8 +586,8 @@ fn hosts_that_answer_nothing_keep_nobody_else_waiting() {
             stage.take().iter().filter(|packet| packet.kind == DATA).count(),
         )
     };
-    // 60 packets are on their way to each, and 128 messages wait for each; what is beyond has to come later.
-    // Where no more can wait, messages begin at once.
+    // 60 packets are on their way to each host, and 128 messages wait for it; further calls are refused. Once
+    // no more messages can wait, messages begin at once.
     let taken = [1, 2, 3].map(|host| (0..300).filter(|_| call(host, 10).0).count());
     assert_eq!(taken, [188, 188, 300]);
     assert_eq!(call(1, 10), (false, 0), "a crowd waits for it");
@@ -608,7 +613,7 @@ fn messages_that_wait_for_a_host_that_is_gone_fail_with_the_others() {
     stage.wait(1_000_000);
     assert_eq!(failed(&stage, &calls), [true; 12], "ETIMEDOUT");
     assert_eq!((stage.stack.contexts(), stage.stack.held_bytes()), (1, (0, 0)));
-    // An answer to another message says that the host is there.
+    // An answer to another message shows that the host is alive.
     let (mut stage, calls, first) = begin();
     stage.wait(3_000_000_000);
     stage.put((ACK, first, 0, 1));
@@ -642,9 +647,9 @@ fn what_cannot_be_is_dropped() {
         ((DATA, 8, 0, 0), Some(1)),                  // a message of no bytes
         ((DATA, 8, 5, 5 * PART), Some(1)),           // beyond its end
         ((DATA, 8, 0xffff_ffff, 5 * PART), Some(1)), // far beyond it
-        ((0, 8, 0, 5), None),                        // kinds that there are not
+        ((0, 8, 0, 5), None),                        // unknown kinds
         ((5, 8, 0, 5), None),
-        ((ACK, 8, 0, 5), None), // of a call that is not known
+        ((ACK, 8, 0, 5), None), // of an unknown call
         ((NACK, 8, 0, 5), None),
         ((PULL, 8, 9, 5), None),
     ] {
@@ -653,7 +658,7 @@ fn what_cannot_be_is_dropped() {
         assert_eq!(stage.stack.contexts(), 1, "{fields:?}");
     }
     let id = stage.sending(40);
-    stage.put((ACK, id, 30, 0)); // what was never sent
+    stage.put((ACK, id, 30, 0)); // never sent
     stage.put((ACK, id, 0, 31));
     stage.put((PULL, id, 1, 0));
     assert_eq!(kinds(&stage.take()), [(DATA, 30)]);
@@ -689,8 +694,8 @@ fn each_packet_takes_another_path() {
     assert!(sent.len() >= 28 && labels.len() == sent.len(), "{labels:?}");
 }
 
-/// `RTO` is the least: the first answer to what was sent once shows the round trip, and what gets no answer goes again
-/// after three of them.
+/// `RTO` is the minimum. The first answer to a packet that was sent once gives the round-trip time.
+/// Unanswered packets are sent again after three of them.
 #[test]
 fn the_first_answer_shows_how_long_to_wait() {
     let mut stage = Stage::new(&[]);
@@ -705,7 +710,8 @@ fn the_first_answer_shows_how_long_to_wait() {
     assert_eq!(again, [(12_000_000, DATA, 1)]);
 }
 
-/// A reply to a host without the port is over; of one that was cut nothing has arrived to be answered.
+/// A full reply to a host without the port ends its call. A trimmed one gets no answer, because no data of it
+/// has arrived.
 #[test]
 fn a_cut_reply_to_nobody_gets_no_answer() {
     let mut stage = Stage::new(&[]);
@@ -718,7 +724,8 @@ fn a_cut_reply_to_nobody_gets_no_answer() {
     assert_eq!((kinds(&sent), sent[0].first), (vec![(ACK, 0)], OVER));
 }
 
-/// What its application aborts without a reply is forgotten, and may come again; a reply under way is remembered.
+/// A call that its application aborts without a reply is forgotten and may come again. A call whose reply had
+/// begun is remembered.
 #[test]
 fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
     let mut stage = Stage::new(&[]);
@@ -735,8 +742,8 @@ fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
     assert_eq!(stage.stack.contexts(), 2);
 }
 
-/// Silence sends again what was neither acknowledged nor refused: the rest waits for its PULL, and one of it goes when the
-/// receiver gives no sign for a fifth of `TIMEOUT`.
+/// After silence, the sender repeats packets that were neither acknowledged nor refused. Refused packets wait
+/// for their PULL. One of them is sent if the receiver gives no sign for a fifth of `TIMEOUT`.
 #[test]
 fn silence_sends_nothing_again_that_was_refused() {
     let mut stage = Stage::new(&[]);
@@ -755,7 +762,7 @@ fn silence_sends_nothing_again_that_was_refused() {
     assert!(at >= 1_000_000_000, "{at}");
 }
 
-/// Ten PULLs of 1.2 ms each leave before the receiver takes silence for a loss: 5 ms after the last of them.
+/// Ten PULLs of 1.2 ms each leave before the receiver takes silence for a loss, 5 ms after the last of them.
 #[test]
 fn a_receiver_whose_pulls_have_not_left_asks_for_nothing() {
     let mut stage = Stage::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)]);

@@ -1,5 +1,5 @@
-//! Processors attached to TCP while it runs: they take part from the next event on, nothing is lost
-//! when they come and go, and what would break the running program is refused.
+//! Processors that are attached to TCP while it runs. They take part from the next event on. Attaching and
+//! detaching loses no data, and changes that would break the running program are refused.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::transfer::{CALM, Conditions, transfer_while};
 
 const CAP: &str = include_str!("../../../../examples/attach/cap.mtp");
 
-/// What [`transfer_while`]'s stacks run with.
+/// The params of the stacks in [`transfer_while`].
 const PARAMS: [&str; 2] = ["MIN_RTO=200ms", "MSL=1s"];
 
 fn attached(text: &str, params: &[&str]) -> Arc<dyn Program> {
     with_attached(text, params).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A window that had grown is capped as soon as the attachment is there, stays so, and grows again
-/// when it has gone; every byte arrives.
+/// An attachment caps a window that had grown, keeps it there, and lets it grow again after detachment. Every
+/// byte arrives.
 #[test]
 fn a_window_is_capped_in_mid_transfer_and_let_go() {
     let len = 3_000_000;
     let capped = attached(CAP, &[&PARAMS[..], &["CAP=30000"]].concat());
-    // What ran before; when each swap was, as the number acknowledged by then.
+    // The original program, and the time of each swap, as the number acknowledged by then.
     let (mut own, mut at) = (None, Vec::new());
     let mut largest = [0; 3];
     transfer_while(false, CALM, 1, [len, 0], |world, apps| {
@@ -39,7 +39,7 @@ fn a_window_is_capped_in_mid_transfer_and_let_go() {
             let next = if phase == 1 { capped.clone() } else { own.clone().expect("the program before") };
             own = Some(world.stacks[0].swap_program(next).expect("the same tables"));
         } else if at.last().is_none_or(|at| una > *at) {
-            // From the first ACK after the swap on.
+            // Counted from the first ACK after the swap on.
             largest[phase] = largest[phase].max(cwnd);
         }
     });
@@ -47,8 +47,8 @@ fn a_window_is_capped_in_mid_transfer_and_let_go() {
     assert_eq!(largest[1], 30_000);
 }
 
-/// What runs before sees the window of before, what runs after the window after; in the order of
-/// their declarations where several are on one side.
+/// A processor before another sees the earlier window, and a processor after it the later one. Several on one
+/// side run in the order of their declarations.
 #[test]
 fn before_is_before_and_after_is_after() {
     let text = "
@@ -84,7 +84,7 @@ fn before_is_before_and_after_is_after() {
     assert_eq!(on_ack, [(1, 10_000), (2, 10_000), (3, 11_000), (4, 11_000)]);
 }
 
-/// A thousand times under load over a bad link: another program with every step.
+/// Attaches and detaches a thousand times under load over a bad link, with another program at every step.
 #[test]
 fn coming_and_going_loses_nothing() {
     let capped = attached(CAP, &[&PARAMS[..], &["CAP=40000"]].concat());
@@ -101,7 +101,7 @@ fn coming_and_going_loses_nothing() {
     assert!(swaps[0] >= 1000, "{swaps:?} swaps");
 }
 
-/// Chains that an attachment does not touch run as before, and so does all else.
+/// Chains that an attachment does not change run as before, and all else stays the same.
 #[test]
 fn an_attachment_that_does_nothing_changes_nothing() {
     let idle = attached("void idle(tcp_seg ev, tcp_conn c) { }  attach idle before read_segment;", &PARAMS);
@@ -119,7 +119,7 @@ fn an_attachment_that_does_nothing_changes_nothing() {
     assert_eq!(plain, with);
 }
 
-/// Each text, and what the diagnostic shows: where, what, what to do.
+/// Each text, with its place, fault and hint in the diagnostic.
 #[test]
 fn an_attachment_that_does_not_fit_is_refused() {
     let cases = [
@@ -169,13 +169,14 @@ fn an_attachment_that_does_not_fit_is_refused() {
     }
 }
 
-/// What passes the checker and still cannot go on in this stack: it goes on as it was.
+/// A program that passes the checker but cannot continue in this stack is refused, and the stack goes on
+/// unchanged.
 #[test]
 fn a_stack_refuses_what_cannot_go_on_in_it() {
     let mut c = Connection::plain(&[]);
     let newreno = c.bench.stack.swap_program(with_params(&[NEWRENO])).err();
     assert_eq!(newreno, Some(SwapError::Tables("structures")), "its window has other fields");
-    // Each adds fewer steps than an attachment may; together they raise more than a stack keeps.
+    // Each adds fewer steps than an attachment may. Together they raise more events than a stack keeps.
     let many = (0..5).fold(program().clone(), |program, n| {
         let text = format!(
             "void many{n}(event_t ev, tcp_conn c) {{ for (i in 0..1000) emit raise(orphaned{{}}, c.self); }}

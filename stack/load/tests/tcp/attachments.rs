@@ -1,5 +1,5 @@
-//! What is attached to TCP now: put there, replaced and taken off in any order; what cannot be is
-//! refused with its place, and changes nothing.
+//! Attachments to TCP that are added, replaced and removed in any order. An invalid change is refused with
+//! its place and has no effect.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use hawser_load::{Attachments, Next};
 use crate::bench::{Connection, with_params};
 use crate::transfer::{Conditions, transfer_while};
 
-/// Caps the window at so many bytes, by a processor of this name.
+/// Returns a text that caps the window at this many bytes, by a processor of this name.
 fn cap(name: &str, bytes: u32) -> String {
     format!(
         "void {name}(event_t ev, tcp_conn c) {{\n    if (c.cc.cwnd > {bytes}) c.cc.cwnd = {bytes};\n}}\n\
@@ -18,7 +18,7 @@ fn cap(name: &str, bytes: u32) -> String {
     )
 }
 
-/// A connection, and what is attached to its stack.
+/// Returns a connection and the attachments of its stack.
 fn begin() -> (Connection, Attachments, Arc<dyn Program>) {
     let own = with_params(&[]);
     let c = Connection::plain(&[]);
@@ -41,7 +41,7 @@ impl Connection {
         list.go(next, &mut |program| self.bench.stack.swap_program(program)).map_err(|error| error.to_string())
     }
 
-    /// The window after one more ACK.
+    /// Returns the window after one more ACK.
     fn window(&mut self) -> u64 {
         self.bench.send(self.handle, 1000);
         self.acknowledge(1000);
@@ -59,10 +59,11 @@ fn attachments_come_and_go_in_any_order() {
     c.attach(&list, "two", &cap("two", 5000)).expect("it is right");
     assert_eq!((c.window(), names()), (5000, vec!["one".to_owned(), "two".to_owned()]));
     assert_eq!(list.list()[1].places, ["two after cc"]);
-    // The first goes, the second stays; it was checked together with the first, and is without.
+    // The first is removed and the second stays. It was checked together with the first, and now runs without
+    // it.
     c.detach(&list, "one").expect("it is there");
     assert_eq!((c.window(), names()), (5000, vec!["two".to_owned()]));
-    // Another text of the same name is in its place.
+    // Another text of the same name replaces it.
     c.attach(&list, "two", &cap("other", 4000)).expect("it is right");
     assert_eq!((c.window(), names()), (4000, vec!["two".to_owned()]));
     c.detach(&list, "two").expect("it is there");
@@ -73,7 +74,7 @@ fn attachments_come_and_go_in_any_order() {
     assert!(grown > Some(4000), "{grown:?}");
 }
 
-/// With the last one gone the program is the one of before, machine code and all.
+/// Without attachments, the program is the original one, machine code included.
 #[test]
 fn afterwards_the_program_is_the_one_of_before() {
     let own = with_params(&[]);
@@ -106,7 +107,7 @@ fn what_is_wrong_is_refused_with_its_place() {
     }
     assert_eq!(c.detach(&list, "two").expect_err("it is not attached"), "`two` is not attached; one");
     assert_eq!((c.window(), list.list().len()), (6000, 1), "nothing has changed");
-    // Names of another attachment are not seen.
+    // Names of another attachment are not visible.
     c.attach(&list, "one", &format!("param uint64 CAP = 6000;\n{}", cap("one", 7000))).expect("it is right");
     let upon = "void upon(event_t ev, tcp_conn c) { if (c.cc.cwnd > CAP) c.cc.cwnd = CAP; }\nattach upon after cc;";
     let error = c.attach(&list, "upon", upon).expect_err("it has no CAP");
@@ -119,8 +120,8 @@ fn what_is_wrong_is_refused_with_its_place() {
     assert!(error.contains("16 files are attached already"), "{error}");
 }
 
-/// Of two changes that were checked at the same time, the second is refused: it knows nothing of the
-/// first.
+/// Of two changes that were checked at the same time, the second is refused, because its check did not
+/// include the first.
 #[test]
 fn a_change_that_is_out_of_date_is_refused() {
     let (mut c, list, _) = begin();
@@ -132,11 +133,11 @@ fn a_change_that_is_out_of_date_is_refused() {
     assert_eq!(list.list().iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["two"]);
 }
 
-/// What the stack cannot go on with is refused there, and the list stays true.
+/// The stack refuses a program with which it cannot continue, and the list stays correct.
 #[test]
 fn what_the_stack_refuses_is_not_in_the_list() {
     let (mut c, list, _) = begin();
-    // One alone is within the stack's limit of 4,096 raised events, two are not.
+    // One alone is within the stack's limit of 4,096 raised events; two are not.
     let many = |name: &str| {
         format!(
             "void {name}(event_t ev, tcp_conn c) {{ for (i in 0..2100) emit raise(orphaned{{}}, c.self); }}
@@ -152,7 +153,7 @@ fn what_the_stack_refuses_is_not_in_the_list() {
     assert!(c.window() >= 10_000);
 }
 
-/// Under load, over a bad link, through the list: every byte arrives.
+/// Changes of the list under load, over a bad link: every byte arrives.
 #[test]
 fn a_transfer_lives_through_changes_of_the_list() {
     let own = with_params(&["MIN_RTO=200ms", "MSL=1s"]);
@@ -174,7 +175,8 @@ fn a_transfer_lives_through_changes_of_the_list() {
     assert!(changes > 1000, "{changes}");
 }
 
-/// A file that caps the window, with a param, a helper, a structure and a signal of names that others may have, too.
+/// Returns a file that caps the window, with a param, a helper, a structure and a signal whose names other
+/// files may also use.
 fn with_names(signal: &str, bytes: u32) -> String {
     format!(
         "param uint64 CAP = {bytes};
@@ -206,7 +208,7 @@ fn names_of_attachments_collide_neither_with_each_other_nor_with_the_program() {
     c.bench.send(c.handle, 20_000);
     c.acknowledge(2000);
     assert_eq!(c.window(), 6000, "the first goes on with values of its own");
-    // One of another signal and of other structures takes its place.
+    // Another text, with another signal and other structures, replaces it.
     let other = with_names("met", 4000).replace("uint64 b", "uint32 c; uint64 b");
     c.attach(&list, "one", &other).expect("it is right");
     assert_eq!((c.window(), names(&c)), (4000, vec!["one.met".to_owned()]));
@@ -236,7 +238,8 @@ fn params_of_an_attachment_are_set_by_name() {
     assert_eq!(c.window(), 6000, "nothing has changed");
 }
 
-/// Of an assertion in a file it is that file; of an invariant of the program all that take part in the chain.
+/// For an assertion in a file, the suspect is that file. For an invariant of the program, all attachments in
+/// the chain are suspects.
 #[test]
 fn what_has_to_do_with_a_false_assertion_is_known() {
     let (mut c, list, _) = begin();

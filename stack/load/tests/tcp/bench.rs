@@ -1,4 +1,4 @@
-//! One stack that runs `tcp.mtp`, in virtual time; the test plays its peer.
+//! One stack that runs `tcp.mtp`, in virtual time. The test plays its peer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,17 +16,17 @@ use hawser_load::{Loaded, parse_param};
 
 use crate::segment::{HOST, PEER, Segment, cut};
 
-/// Nanoseconds.
+/// A millisecond, in nanoseconds.
 pub(crate) const MS: u64 = 1_000_000;
-/// Nanoseconds.
+/// A second, in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// The peer's port in all tests.
 pub(crate) const PEER_PORT: u16 = 4000;
-/// The peer's initial sequence number in all tests: its stream wraps around early.
+/// The peer's initial sequence number in all tests. It makes the peer's stream wrap around early.
 pub(crate) const PEER_ISS: u32 = 0xffff_ff00;
 
-/// States as `state.mtp` numbers them.
+/// The states, numbered as in `state.mtp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     SynSent = 1,
@@ -40,21 +40,22 @@ pub(crate) enum State {
     TimeWait,
 }
 
-/// Frames in and out of memory.
+/// A wire that keeps frames in memory.
 pub(crate) struct Tape {
     caps: Caps,
-    /// What is to arrive, with the payload bytes of each segment where several were merged.
+    /// The frames to arrive. For a merged frame, the number is the payload bytes of each segment.
     waiting: VecDeque<(Vec<u8>, u16)>,
     batch: Vec<(Vec<u8>, u16)>,
     pub(crate) sent: Vec<Vec<u8>>,
-    /// How many of them came as super-segments.
+    /// The number of sent frames that were super-segments.
     pub(crate) super_segments: usize,
-    /// The most payload bytes of one frame.
+    /// The largest payload of a frame, in bytes.
     pub(crate) largest: usize,
 }
 
 impl Tape {
-    /// A device cuts super-segments of up to `gso_max` bytes and completes checksums; 0: it does neither.
+    /// Creates a tape whose device cuts super-segments of up to `gso_max` bytes and completes checksums. With
+    /// 0 it does neither.
     fn new(gso_max: u32) -> Tape {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: gso_max > 0, gso_max, rx_queue_bytes: 1 << 22 };
@@ -99,14 +100,14 @@ impl Wire for Tape {
     }
 }
 
-/// The program, made ready once. `HAWSER_TCP` names another main file: a mutant, for instance
-/// (`cargo xtask mutants`).
+/// Returns the program, loaded once. `HAWSER_TCP` names another main file, such as a mutant (`cargo xtask
+/// mutants`).
 pub(crate) fn program() -> &'static Loaded {
     static PROGRAM: OnceLock<Loaded> = OnceLock::new();
     PROGRAM.get_or_init(|| loaded(&std::env::var("HAWSER_TCP").unwrap_or_else(|_| "tcp".to_owned())))
 }
 
-/// The program with NewReno: the same files, but for one import.
+/// Returns the program with NewReno: the same files, except for one import.
 fn newreno() -> &'static Loaded {
     static PROGRAM: OnceLock<Loaded> = OnceLock::new();
     let ready = || {
@@ -127,13 +128,13 @@ fn newreno() -> &'static Loaded {
     PROGRAM.get_or_init(ready)
 }
 
-/// The program with an attachment and these params.
+/// Returns the program with an attachment and these params.
 pub(crate) fn with_attached(text: &str, params: &[&str]) -> Result<Arc<dyn Program>, String> {
     let attached = program().attach(Path::new("attached.mtp"), text).map_err(|error| error.to_string())?;
     attached.with(&values(params)).map_err(|error| error.to_string())
 }
 
-/// The program with these params.
+/// Returns the program with these params.
 pub(crate) fn with_params(params: &[&str]) -> Arc<dyn Program> {
     let program = if params.contains(&NEWRENO) { newreno() } else { program() };
     program.with(&values(params)).expect("a program")
@@ -144,7 +145,7 @@ fn values(params: &[&str]) -> Vec<(String, u64)> {
     values.map(|text| parse_param(text).expect("a param")).collect()
 }
 
-/// Its tables.
+/// Returns the program's tables.
 pub(crate) fn module() -> &'static Module {
     program().module()
 }
@@ -153,26 +154,27 @@ fn loaded(name: &str) -> Loaded {
     Loaded::open(name, Some(crate::ENGINE)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Stands among the params: NewReno in CUBIC's place.
+/// An entry among the params that selects NewReno instead of CUBIC.
 pub(crate) const NEWRENO: &str = "import newreno.mtp";
 
-/// A stack at an address.
+/// Creates a stack at an address.
 pub(crate) fn stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
     stack_with_mtu(address, params, seed, caps, 1500)
 }
 
-/// The same, which merges packets that arrive together and go on where the one before ends.
+/// Like `stack`, but merges contiguous packets that arrive together.
 pub(crate) fn merging_stack(address: IpAddr, params: &[&str], seed: u64, caps: &Caps) -> Stack {
     let config = StackConfig { merge: true, ..config(address, seed, 1500) };
     Stack::new(with_params(&usual(params)), config, caps).expect("a stack")
 }
 
-/// A stack at an address whose packets have at most `mtu` bytes.
+/// Creates a stack whose packets have at most `mtu` bytes.
 pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: &Caps, mtu: u32) -> Stack {
     Stack::new(with_params(&usual(params)), config(address, seed, mtu), caps).expect("a stack")
 }
 
-/// The same with so many bytes that each connection may hold of either direction, and the program's own params.
+/// Creates a stack that holds at most `bytes` of each connection in either direction, with the program's own
+/// params.
 pub(crate) fn stack_that_holds(address: IpAddr, bytes: u64, seed: u64, caps: &Caps) -> Stack {
     let mut config = config(address, seed, 1500);
     (config.limits.tx_bytes, config.limits.rx_bytes) = (bytes, bytes);
@@ -182,15 +184,16 @@ pub(crate) fn stack_that_holds(address: IpAddr, bytes: u64, seed: u64, caps: &Ca
 fn config(address: IpAddr, seed: u64, mtu: u32) -> StackConfig {
     let interface = InterfaceConfig { addresses: vec![(address, 24)], gateways: vec![], mtu };
     let mut config = StackConfig::new(interface, seed);
-    // What is sent at once is taken whole: how much the engine lets a connection hold is its own tests' affair.
+    // Data sent at once is accepted whole. The engine's own tests check how much a connection may hold.
     config.limits.first_bytes = config.limits.tx_bytes;
     config
 }
 
-/// Tests have RFC 6298's shortest timeout (2.4) and a window that stays as it is, unless they are about these.
+/// The params that tests use unless these are their subject: RFC 6298's shortest timeout (2.4) and a window
+/// of fixed size.
 const USUAL: [&str; 2] = ["MIN_RTO=1s", "MAX_RCV_BUF=0"];
 
-/// The params of a test, and the usual ones.
+/// Returns a test's params after the usual ones.
 pub(crate) fn usual<'a>(params: &[&'a str]) -> Vec<&'a str> {
     let name = |param: &str| param.split('=').next().unwrap_or_default().to_owned();
     let is_given = |usual: &&str| params.iter().any(|param| name(param) == name(usual));
@@ -203,14 +206,14 @@ pub(crate) struct Bench {
     pub(crate) stack: Stack,
     pub(crate) wire: Tape,
     pub(crate) now: u64,
-    /// What it sent and the test has not looked at, with the time.
+    /// Sent segments that the test has not examined, with their times.
     sent: VecDeque<(u64, Segment)>,
-    /// The last packet that it sent, as bytes.
+    /// The last packet that the stack sent, as bytes.
     pub(crate) last_packet: Vec<u8>,
 }
 
 impl Bench {
-    /// A stack with these params (`MIN_RTO=200ms`).
+    /// Creates a stack with these params (`MIN_RTO=200ms`).
     pub(crate) fn new(params: &[&str]) -> Bench {
         Bench::seeded(params, 1)
     }
@@ -219,7 +222,7 @@ impl Bench {
         Bench::on(Tape::new(0), params, seed)
     }
 
-    /// A stack on a device that cuts super-segments.
+    /// Creates a stack on a device that cuts super-segments.
     pub(crate) fn cutting(params: &[&str]) -> Bench {
         Bench::on(Tape::new(65_535), params, 1)
     }
@@ -229,7 +232,7 @@ impl Bench {
         Bench { stack, wire, now: SECOND, sent: VecDeque::new(), last_packet: Vec::new() }
     }
 
-    /// Lets the stack do what is due now.
+    /// Lets the stack do all work that is due now.
     pub(crate) fn settle(&mut self) {
         while self.stack.poll(Instant::from_nanos(self.now), &mut self.wire).expect("a wire that works") {
             assert_eq!(self.stack.counters().asserts, 0, "{:?}", self.stack.last_assert());
@@ -251,48 +254,48 @@ impl Bench {
         self.now = until;
     }
 
-    /// The peer sends a packet.
+    /// Delivers a packet from the peer.
     pub(crate) fn deliver(&mut self, packet: Vec<u8>) {
         self.wire.waiting.push_back((packet, 0));
         self.settle();
     }
 
-    /// The peer's segments of `size` payload bytes each, merged into this one by a device.
+    /// Delivers segments of `size` payload bytes each, which a device has merged into this one.
     pub(crate) fn inject_merged(&mut self, all: &Segment, size: u16) {
         self.wire.waiting.push_back((all.packet(), size));
         self.settle();
     }
 
-    /// The peer sends a segment.
+    /// Delivers a segment from the peer.
     pub(crate) fn inject(&mut self, segment: &Segment) {
         self.deliver(segment.packet());
     }
 
-    /// The peer sends segments that arrive together.
+    /// Delivers segments from the peer that arrive together.
     pub(crate) fn inject_all(&mut self, segments: &[Segment]) {
         self.wire.waiting.extend(segments.iter().map(|segment| (segment.packet(), 0)));
         self.settle();
     }
 
-    /// All that was sent since the last call, with its time.
+    /// Returns the segments sent since the last call, with their times.
     pub(crate) fn timed(&mut self) -> Vec<(u64, Segment)> {
         self.settle();
         self.sent.drain(..).collect()
     }
 
-    /// All that was sent since the last call.
+    /// Returns the segments sent since the last call.
     pub(crate) fn sent(&mut self) -> Vec<Segment> {
         self.timed().into_iter().map(|(_, segment)| segment).collect()
     }
 
-    /// The one segment that was sent since the last call.
+    /// Returns the only segment sent since the last call.
     pub(crate) fn one(&mut self) -> Segment {
         let mut sent = self.sent();
         assert_eq!(sent.len(), 1, "{sent:#?}");
         sent.remove(0)
     }
 
-    /// Fails when anything was sent since the last call.
+    /// Fails if a segment was sent since the last call.
     pub(crate) fn expect_nothing_sent(&mut self) {
         assert_eq!(self.sent(), []);
     }
@@ -348,7 +351,7 @@ impl Bench {
     }
 }
 
-/// What the peer offers in its SYN.
+/// The options in the peer's SYN.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Offer {
     pub(crate) mss: Option<u16>,
@@ -370,12 +373,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Opened by the host; the peer answers at once with this offer and this (unscaled) window.
+    /// Opens a connection from the host. The peer answers at once with this offer and this (unscaled) window.
     pub(crate) fn open(params: &[&str], offer: Offer, window: u16) -> Connection {
         Connection::open_after(params, offer, window, 0)
     }
 
-    /// As [`Connection::open`]; the answer comes after a round-trip time.
+    /// Like [`Connection::open`], but the answer arrives after a round-trip time.
     pub(crate) fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: u64) -> Connection {
         Connection::complete(Bench::new(params), offer, window, round_trip, |answer| answer)
     }
@@ -412,15 +415,15 @@ impl Connection {
         Connection { bench, handle, next, host, window, timestamps: offer.timestamps }
     }
 
-    /// Opened by the host after some time.
+    /// Opens a connection from the host after some time.
     pub(crate) fn open_at(wait: u64, offer: Offer) -> Connection {
         let mut bench = Bench::new(&[]);
         bench.advance(wait);
         Connection::complete(bench, offer, 65535, 0, |answer| answer)
     }
 
-    /// Opened by the host with segments of 1000 bytes over a round-trip time of 100 ms; the peer's
-    /// <SYN,ACK> is changed before it is sent.
+    /// Opens a connection from the host with segments of 1000 bytes over a round-trip time of 100 ms. The
+    /// peer's <SYN,ACK> is changed before it is sent.
     pub(crate) fn agreed(
         params: &[&str],
         timestamps: bool,
@@ -429,7 +432,7 @@ impl Connection {
         Connection::agreed_on(Bench::new(params), timestamps, change)
     }
 
-    /// As [`Connection::agreed`], on this bench.
+    /// Like [`Connection::agreed`], on this bench.
     pub(crate) fn agreed_on(
         bench: Bench,
         timestamps: bool,
@@ -440,12 +443,12 @@ impl Connection {
         Connection::complete(bench, offer, 65535, 100 * MS, change)
     }
 
-    /// A connection whose segments carry exactly 1000 bytes and no options.
+    /// Opens a connection whose segments carry exactly 1000 bytes and no options.
     pub(crate) fn plain(params: &[&str]) -> Connection {
         Connection::open(params, Offer { mss: Some(1000), ..Offer::default() }, 65535)
     }
 
-    /// The peer's next segment, an ACK of what it has acknowledged so far.
+    /// Returns the peer's next segment, which acknowledges as much as the peer has so far.
     pub(crate) fn segment(&self) -> Segment {
         Segment {
             source: PEER_PORT,
@@ -458,14 +461,14 @@ impl Connection {
         }
     }
 
-    /// The peer acknowledges `len` bytes more.
+    /// Lets the peer acknowledge `len` more bytes.
     pub(crate) fn acknowledge(&mut self, len: u32) {
         self.host = self.host.wrapping_add(len);
         let ack = self.segment();
         self.bench.inject(&ack);
     }
 
-    /// A pure ACK of what the peer has acknowledged so far, with SACK blocks, which are given as
+    /// Sends a pure ACK of the data that the peer has acknowledged so far, with SACK blocks. The blocks are
     /// offsets from there.
     pub(crate) fn sacks(&mut self, blocks: &[(i32, i32)]) {
         let at = |offset: i32| self.host.wrapping_add_signed(offset);
@@ -474,20 +477,20 @@ impl Connection {
         self.bench.inject(&ack);
     }
 
-    /// Windows as the congestion control has them: cwnd and ssthresh.
+    /// Returns the windows of the congestion control: cwnd and ssthresh.
     pub(crate) fn windows(&self) -> (u64, u64) {
         (self.bench.observe(self.handle, "cc.cwnd"), self.bench.observe(self.handle, "cc.ssthresh"))
     }
 
-    /// The peer sends `len` bytes more.
+    /// Lets the peer send `len` more bytes.
     pub(crate) fn peer_sends(&mut self, len: usize) {
         let segment = self.segment().payload(vec![b'p'; len]);
         self.next = self.next.wrapping_add(len as u32);
         self.bench.inject(&segment);
     }
 
-    /// What the host sent, as offsets from the first byte that the peer has not acknowledged and
-    /// lengths. Pure ACKs are left out.
+    /// Returns the ranges that the host sent, as lengths and offsets from the first byte that the peer has
+    /// not acknowledged. Pure ACKs are left out.
     pub(crate) fn ranges(&mut self) -> Vec<(u32, u32)> {
         let host = self.host;
         let segments = self.bench.sent().into_iter().filter(|s| s.numbers() > 0);

@@ -1,5 +1,5 @@
-//! Bulk transfers over a drop-tail bottleneck: slow start's overshoot is repaired within a few round trips, and
-//! no retransmission timer fires (RFC 6675, 6937, 8985, 9406).
+//! Bulk transfers over a drop-tail bottleneck. Slow start's overshoot is repaired within a few round trips,
+//! and no retransmission timer fires (RFC 6675, 6937, 8985, 9406).
 
 
 use hawser_time::Instant;
@@ -7,7 +7,7 @@ use hawser_time::Instant;
 use crate::bench::{MS, SECOND};
 use crate::stage::{Link, SHORT, Stage};
 
-/// What became of a transfer.
+/// The outcome of a transfer.
 #[derive(Debug)]
 struct Outcome {
     took: u64,
@@ -17,7 +17,7 @@ struct Outcome {
     pause: u64,
 }
 
-/// One client sends `len` bytes to the host.
+/// Lets one client send `len` bytes to the host.
 fn transfer(link: Link, len: u64) -> Outcome {
     let mut stage = Stage::over(link, &["MIN_RTO=200ms"]);
     stage.listen(80);
@@ -59,18 +59,18 @@ fn transfer(link: Link, len: u64) -> Outcome {
     Outcome { took, timeouts, retransmissions, pause }
 }
 
-/// Of the link's rate, in percent.
+/// Returns the share of the link's rate, in percent.
 fn share(link: Link, len: u64, outcome: &Outcome) -> u64 {
     len * link.byte_time * 100 / outcome.took
 }
 
-/// Queues from an eighth of the path's round trip to many times that; where losses are slow start's alone, its
-/// overshoot loses half a window.
+/// Queues from an eighth of the path's round trip to many times that. If losses come from slow start alone,
+/// its overshoot loses half a window.
 #[test]
 fn an_overshoot_costs_no_timeout() {
     let link = |delay: u64, queue: u64| Link { delay: delay * MS, queue: queue * MS, ..SHORT };
     let lossy = Link { lost: 10, ..SHORT };
-    // With the minimum share of the link's rate, percent, that 10 MB get.
+    // Each link with the minimum share of its rate, in percent, that a transfer of 10 MB gets.
     let cases = [
         (SHORT, 94),
         (lossy, 90),
@@ -92,8 +92,8 @@ fn an_overshoot_costs_no_timeout() {
     }
 }
 
-/// Slow start on a fast link leaves dozens of holes, one after the other, and each is repaired at a time of its own: more
-/// ranges than are kept of what was sent when. What becomes one of them must not hide what is lost.
+/// On a fast link, slow start leaves dozens of holes in sequence, each of which is repaired at another time.
+/// These are more ranges than the send history keeps. Merging ranges must not hide a loss.
 #[test]
 fn dozens_of_holes_cost_no_timeout() {
     for delay in [MS / 2, MS, 2 * MS, 5 * MS] {

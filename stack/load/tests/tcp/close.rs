@@ -82,12 +82,12 @@ fn the_fin_follows_the_last_byte_and_is_sent_again() {
     assert_eq!((again.fin, again.seq, again.payload.len()), (true, c.host, 0));
 }
 
-/// What the segmentation rules set is not in a segment that waits to leave.
+/// A segment that waits to leave does not carry the fields that the segmentation rules set.
 #[test]
 fn a_fin_that_waits_to_leave_is_not_replaced_by_an_acknowledgement() {
     let mut c = Connection::plain(&[]);
     c.bench.stack.close(Instant::from_nanos(c.bench.now), c.handle);
-    // They arrive before the FIN has left.
+    // The segments arrive before the FIN has left.
     let first = c.segment().payload(vec![1; 1460]);
     let second = c.segment().at(c.next.wrapping_add(1460)).payload(vec![2; 1460]);
     c.bench.inject_all(&[first, second]);
@@ -129,7 +129,7 @@ fn time_wait_begins_again_with_a_fin_that_comes_again() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// RFC 9293, 3.10.7.4, lets a reset end TIME-WAIT, if it is exact (RFC 5961, 3.2); RFC 1337, 3 (F1), ignores it.
+/// RFC 9293, 3.10.7.4, lets an exact reset end TIME-WAIT (RFC 5961, 3.2). RFC 1337, 3 (F1), ignores it.
 #[test]
 fn a_reset_ends_time_wait_unless_configured_otherwise() {
     for (params, ends) in [(&[][..], true), (&["TIME_WAIT_RESETS=false"], false)] {
@@ -152,8 +152,8 @@ fn a_reset_ends_time_wait_unless_configured_otherwise() {
     }
 }
 
-/// Linux's tcp_fin_timeout: an application that holds nothing any more does not wait for a FIN for ever; while its own
-/// data is under way, it does.
+/// Linux's tcp_fin_timeout: a connection that its application has released does not wait for a FIN for ever.
+/// It does wait while its own data is under way.
 #[test]
 fn a_released_connection_waits_for_the_fin_and_not_for_ever() {
     for released_first in [true, false] {
@@ -171,7 +171,7 @@ fn a_released_connection_waits_for_the_fin_and_not_for_ever() {
         c.bench.advance(1);
         assert_eq!(c.bench.stack.contexts(), 0, "{released_first}");
     }
-    // A peer that takes its time: data, then the FIN, a segment in ten seconds.
+    // A slow peer: data, then the FIN, one segment every ten seconds.
     let mut c = Connection::plain(&[]);
     c.window = 1000;
     c.acknowledge(0);
@@ -197,7 +197,7 @@ fn abort_resets() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// RFC 5961, 3.2: only the very number that is expected resets.
+/// RFC 5961, 3.2: only a reset with exactly the expected number resets the connection.
 #[test]
 fn a_reset_has_to_be_exact() {
     let mut c = Connection::plain(&[]);
@@ -217,8 +217,8 @@ fn a_reset_has_to_be_exact() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// The data of a reset is a message for people (RFC 9293, 3.5.3), no part of the stream; the reset
-/// comes first and ends the packet.
+/// The data of a reset is a diagnostic text (RFC 9293, 3.5.3) and not part of the stream. The reset comes
+/// first and ends the packet.
 #[test]
 fn a_reset_with_data_resets_and_delivers_nothing() {
     let mut c = Connection::plain(&[]);
@@ -230,8 +230,8 @@ fn a_reset_with_data_resets_and_delivers_nothing() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// Data would make many first numbers of a reset reach the one that is expected: the first one has to
-/// be it (RFC 5961, 3.2).
+/// With data, many first numbers of a reset would reach the expected number. Its first number must equal the
+/// expected one (RFC 5961, 3.2).
 #[test]
 fn data_does_not_make_a_reset_exact() {
     let mut c = Connection::plain(&[]);
@@ -281,8 +281,8 @@ fn closing_waits_for_nobody_after_the_application_is_gone() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// RFC 1122, 4.2.2.17, lets an application end a connection whose peer keeps its window closed; one that
-/// is gone cannot. (RFC 6429.)
+/// RFC 1122, 4.2.2.17, lets an application end a connection whose peer keeps its window closed. An
+/// application that is gone cannot do so (RFC 6429).
 #[test]
 fn a_closed_window_does_not_keep_a_released_connection() {
     for released in [false, true] {

@@ -2,7 +2,7 @@
 
 use crate::bench::{Connection, MS, NEWRENO, Offer, SECOND};
 
-/// Opens a connection with segments of 1000 bytes and has `len` bytes waiting.
+/// Opens a connection with segments of 1000 bytes and `len` bytes waiting.
 fn sending(params: &[&str], len: usize) -> Connection {
     let params = &[params, &[NEWRENO]].concat();
     let mut c =
@@ -15,7 +15,7 @@ fn windows(c: &Connection) -> (u64, u64) {
     (c.bench.observe(c.handle, "cc.cwnd"), c.bench.observe(c.handle, "cc.ssthresh"))
 }
 
-/// A duplicate ACK: nothing new in it (RFC 5681, 2).
+/// Sends duplicate ACKs, which carry no new information (RFC 5681, 2).
 fn duplicates(c: &mut Connection, count: usize) {
     (0..count).for_each(|_| c.acknowledge(0));
 }
@@ -30,8 +30,8 @@ fn the_initial_window_is_ten_segments() {
     assert_eq!(windows(&c).0, 14_600);
 }
 
-/// RFC 5681, 3.1: each ACK adds what it acknowledges in slow start, at most one segment there, and
-/// eight by RFC 9406, 4.2.
+/// RFC 5681, 3.1: in slow start, each ACK adds the bytes that it acknowledges. The limit is one segment
+/// there, and eight in RFC 9406, 4.2.
 #[test]
 fn slow_start_adds_a_segment_for_each_acknowledgement() {
     let mut c = sending(&["SLOW_START_LIMIT=1"], 100_000);
@@ -62,20 +62,21 @@ fn fast_retransmit_and_recovery() {
     let _ = c.ranges();
     let retransmissions = c.bench.observe(c.handle, "retransmissions");
 
-    // RFC 3042: the first two let a new segment go each.
+    // RFC 3042: the first two each release a new segment.
     duplicates(&mut c, 2);
     assert_eq!(c.ranges(), [(10_000, 1000), (11_000, 1000)]);
     assert_eq!(windows(&c).0, 10_000, "and change nothing");
 
-    // The third: ssthresh = FlightSize / 2, without limited transmit's segments; the first
-    // unacknowledged segment goes again. Under way are 12, less three that left and the lost one.
+    // The third: ssthresh = FlightSize / 2, without the segments of limited transmit. The first
+    // unacknowledged segment is sent again. 12 segments are under way, minus three that left and the lost
+    // one.
     duplicates(&mut c, 1);
     assert_eq!(windows(&c), (8000 + 1000, 5000));
     assert_eq!(c.ranges(), [(0, 1000)]);
     assert_eq!(c.bench.observe(c.handle, "retransmissions"), retransmissions + 1);
 
-    // RFC 6937: ten were under way, of which each further duplicate delivers one; for two of them
-    // one may go, and the retransmission was the first.
+    // RFC 6937: ten segments were under way, and each further duplicate delivers one of them. Two of them
+    // release one segment, and the retransmission was the first.
     duplicates(&mut c, 2);
     assert_eq!(c.ranges(), []);
     assert_eq!(windows(&c).0, 7000 + 500);
@@ -83,16 +84,17 @@ fn fast_retransmit_and_recovery() {
     assert_eq!(windows(&c).0, 6000 + 1000);
     assert_eq!(c.ranges(), [(12_000, 1000)]);
 
-    // A partial ACK: the next hole goes at once (RFC 6582, 3.2 (3)).
+    // A partial ACK: the next hole is sent at once (RFC 6582, 3.2 (3)).
     c.acknowledge(3000);
     assert_eq!(c.ranges()[0], (0, 1000));
 
-    // All that was out when it began (12 000) is acknowledged.
+    // All data that was out when the recovery began (12 000) is acknowledged.
     c.acknowledge(9000);
     assert_eq!(windows(&c), (5000, 5000));
 }
 
-/// RFC 6582, 4, slow but steady: each partial ACK begins the retransmission timer anew, for the repair that it asks for.
+/// RFC 6582, 4, slow but steady: each partial ACK restarts the retransmission timer for the repair that it
+/// causes.
 #[test]
 fn each_partial_ack_restarts_the_timer() {
     let mut c = sending(&[], 10_000);
@@ -108,7 +110,8 @@ fn each_partial_ack_restarts_the_timer() {
     assert_eq!(c.bench.timed()[0].0, due);
 }
 
-/// RFC 6675, 5 (4.3), RFC 5681, 3.2 (3): the repair has the whole timeout, however late the third duplicate came.
+/// RFC 6675, 5 (4.3), RFC 5681, 3.2 (3): the repair has the whole timeout, however late the third duplicate
+/// arrived.
 #[test]
 fn a_fast_retransmit_restarts_the_timer() {
     let mut c = sending(&[], 10_000);
@@ -121,7 +124,7 @@ fn a_fast_retransmit_restarts_the_timer() {
     assert_eq!(c.bench.timed()[0].0, due);
 }
 
-/// RFC 3042, 2: two segments beyond the window, even where no recovery may begin (RFC 6582, 3.2 (2)).
+/// RFC 3042, 2: two segments beyond the window, even if no recovery may begin (RFC 6582, 3.2 (2)).
 #[test]
 fn limited_transmit_is_limited() {
     let mut c = sending(&[], 60_000);
@@ -145,7 +148,7 @@ fn ssthresh_is_at_least_two_segments() {
     assert_eq!(c.ranges(), [(0, 1000)]);
 }
 
-/// RFC 5681, 3.1: one segment after a timeout, ssthresh held when it fires again.
+/// RFC 5681, 3.1: one segment after a timeout. ssthresh stays when the timer fires again.
 #[test]
 fn a_timeout_starts_over() {
     let mut c = sending(&[], 60_000);
@@ -160,21 +163,21 @@ fn a_timeout_starts_over() {
     assert_eq!(windows(&c).0, 2000);
     assert_eq!(c.ranges(), [(0, 1000), (1000, 1000)]);
 
-    // What the peer held is skipped; duplicates of data from before the timeout start nothing
-    // (RFC 6582, 3.2 (2)).
+    // Data that the peer held is skipped. Duplicates of data from before the timeout start no recovery (RFC
+    // 6582, 3.2 (2)).
     c.acknowledge(5000);
     assert_eq!(c.ranges()[0].0, 0);
     duplicates(&mut c, 3);
     assert_eq!(windows(&c).1, 5000);
 }
 
-/// RFC 5681, 3.1: a segment for each window acknowledged.
+/// RFC 5681, 3.1: one segment for each window acknowledged.
 #[test]
 fn congestion_avoidance_adds_a_segment_in_a_round_trip() {
     let mut c = sending(&[], 200_000);
     c.bench.advance(SECOND);
     let _ = c.ranges();
-    // Slow start from 1 to ssthresh = 5 segments, each ACK one segment.
+    // Slow start from 1 to ssthresh = 5 segments, one segment for each ACK.
     for _ in 0..4 {
         c.acknowledge(1000);
         let _ = c.ranges();
@@ -201,7 +204,7 @@ fn after_a_pause_the_window_is_the_initial_one_again() {
     assert_eq!(windows(&c).0, 10_000);
 }
 
-/// Acknowledgements that carry data or another window are no duplicates.
+/// Acknowledgements that carry data or change the window are not duplicates.
 #[test]
 fn what_is_no_duplicate() {
     let mut c = sending(&[], 60_000);
@@ -215,7 +218,7 @@ fn what_is_no_duplicate() {
     assert_eq!(c.ranges(), []);
 }
 
-/// RFC 1191: smaller segments, at once, and no word to the congestion control.
+/// RFC 1191: segments become smaller at once, and the congestion control is not notified.
 #[test]
 fn a_smaller_path_mtu_cuts_segments() {
     let mut c = sending(&[], 5000);

@@ -1,15 +1,15 @@
-//! CUBIC, RFC 9438, against its formulas in floating point; HyStart++, RFC 9406.
+//! CUBIC, RFC 9438, compared with its formulas in floating point; HyStart++, RFC 9406.
 
 use crate::bench::{Connection, MS, SECOND};
 use crate::segment::Segment;
 
 const BETA: f64 = 0.7;
 const C: f64 = 0.4;
-/// The round-trip time, seconds.
+/// The round-trip time, in seconds.
 const RTT: f64 = 0.1;
 
-/// A connection over 100 ms whose segments have 1000 bytes and whose window, in slow start, has
-/// grown to this many.
+/// Opens a connection over 100 ms whose segments have 1000 bytes and whose window has grown to this many
+/// segments in slow start.
 fn grown(segments: u64) -> Connection {
     grown_with(segments, false)
 }
@@ -26,14 +26,14 @@ fn grown_with(segments: u64, timestamps: bool) -> Connection {
     c
 }
 
-/// Always something to send.
+/// Ensures that there is always data to send.
 fn fill(c: &mut Connection) {
     while c.bench.stack.writable(c.handle) > 1_000_000 {
         c.bench.send(c.handle, 500_000);
     }
 }
 
-/// Three segments arrive out of order, then everything: a recovery, from its beginning to its end.
+/// Three segments arrive out of order, then all of them: a whole recovery.
 fn lose(c: &mut Connection) {
     c.bench.advance(100 * MS);
     c.sacks(&[(1000, 4000)]);
@@ -44,19 +44,19 @@ fn lose(c: &mut Connection) {
     let _ = c.ranges();
 }
 
-/// RFC 9438, 4.2 to 4.7, for each ACK of a segment; windows in segments, times in seconds.
+/// RFC 9438, 4.2 to 4.7, for each ACK of a segment. Windows are in segments, times in seconds.
 struct Model {
     cwnd: f64,
     prior: f64,
     w_max: f64,
     w_est: f64,
-    /// When congestion avoidance began: with the first ACK in it.
+    /// The time when congestion avoidance began, with its first ACK.
     epoch: Option<f64>,
     k: f64,
 }
 
 impl Model {
-    /// After a loss at `prior`, when the window before the loss before it was `last`.
+    /// Creates the model after a loss at `prior`, where `last` was the window before the previous loss.
     fn new(prior: f64, last: f64, cwnd: f64) -> Model {
         let w_max = if prior < last { prior * (1.0 + BETA) / 2.0 } else { prior };
         Model { cwnd, prior, w_max, w_est: cwnd, epoch: None, k: ((w_max - cwnd) / C).cbrt() }
@@ -79,8 +79,8 @@ impl Model {
     }
 }
 
-/// One round trip of ACKs, each of one segment, in the connection and in the model. Their windows
-/// never differ by more than a hundredth.
+/// Runs one round trip of ACKs, one for each segment, in the connection and in the model. Their windows never
+/// differ by more than a hundredth.
 fn round(c: &mut Connection, model: &mut Model) {
     c.bench.advance(100 * MS);
     let flight = c.bench.observe(c.handle, "flight") / 1000;
@@ -94,7 +94,7 @@ fn round(c: &mut Connection, model: &mut Model) {
     let _ = c.ranges();
 }
 
-/// RFC 9438, 4.6: the window becomes seven tenths of what was under way.
+/// RFC 9438, 4.6: the window becomes seven tenths of the data under way.
 #[test]
 fn a_loss_takes_three_tenths() {
     let mut c = grown(100);
@@ -102,8 +102,8 @@ fn a_loss_takes_three_tenths() {
     assert_eq!(c.windows(), (70_000, 70_000));
 }
 
-/// RFC 9438, 4.2 and 4.4: concave up to where it was, then convex; where Reno would be faster, as
-/// fast as Reno (4.3). 100 segments: K = ∛(30 / 0.4) = 4.2 s.
+/// RFC 9438, 4.2 and 4.4: concave up to the earlier window, then convex; as fast as Reno wherever Reno would
+/// be faster (4.3). 100 segments: K = ∛(30 / 0.4) = 4.2 s.
 #[test]
 fn the_window_follows_the_cubic_function() {
     let mut c = grown(100);
@@ -135,7 +135,7 @@ fn it_is_no_slower_than_reno() {
     assert!(c.windows().0 > 20_100, "{:?}", c.windows());
 }
 
-/// RFC 9438, 4.7: who loses before it was back where it was leaves room for others.
+/// RFC 9438, 4.7: a flow that loses before it reaches its earlier window leaves room for others.
 #[test]
 fn fast_convergence() {
     let mut c = grown(100);
@@ -151,8 +151,8 @@ fn fast_convergence() {
     (0..30).for_each(|_| round(&mut c, &mut model));
 }
 
-/// RFC 9438, 4.9.2: a loss that was none leaves no trace. The window goes on where it was, on the same curve: here beyond
-/// its inflection, where a new one would begin flat.
+/// RFC 9438, 4.9.2: a spurious loss leaves no trace. The window continues from its earlier value on the same
+/// curve. Here that is beyond the inflection, where a new curve would begin flat.
 #[test]
 fn after_a_mistake_the_curve_goes_on() {
     let mut c = grown_with(100, true);
@@ -183,13 +183,13 @@ fn after_a_mistake_the_curve_goes_on() {
     assert!(c.windows().0 > 170_000, "{:?}", c.windows());
 }
 
-/// RFC 9438, 4.8: a timeout begins again from one segment, up to seven tenths.
+/// RFC 9438, 4.8: a timeout starts again from one segment, up to seven tenths.
 #[test]
 fn a_timeout_begins_again() {
     let mut c = grown(50);
     c.bench.advance(2 * SECOND);
     assert_eq!(c.windows(), (1000, 35_000));
-    // Then K is 0, and the window where congestion avoidance begins is W_max.
+    // Then K is 0, and W_max is the window at the start of congestion avoidance.
     while c.windows().0 < 35_000 {
         c.bench.advance(100 * MS);
         let flight = c.bench.observe(c.handle, "flight").min(c.windows().0);
@@ -222,8 +222,8 @@ fn a_window_not_in_use_stays() {
     assert_eq!(c.windows().0, cwnd);
 }
 
-/// RFC 9406, 4.2: in slow start, when round trips have grown by an eighth, the window grows by a
-/// quarter as much; after five rounds slow start is over. When they shrink again, it goes on.
+/// RFC 9406, 4.2: when round trips have grown by an eighth in slow start, the window grows only a quarter as
+/// fast. After five rounds slow start is over. If the round trips shrink again, slow start continues.
 #[test]
 fn slow_start_ends_when_delay_grows() {
     for jitter in [false, true] {
@@ -244,7 +244,8 @@ fn slow_start_ends_when_delay_grows() {
         assert!(growth[..3].iter().all(|g| *g > 1.9), "{growth:?}");
         assert!((growth[3] - 1.25).abs() < 0.05, "{growth:?}");
         if jitter {
-            // Eight samples show the shorter round trip (N_RTT_SAMPLE): at most these ACKs add a quarter still.
+            // Eight samples show the shorter round trip (N_RTT_SAMPLE). At most these ACKs still add a
+            // quarter.
             assert!(growth[4] > 1.9, "{growth:?}");
             assert!(growth[5..8].iter().all(|g| *g > 1.9), "{growth:?}");
         } else {
@@ -254,10 +255,12 @@ fn slow_start_ends_when_delay_grows() {
     }
 }
 
-/// RFC 9406, 4.2: with fewer than eight samples of a round its least is an accident, and ends nothing.
+/// RFC 9406, 4.2: with fewer than eight samples in a round, the minimum is accidental and does not end slow
+/// start.
 #[test]
 fn few_samples_end_no_slow_start() {
-    // A quarter of what is acknowledged, once ten samples have shown it; all of it while five do not.
+    // A quarter of the acknowledged bytes once ten samples have shown it, and all of them with only five
+    // samples.
     for (samples, last) in [(10, 80 / 4), (5, 40)] {
         let mut c = Connection::agreed(&["PROBES=false"], false, |syn| Segment { sack_permitted: true, ..syn });
         fill(&mut c);

@@ -8,21 +8,20 @@ const NOT_ECT: u8 = 0;
 const ECT: u8 = 2;
 const CE: u8 = 3;
 
-/// A connection that agreed on ECN; its segments have 1000 bytes.
+/// Opens a connection that agreed on ECN; its segments have 1000 bytes.
 fn marking(params: &[&str]) -> Connection {
     let params = &[&OFFER[..], params].concat();
     Connection::agreed(params, false, |syn| Segment { ece: true, sack_permitted: true, ..syn })
 }
 
-/// A segment of the peer's, marked or not.
+/// Lets the peer send a segment, marked or not.
 fn peer_sends(c: &mut Connection, ecn: u8, cwr: bool) {
     let segment = Segment { ecn, cwr, ..c.segment().payload(vec![b'p'; 1000]) };
     c.next = c.next.wrapping_add(1000);
     c.bench.inject(&segment);
 }
 
-/// RFC 3168, 6.1.1: ECE and CWR offer it, ECE alone agrees. A SYN that comes again offers nothing
-/// (6.1.1.1).
+/// RFC 3168, 6.1.1: ECE and CWR offer ECN, and ECE alone agrees. A repeated SYN makes no offer (6.1.1.1).
 #[test]
 fn both_ends_agree() {
     let mut bench = Bench::new(&[]);
@@ -52,8 +51,8 @@ fn both_ends_agree() {
     }
 }
 
-/// RFC 3168, 6.1.2, 6.1.4, 6.1.5, 6.1.6: data that goes for the first time may be marked; ACKs,
-/// what goes again and probes may not.
+/// RFC 3168, 6.1.2, 6.1.4, 6.1.5, 6.1.6: data that is sent for the first time may be marked. ACKs,
+/// retransmissions and probes may not.
 #[test]
 fn only_new_data_is_sent_as_ecn_capable() {
     let mut c = marking(&[]);
@@ -76,7 +75,7 @@ fn only_new_data_is_sent_as_ecn_capable() {
     assert!(c.bench.sent().iter().all(|s| s.ecn == NOT_ECT), "not agreed");
 }
 
-/// RFC 3168, 6.1.3: from a CE mark on every ACK echoes it, until the peer has received one.
+/// RFC 3168, 6.1.3: after a CE mark, every ACK echoes it until a CWR has arrived.
 #[test]
 fn ce_marks_are_echoed_until_the_peer_has_reduced() {
     let mut c = marking(&[]);
@@ -101,8 +100,8 @@ fn ce_marks_are_echoed_until_the_peer_has_reduced() {
     assert!(!c.bench.one().ece, "pure ACKs do not count");
 }
 
-/// RFC 3168, 6.1.2: an echo halves the window, once in a window of data; CWR stands on the next new
-/// segment, and on that one alone.
+/// RFC 3168, 6.1.2: an echo halves the window, once in a window of data. Only the next new segment carries
+/// CWR.
 #[test]
 fn an_echo_is_a_loss_without_the_loss() {
     let mut c = marking(&[]);
@@ -130,8 +129,8 @@ fn an_echo_is_a_loss_without_the_loss() {
     assert!(sent.is_empty() || sent[0].cwr);
 }
 
-/// RFC 3168, 6.1.2: CWR reports reductions for any reason; a loss in a window that was reduced for
-/// a CE mark does not reduce it again.
+/// RFC 3168, 6.1.2: CWR reports reductions for any reason. A loss in a window that was reduced for a CE mark
+/// does not reduce it again.
 #[test]
 fn losses_and_ce_marks_reduce_the_window_once() {
     let mut c = marking(&[]);

@@ -1,5 +1,5 @@
-//! Fast Open (RFC 7413) where packets are lost: the data that went with the SYN arrives once and in order, whatever
-//! became of it. The packets are in `transports/tcp/scripts/RFC7413`.
+//! Fast Open (RFC 7413) with lost packets: the data of the SYN arrives once and in order, whichever packet is
+//! lost. The packet scripts are in `transports/tcp/scripts/RFC7413`.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use hawser_ir::abi::OPT_FAST_OPEN;
 use crate::bench::{MS, SECOND};
 use crate::transfer::{Application, CALM, Conditions, World, address};
 
-/// Bytes of data, from the client and from the server.
+/// The bytes of data from the client and from the server.
 const PAYLOAD: [usize; 2] = [5000, 7000];
 
 /// A packet of the second connection.
@@ -24,23 +24,23 @@ struct Seen {
 }
 
 impl Seen {
-    /// Of an IPv4 packet to an end of the world.
+    /// Parses an IPv4 packet to an end of the world.
     fn of(to: usize, packet: &[u8]) -> Seen {
         let header = usize::from(packet[32] >> 4) * 4;
         Seen { to, syn: packet[33] & 2 != 0, payload: packet.len() - 20 - header }
     }
 }
 
-/// What is lost of it, once.
+/// The packet of the second connection that is lost, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
     Nothing,
-    /// The SYN, and the data in it.
+    /// The SYN with its data.
     Syn,
     SynAck,
-    /// The first data of the client after its SYN.
+    /// The client's first data after its SYN.
     Rest,
-    /// The first data of the server, which need not wait for the handshake.
+    /// The server's first data, which need not wait for the handshake.
     Answer,
     /// The client's acknowledgement of the <SYN,ACK>, which carries no data.
     Ack,
@@ -60,15 +60,15 @@ impl Lost {
     }
 }
 
-/// How the second connection went.
+/// The outcome of the second connection.
 struct Outcome {
     packets: Vec<Seen>,
-    /// When the server had its first byte of data, and when all was over.
+    /// The times of the server's first byte of data, and of the end.
     first: u64,
     over: u64,
 }
 
-/// One connection to the server and back, both ends closed.
+/// Runs one connection to the server and back, and closes both ends.
 fn connection(world: &mut World, server: SocketAddr, data: [usize; 2], name: &str) -> (u64, u64) {
     let start = world.now;
     let mut apps = [Application::new(0, data[0]), Application::new(1, data[1])];
@@ -91,7 +91,7 @@ fn connection(world: &mut World, server: SocketAddr, data: [usize; 2], name: &st
     (first.unwrap_or(0), world.now - start)
 }
 
-/// A connection that gets a cookie, then one that shows it and loses this.
+/// Runs a connection that gets a cookie, then one that presents it and loses this packet.
 fn run(lost: Lost, conditions: Conditions, seed: u64) -> Outcome {
     let name = format!("{lost:?}, seed {seed}");
     let mut world = World::new(false, CALM, seed);
@@ -121,8 +121,8 @@ fn run(lost: Lost, conditions: Conditions, seed: u64) -> Outcome {
     Outcome { packets, first, over }
 }
 
-/// RFC 7413, 2: half a round trip (of 20 ms) after the SYN the server has data. Where the SYN or its answer is lost, the
-/// handshake begins again without data (4.2.1), and what was not acknowledged goes after it.
+/// RFC 7413, 2: the server has data half a round trip (of 20 ms) after the SYN. If the SYN or its answer is
+/// lost, the handshake begins again without data (4.2.1). Unacknowledged data follows it.
 #[test]
 fn each_packet_may_be_lost_once() {
     for lost in [Lost::Nothing, Lost::Syn, Lost::SynAck, Lost::Rest, Lost::Answer, Lost::Ack] {
@@ -140,7 +140,8 @@ fn each_packet_may_be_lost_once() {
         assert_eq!(syns[1..], vec![0; again], "{lost:?}");
         // A SYN is repeated after a second.
         assert_eq!(outcome.first / MS, if lost == Lost::Syn { 1030 } else { 10 }, "{lost:?}");
-        // Data of the SYN goes again only if the SYN was lost; of the rest at most what was lost.
+        // Data of the SYN is sent again only if the SYN was lost. Of the rest, at most the lost data is sent
+        // again.
         let twice = match lost {
             Lost::Nothing | Lost::Ack | Lost::Answer | Lost::SynAck => 0,
             Lost::Syn => syns[0],
@@ -150,7 +151,7 @@ fn each_packet_may_be_lost_once() {
     }
 }
 
-/// Any of them, several times over.
+/// Any packet may be lost, several times.
 #[test]
 fn bad_network_conditions_double_no_data() {
     let conditions = Conditions { lost: 150, late: 200, doubled: 100, changed: 30 };

@@ -1,4 +1,5 @@
-//! Leases at both bounds of what TCP lets be modified: what a lease did to a connection ends with it.
+//! Leases at both bounds of the variables that TCP lets be modified. The effect of a lease on a connection
+//! ends with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,10 @@ use crate::bench::{MS, NEWRENO, SECOND};
 use crate::stage::{Link, Stage};
 
 const LEASE: u64 = 400 * MS;
-/// The longest time that a connection may take to have its rate back.
+/// The longest time, in nanoseconds, until a connection has its rate back.
 const BACK: u64 = SECOND;
 
-/// A transfer that never ends, and the bus on which its sender is.
+/// An endless transfer, and the bus of its sender.
 struct Transfer {
     stage: Stage,
     client: Handle,
@@ -40,7 +41,7 @@ impl Transfer {
     }
 }
 
-/// Bytes of a second before a lease, and of a second that begins a second after its end.
+/// Returns the bytes of a second before a lease, and of a second that begins a second after its end.
 fn rates(link: Link, params: &[&str], name: &str, bound: fn((u64, u64)) -> u64) -> (u64, u64) {
     let mut stage = Stage::over(link, params);
     let bus = Bus::new();
@@ -74,8 +75,8 @@ fn rates(link: Link, params: &[&str], name: &str, bound: fn((u64, u64)) -> u64) 
     (before, transfer.run(SECOND))
 }
 
-/// Half of the rate counts: a window above all that the path holds overruns the queue, and repair takes a part of the
-/// second.
+/// Half of the rate suffices: a window above the path's capacity overruns the queue, and repair takes a part
+/// of the second.
 #[test]
 fn after_a_lease_at_a_bound_a_connection_has_its_rate_back() {
     let link = Link { byte_time: 1000, delay: 20 * MS, queue: 50 * MS, lost: 0 };

@@ -1,4 +1,4 @@
-//! Listeners under pressure: the accept queue, SYN cookies.
+//! Listeners under pressure: the accept queue and SYN cookies.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -24,7 +24,7 @@ fn syn(port: u16, seq: u32) -> Segment {
     }
 }
 
-/// The last ACK of a handshake.
+/// Returns the last ACK of a handshake.
 fn last_ack(syn: &Segment, answer: &Segment) -> Segment {
     Segment {
         syn: false,
@@ -42,7 +42,7 @@ fn observed(bench: &mut Bench, listener: Handle) -> [u64; 4] {
     ["embryonic", "waiting", "dropped", "cookies"].map(|field| bench.observe(listener, field))
 }
 
-/// A listener with room for two embryonic connections, both taken by somebody who never answers.
+/// Creates a listener with room for two embryonic connections, both occupied by a peer that never answers.
 fn flooded(params: &[&str]) -> (Bench, Handle) {
     let mut bench = Bench::new(&[&["SYN_BACKLOG=2"], params].concat());
     bench.advance(100 * SECOND);
@@ -71,7 +71,7 @@ fn a_cookie_remembers_what_the_peer_offered() {
     let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
     bench.is(handle, State::Established);
     assert_eq!(bench.observe(handle, "snd_wnd"), 2000 << 7, "the scale came back with the timestamp");
-    // 1360 is the cookie's size next below 1399; 12 are the timestamps'.
+    // 1360 is the largest size of a cookie below 1399; timestamps take 12 bytes.
     assert_eq!(bench.observe(handle, "smss"), 1348);
     assert_eq!(observed(&mut bench, listener), [2, 0, 0, 1]);
     bench.sent();
@@ -82,7 +82,7 @@ fn a_cookie_remembers_what_the_peer_offered() {
     assert_eq!((data.seq, data.ack, data.payload.len()), (answer.seq.wrapping_add(1), Some(5), 100));
 }
 
-/// Without timestamps there is nowhere to put the scale; and if the pure ACK was lost, the data after it does.
+/// Without timestamps the scale is lost. If the pure ACK is lost, the data after it opens the connection.
 #[test]
 fn data_with_a_cookie_opens_and_is_retransmitted() {
     let (mut bench, _) = flooded(&[]);
@@ -99,7 +99,7 @@ fn data_with_a_cookie_opens_and_is_retransmitted() {
     assert_eq!(bench.read(handle, 10), b"hello");
 }
 
-/// Sizes are rounded down to those that a cookie can name, so nothing too big is sent.
+/// Sizes are rounded down to those that a cookie can encode, so that no segment is too large.
 #[test]
 fn a_cookie_knows_eight_sizes() {
     let named = [(88, 88), (535, 88), (536, 536), (1219, 536), (1220, 1220), (1359, 1220), (1360, 1360)];
@@ -115,7 +115,7 @@ fn a_cookie_knows_eight_sizes() {
     }
 }
 
-/// What the options agreed to comes back with the timestamp, each for itself.
+/// The agreed options come back with the timestamp, each on its own.
 #[test]
 fn a_cookie_remembers_scale_sack_and_ecn() {
     for bits in 0..8 {
@@ -140,14 +140,15 @@ fn a_cookie_remembers_scale_sack_and_ecn() {
     }
 }
 
-/// Cookies, and nobody accepts: a client that sends at once is neither taken nor turned away. Its data comes again,
-/// and when there is a place, gets in; that a later segment overtakes the one with the cookie ends nothing.
+/// With cookies and a full accept queue, a client that sends at once is neither accepted nor rejected. It
+/// sends its data again, and the data is accepted once there is a place. A later segment that overtakes the
+/// one with the cookie does no harm.
 #[test]
 fn data_with_a_cookie_waits_for_a_place() {
     let mut bench = Bench::new(&["SYN_BACKLOG=1"]);
     bench.advance(100 * SECOND);
     let listener = bench.listen(80, 1);
-    // One waits to be accepted, one never answers: now there are cookies, and no place.
+    // One connection waits to be accepted, and one never answers. Now there are cookies, and no place.
     let full = syn(1, 1);
     bench.inject(&full);
     let answer = bench.one();
@@ -183,7 +184,7 @@ fn data_with_a_cookie_waits_for_a_place() {
     assert!(bench.one().rst);
 }
 
-/// A listener of one address, and one of all: connections go to the one that is meant more exactly.
+/// With a listener for one address and one for all, a connection goes to the more specific one.
 #[test]
 fn a_listener_of_one_address_goes_before_one_of_all() {
     for all in ["0.0.0.0:80", "[::]:80"] {
@@ -199,7 +200,7 @@ fn a_listener_of_one_address_goes_before_one_of_all() {
     }
 }
 
-/// Whoever has not seen the cookie, or comes late, gets the answer to a closed-port segment.
+/// A client that has not seen the cookie, or comes late, gets the answer to a closed-port segment.
 #[test]
 fn a_wrong_or_old_cookie_is_reset() {
     let (mut bench, listener) = flooded(&[]);
@@ -241,7 +242,7 @@ fn no_cookie_is_taken_where_none_was_given() {
     assert_eq!(observed(&mut bench, listener), [2, 0, 1, 0]);
 }
 
-/// As Linux has it: where the accept queue is full, the last ACK of a handshake counts as lost.
+/// As in Linux, the last ACK of a handshake counts as lost if the accept queue is full.
 #[test]
 fn the_backlog_is_checked_again_at_the_last_ack() {
     let mut bench = Bench::new(&[]);
@@ -261,14 +262,14 @@ fn the_backlog_is_checked_again_at_the_last_ack() {
     }
     assert_eq!(accepted.len(), 1);
     let _ = bench.sent();
-    // The peer believes itself connected and sends: nothing is taken, nothing acknowledged.
+    // The peer believes that it is connected and sends. The data is neither accepted nor acknowledged.
     let data = acks[1].clone().payload(*b"early");
     bench.inject(&data);
     assert!(bench.sent().iter().all(|s| s.ack == Some(201)));
     bench.advance(SECOND);
     let again = bench.one();
     assert_eq!((again.syn, again.seq, again.ack), (true, answers[1].seq, Some(201)), "<SYN,ACK> once more");
-    // The application accepts: there is room, and the next segment gets in.
+    // After the application accepts there is room, and the next segment is accepted.
     bench.stack.accept(listener);
     bench.settle();
     bench.inject(&data);
@@ -279,7 +280,8 @@ fn the_backlog_is_checked_again_at_the_last_ack() {
     assert_eq!(observed(&mut bench, listener), [0, 0, 2, 0]);
 }
 
-/// One that waits for a place does not wait for ever, and holds its place among the embryonic alone.
+/// A handshake that waits for a place does not wait for ever. It holds only its place among the embryonic
+/// connections.
 #[test]
 fn a_handshake_without_a_place_is_given_up() {
     let mut bench = Bench::new(&["SYN_TIMEOUT=20s"]);
@@ -332,7 +334,7 @@ fn listeners_share_a_port() {
     // Four hundred over four: a hundred each, with a standard deviation below nine.
     assert!(listeners.iter().all(|l| (60..140).contains(&share[l])), "{share:?}");
 
-    // The first goes; the others go on, and it may come again.
+    // The first listener closes. The others go on, and it may be opened again.
     bench.stack.finish(Instant::from_nanos(bench.now), listeners[0]);
     bench.settle();
     let left: Vec<Handle> = (2000..2100).map(|port| connect(&mut bench, port)).collect();
@@ -344,8 +346,9 @@ fn listeners_share_a_port() {
     bench.listen(80, 5);
 }
 
-/// RFC 7323, 4.1 and 5.3: timestamps never go back, or the peer would drop what follows as old. A cookie's, which holds the
-/// peer's options, is not ahead of the clock, and behind it by less than the options' 64 ms.
+/// RFC 7323, 4.1 and 5.3: timestamps never go back, since the peer would drop later segments as old. A
+/// cookie's timestamp holds the peer's options. It is never ahead of the clock, and less than 64 ms, the
+/// options' range, behind it.
 #[test]
 fn the_timestamp_of_a_cookie_is_not_ahead() {
     let (mut bench, _) = flooded(&[]);

@@ -50,7 +50,7 @@ impl Wire for End {
     }
 }
 
-/// The eight bytes at an offset of the stream, a multiple of eight.
+/// Returns the eight bytes at an offset of the stream, a multiple of eight.
 fn word(at: u64) -> [u8; 8] {
     (at ^ 0x5bd1_e995_9e37_79b9).to_le_bytes()
 }
@@ -73,7 +73,7 @@ impl Pair {
     }
 }
 
-/// Sends `len` bytes from stack 1 to stack 0 and checks each.
+/// Sends `len` bytes from stack 1 to stack 0 and checks each byte.
 fn transfer(len: u64) {
     let caps = Caps { medium: Medium::Ip, mtu: MTU, tx_csum: true, gso_max: 0, rx_queue_bytes: 1 << 24 };
     let end = || End { caps: caps.clone(), batch: vec![], arrived: vec![], sent: vec![], spare: vec![] };
@@ -107,11 +107,12 @@ fn transfer(len: u64) {
         pair.stacks[0].counters().frames_received
     );
     assert!(nxt - (1 << 32) >= len, "64-bit numbers do not wrap");
-    // The first number is ISS + 2^32, with the ISS a little below 2^32: on the wire it has wrapped.
+    // The first number is ISS + 2^32, with the ISS slightly below 2^32: on the wire it has wrapped.
     assert!(nxt > 2 << 32, "{nxt:#x}");
 }
 
-/// Opens when the clock of RFC 6528, four microseconds a tick, brings the initial number to a mebibyte below 2^32.
+/// Opens a connection when the clock of RFC 6528, four microseconds a tick, puts the initial number a
+/// mebibyte below 2^32.
 fn connect_before_the_wrap(pair: &mut Pair, address: SocketAddr) -> Handle {
     let local = Some(SocketAddr::new(IpAddr::V4(PEER), 5000));
     let first = pair.stacks[1].connect(Instant::from_nanos(pair.now), address, local).expect("a connection");
@@ -146,7 +147,7 @@ fn check(bytes: &[u8], at: u64) {
     }
 }
 
-/// Beyond the numbers on the wire; in the long mode beyond 2^32 bytes and a window.
+/// Exceeds the numbers on the wire; in the long mode, 2^32 bytes and a window.
 #[test]
 fn a_stream_passes_the_wrap() {
     let bytes = std::env::var("HAWSER_STREAM_BYTES").ok().and_then(|bytes| bytes.parse().ok());

@@ -22,7 +22,7 @@ fn active_open_offers_and_agrees() {
     let mut bench = Bench::new(&[]);
     let handle = bench.connect();
     let syn = bench.one();
-    // MTU 1500 less 40 bytes of headers; 1 MiB fits into 16 bits from a shift of 5 on.
+    // MTU 1500 minus 40 bytes of headers. 1 MiB fits into 16 bits with a shift of 5 or more.
     assert_eq!((syn.syn, syn.ack, syn.mss, syn.scale, syn.window), (true, None, Some(1460), Some(5), 65535));
     let (value, echo) = syn.timestamps.expect("timestamps");
     assert_eq!(echo, 0);
@@ -91,7 +91,7 @@ fn a_syn_that_comes_again_is_answered_again() {
     assert_eq!(bench.one(), first);
 }
 
-/// RFC 6298: the timer starts at 1 s and doubles up to 60 s; after SYN_TIMEOUT (3 min) it is over.
+/// RFC 6298: the timer starts at 1 s and doubles up to 60 s. After SYN_TIMEOUT (3 min) the attempt ends.
 #[test]
 fn a_syn_without_answer_is_sent_again_with_back_off() {
     let mut bench = Bench::new(&[]);
@@ -239,7 +239,7 @@ fn both_ends_open_at_once() {
     assert_eq!(bench.notices(), [Notice::Connected]);
 }
 
-/// RFC 6528: the clock ticks every 4 µs, and the offset is one for each connection.
+/// RFC 6528: the clock ticks every 4 µs, and each connection has its own offset.
 #[test]
 fn initial_sequence_numbers_are_a_clock_and_a_secret() {
     let first = |seed: u64, wait: u64| {
@@ -260,8 +260,8 @@ fn initial_sequence_numbers_are_a_clock_and_a_secret() {
     assert!(a.wrapping_sub(b) != b.wrapping_sub(c), "no pattern from port to port");
 }
 
-/// A hard ICMP error ends an open; a quoted sequence number that is not in flight is a forgery
-/// (RFC 5927, 4.1).
+/// A hard ICMP error ends an open. A quoted sequence number that is not in flight is a forgery (RFC 5927,
+/// 4.1).
 #[test]
 fn an_unreachable_port_refuses() {
     let mut bench = Bench::new(&[]);

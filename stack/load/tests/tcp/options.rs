@@ -1,4 +1,4 @@
-//! Options of single connections, keepalive, the user timeout.
+//! Options of individual connections, keepalive, and the user timeout.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ fn connect_with(bench: &mut Bench, options: &[(u32, u64)]) -> Handle {
     bench.stack.connect_with(Instant::from_nanos(bench.now), remote, Some(local), options).expect("a connection")
 }
 
-/// When the host sent what, in milliseconds since `from`.
+/// Returns the times of the host's segments, in milliseconds since `from`.
 fn times(c: &mut Connection, from: u64) -> Vec<u64> {
     c.bench.timed().iter().map(|(time, _)| (time - from) / MS).collect()
 }
@@ -53,7 +53,7 @@ fn unknown_options_and_values_without_sense_are_refused() {
     c.bench.expect_nothing_sent();
 }
 
-/// RFC 9293, 3.7.4 (MUST-17): an application can turn Nagle's algorithm off, at once.
+/// RFC 9293, 3.7.4 (MUST-17): an application can disable Nagle's algorithm, with immediate effect.
 #[test]
 fn no_delay_sends_what_nagle_held_back() {
     let mut c = Connection::plain(&[]);
@@ -101,14 +101,14 @@ fn quick_acks_wait_for_nothing() {
     assert_eq!(c.bench.one().ack, Some(c.next));
 }
 
-/// What the first segment states has to be known before it leaves.
+/// Values that the first segment states must be known before it leaves.
 #[test]
 fn first_options_shape_the_syn() {
     let mut bench = Bench::new(&[]);
     let options = [(OPT_MAX_SEGMENT, 500), (OPT_RECEIVE_BUFFER, 4_000_000), (OPT_TOS, 0xb8), (OPT_TTL, 9)];
     let handle = connect_with(&mut bench, &options);
     let syn = bench.one();
-    // 4,000,000 < 2^22: 16 bits and a shift of 6 hold it.
+    // 4,000,000 < 2^22 fits into 16 bits with a shift of 6.
     assert_eq!((syn.mss, syn.scale, syn.window), (Some(500), Some(6), 65535));
     assert_eq!(bench.last_packet[1], 0xb8, "expedited forwarding (RFC 3246)");
     assert_eq!(bench.last_packet[8], 9, "the time to live (RFC 9293, 3.9.2, MUST-49)");
@@ -173,8 +173,8 @@ fn connections_inherit_the_options_of_their_listener() {
     assert_eq!(bench.one().seq, answer.seq, "a keepalive probe");
 }
 
-/// RFC 9293, 3.8.4: off by default (MUST-25); then SEG.SEQ = SND.NXT-1 and no data (SHLD-12); one that is
-/// not answered proves nothing (MUST-29).
+/// RFC 9293, 3.8.4: keepalive is off by default (MUST-25). Its probes have SEG.SEQ = SND.NXT-1 and no data
+/// (SHLD-12). A single unanswered probe proves nothing (MUST-29).
 #[test]
 fn keepalive_asks_and_gives_up() {
     let mut c = Connection::plain(&[]);
@@ -192,7 +192,7 @@ fn keepalive_asks_and_gives_up() {
     assert_eq!(times(&mut c, start), [11_000, 12_000]);
     c.acknowledge(0);
     c.bench.is(c.handle, State::Established);
-    // 12 s: a segment of the peer arrived. The next question comes ten seconds later; nobody answers it.
+    // 12 s: a segment of the peer arrived. The next probe is sent ten seconds later and remains unanswered.
     c.bench.advance(20 * SECOND);
     let sent = c.bench.timed();
     let at: Vec<u64> = sent.iter().map(|(time, _)| (time - start) / MS).collect();
@@ -202,7 +202,8 @@ fn keepalive_asks_and_gives_up() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// RFC 9293, 3.8.4 (MUST-26): no probe while sent data is outstanding, or data came within the interval.
+/// RFC 9293, 3.8.4 (MUST-26): no probe is sent while sent data is outstanding, or if data arrived within the
+/// interval.
 #[test]
 fn keepalive_waits_until_the_connection_is_idle() {
     let mut c = Connection::plain(&[]);
@@ -223,7 +224,7 @@ fn keepalive_waits_until_the_connection_is_idle() {
     c.bench.expect_nothing_sent();
 }
 
-/// The peer answers a probe of ours, and we one of the peer's.
+/// The peer answers our probe, and we answer the peer's.
 #[test]
 fn a_probe_of_the_peer_is_answered() {
     let mut c = Connection::plain(&[]);
@@ -232,7 +233,7 @@ fn a_probe_of_the_peer_is_answered() {
     assert_eq!(c.bench.one().ack, Some(c.next));
 }
 
-/// RFC 5482, 3: the local user timeout, of one connection.
+/// RFC 5482, 3: the local user timeout of one connection.
 #[test]
 fn a_user_timeout_ends_one_connection() {
     let mut c = Connection::plain(&[]);
@@ -240,15 +241,16 @@ fn a_user_timeout_ends_one_connection() {
     c.bench.send(c.handle, 10);
     let start = c.bench.now;
     c.bench.advance(30 * SECOND);
-    // RFC 6298: 1 s, doubled; the third would come after 7 s, when five have passed.
+    // RFC 6298: 1 s, doubled. The third would be due after 7 s, when the five seconds are over.
     assert_eq!(times(&mut c, start), [0, 1_000, 3_000]);
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
 }
 
-/// RFC 5482, 3: it says how long data may stay unacknowledged. No timer that has backed off runs past it.
+/// RFC 5482, 3: the timeout limits how long data may stay unacknowledged. A timer that has backed off never
+/// runs past it.
 #[test]
 fn a_user_timeout_comes_when_it_was_asked_for() {
-    // Asked for before, and while a timer runs that would be too late.
+    // Set before, and set while a timer runs that would be too late.
     for early in [true, false] {
         let mut c = Connection::plain(&[]);
         if early {
@@ -262,13 +264,13 @@ fn a_user_timeout_comes_when_it_was_asked_for() {
         c.bench.advance(1);
         assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))], "{early}");
     }
-    // Shorter than the first retransmission timeout: nothing is sent again.
+    // The timeout is shorter than the first retransmission timeout, so that no segment is sent again.
     let mut c = Connection::plain(&[]);
     set(&mut c, OPT_USER_TIMEOUT, 300 * MS);
     c.bench.send(c.handle, 10);
     c.bench.advance(300 * MS);
     assert_eq!((c.bench.sent().len(), c.bench.notices()), (1, vec![Notice::Failed(Errno(110))]));
-    // What was acknowledged counts anew; a window that opens a crack is not a peer that is gone.
+    // After an acknowledgement the time counts anew. A peer that opens its window slightly is not gone.
     let mut c = Connection::plain(&[]);
     set(&mut c, OPT_USER_TIMEOUT, 150 * MS);
     for _ in 0..20 {
@@ -285,8 +287,8 @@ fn a_user_timeout_comes_when_it_was_asked_for() {
     c.bench.is(c.handle, State::Established);
 }
 
-/// RFC 9293, 3.10.8: "for any state". MUST-21 and MUST-22: the application's own limit holds for its SYN, too, where
-/// SYN_TIMEOUT is shorter.
+/// RFC 9293, 3.10.8: "for any state". MUST-21 and MUST-22: the application's own limit also holds for its SYN
+/// if SYN_TIMEOUT is shorter.
 #[test]
 fn a_user_timeout_ends_a_handshake() {
     for (timeout, end) in [(5 * SECOND, 5), (1000 * SECOND, 1000)] {
@@ -299,7 +301,7 @@ fn a_user_timeout_ends_a_handshake() {
     }
 }
 
-/// RFC 9293, 3.8.6.1 (MUST-37): a peer that answers window probes is there, however short the user timeout.
+/// RFC 9293, 3.8.6.1 (MUST-37): a peer that answers window probes is alive, however short the user timeout.
 #[test]
 fn a_short_user_timeout_does_not_end_a_closed_window() {
     let mut c = Connection::plain(&[]);
@@ -314,12 +316,12 @@ fn a_short_user_timeout_does_not_end_a_closed_window() {
         }
     }
     c.bench.is(c.handle, State::Established);
-    // Until it does not answer.
+    // The peer stops answering.
     c.bench.advance(5 * SECOND);
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
 }
 
-/// SO_LINGER with a time of zero: whoever closes resets.
+/// SO_LINGER with a time of zero: close sends a reset.
 #[test]
 fn a_hard_close_resets() {
     let mut c = Connection::plain(&[]);
@@ -332,7 +334,7 @@ fn a_hard_close_resets() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// RFC 9293, 3.6.1 (SHLD-3), RFC 2525, 2.17: data that nobody will read is answered with a reset.
+/// RFC 9293, 3.6.1 (SHLD-3), RFC 2525, 2.17: data that no application will read is answered with a reset.
 #[test]
 fn data_that_nobody_will_read_is_reset() {
     let mut c = Connection::plain(&[]);
@@ -356,7 +358,7 @@ fn data_that_nobody_will_read_is_reset() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// Two ends that disagree do not talk for ever; data is answered always.
+/// Two ends that disagree do not exchange ACKs for ever. Data is always answered.
 #[test]
 fn answers_to_dropped_segments_are_few() {
     let mut c = Connection::open(&[], Offer { mss: Some(1000), timestamps: true, ..Offer::default() }, 65535);
@@ -372,7 +374,8 @@ fn answers_to_dropped_segments_are_few() {
     assert_eq!(c.bench.sent().len(), 20, "the peer has missed our ACKs");
 }
 
-/// RFC 9293, 3.8.4 (MUST-26): the interval counts from the last segment that came, not from when the timer began.
+/// RFC 9293, 3.8.4 (MUST-26): the interval counts from the last received segment, not from the start of the
+/// timer.
 #[test]
 fn keepalive_counts_from_the_last_segment() {
     let mut c = Connection::plain(&[]);
@@ -386,8 +389,8 @@ fn keepalive_counts_from_the_last_segment() {
     assert_eq!(times(&mut c, start), [16_000]);
 }
 
-/// RFC 5482, 3: a user timeout that was asked for ends keepalive's questions, but not before one was asked (RFC 9293, 3.8.4,
-/// MUST-29: no answer alone proves nothing). One that was not asked for does not.
+/// RFC 5482, 3: an explicit user timeout ends keepalive's probes, but not before the first probe (RFC 9293,
+/// 3.8.4, MUST-29: one missing answer is no proof). A default user timeout does not.
 #[test]
 fn a_user_timeout_ends_keepalive() {
     for (timeout, end) in [(Some(12 * SECOND), 15), (Some(5 * SECOND), 15), (Some(22 * SECOND), 25), (None, 460)] {
@@ -402,7 +405,7 @@ fn a_user_timeout_ends_keepalive() {
     }
 }
 
-/// RFC 9293, 3.8.3 (MUST-21): the application chooses how long a SYN is repeated, here by number.
+/// RFC 9293, 3.8.3 (MUST-21): the application chooses how long a SYN is repeated, here as a count.
 #[test]
 fn a_syn_is_repeated_as_often_as_asked_for() {
     let mut bench = Bench::new(&[]);
@@ -411,7 +414,7 @@ fn a_syn_is_repeated_as_often_as_asked_for() {
     assert_eq!((bench.sent().len(), bench.notices()), (3, vec![]));
     bench.advance(1);
     assert_eq!(bench.notices(), [Notice::Failed(Errno(110))]);
-    // It is about SYNs alone.
+    // The limit applies only to SYNs.
     let mut c = Connection::plain(&[]);
     set(&mut c, OPT_OPEN_REPEATS, 2);
     c.bench.send(c.handle, 10);
@@ -419,8 +422,8 @@ fn a_syn_is_repeated_as_often_as_asked_for() {
     c.bench.is(c.handle, State::Established);
 }
 
-/// What is set on an open connection counts at once: the segment size (RFC 9293, 3.7.1), quick ACKs where one waits
-/// (RFC 9293, 3.8.6.3).
+/// Options set on an open connection take effect at once. The tests cover the segment size (RFC 9293, 3.7.1),
+/// and quick ACKs when an ACK waits (RFC 9293, 3.8.6.3).
 #[test]
 fn options_count_midway() {
     let mut c = Connection::plain(&[]);
@@ -439,7 +442,7 @@ fn options_count_midway() {
     assert_eq!(c.bench.one().ack, Some(c.next));
 }
 
-/// RFC 7413, 6: Fast Open is asked for, and refused where the param has it off.
+/// RFC 7413, 6: a request for Fast Open is refused if the param disables it.
 #[test]
 fn fast_open_is_refused_where_it_is_off() {
     let mut c = Connection::plain(&["FAST_OPEN=false"]);

@@ -1,4 +1,5 @@
-//! The path's MTU: who may lower it, when it grows again, and paths that drop large segments without an ICMP error.
+//! The path MTU: the errors that may lower it, its later growth, and paths that drop large segments without
+//! an ICMP error.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,14 +9,14 @@ use hawser_testing::internet_checksum;
 use crate::bench::{Connection, MS, Offer, SECOND};
 use crate::segment::{PEER, icmp_error};
 
-/// A connection with full segments of 1460 bytes under way.
+/// Opens a connection with full segments of 1460 bytes under way.
 fn sending(params: &[&str]) -> Connection {
     let mut c = Connection::open(params, Offer { mss: Some(1460), ..Offer::default() }, 65535);
     c.bench.send(c.handle, 5000);
     c
 }
 
-/// A new connection: the MSS that it announces, and what the stack believes of the path.
+/// Opens another connection. Returns the MSS that it announces and the stack's path MTU.
 fn another(c: &mut Connection) -> (Option<u16>, u64) {
     let remote = SocketAddr::new(IpAddr::V4(PEER), 999);
     let handle = c.bench.stack.connect(Instant::from_nanos(c.bench.now), remote, None).expect("a connection");
@@ -27,7 +28,7 @@ fn another(c: &mut Connection) -> (Option<u16>, u64) {
     (mss, path_mtu)
 }
 
-/// A full segment at an offset, as a router would quote it: `packet` with another sequence number.
+/// Returns a full segment at an offset as a router would quote it: `packet` with another sequence number.
 fn quoted(c: &Connection, packet: &[u8], seq_offset: i64) -> Vec<u8> {
     let mut about = packet.to_vec();
     about[2..4].copy_from_slice(&1500u16.to_be_bytes());
@@ -39,8 +40,8 @@ fn quoted(c: &Connection, packet: &[u8], seq_offset: i64) -> Vec<u8> {
     about
 }
 
-/// RFC 5927, 7; RFC 8201, 4: only an error about what is in flight is believed, by this connection and by
-/// all that come after it.
+/// RFC 5927, 7; RFC 8201, 4: only an error about data in flight is believed, by this connection and by all
+/// later ones.
 #[test]
 fn a_forged_too_big_lowers_nothing_for_nobody() {
     let mut c = sending(&[]);
@@ -60,13 +61,14 @@ fn a_forged_too_big_lowers_nothing_for_nobody() {
     assert_eq!((c.bench.observe(c.handle, "smss"), another(&mut c).1), (560, 600));
 }
 
-/// The flags, and the identification, of an IPv4 packet.
+/// Returns whether an IPv4 packet forbids fragmentation, and its identification.
 fn fragmentation(packet: &[u8]) -> (bool, u16) {
     (packet[6] & 0x40 != 0, u16::from_be_bytes([packet[4], packet[5]]))
 }
 
-/// RFC 1191, 3: a path may take as few as 68 bytes. Segments do not become that small: Linux goes no lower than 552
-/// (`net.ipv4.route.min_pmtu`) and lets routers fragment, with identifications that differ (RFC 6864, 4.3).
+/// RFC 1191, 3: the MTU of a path may be as small as 68 bytes. Segments do not become that small. Linux stops
+/// at 552 (`net.ipv4.route.min_pmtu`) and lets routers fragment, with distinct identifications (RFC 6864,
+/// 4.3).
 #[test]
 fn below_the_smallest_segments_routers_fragment() {
     let mut c = sending(&[]);
@@ -91,7 +93,7 @@ fn below_the_smallest_segments_routers_fragment() {
     assert!(fragmentation(&c.bench.last_packet).0, "after ten minutes the path is tried again");
 }
 
-/// RFC 9293, 3.7.1 (MUST-67): the MSS says what this end receives, whatever the path to the peer takes.
+/// RFC 9293, 3.7.1 (MUST-67): the MSS states what this end can receive, regardless of the path to the peer.
 #[test]
 fn the_announced_mss_does_not_shrink_with_the_path() {
     let mut c = sending(&[]);
@@ -117,7 +119,8 @@ fn a_path_grows_again_after_ten_minutes() {
     assert_eq!(c.bench.observe(c.handle, "smss"), 1460);
 }
 
-/// RFC 4821, 7.7: full segments that vanish three times may be too big for a router that sends no ICMP error. RFC 4821, 7.2: 1024.
+/// RFC 4821, 7.7: full segments that vanish three times may be too large for a router that sends no ICMP
+/// error. RFC 4821, 7.2: 1024.
 #[test]
 fn segments_that_vanish_become_smaller() {
     let mut c = sending(&["USER_TIMEOUT=60min"]);
@@ -131,7 +134,7 @@ fn segments_that_vanish_become_smaller() {
     }
     assert_eq!(sizes, [1460, 1460, 1024, 512, 512, 512], "1024, half the MTU, the least");
     assert_eq!(another(&mut c).1, 1500, "a guess about one connection");
-    // It answers; after ten minutes the path gets a second chance.
+    // The peer answers. After ten minutes the path gets a second chance.
     c.acknowledge(5000);
     c.bench.advance(540 * SECOND);
     c.acknowledge(0);
@@ -141,7 +144,7 @@ fn segments_that_vanish_become_smaller() {
     assert_eq!(c.bench.observe(c.handle, "smss"), 1460);
 }
 
-/// Small segments that vanish were not too big.
+/// Small segments that vanish were not too large.
 #[test]
 fn a_small_lost_segment_leaves_the_path_mtu_as_it_is() {
     let mut c = Connection::open(&[], Offer { mss: Some(1460), ..Offer::default() }, 65535);

@@ -1,9 +1,9 @@
-//! RACK-TLP, RFC 8985: losses by time, tail loss probes.
+//! RACK-TLP, RFC 8985: time-based loss detection and tail loss probes.
 
 use crate::bench::{Connection, MS, NEWRENO, SECOND};
 use crate::segment::Segment;
 
-/// A connection over 100 ms whose segments have 1000 bytes, with so many of them sent.
+/// Opens a connection over 100 ms whose segments have 1000 bytes, with this many of them sent.
 fn sent(params: &[&str], timestamps: bool, segments: usize) -> Connection {
     let params = &[params, &[NEWRENO]].concat();
     let mut c = Connection::agreed(params, timestamps, |syn| Segment { sack_permitted: true, ..syn });
@@ -12,15 +12,15 @@ fn sent(params: &[&str], timestamps: bool, segments: usize) -> Connection {
     c
 }
 
-/// What was sent since, with milliseconds since `start`.
+/// Returns the segments sent since the last call, with milliseconds since `start`.
 fn timed(c: &mut Connection, start: u64) -> Vec<(u64, u32, u32)> {
     let host = c.host;
     let data = c.bench.timed().into_iter().filter(|(_, s)| s.numbers() > 0);
     data.map(|(time, s)| ((time - start) / MS, s.seq.wrapping_sub(host), s.numbers())).collect()
 }
 
-/// RFC 8985, 6.2: one segment that was overtaken is lost a quarter of the minimum round-trip time
-/// after the one that overtook it would have shown it.
+/// RFC 8985, 6.2: an overtaken segment is marked lost a quarter of the minimum round-trip time after the
+/// later segment was acknowledged.
 #[test]
 fn an_overtaken_segment_is_lost_after_the_reordering_window() {
     let mut c = sent(&[], false, 3);
@@ -32,7 +32,7 @@ fn an_overtaken_segment_is_lost_after_the_reordering_window() {
     assert_eq!(c.windows().1, 2000, "a recovery: two segments at least");
 }
 
-/// RFC 8985, 6.2: with three segments beyond it, and no reordering seen, at once.
+/// RFC 8985, 6.2: with three segments beyond it and no reordering seen, a segment is lost at once.
 #[test]
 fn three_segments_beyond_a_gap_mark_it_lost() {
     let mut c = sent(&[], false, 10);
@@ -44,7 +44,7 @@ fn three_segments_beyond_a_gap_mark_it_lost() {
     assert_eq!(timed(&mut c, start), [(100, 0, 1000)]);
 }
 
-/// RFC 8985, 6.2 (step 3): where the network reorders, three segments prove nothing.
+/// RFC 8985, 6.2 (step 3): if the network reorders, three segments prove nothing.
 #[test]
 fn a_network_that_reorders_gets_time() {
     let mut c = sent(&[], false, 4);
@@ -63,8 +63,8 @@ fn a_network_that_reorders_gets_time() {
     assert_eq!(sent.iter().find(|s| s.1 == 0), Some(&(125, 0, 1000)), "{sent:?}");
 }
 
-/// RFC 8985, 6.2 (step 4): a duplicate reported by the peer widens the window to two quarters, and
-/// it stays so for 16 recoveries.
+/// RFC 8985, 6.2 (step 4): a duplicate that the peer reports widens the window to two quarters for 16
+/// recoveries.
 #[test]
 fn a_needless_retransmission_widens_the_window() {
     let mut c = sent(&[], false, 10);
@@ -72,7 +72,7 @@ fn a_needless_retransmission_widens_the_window() {
     c.sacks(&[(1000, 4000)]);
     let _ = c.ranges();
     c.acknowledge(10_000);
-    c.sacks(&[(-10_000, -9000)]);   // the retransmission had come twice
+    c.sacks(&[(-10_000, -9000)]);   // the retransmission arrived twice
     c.bench.send(c.handle, 3000);
     let _ = c.ranges();
     let start = c.bench.now;
@@ -82,7 +82,8 @@ fn a_needless_retransmission_widens_the_window() {
     assert_eq!(timed(&mut c, start)[0], (150, 0, 1000));
 }
 
-/// RFC 2883, 4 (4): a first block within the second is a duplicate, too; one beside it, or across its border, is news.
+/// RFC 2883, 4 (4): a first block within the second is also a duplicate. A block beside it, or across its
+/// border, reports new data.
 #[test]
 fn a_duplicate_beyond_the_ack_widens_the_window() {
     for (first, second, due) in [
@@ -108,8 +109,8 @@ fn a_duplicate_beyond_the_ack_widens_the_window() {
     }
 }
 
-/// RFC 8985, 6.2 (step 4): sixteen recoveries without a duplicate, from timeouts as well, and the window is what it
-/// was at first.
+/// RFC 8985, 6.2 (step 4): after sixteen recoveries without a duplicate, including those from timeouts, the
+/// window has its initial size again.
 #[test]
 fn a_wide_window_lasts_sixteen_recoveries() {
     for (recoveries, due) in [(15, 150), (16, 125)] {
@@ -140,8 +141,9 @@ fn a_wide_window_lasts_sixteen_recoveries() {
     }
 }
 
-/// RFC 8985, 6.2 (step 3): what arrives counts as the highest number so far even where step 2 learns nothing from it.
-/// Here the last segment comes at once after its probe: the original, so those before it are only late.
+/// RFC 8985, 6.2 (step 3): an arrival counts as the highest number so far even if step 2 learns nothing from
+/// it. Here the last segment arrives immediately after its probe. It is the original, so the segments before
+/// it are only late.
 #[test]
 fn an_original_behind_its_probe_shows_reordering() {
     let mut c = sent(&[], false, 10);
@@ -153,8 +155,8 @@ fn an_original_behind_its_probe_shows_reordering() {
     assert_eq!(c.bench.observe(c.handle, "rack.reordering"), 1);
 }
 
-/// RFC 8985, 1: a retransmission that is lost is found as any other segment is: something sent after
-/// it arrives.
+/// RFC 8985, 1: the loss of a retransmission is detected like that of any other segment, when a later one
+/// arrives.
 #[test]
 fn a_lost_retransmission_is_found() {
     let mut c = sent(&[], false, 20);
@@ -170,7 +172,7 @@ fn a_lost_retransmission_is_found() {
     assert_eq!(timed(&mut c, start)[0], (200, 0, 1000));
 }
 
-/// RFC 8985, 6.2 (step 2): an ACK that comes sooner than any round trip is the original's.
+/// RFC 8985, 6.2 (step 2): an ACK that is earlier than any round trip belongs to the original.
 #[test]
 fn an_ack_too_soon_proves_nothing() {
     let mut c = sent(&[], false, 10);
@@ -184,8 +186,8 @@ fn an_ack_too_soon_proves_nothing() {
     assert_eq!(timed(&mut c, start), [], "the rest may be under way still");
 }
 
-/// What was sent within an eighth of a round trip is kept as one run. What arrives of it counts from
-/// when the run began, or the retransmission in between would seem overtaken.
+/// Segments sent within an eighth of a round trip are kept as one run. Arrivals count from the start of the
+/// run. Otherwise a retransmission in between would seem overtaken.
 #[test]
 fn a_run_counts_from_its_beginning() {
     let mut c = sent(&[], false, 100);
@@ -209,8 +211,8 @@ fn a_run_counts_from_its_beginning() {
     assert!(again.iter().all(|s| s.1 != 0), "its ACK is due at 202 ms: {again:?}");
 }
 
-/// A window that takes two seconds to send fills the runs of what was sent when: each spans more time then, an eighth of a
-/// second here. Losses are found all the same, in what was merged and at its borders.
+/// A window that takes two seconds to send fills the send history. Each run then spans more time, an eighth
+/// of a second here. Losses are still detected, within merged runs and at their borders.
 #[test]
 fn full_ranges_hide_no_loss() {
     for hole in [0, 1, 40, 77, 148] {
@@ -243,7 +245,7 @@ fn full_ranges_hide_no_loss() {
     }
 }
 
-/// RFC 6675, 5.1: what is lost again after a timeout goes again, and that is all.
+/// RFC 6675, 5.1: data that is lost again after a timeout is sent again, without a further reduction.
 #[test]
 fn a_loss_after_a_timeout_reduces_nothing() {
     let mut c = sent(&["PROBES=false"], false, 10);
@@ -258,8 +260,8 @@ fn a_loss_after_a_timeout_reduces_nothing() {
     assert_eq!(c.windows().1, 5000);
 }
 
-/// RFC 8985, 7.2 and 7.3: after two round-trip times without an answer, the last segment again;
-/// then the retransmission timer runs.
+/// RFC 8985, 7.2 and 7.3: after two round-trip times without an answer, the last segment is sent again. Then
+/// the retransmission timer runs.
 #[test]
 fn a_probe_goes_before_the_timeout() {
     let mut c = sent(&[], false, 5);
@@ -268,7 +270,7 @@ fn a_probe_goes_before_the_timeout() {
     let sent = timed(&mut c, start);
     assert_eq!(sent[0], (200, 4000, 1000));
     assert_eq!(sent[1], (1200, 0, 1000), "a second after the probe");
-    // One segment alone: the peer may hold its ACK back for 200 ms.
+    // After a single segment, the peer may delay its ACK for 200 ms.
     let mut c = sent_one();
     let start = c.bench.now;
     c.bench.advance(500 * MS);
@@ -279,7 +281,7 @@ fn sent_one() -> Connection {
     sent(&[], false, 1)
 }
 
-/// RFC 8985, 7.3: new data, where there is some and the peer's window takes it, even beyond cwnd.
+/// RFC 8985, 7.3: the probe is new data if there is some and the peer's window permits it, even beyond cwnd.
 #[test]
 fn a_probe_is_new_data_if_there_is_any() {
     let mut c = sent(&[], false, 12);
@@ -288,7 +290,7 @@ fn a_probe_is_new_data_if_there_is_any() {
     assert_eq!(timed(&mut c, start), [(200, 10_000, 1000)]);
 }
 
-/// RFC 8985, 7: a tail that is lost: the probe's SACK shows the hole.
+/// RFC 8985, 7: after the loss of a tail, the SACK for the probe reveals the hole.
 #[test]
 fn a_probe_turns_a_lost_tail_into_a_recovery() {
     let mut c = sent(&[], false, 10);
@@ -298,7 +300,7 @@ fn a_probe_turns_a_lost_tail_into_a_recovery() {
     c.bench.advance(300 * MS);
     assert_eq!(timed(&mut c, start), [(300, 3000, 1000)]);
     c.sacks(&[(3000, 4000)]);
-    // Half of what was under way may go at once, and the rest with its ACK.
+    // Half of the data under way may be sent at once, and the rest with its ACK.
     assert_eq!(c.ranges(), [(0, 1000), (1000, 1000)]);
     c.acknowledge(2000);
     assert_eq!(c.ranges(), [(0, 1000)]);
@@ -306,8 +308,8 @@ fn a_probe_turns_a_lost_tail_into_a_recovery() {
     assert_eq!(c.bench.observe(c.handle, "flight"), 0);
 }
 
-/// RFC 8985, 7.4: a probe that repaired the only loss is a loss to the congestion control, one that
-/// came twice is none.
+/// RFC 8985, 7.4: for the congestion control, a probe that repaired the only loss counts as a loss, and a
+/// duplicate probe does not.
 #[test]
 fn what_a_probe_repaired_counts() {
     for (needless, reduced) in [(false, true), (true, false)] {
@@ -328,7 +330,7 @@ fn what_a_probe_repaired_counts() {
     }
 }
 
-/// RFC 8985, 7.2: no probe without SACK, none in a recovery.
+/// RFC 8985, 7.2: no probe without SACK or during a recovery.
 #[test]
 fn no_probe_is_sent_where_none_is_due() {
     let mut c = Connection::agreed(&[], false, |syn| syn);

@@ -41,7 +41,7 @@ fn overlapping_and_old_data_is_cut() {
     assert_eq!(c.bench.read(c.handle, 1000), [vec![b'p'; 100], vec![b'q'; 50]].concat());
 }
 
-/// More gaps than a connection remembers lose data, but never the one that is expected.
+/// More gaps than a connection remembers lose data, but never the expected segment.
 #[test]
 fn any_number_of_gaps_heals() {
     let mut c = Connection::plain(&[]);
@@ -58,7 +58,7 @@ fn any_number_of_gaps_heals() {
     assert_eq!(c.bench.read(c.handle, 10_000), vec![b'p'; 2000]);
 }
 
-/// The right edge never moves left, and moves in steps worth a segment (or half the buffer).
+/// The right edge never moves left. It advances in steps of at least a segment (or half the buffer).
 #[test]
 fn the_window_closes_and_opens_as_it_should() {
     for scale in [None, Some(0)] {
@@ -75,7 +75,7 @@ fn the_window_closes_and_opens_as_it_should() {
                 edge = right;
             }
         };
-        // Odd sizes, so that scaling has to round.
+        // Odd sizes force scaling to round.
         for i in 0..150 {
             c.peer_sends(701 + i % 3);
             check(&mut c);
@@ -93,7 +93,7 @@ fn a_full_buffer_closes_the_window_and_reading_opens_it() {
     (0..20).for_each(|_| c.peer_sends(1000));
     assert_eq!(c.bench.sent().last().expect("ACKs").window, 0);
 
-    // A probe is acknowledged and not taken.
+    // A probe is acknowledged, and its data is not accepted.
     let probe = c.segment().payload(*b"?");
     c.bench.inject(&probe);
     let answer = c.bench.one();
@@ -120,9 +120,10 @@ fn a_closed_window_takes_acknowledgements() {
     assert_eq!(c.bench.observe(c.handle, "flight"), 0);
 }
 
-/// Who has filled the window sends its acknowledgements from behind what it filled it with: at the window's edge, which
-/// is one beyond what RFC 9293, 3.10.7.4, accepts. Where both have filled it and the first ACKs were lost, neither would
-/// ever learn what its peer has (RFC 9293, A.2; Gont and Borman, On the Validation of TCP Sequence Numbers).
+/// A sender that has filled the window sends its acknowledgements from the window's edge, one beyond the
+/// numbers that RFC 9293, 3.10.7.4, accepts. If both ends have filled it and the first ACKs were lost,
+/// neither would ever learn of its peer's progress (RFC 9293, A.2; Gont and Borman, On the Validation of TCP
+/// Sequence Numbers).
 #[test]
 fn an_acknowledgement_of_a_part_counts_at_the_edge_of_the_window() {
     let mut c = Connection::open(&["RCV_BUF=2000"], Offer { mss: Some(1000), ..Offer::default() }, 65535);
@@ -140,7 +141,7 @@ fn an_acknowledgement_of_a_part_counts_at_the_edge_of_the_window() {
     assert_eq!(c.bench.observe(c.handle, "flight"), 1000);
 }
 
-/// PAWS (RFC 7323, 5.3): older than what was seen last, so it is acknowledged and dropped.
+/// PAWS (RFC 7323, 5.3): a segment that is older than the last one is acknowledged and dropped.
 #[test]
 fn old_timestamps_betray_old_segments() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
@@ -162,7 +163,8 @@ fn old_timestamps_betray_old_segments() {
     assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(9), "and is echoed");
 }
 
-/// RFC 7323, 5.5: after 24 idle days the peer's clock may have wrapped, and what was seen last proves nothing.
+/// RFC 7323, 5.5: after 24 idle days the peer's clock may have wrapped, and the last timestamp proves
+/// nothing.
 #[test]
 fn a_timestamp_older_than_24_days_is_ignored() {
     for (days, taken) in [(23, false), (24, true)] {
@@ -178,7 +180,7 @@ fn a_timestamp_older_than_24_days_is_ignored() {
     }
 }
 
-/// RFC 7323, 4.3: an ACK that was held back echoes the earlier of the two segments.
+/// RFC 7323, 4.3: a delayed ACK echoes the earlier of the two segments.
 #[test]
 fn a_held_acknowledgement_echoes_the_first_segment() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
@@ -192,7 +194,7 @@ fn a_held_acknowledgement_echoes_the_first_segment() {
     assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(20));
 }
 
-/// Our ACK was lost: its repetition echoes the segment that was sent again, not the first one.
+/// After the loss of our ACK, its repetition echoes the retransmitted segment, not the first one.
 #[test]
 fn a_repeated_segment_is_echoed() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
@@ -207,8 +209,8 @@ fn a_repeated_segment_is_echoed() {
     assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(1020));
 }
 
-/// A blind attacker who only hits the window's neighbourhood could otherwise make every honest segment
-/// look old (RFC 7323, 7): a timestamp counts only on a segment with a plausible acknowledgement.
+/// A timestamp counts only on a segment with a plausible acknowledgement. Otherwise a blind attacker who only
+/// hits the window's neighbourhood could make every honest segment look old (RFC 7323, 7).
 #[test]
 fn timestamps_from_nowhere_do_not_count() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
@@ -226,7 +228,7 @@ fn timestamps_from_nowhere_do_not_count() {
     assert_eq!(c.bench.read(c.handle, 1000).len(), 100, "not taken for old");
 }
 
-/// The peer's numbers wrap around after 255 bytes in all tests; here its stream goes well beyond.
+/// The peer's numbers wrap around after 255 bytes in all tests. Here its stream goes well beyond.
 #[test]
 fn sequence_numbers_wrap() {
     let mut c = Connection::plain(&[]);
@@ -236,7 +238,7 @@ fn sequence_numbers_wrap() {
     c.bench.is(c.handle, State::Established);
 }
 
-/// The initial number is a clock's, so the time of the open puts it where the test wants it.
+/// The initial number comes from a clock, so that the time of the open determines it.
 #[test]
 fn our_own_numbers_wrap() {
     let first = |wait: u64| {
@@ -272,8 +274,8 @@ fn what_was_flushed_outlives_the_connection() {
     assert_eq!(c.bench.read(c.handle, 10), b"bye");
 }
 
-/// A stack keeps the promise of its window: params that ask for more than a connection may hold are refused where the
-/// first connection is opened or awaited, and do not stall it later.
+/// A stack keeps the promise of its window. Params that ask for more than a connection may hold are refused
+/// when the first connection is opened or awaited. They must not stall it later.
 #[test]
 fn a_buffer_beyond_the_limit_is_refused() {
     let limit = Limits::default().rx_bytes;
@@ -289,7 +291,8 @@ fn a_buffer_beyond_the_limit_is_refused() {
     assert_eq!(Connection::plain(&["RCV_BUF=8000000"]).bench.stack.counters().receive_limit, 0);
 }
 
-/// As Linux takes any SO_RCVBUF: a stack that holds less of a connection than TCP's usual buffer has smaller windows.
+/// Like Linux with any SO_RCVBUF, a stack that holds less per connection than TCP's usual buffer has smaller
+/// windows.
 #[test]
 fn small_buffers_give_small_windows() {
     for bytes in [128 << 10, 512 << 10, 1 << 20, 1_114_111] {
@@ -298,13 +301,14 @@ fn small_buffers_give_small_windows() {
     }
 }
 
-/// 100 MB at a round trip of 100 ms, over a link of 200 MB/s, taken as they come: how long that takes, in milliseconds.
+/// Fetches 100 MB at a round trip of 100 ms, over a link of 200 MB/s, and reads them on arrival. Returns the
+/// time in milliseconds.
 fn fetch(params: &[&str]) -> u64 {
     let link = Link { byte_time: 5, delay: 50 * MS, queue: 200 * MS, lost: 0 };
     carry(&mut Stage::over(link, params), 100_000_000)
 }
 
-/// Milliseconds until a client has so many bytes of a server, which it takes as they come.
+/// Returns the milliseconds until a client has read this many bytes of a server, on arrival.
 fn carry(stage: &mut Stage, length: usize) -> u64 {
     stage.listen(80);
     let client = stage.connect(80);
@@ -327,8 +331,8 @@ fn carry(stage: &mut Stage, length: usize) -> u64 {
     (end - begin) / MS
 }
 
-/// Linux's dynamic right-sizing lets the window follow what the application takes: at 10 MB/s, which 1 MiB in 100 ms is,
-/// 100 MB take 10 s.
+/// With Linux's dynamic right-sizing, the window follows the application's reads. At 10 MB/s, which is 1 MiB
+/// in 100 ms, 100 MB take 10 s.
 #[test]
 fn the_window_grows_with_what_is_taken() {
     let (fixed, grown) = (fetch(&["MAX_RCV_BUF=0"]), fetch(&["MAX_RCV_BUF=1073725440"]));
@@ -337,7 +341,7 @@ fn the_window_grows_with_what_is_taken() {
     assert!(grown < 4_500, "{grown}");
 }
 
-/// A buffer that the application chose stays as it is (as SO_RCVBUF in Linux).
+/// A buffer that the application chose stays fixed (like SO_RCVBUF in Linux).
 #[test]
 fn a_chosen_buffer_does_not_grow() {
     let mut bench = Bench::new(&["MAX_RCV_BUF=8000000"]);

@@ -1,14 +1,14 @@
-//! Loss recovery with SACK: RFC 6675 and RFC 6937. The congestion control is NewReno, whose ssthresh
-//! is half the flight, as in the examples of both.
+//! Loss recovery with SACK: RFC 6675 and RFC 6937. The congestion control is NewReno, whose ssthresh is half
+//! the flight, as in the examples of both.
 
 use crate::bench::{Connection, MS, NEWRENO, SECOND};
 use crate::segment::Segment;
 
-/// Losses are found by counting.
+/// The params that detect losses by counting.
 const COUNTING: [&str; 3] = [NEWRENO, "RACK=false", "PROBES=false"];
 
-/// A connection over 100 ms whose segments have 1000 bytes, with `len` bytes to send. Ten segments
-/// are out, or twice as many.
+/// Opens a connection over 100 ms whose segments have 1000 bytes, with `len` bytes to send. Ten segments are
+/// out, or twice as many.
 fn sending(params: &[&str], segments: u32, len: usize) -> Connection {
     let mut c = Connection::agreed(params, false, |syn| Segment { sack_permitted: true, ..syn });
     c.bench.send(c.handle, len);
@@ -24,7 +24,7 @@ fn sending(params: &[&str], segments: u32, len: usize) -> Connection {
 #[test]
 fn the_algorithm_of_rfc_6675() {
     let mut c = sending(&COUNTING, 10, 100_000);
-    // (3): what arrives out of order lets new segments go.
+    // (3): arrivals out of order release new segments.
     c.sacks(&[(1000, 2000)]);
     assert_eq!(c.ranges(), [(10_000, 1000)]);
     c.sacks(&[(1000, 3000)]);
@@ -33,7 +33,7 @@ fn the_algorithm_of_rfc_6675() {
     c.sacks(&[(1000, 4000)]);
     assert_eq!(c.windows().1, 5000);
     assert_eq!(c.ranges(), [(0, 1000)]);
-    // Segments 4 and 6 are missing as well. NextSeg, rule 1: only what IsLost says goes again.
+    // Segments 4 and 6 are missing as well. NextSeg, rule 1: only data that IsLost reports is sent again.
     c.sacks(&[(5000, 6000), (1000, 4000)]);
     c.sacks(&[(7000, 8000), (5000, 6000), (1000, 4000)]);
     assert_eq!(c.ranges(), []);
@@ -41,7 +41,7 @@ fn the_algorithm_of_rfc_6675() {
     assert_eq!(c.ranges(), [], "4 is lost, too; but ssthresh is under way");
     c.sacks(&[(7000, 10_000), (5000, 6000), (1000, 4000)]);
     assert_eq!(c.ranges(), [(4000, 1000), (6000, 1000)], "three are held beyond 6 as well");
-    // (A): the recovery is over when what was out when it began is acknowledged.
+    // (A): the recovery ends when all data that was out at its start is acknowledged.
     c.acknowledge(4000);
     let _ = c.ranges();
     c.acknowledge(8000);
@@ -60,28 +60,28 @@ fn three_ranges_beyond_a_gap_mark_it_lost() {
     assert_eq!(c.windows().1, 5000);
 }
 
-/// RFC 6675, 4 (NextSeg, rules 3 and 4): with nothing new to send, what may be lost, each segment
-/// once; then the last one.
+/// RFC 6675, 4 (NextSeg, rules 3 and 4): without new data, segments that may be lost are sent, each once, and
+/// then the last one.
 #[test]
 fn with_nothing_new_the_doubtful_goes() {
     let mut c = sending(&COUNTING, 10, 10_000);
     c.sacks(&[(1000, 4000)]);
     assert_eq!(c.ranges(), [(0, 1000)]);
-    // 4 is missing, and too little is held beyond it.
+    // Segment 4 is missing, and too little is held beyond it.
     let mut again = Vec::new();
     for end in [6000, 7000] {
         c.sacks(&[(5000, end), (1000, 4000)]);
         again.extend(c.ranges());
     }
     assert_eq!(again, [(4000, 1000)], "rule 3");
-    // A partial ACK: beyond it nothing is doubtful but the tail.
+    // A partial ACK: beyond it, only the tail may be lost.
     c.acknowledge(7000);
     assert_eq!(c.ranges(), [(2000, 1000)], "rule 4: the last segment");
     c.sacks(&[]);
     assert_eq!(c.ranges(), [], "once");
 }
 
-/// RFC 6937, 3.1, in numbers with fractions: what PRR lets go at each ACK.
+/// RFC 6937, 3.1, in fractional numbers: the data that PRR releases at each ACK.
 struct Model {
     ssthresh: f64,
     flight: f64,
@@ -102,8 +102,8 @@ impl Model {
     }
 }
 
-/// RFC 6937, 4, figure 1: one loss in a flight of 20. Every other ACK lets a segment go, and at the
-/// end ssthresh is under way.
+/// RFC 6937, 4, figure 1: one loss in a flight of 20. Every other ACK releases a segment, and at the end
+/// ssthresh is under way.
 #[test]
 fn one_loss_in_twenty() {
     let mut c = sending(&COUNTING, 20, 200_000);
@@ -115,7 +115,7 @@ fn one_loss_in_twenty() {
         let ranges = c.ranges();
         pipe -= 1000.0;
         if ack == 3 {
-            pipe -= 1000.0; // what is lost is no longer under way
+            pipe -= 1000.0; // lost data is no longer under way
         }
         if ack >= 3 {
             let window = model.window(1000.0, pipe);
@@ -134,7 +134,7 @@ fn one_loss_in_twenty() {
     assert!(sent[2..].windows(3).all(|three| three.iter().sum::<u32>() >= 1), "no pause: {sent:?}");
     assert_eq!(pipe, c.bench.observe(c.handle, "flight") as f64 - 19_000.0);
     assert!((pipe - 10_000.0).abs() <= 1000.0, "{pipe}");
-    // The retransmission arrives, and all that it lacked.
+    // The retransmission arrives, which completes the received data.
     c.acknowledge(22_000);
     assert_eq!(c.windows(), (10_000, 10_000));
 }
@@ -146,13 +146,13 @@ fn a_share_of_an_odd_number_is_rounded_up() {
     for held in [2000, 3000, 4000, 5000, 6000, 6333] {
         c.sacks(&[(1000, held)]);
     }
-    // 22 segments are out, 5333 bytes of them there; 3333 were delivered since it began, for half
-    // of which something may go, and the retransmission was the first.
+    // 22 segments are out, and 5333 bytes of them have arrived. Since the start 3333 were delivered, which
+    // release half as much. The retransmission was the first of these.
     assert_eq!(c.windows().0, 22_000 - 5333 + 1667 - 1000);
 }
 
-/// RFC 6937, 4, figure 2: of 20 the first 16 are lost. Below ssthresh each ACK lets two go: no
-/// burst, and no stall.
+/// RFC 6937, 4, figure 2: the first 16 of 20 are lost. Below ssthresh each ACK releases two segments, without
+/// a burst or a stall.
 #[test]
 fn a_burst_of_losses() {
     let mut c = sending(&COUNTING, 20, 30_000);
@@ -164,7 +164,7 @@ fn a_burst_of_losses() {
     assert_eq!(sent[..2], [vec![], vec![]], "nothing new to send");
     assert_eq!(sent[2], [(0, 1000), (1000, 1000)]);
     assert_eq!(sent[3], [(2000, 1000), (3000, 1000)]);
-    // The recovery goes on so until all is there.
+    // The recovery continues like this until all data has arrived.
     let mut held = 0;
     while held < 16_000 {
         let more = c.ranges().iter().map(|range| range.1).sum::<u32>();
@@ -175,7 +175,7 @@ fn a_burst_of_losses() {
     assert_eq!(c.windows(), (10_000, 10_000));
 }
 
-/// RFC 6675, 5.1: a timeout ends it, and no other begins before what was out is acknowledged.
+/// RFC 6675, 5.1: a timeout ends the recovery. No other begins until the outstanding data is acknowledged.
 #[test]
 fn after_a_timeout_no_second_reduction() {
     let mut c = sending(&COUNTING, 10, 100_000);

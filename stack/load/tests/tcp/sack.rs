@@ -3,13 +3,12 @@
 use crate::bench::{Bench, Connection, MS, SECOND};
 use crate::segment::Segment;
 
-/// A connection that agreed on SACK; without timestamps unless they are asked for.
+/// Opens a connection that agreed on SACK, with timestamps only on request.
 fn sack(params: &[&str], timestamps: bool) -> Connection {
     Connection::agreed(params, timestamps, |syn| Segment { sack_permitted: true, ..syn })
 }
 
-/// What the host answers to a segment of the peer's: its ACK and its blocks, as offsets from
-/// `base`.
+/// Returns the host's answer to a segment of the peer: its ACK and its blocks, as offsets from `base`.
 fn answer(c: &mut Connection, base: u32, from: u32, to: u32) -> (u32, Vec<(u32, u32)>) {
     let segment = c.segment().at(base.wrapping_add(from)).payload(vec![b'p'; (to - from) as usize]);
     c.bench.inject(&segment);
@@ -20,14 +19,14 @@ fn answer(c: &mut Connection, base: u32, from: u32, to: u32) -> (u32, Vec<(u32, 
     (offset(answer.ack.expect("an ACK")), blocks)
 }
 
-/// A connection, and the number from which the peer's data counts so that its first byte is `from`.
+/// Returns a connection, and the base for offsets at which the peer's first byte is `from`.
 fn receiving(from: u32) -> (Connection, u32) {
     let c = sack(&[], false);
     let base = c.next.wrapping_sub(from);
     (c, base)
 }
 
-/// RFC 2018, 2: permitted by both ends in their SYNs, or not used.
+/// RFC 2018, 2: SACK is used only if both ends permit it in their SYNs.
 #[test]
 fn both_ends_permit_it() {
     let mut bench = Bench::new(&[]);
@@ -76,7 +75,7 @@ fn the_example_of_rfc_2018() {
     assert_eq!(answer(&mut c, base, 7000, 7500), (5500, vec![(7000, 7500), (6000, 6500)]));
     let three = vec![(8000, 8500), (7000, 7500), (6000, 6500)];
     assert_eq!(answer(&mut c, base, 8000, 8500), (5500, three));
-    // The fourth comes out of order, then the second.
+    // The fourth arrives out of order, then the second.
     assert_eq!(answer(&mut c, base, 6500, 7000), (5500, vec![(6000, 7500), (8000, 8500)]));
     assert_eq!(answer(&mut c, base, 5500, 6000), (7500, vec![(8000, 8500)]));
 }
@@ -84,14 +83,14 @@ fn the_example_of_rfc_2018() {
 /// RFC 2883, 4.1.1 to 4.1.3 and 4.2.1: full duplicates.
 #[test]
 fn the_examples_of_rfc_2883() {
-    // 4.1.1: a duplicate of what was acknowledged.
+    // 4.1.1: a duplicate of acknowledged data.
     let (mut c, base) = receiving(3000);
     assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![]));
     assert_eq!(answer(&mut c, base, 3500, 4000), (4000, vec![]));
     assert_eq!(answer(&mut c, base, 3000, 3500), (4000, vec![(3000, 3500)]));
     assert_eq!(answer(&mut c, base, 4000, 4500), (4500, vec![]), "reported once");
 
-    // 4.1.2: the same while something is held out of order.
+    // 4.1.2: the same while other data is held out of order.
     let (mut c, base) = receiving(3000);
     assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![]));
     assert_eq!(answer(&mut c, base, 4000, 4500), (3500, vec![(4000, 4500)]));
@@ -99,14 +98,14 @@ fn the_examples_of_rfc_2883() {
     assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![(3000, 3500), (4000, 5000)]));
     assert_eq!(answer(&mut c, base, 5000, 5500), (3500, vec![(4000, 5500)]));
 
-    // 4.1.3: a duplicate of what is held out of order.
+    // 4.1.3: a duplicate of data held out of order.
     let (mut c, base) = receiving(3500);
     assert_eq!(answer(&mut c, base, 4000, 4500), (3500, vec![(4000, 4500)]));
     assert_eq!(answer(&mut c, base, 4500, 5000), (3500, vec![(4000, 5000)]));
     assert_eq!(answer(&mut c, base, 5000, 5500), (3500, vec![(4000, 5500)]));
     assert_eq!(answer(&mut c, base, 5000, 5500), (3500, vec![(5000, 5500), (4000, 5500)]));
 
-    // 4.2: a segment that is in part a duplicate, then its late original.
+    // 4.2: a segment that is partly a duplicate, then its late original.
     let (mut c, base) = receiving(1000);
     assert_eq!(answer(&mut c, base, 2000, 2500), (1000, vec![(2000, 2500)]));
     assert_eq!(answer(&mut c, base, 1000, 2000), (2500, vec![]));
@@ -128,8 +127,9 @@ fn as_many_blocks_as_fit() {
     }
 }
 
-/// RFC 2018, 4: "in all ACKs which do not ACK the highest sequence number", so with data as well, which leaves them
-/// room: no packet grows beyond the path. With what came twice (RFC 2883, 4) goes a pure ACK: reported once.
+/// RFC 2018, 4: "in all ACKs which do not ACK the highest sequence number", so also those with data, which is
+/// cut to leave them room. No packet exceeds the path MTU. Duplicates (RFC 2883, 4) are reported once, in a
+/// pure ACK.
 #[test]
 fn data_segments_carry_sack_blocks() {
     for (timestamps, size, limit) in [(false, 1000, 4), (true, 1000, 3)] {
@@ -157,7 +157,7 @@ fn data_segments_carry_sack_blocks() {
         let twice = |s: &Segment| s.sacks[0] == (c.next.wrapping_sub(10), c.next);
         let sent = c.bench.sent();
         assert_eq!((sent.iter().filter(|s| twice(s)).count(), twice(&sent[0])), (1, true), "{sent:#?}");
-        // All is there: segments are full again.
+        // All data has arrived, and segments are full again.
         let rest = c.segment().at(c.next.wrapping_add(10)).payload(vec![b'p'; 12_000]);
         c.bench.inject(&rest);
         let _ = c.bench.sent();
@@ -167,13 +167,13 @@ fn data_segments_carry_sack_blocks() {
     }
 }
 
-/// Data that goes out when a gap opens is the acknowledgement, and says what is held; without SACK the peer counts
-/// duplicates (RFC 5681, 2), and those are pure.
+/// Data that leaves when a gap opens is itself the acknowledgement and reports the held data. Without SACK,
+/// the peer counts duplicates (RFC 5681, 2), and those are pure ACKs.
 #[test]
 fn data_acknowledges_a_gap_where_sack_is_agreed() {
     for agreed in [true, false] {
         let mut c = Connection::agreed(&[], false, |syn| Segment { sack_permitted: agreed, ..syn });
-        // The window is full but for the answer that a segment behind a gap brings with it.
+        // The window is full, except for the answer that a segment behind a gap releases.
         c.bench.send(c.handle, 20_000);
         let _ = c.bench.sent();
         let ahead = c.segment().at(c.next.wrapping_add(500)).acks(c.host.wrapping_add(2000)).payload([0; 100]);
@@ -185,7 +185,7 @@ fn data_acknowledges_a_gap_where_sack_is_agreed() {
     }
 }
 
-/// A block counts if it lies within what is unacknowledged. RFC 2018, 4.
+/// RFC 2018, 4: a block counts if it lies within the unacknowledged data.
 #[test]
 fn blocks_from_nowhere_are_ignored() {
     let mut c = sack(&[], false);
@@ -198,7 +198,7 @@ fn blocks_from_nowhere_are_ignored() {
         [(5000, 2000)],                 // backwards
         [(3000, 3000)],                 // empty
         [(-500, 4000)],                 // from below the ACK
-        [(0, 5000)],                    // what it holds it would acknowledge
+        [(0, 5000)],                    // the peer would have acknowledged it
         [(i32::MIN, 5000)],
     ] {
         c.sacks(&blocks);
@@ -209,7 +209,7 @@ fn blocks_from_nowhere_are_ignored() {
     assert_eq!(c.ranges(), [(0, 1000)]);
 }
 
-/// RFC 6675, 5.1: after a timeout only what the peer lacks goes again.
+/// RFC 6675, 5.1: after a timeout, only data that the peer lacks is sent again.
 #[test]
 fn a_timeout_believes_what_the_peer_held() {
     let mut c = sack(&["PROBES=false"], false);
@@ -223,8 +223,8 @@ fn a_timeout_believes_what_the_peer_held() {
     assert_eq!(c.ranges(), [(0, 1000)]);
 }
 
-/// RFC 2018, 8: a peer that dropped what it held is found out: it acknowledges up to where it said
-/// to have more, or a second timeout shows that nothing helps. Then all goes again.
+/// RFC 2018, 8: a peer that dropped held data is detected. Either it acknowledges only up to the data that it
+/// had reported, or a second timeout passes. Then all data is sent again.
 #[test]
 fn a_peer_that_dropped_what_it_held_is_found_out() {
     let mut c = sack(&["PROBES=false"], false);
@@ -249,7 +249,7 @@ fn a_peer_that_dropped_what_it_held_is_found_out() {
     assert_eq!(c.ranges(), [(0, 1000), (1000, 1000)], "after two timeouts");
 }
 
-/// More holes than are remembered: it is as if the rest had not been reported.
+/// With more holes than the connection remembers, the rest counts as unreported.
 #[test]
 fn any_number_of_holes_heals() {
     let mut c = sack(&["NAGLE=false"], false);
@@ -274,7 +274,7 @@ fn any_number_of_holes_heals() {
     assert_eq!(c.bench.observe(c.handle, "flight"), 0, "all of it was sent");
 }
 
-/// RFC 2018, 3: up to four blocks, three beside timestamps. Each counts.
+/// RFC 2018, 3: up to four blocks, or three beside timestamps. Each block counts.
 #[test]
 fn every_block_of_an_ack_counts() {
     for (timestamps, blocks) in [(false, 4), (true, 3)] {

@@ -1,4 +1,4 @@
-//! TCP segments in IPv4 packets, written and read by hand: nothing here is shared with the stack.
+//! TCP segments in IPv4 packets, written and read by hand. This file shares no code with the stack.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The peer, played by the test.
 pub(crate) const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// A segment. `ack` is there when the ACK bit is.
+/// A segment. `ack` is present if the ACK bit is set.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Segment {
     pub(crate) source: u16,
@@ -23,21 +23,21 @@ pub(crate) struct Segment {
     pub(crate) window: u16,
     pub(crate) mss: Option<u16>,
     pub(crate) scale: Option<u8>,
-    /// Value and echo.
+    /// The value and the echo.
     pub(crate) timestamps: Option<(u32, u32)>,
-    /// The option SACK-permitted is there.
+    /// True if the option SACK-permitted is present.
     pub(crate) sack_permitted: bool,
     /// SACK blocks.
     pub(crate) sacks: Vec<(u32, u32)>,
     pub(crate) ece: bool,
     pub(crate) cwr: bool,
-    /// The two bits in the IP header (RFC 3168, 5).
+    /// The two ECN bits in the IP header (RFC 3168, 5).
     pub(crate) ecn: u8,
     pub(crate) payload: Vec<u8>,
 }
 
 impl Segment {
-    /// Sequence numbers that it takes (RFC 9293, 3.4).
+    /// Returns the length in sequence numbers (RFC 9293, 3.4).
     pub(crate) fn numbers(&self) -> u32 {
         self.payload.len() as u32 + u32::from(self.syn) + u32::from(self.fin)
     }
@@ -77,12 +77,12 @@ impl Segment {
         self
     }
 
-    /// As an IPv4 packet from the peer to the host.
+    /// Returns an IPv4 packet from the peer to the host.
     pub(crate) fn packet(&self) -> Vec<u8> {
         self.packet_from(PEER)
     }
 
-    /// As an IPv4 packet to the host that claims to come from this address.
+    /// Returns an IPv4 packet to the host with this source address.
     pub(crate) fn packet_from(&self, source: Ipv4Addr) -> Vec<u8> {
         let mut options = Vec::new();
         if let Some(mss) = self.mss {
@@ -125,7 +125,7 @@ impl Segment {
         marked(ip_packet(source, HOST, 6, &tcp), self.ecn)
     }
 
-    /// Takes a packet of the host apart. Panics on anything malformed.
+    /// Parses a packet of the host. Panics on a malformed one.
     pub(crate) fn parse(packet: &[u8]) -> Segment {
         assert_eq!(packet[0], 0x45, "IPv4 without options");
         assert_eq!(u16::from_be_bytes([packet[2], packet[3]]) as usize, packet.len(), "total length");
@@ -177,8 +177,8 @@ impl Segment {
     }
 }
 
-/// What a device makes of a super-segment of the host's: packets of `size` data bytes, numbers and checksums filled in,
-/// PSH and FIN on the last alone. 0: one packet.
+/// Cuts a super-segment of the host like a device: packets of `size` data bytes with their numbers and
+/// checksums, PSH and FIN only on the last. With 0, returns one packet.
 pub(crate) fn cut(head: &[u8], payload: &[u8], size: usize) -> Vec<Vec<u8>> {
     let size = if size == 0 { payload.len().max(1) } else { size };
     let count = payload.len().div_ceil(size).max(1);
@@ -206,7 +206,7 @@ pub(crate) fn cut(head: &[u8], payload: &[u8], size: usize) -> Vec<Vec<u8>> {
     (0..count).map(packet).collect()
 }
 
-/// The packet with these two bits in its IP header.
+/// Sets these two bits in the packet's IP header.
 fn marked(mut packet: Vec<u8>, ecn: u8) -> Vec<u8> {
     packet[1] = ecn;
     packet[10..12].fill(0);
@@ -215,7 +215,7 @@ fn marked(mut packet: Vec<u8>, ecn: u8) -> Vec<u8> {
     packet
 }
 
-/// An IPv4 packet.
+/// Builds an IPv4 packet.
 pub(crate) fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0];
     packet.extend((20 + payload.len() as u16).to_be_bytes());
@@ -228,7 +228,7 @@ pub(crate) fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u
     packet
 }
 
-/// An ICMP error of the peer's about a packet of the host's; it quotes 28 bytes (RFC 792).
+/// Builds the peer's ICMP error about a packet of the host; it quotes 28 bytes (RFC 792).
 pub(crate) fn icmp_error(kind: u8, code: u8, mtu: u16, about: &[u8]) -> Vec<u8> {
     let mut icmp = vec![kind, code, 0, 0, 0, 0];
     icmp.extend(mtu.to_be_bytes());
@@ -238,7 +238,8 @@ pub(crate) fn icmp_error(kind: u8, code: u8, mtu: u16, about: &[u8]) -> Vec<u8> 
     ip_packet(PEER, HOST, 1, &icmp)
 }
 
-/// A segment's checksum, which covers a pseudo-header (RFC 9293, 3.1); 0 over a segment that holds its own.
+/// Returns a segment's checksum, which covers a pseudo-header (RFC 9293, 3.1). It is 0 for a segment that
+/// contains its checksum.
 fn checksum(from: Ipv4Addr, to: Ipv4Addr, tcp: &[u8]) -> [u8; 2] {
     let len = (tcp.len() as u16).to_be_bytes();
     internet_checksum(&[&from.octets(), &to.octets(), &[0, 6], &len, tcp])

@@ -1,4 +1,4 @@
-//! What TCP signals: each signal at its RFC's situation, and nowhere else.
+//! TCP's signals: each is emitted in the situation that its RFC describes, and only there.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::bench::{Bench, Connection, MS, NEWRENO, SECOND, module};
 use crate::segment::Segment;
 use crate::stage::{SHORT, Stage};
 
-/// A signal: its name, its fields' names and values.
+/// A signal: its name, and its fields' names and values.
 type Signal = (String, Vec<(String, u64)>);
 
 /// All signals of a stack.
@@ -21,7 +21,7 @@ type Signal = (String, Vec<(String, u64)>);
 struct Received(Arc<Mutex<Vec<Signal>>>);
 
 impl Received {
-    /// Asks a stack for all signals and listens to them.
+    /// Subscribes to all signals of a stack.
     fn of(stack: &mut Stack) -> Received {
         let received = Received::default();
         let signals = received.clone();
@@ -31,12 +31,12 @@ impl Received {
         received
     }
 
-    /// What was received since the last call.
+    /// Returns the signals received since the last call.
     fn all(&self) -> Vec<Signal> {
         std::mem::take(&mut *self.0.lock())
     }
 
-    /// The same as text, without signals of states and samples; `at` counts from `base` on.
+    /// Returns the signals as text, without those of states and samples. `at` counts from `base` on.
     fn text(&self, base: u64) -> Vec<String> {
         let beside = ["state_changed", "round_trip", "segment_lost"];
         let kept = self.all().into_iter().filter(|(name, _)| !beside.contains(&name.as_str()));
@@ -67,8 +67,8 @@ fn signals_of(event: &TapEvent<'_>, into: &mut Vec<Signal>) {
     }
 }
 
-/// A connection over 100 ms with segments of 1000 bytes, its window known, and what it signals from
-/// now on.
+/// Returns a connection over 100 ms with segments of 1000 bytes and a known window, and its signals from now
+/// on.
 fn observed(params: &[&str], sack: bool) -> (Connection, Received, u64) {
     let mut bench = Bench::new(params);
     let received = Received::of(&mut bench.stack);
@@ -84,7 +84,7 @@ fn the_handshake_is_signalled_with_its_round_trip() {
     assert_eq!(received.text(base), ["established rtt=100000000"]);
 }
 
-/// RFC 9293, 3.10.7.4: what is sent, what is acknowledged; a pure window update is no signal.
+/// RFC 9293, 3.10.7.4: sent data and acknowledged data are signalled; a pure window update is not.
 #[test]
 fn data_and_its_acknowledgement_are_signalled() {
     let (mut c, received, base) = observed(&[], true);
@@ -101,8 +101,8 @@ fn data_and_its_acknowledgement_are_signalled() {
     assert_eq!(received.text(base), Vec::<String>::new());
 }
 
-/// RFC 5681, 2 and 3.2; RFC 6582, 3.2: the third duplicate begins a recovery, the ACK of all that was
-/// out ends it.
+/// RFC 5681, 2 and 3.2; RFC 6582, 3.2: the third duplicate begins a recovery, and the ACK of all outstanding
+/// data ends it.
 #[test]
 fn duplicates_a_recovery_and_its_end_are_signalled() {
     let (mut c, received, base) = observed(&[NEWRENO], false);
@@ -122,7 +122,7 @@ fn duplicates_a_recovery_and_its_end_are_signalled() {
     assert_eq!(c.bench.observe(c.handle, "cc.cwnd"), c.bench.observe(c.handle, "cc.ssthresh"));
 }
 
-/// RFC 6675, 5: the same with SACK, where a duplicate is what brings blocks.
+/// RFC 6675, 5: the same with SACK, where a duplicate is an ACK with blocks.
 #[test]
 fn the_same_with_selective_acknowledgements() {
     let (mut c, received, base) = observed(&["PROBES=false"], true);
@@ -173,7 +173,7 @@ fn timeouts_and_the_end_of_slow_start_are_signalled() {
     assert_eq!(reached, [ssthresh], "once, when the window is there");
 }
 
-/// RFC 3522, 3.2; RFC 4015, 3: a recovery that was for nothing is over when that is known.
+/// RFC 3522, 3.2; RFC 4015, 3: a spurious recovery ends as soon as it is detected.
 #[test]
 fn a_recovery_for_nothing_ends_when_it_is_taken_back() {
     let mut bench = Bench::new(&[NEWRENO, "PROBES=false"]);
@@ -196,7 +196,7 @@ fn a_recovery_for_nothing_ends_when_it_is_taken_back() {
     assert_eq!(names.iter().filter(|name| *name == "recovery_ended").count(), 1, "{names:?}");
 }
 
-/// RFC 9293, 3.6, 3.10.5, 3.10.7.4, 3.8.3: however it ends, there is one signal.
+/// RFC 9293, 3.6, 3.10.5, 3.10.7.4, 3.8.3: every way in which a connection ends gives one signal.
 #[test]
 fn the_end_is_signalled_once() {
     type End = fn(&mut Connection);
@@ -252,7 +252,8 @@ fn the_end_is_signalled_once() {
     assert!(received.all().iter().all(|(signal, _)| signal != "closed"), "half of it is not the end");
 }
 
-/// One client sends `len` bytes over a link that loses; when they had arrived, and what the client signalled.
+/// Lets one client send `len` bytes over a lossy link. Returns the time of their arrival and the client's
+/// signals.
 fn lossy(len: usize, listening: bool) -> (u64, Vec<Signal>, u64) {
     let mut stage = Stage::over(crate::stage::Link { lost: 20, ..SHORT }, &["MIN_RTO=200ms"]);
     let received = if listening { Received::of(&mut stage.stacks[1]) } else { Received::default() };
@@ -276,7 +277,7 @@ fn lossy(len: usize, listening: bool) -> (u64, Vec<Signal>, u64) {
     (ended, received.all(), retransmissions)
 }
 
-/// Over a whole transfer with losses the signals add up; and that somebody listens changes nothing.
+/// The signals of a whole transfer with losses add up, and a subscriber has no influence on the transfer.
 #[test]
 fn signalled_counts_add_up() {
     let len = 2_000_000;

@@ -1,8 +1,8 @@
-//! What a connection costs in memory.
+//! The memory of a connection.
 
 use crate::bench::module;
 
-/// Bytes of the context; the README states them.
+/// The bytes of the context, which the README states.
 #[test]
 fn a_connection_is_small() {
     let module = module();

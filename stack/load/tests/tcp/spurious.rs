@@ -1,9 +1,9 @@
-//! Retransmissions that were for nothing are taken back: RFC 3522, RFC 4015.
+//! Spurious retransmissions are undone: RFC 3522, RFC 4015.
 
 use crate::bench::{Connection, MS, NEWRENO, SECOND};
 use crate::segment::Segment;
 
-/// A connection with timestamps over 100 ms, ten segments out, and the timestamp on them.
+/// Opens a connection with timestamps over 100 ms and ten segments out. Returns it with their timestamp.
 fn sending(params: &[&str]) -> (Connection, u32) {
     let params = &[params, &[NEWRENO, "PROBES=false"]].concat();
     let mut c = Connection::agreed(params, true, |syn| Segment { sack_permitted: true, ..syn });
@@ -12,7 +12,7 @@ fn sending(params: &[&str]) -> (Connection, u32) {
     (c, stamp)
 }
 
-/// An ACK of `len` bytes more that echoes a timestamp.
+/// Sends an ACK for `len` more bytes that echoes a timestamp.
 fn echo(c: &mut Connection, len: u32, stamp: u32) {
     c.host = c.host.wrapping_add(len);
     let ack = Segment { timestamps: Some((7, stamp)), ..c.segment() };
@@ -27,12 +27,12 @@ fn a_timeout_for_nothing_is_taken_back() {
     let again = c.bench.sent();
     assert_eq!((again.len(), c.windows()), (1, (1000, 5000)));
 
-    // The ACK of the original, a second late.
+    // The ACK of the original arrives a second late.
     echo(&mut c, 1000, original);
     assert_eq!(c.windows(), (10_000, 1 << 30));
-    // RFC 4015, 3 (5): it goes on with what was never sent.
+    // RFC 4015, 3 (5): the sender continues with data that was never sent.
     assert_eq!(c.ranges(), [(9000, 1000)]);
-    // RFC 4015, 3 (8): and will be more patient.
+    // RFC 4015, 3 (8): the timeout becomes longer.
     assert!(c.bench.observe(c.handle, "rto") >= 3 * SECOND);
     echo(&mut c, 9000, original);
     assert_eq!(c.ranges()[0].0, 1000);
@@ -59,7 +59,7 @@ fn without_timestamps_it_stays() {
     assert_eq!(c.windows(), (2000, 5000));
 }
 
-/// The same for a fast retransmit, when the network reordered by more than three segments.
+/// The same for a fast retransmit, after the network reordered by more than three segments.
 #[test]
 fn a_fast_retransmit_for_nothing_is_taken_back() {
     let (mut c, original) = sending(&[]);

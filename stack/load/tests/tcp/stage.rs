@@ -1,4 +1,4 @@
-//! A host and its clients on one link with a rate, in virtual time; attackers send on it as well.
+//! A host and its clients on one link with a limited rate, in virtual time. Attackers also send on it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,16 +12,16 @@ use hawser_engine::{Handle, Notice, Stack};
 use crate::bench::{MS, SECOND, stack, stack_that_holds};
 use crate::segment::{HOST, PEER};
 
-/// A link, alike in both directions.
+/// A symmetric link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
-    /// Nanoseconds that a byte takes.
+    /// The nanoseconds that a byte takes.
     pub(crate) byte_time: u64,
-    /// From one end to the other.
+    /// The delay from one end to the other, in nanoseconds.
     pub(crate) delay: u64,
-    /// What queues in front of the link at most: more is lost.
+    /// The maximum queue before the link, in nanoseconds; excess packets are lost.
     pub(crate) queue: u64,
-    /// Of 1000 packets so many are lost.
+    /// The number of lost packets in 1000.
     pub(crate) lost: u64,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Stage {
     ends: [End; 2],
     link: Link,
     rng: Rng,
-    /// When the link in either direction is free: towards stack 0, towards stack 1.
+    /// The times when the link is free: towards stack 0, towards stack 1.
     free: [u64; 2],
     flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     count: u64,
@@ -86,7 +86,7 @@ impl Stage {
         Stage::of(link, |ip, seed, caps| stack(ip, params, seed, caps))
     }
 
-    /// Stacks that hold so many bytes of a connection in each direction.
+    /// Creates stacks that hold this many bytes of a connection in each direction.
     pub(crate) fn that_holds(bytes: u64) -> Stage {
         Stage::of(SHORT, |ip, seed, caps| stack_that_holds(ip, bytes, seed, caps))
     }
@@ -109,7 +109,7 @@ impl Stage {
         }
     }
 
-    /// Puts a packet on the link to a stack: an attacker's, if not the other stack's.
+    /// Puts a packet on the link to a stack. Packets that the other stack did not send are an attacker's.
     pub(crate) fn send(&mut self, to: usize, packet: Vec<u8>) {
         let begins = self.free[to].max(self.now);
         if begins > self.now + self.link.queue {
@@ -123,7 +123,7 @@ impl Stage {
         self.flying.insert((self.free[to] + self.link.delay, self.count), (to, packet));
     }
 
-    /// Lets time pass; `act` is called whenever something happened.
+    /// Lets time pass and calls `act` after every event.
     pub(crate) fn run(&mut self, time: u64, mut act: impl FnMut(&mut Stage)) {
         let until = self.now + time;
         loop {
@@ -156,7 +156,7 @@ impl Stage {
                 self.notices[i].push((handle, notice));
             }
             for packet in std::mem::take(&mut self.ends[i].queue.sent) {
-                // What goes to nobody real takes its time on the link all the same.
+                // Packets to spoofed addresses also take their time on the link.
                 self.send(1 - i, packet);
             }
         }
@@ -172,7 +172,7 @@ impl Stage {
         self.stacks[1].connect(Instant::from_nanos(self.now), remote, None).expect("a connection")
     }
 
-    /// The connections that the host has accepted.
+    /// Returns the connections that the host has accepted.
     pub(crate) fn accepted(&self) -> Vec<Handle> {
         let child = |(_, notice): &(Handle, Notice)| match notice {
             Notice::Accepted(child) => Some(*child),
@@ -182,7 +182,7 @@ impl Stage {
     }
 }
 
-/// Somebody else's address on the link.
+/// Returns a spoofed address on the link.
 pub(crate) fn spoofed(i: u64) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, 3 + (i % 250) as u8)
 }

@@ -16,7 +16,8 @@ const NAMES: [(&str, Option<State>); 10] = [
     ("closed", None),
 ];
 
-/// A connection in a state, and how many numbers of the host's (SYN, FIN) wait for an acknowledgement.
+/// Brings a connection into a state. Returns it with the count of the host's numbers (SYN, FIN) that wait for
+/// an acknowledgement.
 fn reach(state: &str) -> (Connection, u32) {
     if state == "syn-sent" || state == "syn-received" {
         let mut bench = Bench::new(&[]);
@@ -66,7 +67,7 @@ fn reach(state: &str) -> (Connection, u32) {
     (c, outstanding)
 }
 
-/// Makes something happen to a connection.
+/// Applies an event to a connection.
 fn happen(c: &mut Connection, outstanding: u32, what: &str) {
     let all = c.host.wrapping_add(outstanding);
     let (plain, next) = (c.segment(), c.next);

@@ -1,4 +1,4 @@
-// The suite: included by `main.rs` for machine code, and by `../tcp_interp/main.rs` for the interpreter.
+// The suite, included by `main.rs` for machine code and by `../tcp_interp/main.rs` for the interpreter.
 
 mod attach;
 mod attachments;

@@ -1,5 +1,5 @@
-//! Super-segments beside SACK options: what a device cuts or merges is what the segments one by one would be
-//! (RFC 2018, 3 and 4; RFC 2883, 4).
+//! Super-segments with SACK options: a device that cuts or merges has the same effect as the individual
+//! segments (RFC 2018, 3 and 4; RFC 2883, 4).
 
 use crate::bench::{Bench, Connection, MS};
 use crate::segment::Segment;
@@ -8,8 +8,8 @@ fn agreed(bench: Bench, timestamps: bool) -> Connection {
     Connection::agreed_on(bench, timestamps, |syn| Segment { sack_permitted: true, ..syn })
 }
 
-/// Data for the peer while ever more of the peer's has holes; at the end what the peer reports as lost goes again.
-/// Everything that was sent, and how much of it came as super-segments.
+/// Sends data to the peer while the peer's data has more and more holes. At the end, the data that the peer
+/// reports as lost is sent again. Returns all sent segments, and the number that were super-segments.
 fn exchange(bench: Bench, timestamps: bool) -> (Vec<Segment>, usize) {
     let mut c = agreed(bench, timestamps);
     let mut sent = Vec::new();
@@ -29,7 +29,7 @@ fn exchange(bench: Bench, timestamps: bool) -> (Vec<Segment>, usize) {
     (sent, c.bench.wire.super_segments)
 }
 
-/// Sending: the blocks stand on every packet that the device makes, and they take their room from its data.
+/// Sending: every packet that the device makes carries the blocks, which take their room from its data.
 #[test]
 fn a_device_makes_the_packets_with_their_blocks() {
     for timestamps in [false, true] {
@@ -51,7 +51,7 @@ fn a_device_makes_the_packets_with_their_blocks() {
     }
 }
 
-/// What the peer knows of us, and we of it, after five segments.
+/// Returns the peer's and our own view of the connection after five segments.
 fn after(merged: bool, known: u32, gap: u32, blocks: &[(u32, u32)]) -> (Vec<u64>, Segment, Vec<(u32, u32)>) {
     let mut c = agreed(Bench::new(&[]), true);
     c.bench.send(c.handle, 10_000);
@@ -78,7 +78,7 @@ fn after(merged: bool, known: u32, gap: u32, blocks: &[(u32, u32)]) -> (Vec<u64>
     (known.collect(), answer, again.collect())
 }
 
-/// Receiving: in order, behind a gap, and in part known before, with blocks about what we sent.
+/// Receiving in order, behind a gap, and partly known before, with blocks about our own data.
 #[test]
 fn a_merged_segment_does_what_its_segments_do() {
     for (known, gap) in [(0, 0), (0, 2000), (3000, 0)] {
@@ -99,7 +99,7 @@ fn a_merged_segment_does_what_its_segments_do() {
     }
 }
 
-/// What was here before is reported as one block, over all that the device merged (RFC 2883, 4.1).
+/// Data that had arrived before is reported as one block over the whole merged segment (RFC 2883, 4.1).
 #[test]
 fn a_d_sack_covers_the_whole_super_segment() {
     let (_, answer, _) = after(true, 3000, 0, &[]);
@@ -107,14 +107,14 @@ fn a_d_sack_covers_the_whole_super_segment() {
     assert_eq!(answer.sacks, [(base, base.wrapping_add(3000))]);
 }
 
-/// Beside data it is reported once and by itself: a device would repeat it on every packet.
+/// Beside data it is reported once, in its own packet, since a device would repeat it on every packet.
 #[test]
 fn a_d_sack_goes_once_beside_data() {
     let mut c = agreed(Bench::cutting(&[]), false);
     c.bench.send(c.handle, 30_000);
     c.peer_sends(3000);
     let _ = c.bench.sent();
-    // A thousand bytes known and a thousand new, with room for more of ours.
+    // A thousand known bytes and a thousand new ones, with room for more of ours.
     let segment = c.segment().at(c.next.wrapping_sub(1000)).acks(c.host.wrapping_add(10_000)).payload(vec![b'p'; 2000]);
     c.bench.inject(&segment);
     let (data, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.payload.is_empty());
@@ -124,7 +124,7 @@ fn a_d_sack_goes_once_beside_data() {
     assert_eq!(reported, [[(c.next.wrapping_sub(1000), c.next)]]);
 }
 
-/// Retransmissions leave as two segments at a time at most: a full queue drops a super-segment as a whole.
+/// Retransmissions leave as at most two segments at a time, since a full queue drops a whole super-segment.
 #[test]
 fn a_super_segment_repairs_no_more_than_two_segments() {
     let mut c = agreed(Bench::cutting(&[]), false);

@@ -6,8 +6,8 @@ use crate::bench::{Connection, MS, Offer, SECOND};
 
 const PLAIN: Offer = Offer { mss: Some(1000), scale: None, timestamps: false };
 
-/// RFC 6298, 2.2 and 2.3, by hand: R = 100 ms gives SRTT 100, RTTVAR 50, RTO 100 + 4 · 50; then
-/// R' = 200 ms gives RTTVAR 3/4 · 50 + 1/4 · 100 = 62.5, SRTT 7/8 · 100 + 1/8 · 200 = 112.5.
+/// RFC 6298, 2.2 and 2.3, by hand: R = 100 ms gives SRTT 100, RTTVAR 50, RTO 100 + 4 · 50; then R' = 200 ms
+/// gives RTTVAR 3/4 · 50 + 1/4 · 100 = 62.5, SRTT 7/8 · 100 + 1/8 · 200 = 112.5.
 #[test]
 fn the_estimator_follows_the_formulas() {
     let mut c = Connection::open_after(&["MIN_RTO=1ms"], PLAIN, 65535, 100 * MS);
@@ -19,7 +19,8 @@ fn the_estimator_follows_the_formulas() {
     assert_eq!(seen(&c), [112_500, 62_500, 362_500]);
 }
 
-/// RFC 6298, 2.4, 5.5; the last one after MAX_RTO, then USER_TIMEOUT ends it.
+/// RFC 6298, 2.4, 5.5: the last retransmission comes after MAX_RTO, and then USER_TIMEOUT ends the
+/// connection.
 #[test]
 fn the_timeout_doubles_until_it_is_over() {
     let mut c = Connection::plain(&[]);
@@ -46,7 +47,7 @@ fn a_retransmitted_segment_is_not_timed() {
     assert_eq!(c.bench.observe(c.handle, "rto"), 2 * SECOND, "backed off until there is a new sample");
 }
 
-/// New data that is sent while a hole is open is acknowledged only when the hole is filled.
+/// New data sent while a hole is open is acknowledged only when the hole is filled.
 #[test]
 fn nothing_is_timed_across_a_recovery() {
     let mut c = Connection::open_after(&[], PLAIN, 65535, 100 * MS);
@@ -90,8 +91,8 @@ fn the_timer_restarts_with_each_new_acknowledgement() {
     c.bench.expect_nothing_sent();
 }
 
-/// RFC 9293, 3.8.6.1: the first probe after the RTO, then at intervals that double to 60 s; it goes
-/// on as long as the peer answers.
+/// RFC 9293, 3.8.6.1: the first probe is sent after the RTO, and further ones at intervals that double up to
+/// 60 s. Probing continues as long as the peer answers.
 #[test]
 fn a_closed_window_is_probed() {
     let mut c = Connection::plain(&[]);
@@ -142,7 +143,7 @@ fn probes_without_an_answer_come_to_an_end() {
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
 }
 
-/// RFC 8985, 6.2 (step 1): a minimum is of its time. Paths change, and what is too old bounds nothing.
+/// RFC 8985, 6.2 (step 1): a minimum round trip expires. Paths change, and an old minimum bounds nothing.
 #[test]
 fn an_old_minimum_does_not_hold() {
     let mut c = Connection::open_after(&[], PLAIN, 65535, 100 * MS);
@@ -160,7 +161,8 @@ fn an_old_minimum_does_not_hold() {
     assert_eq!(exchange(&mut c, 120 * MS), 120, "less is always news");
 }
 
-/// RFC 9293, 3.8.6.2.1: less than a segment and less than half the window waits for OVERRIDE.
+/// RFC 9293, 3.8.6.2.1: a window that is less than a segment and less than half the maximum waits for
+/// OVERRIDE.
 #[test]
 fn a_sliver_of_window_is_left_alone_for_a_while() {
     let mut c = Connection::plain(&[]);

@@ -1,4 +1,4 @@
-//! Two stacks, one bad link: what is sent arrives, in order, once, and the connection ends.
+//! Two stacks on a bad link: sent data arrives in order and exactly once, and the connection ends.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,8 +42,8 @@ impl Wire for End {
     }
 }
 
-/// What the link does: out of 1000 packets, so many are lost, late (by up to 5 ms), doubled, and
-/// changed in one bit.
+/// The faults of the link: out of 1000 packets, the numbers that are lost, delayed (by up to 5 ms),
+/// duplicated, and changed in one bit.
 #[derive(Clone, Copy)]
 pub(crate) struct Conditions {
     pub(crate) lost: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Conditions {
     pub(crate) changed: u64,
 }
 
-/// Whether a packet to this end is lost, whatever the conditions.
+/// Decides whether a packet to this end is lost, regardless of the conditions.
 pub(crate) type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub(crate) struct World {
@@ -62,7 +62,7 @@ pub(crate) struct World {
     rng: Rng,
     pub(crate) conditions: Conditions,
     pub(crate) fate: Fate,
-    /// Packets on their way: by arrival and number, with the end that they go to.
+    /// Packets on their way, by arrival time and number, with the end that receives them.
     flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     count: u64,
 }
@@ -72,13 +72,12 @@ impl World {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
-        // TIME-WAIT outlasts retransmission timeouts, as it has to: an end that left before would reset the other one's
-        // last data, which it had.
-        // One of both merges what it receives.
+        // TIME-WAIT outlasts retransmission timeouts, as it must. An end that left earlier would reset the
+        // other end's last data, which it had received. One of the two stacks merges received segments.
         let stacks = [(1, stack as fn(_, &[_], _, &_) -> _), (2, merging_stack)];
         let mut stacks =
             stacks.map(|(i, stack)| stack(address(v6, i), &["MIN_RTO=200ms"], seed + u64::from(i), &caps));
-        // The other compares each header that it has cut with the program's own.
+        // The other stack compares each header that it has cut with the program's own.
         stacks[0].check_super_segments(true);
         World {
             now: 0,
@@ -92,8 +91,8 @@ impl World {
         }
     }
 
-    /// One step: everything that is due now, then on to the next moment. False when nothing will
-    /// ever happen again.
+    /// Does one step: all work that is due now, then on to the next point in time. Returns false if no
+    /// further event is due.
     pub(crate) fn step(&mut self) -> bool {
         let mut busy = false;
         for i in 0..2 {
@@ -150,7 +149,7 @@ fn byte_at(at: usize, direction: u8) -> u8 {
     ((at * 2_654_435_761) >> 11) as u8 ^ direction
 }
 
-/// An application that sends `len` bytes, reads all that comes, and closes.
+/// An application that sends `len` bytes, reads all incoming data, and closes.
 pub(crate) struct Application {
     pub(crate) handle: Option<Handle>,
     direction: u8,
@@ -196,7 +195,7 @@ impl Application {
                 assert_eq!(*byte, byte_at(self.received, 1 - self.direction), "byte {}", self.received);
                 self.received += 1;
             }
-            // A slow reader, until there is only the rest to be read.
+            // Reads slowly until only the rest is left to read.
             if len == 0 || self.over.is_none() {
                 break;
             }
@@ -209,7 +208,7 @@ impl Application {
                 Ok(taken) => self.sent += taken,
             }
         }
-        // Data may be sent and closed before the handshake is over; nothing at all may not.
+        // An application may send data and close before the handshake is over, but not close without data.
         let may_close = self.connected || self.len > 0;
         if self.sent == self.len && may_close && !self.closed {
             self.closed = true;
@@ -218,12 +217,12 @@ impl Application {
     }
 }
 
-/// Moves bytes in both directions and closes; gives the time that it took and the retransmissions.
+/// Moves bytes in both directions and closes. Returns the time that it took and the retransmissions.
 fn transfer(v6: bool, conditions: Conditions, seed: u64, len: [usize; 2]) -> u64 {
     transfer_while(v6, conditions, seed, len, |_, _| {})
 }
 
-/// The same; `each` is called after each step, with the applications at both ends.
+/// Like `transfer`, and calls `each` after each step, with the applications at both ends.
 pub(crate) fn transfer_while(
     v6: bool,
     conditions: Conditions,
@@ -273,7 +272,7 @@ fn a_clean_link() {
     }
 }
 
-/// Their checksums are verified first: this wire leaves that to the stack.
+/// The stack first verifies their checksums, which this wire does not.
 #[test]
 fn packets_that_arrive_together_are_merged() {
     for v6 in [false, true] {

@@ -1,6 +1,6 @@
-//! TCP's behaviour on the interpreter: the suite of `../tcp`, which runs on machine code there.
+//! TCP's behaviour on the interpreter: the suite of `../tcp`, which runs as machine code there.
 
-/// What runs the program in this run of the suite.
+/// The engine in this run of the suite.
 const ENGINE: hawser_load::Engine = hawser_load::Engine::Interp;
 
 include!("../tcp/suite.rs");

@@ -1,4 +1,5 @@
-//! QUIC-Lite as far as it is: streams whole and in order, over a wire that loses packets, and the same from both engines.
+//! QUIC-Lite in its present extent: complete and ordered streams over a wire that loses packets, identical on
+//! both engines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::new([10, 0, 0, host + 1].into(), 4433)
 }
 
-/// The program; `HAWSER_QUIC_LITE` names another file, which `cargo xtask mutants` does.
+/// Returns the program. `HAWSER_QUIC_LITE` names another file, as `cargo xtask mutants` does.
 fn program(engine: Engine) -> Arc<dyn Program> {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/quic-lite/quic-lite.mtp");
     let file = std::env::var_os("HAWSER_QUIC_LITE").map_or_else(own, PathBuf::from);
@@ -30,12 +31,12 @@ fn program(engine: Engine) -> Arc<dyn Program> {
     program.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The bytes that a host sends on each stream.
+/// Returns the bytes that a host sends on each stream.
 fn bytes_of(host: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + host * 13 + i / 251) as u8).collect()
 }
 
-/// What one end of a stream has done.
+/// The progress of one end of a stream.
 #[derive(Default)]
 struct Progress {
     sent: usize,
@@ -54,10 +55,10 @@ struct Host {
     connected: bool,
     /// The connection that was accepted.
     connection: Option<Handle>,
-    /// The peer's streams, of which alone there may be notices.
+    /// The peer's streams. Only these may have notices.
     accepted: BTreeSet<Handle>,
     streams: BTreeMap<Handle, Progress>,
-    /// Streams that are over, with all bytes of the peer.
+    /// The number of finished streams, with all bytes of the peer.
     done: usize,
 }
 
@@ -82,7 +83,7 @@ impl Host {
         }
     }
 
-    /// Does all that is to be done now; true when that was anything.
+    /// Does all work that is due now. Returns whether there was any.
     fn work(&mut self, now: Instant) -> bool {
         let mut busy = false;
         while self
@@ -161,7 +162,7 @@ impl Host {
     }
 }
 
-/// A client whose connection to a server is under way, and the connection.
+/// Returns two hosts while the client's connection to the server is under way, and the connection.
 fn pair(program: &Arc<dyn Program>, (loss, seed): (u64, u64), len: usize) -> ([Host; 2], Handle) {
     let [a, b] = cable(loss, seed);
     let mut hosts = [
@@ -173,7 +174,7 @@ fn pair(program: &Arc<dyn Program>, (loss, seed): (u64, u64), len: usize) -> ([H
     (hosts, client.expect("a route"))
 }
 
-/// Both hosts work until `is_done`, which may have the client do more; gives the time then.
+/// Lets both hosts work until `is_done`, which may give the client more work. Returns the time.
 fn work_until(
     hosts: &mut [Host; 2],
     mut now: Instant,
@@ -198,8 +199,8 @@ fn check_counters(hosts: &[Host; 2]) {
     }
 }
 
-/// The client opens so many streams, on each of which both ends send `len` bytes; when the last of them is over, and how
-/// many packets each end sent.
+/// Opens this many streams at the client, on each of which both ends send `len` bytes. Returns the end of the
+/// last stream and the number of packets from each end.
 fn run(
     program: &Arc<dyn Program>,
     chance: (u64, u64),
@@ -232,13 +233,14 @@ fn streams_are_whole_and_in_order_through_losses() {
     }
 }
 
-/// A hundred may be open at a time (`STREAMS`); the others wait until the peer allows more.
+/// A hundred streams may be open at a time (`STREAMS`). The others wait until the peer allows more.
 #[test]
 fn more_streams_than_may_be_open_are_opened_one_after_the_other() {
     run(&program(Engine::Interp), (0, 1), (120, 3_000));
 }
 
-/// All streams that may be open, given up at once: 300 frames, for not all of which there is room among what is under way.
+/// All permitted streams are abandoned at once. It takes 300 frames, more than fit among the packets under
+/// way.
 #[test]
 fn giving_up_all_streams_at_once_does_not_end_the_connection() {
     let (mut hosts, client) = pair(&program(Engine::Interp), (0, 1), 0);
@@ -272,7 +274,7 @@ fn giving_up_all_streams_at_once_does_not_end_the_connection() {
     check_counters(&hosts);
 }
 
-/// Streams of the peer have room also where this end has opened as many as it may.
+/// Streams of the peer are accepted even if this end has opened its maximum.
 #[test]
 fn both_ends_may_have_all_their_streams_open() {
     let (mut hosts, client) = pair(&program(Engine::Interp), (0, 1), 0);

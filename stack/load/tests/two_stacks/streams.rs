@@ -1,5 +1,5 @@
-//! Streams within a connection, over a wire that loses nothing: what each end's application asks for and is notified of,
-//! and the same packets from both engines.
+//! Streams within a connection, over a lossless wire: the requests and notices of each end's application, and
+//! the same packets from both engines.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -68,7 +68,7 @@ impl Pair {
         pair
     }
 
-    /// Carries packets until there are none.
+    /// Carries packets until both directions are empty.
     fn run(&mut self) {
         let mut busy = true;
         while busy {
@@ -86,7 +86,7 @@ impl Pair {
         }
     }
 
-    /// The notices about a handle since the last call.
+    /// Returns the notices about a handle since the last call.
     fn of(&mut self, host: usize, handle: Handle) -> Vec<Notice> {
         self.notices.remove(&(host, handle)).unwrap_or_default()
     }
@@ -116,7 +116,7 @@ impl Pair {
         out
     }
 
-    /// Nothing is left of any stream, and nothing went wrong.
+    /// Checks that no stream is left and that no error occurred.
     fn ends_well(&self) {
         for stack in &self.stacks {
             let c = stack.counters();
@@ -262,7 +262,7 @@ fn a_connection_without_streams_and_a_handle_that_is_none_are_refused() {
     );
 }
 
-/// Handles are the limit here: nothing of the stream is left behind that found none.
+/// Handles are the limit here. A stream without a free handle leaves no state behind.
 #[test]
 fn without_a_handle_for_it_a_stream_is_not_opened() {
     let mut pair = Pair::with(Engine::Interp, |host, limits| {

@@ -1,13 +1,13 @@
-//! Without the feature `faults` nothing stands in front of a device.
+//! Without the feature `faults`, devices have no fault layer.
 
 use crate::device::Device;
 
-/// Faults in front of a device: there are none without the feature `faults`.
+/// Faults in front of a device; they do not exist without the feature `faults`.
 #[derive(Clone, Debug)]
 pub enum Faults {}
 
 impl Faults {
-    /// The device behind them.
+    /// Returns the device behind the faults.
     pub(crate) fn before(&self, _: impl Device + 'static) -> Box<dyn Device> {
         match *self {}
     }

@@ -14,7 +14,7 @@ use hawser_time::Instant;
 
 use crate::device::Device;
 
-/// Faults in front of a device, per packet, alike in both directions: a link's rules, as in a
+/// Faults in front of a device, for each packet, the same in both directions: a link's rules, as in a
 /// scenario.
 #[derive(Clone, Debug)]
 pub struct Faults {
@@ -23,13 +23,13 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The same rules with other random numbers; the seed is 1 otherwise.
+    /// Returns the same rules with other random numbers; without this the seed is 1.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Faults {
         Faults { seed, ..self }
     }
 
-    /// The device behind them.
+    /// Returns the device behind the faults.
     pub(crate) fn before(&self, wire: impl Device + 'static) -> Box<dyn Device> {
         let pipe = |name| Pipe::new(&self.profile, self.seed, name);
         let (inward, outward) = (pipe("inward"), pipe("outward"));
@@ -37,13 +37,13 @@ impl Faults {
     }
 }
 
-/// Why a text gives no faults.
+/// A text does not describe faults.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultsError {
-    /// A part of it is no rule.
+    /// A part of the text is not a rule.
     #[error("`{0}` is no rule; write them like loss=1%,reorder=1%,hold=1ms")]
     Form(String),
-    /// No link has this rule, or it takes another value.
+    /// Links have no such rule, or the rule takes another value.
     #[error("{0}")]
     Rule(String),
 }
@@ -51,7 +51,7 @@ pub enum FaultsError {
 impl FromStr for Faults {
     type Err = FaultsError;
 
-    /// A link's keys (docs/scenarios.md), separated by commas: `loss=1%,reorder=1%,hold=1ms`.
+    /// Parses a link's keys (docs/scenarios.md), separated by commas: `loss=1%,reorder=1%,hold=1ms`.
     fn from_str(text: &str) -> Result<Faults, FaultsError> {
         let mut profile = Profile::default();
         rules(text)?.apply(&mut profile);
@@ -59,7 +59,7 @@ impl FromStr for Faults {
     }
 }
 
-/// Rules on one line, as the lines of a TOML table that they stand for.
+/// Converts rules on one line to the lines of a TOML table, and parses them.
 fn rules(text: &str) -> Result<Rules, FaultsError> {
     let line = |pair: &str| match pair.trim().split_once('=') {
         Some((key, value)) if value.parse::<f64>().is_ok() => Ok(format!("{key} = {value}\n")),
@@ -68,7 +68,7 @@ fn rules(text: &str) -> Result<Rules, FaultsError> {
     };
     let table = text.split(',').map(line).collect::<Result<String, _>>()?;
     hawser_documents::toml(&table).map_err(|fault| {
-        // The place is one of the table, and not of the line that the user wrote.
+        // The place is one in the table, not in the line that the user wrote.
         let fault = Fault { place: None, ..fault };
         FaultsError::Rule(fault.to_string())
     })

@@ -1,4 +1,4 @@
-//! Without the feature `log` nothing is logged.
+//! Without the feature `log`, the functions of this module do not log.
 
 use std::io;
 use std::net::SocketAddr;

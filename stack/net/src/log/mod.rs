@@ -1,5 +1,5 @@
-//! What an operator sees of a stack, by `tracing`: at `debug` the states of connections, requests that are
-//! refused, and what is dropped, by cause; at `warn` the failure of a device.
+//! Logs of a stack for operators, by `tracing`. At `debug` they contain the states of connections, refused
+//! requests, and dropped items by cause; at `warn` the failure of a device.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use hawser_engine::{Counters, Handle, Notice, RequestError, Stack, net};
 use tracing::info;
 use tracing::{Level, debug, enabled, warn};
 
-/// Packets that a later one stands for: nothing is lost with them.
+/// The counter of packets that a later one replaced, which are not losses.
 const COALESCED: &str = "coalesced";
 
-/// What a stack had counted when it was last logged.
+/// The counters of a stack at the time of the last log.
 #[derive(Default)]
 pub(crate) struct Log {
     stack: Counters,
@@ -20,7 +20,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Logs what the stack has dropped or refused since the last call: a line for each cause.
+    /// Logs the items that the stack has dropped or refused since the last call, one line for each cause.
     pub(crate) fn drops(&mut self, stack: &Stack) {
         if !enabled!(Level::DEBUG) {
             return;
@@ -42,7 +42,7 @@ impl Log {
     }
 }
 
-/// Logs how a device that was opened works.
+/// Logs the mode of an opened device.
 #[cfg(feature = "xdp")]
 pub(crate) fn device_opened(device: &str, how: &dyn std::fmt::Display) {
     info!(device, %how, "device opened");
@@ -56,7 +56,7 @@ pub(crate) fn opened(act: &str, address: SocketAddr, opened: &Result<Handle, Req
     }
 }
 
-/// Logs what the application does to a connection: `shutdown`, `close`, `abort`.
+/// Logs an application's action on a connection: `shutdown`, `close`, `abort`.
 pub(crate) fn ended(act: &str, stack: &Stack, handle: Handle) {
     if enabled!(Level::DEBUG) {
         let (local, peer) = (stack.local(handle), stack.peer(handle));
@@ -64,7 +64,8 @@ pub(crate) fn ended(act: &str, stack: &Stack, handle: Handle) {
     }
 }
 
-/// Logs the change of a connection's state that a notice reports; readable and writable are none.
+/// Logs the change of a connection's state that a notice reports; readable and writable do not count as
+/// changes.
 pub(crate) fn state(stack: &Stack, handle: Handle, notice: Notice) {
     if !enabled!(Level::DEBUG) {
         return;
@@ -86,7 +87,7 @@ pub(crate) fn state(stack: &Stack, handle: Handle, notice: Notice) {
     }
 }
 
-/// Logs that a device failed for good, and with it all connections over it.
+/// Logs that a device has failed for good, and with it all connections over it.
 pub(crate) fn device_failed(error: &io::Error) {
     warn!(%error, "the device failed: all its connections have ended");
 }

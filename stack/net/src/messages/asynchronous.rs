@@ -15,18 +15,19 @@ use crate::endpoint::Endpoint;
 use crate::network::{Network, Shared};
 
 impl Network {
-    /// Opens a socket of messages at an address of the stack; port 0: any that is free. See [`Endpoint::bind`].
+    /// Opens a message socket at an address of the stack; port 0 stands for any free one. See
+    /// [`Endpoint::bind`].
     ///
     /// # Errors
-    /// As those of [`Endpoint::bind`].
+    /// As [`Endpoint::bind`].
     pub fn bind(&self, local: SocketAddr) -> Result<MessageSocket, MessageError> {
         self.bind_with(local, &MessageOptions::default())
     }
 
-    /// [`Network::bind`] with limits and times of its own.
+    /// [`Network::bind`] with limits and times chosen by the caller.
     ///
     /// # Errors
-    /// As those of [`Endpoint::bind`].
+    /// As [`Endpoint::bind`].
     pub fn bind_with(
         &self,
         local: SocketAddr,
@@ -41,7 +42,7 @@ impl Network {
     }
 }
 
-/// A socket that is closed when nobody holds it any more.
+/// A socket that is closed when its last holder drops it.
 struct Open {
     shared: Arc<Shared>,
     socket: Socket,
@@ -54,7 +55,7 @@ impl Drop for Open {
     }
 }
 
-/// Sends and receives whole messages, and calls. Clones share it; with the last of them it is closed.
+/// Sends and receives whole messages and calls. Clones share the socket; it is closed with the last of them.
 ///
 /// ```no_run
 /// # async fn run(network: hawser_net::Network) -> Result<(), Box<dyn std::error::Error>> {
@@ -70,19 +71,20 @@ pub struct MessageSocket {
 }
 
 impl MessageSocket {
-    /// Where it is.
+    /// Returns the local address of the socket.
     #[must_use]
     pub fn local(&self) -> Option<SocketAddr> {
         self.open.shared.lock().endpoint.bound(self.open.socket)
     }
 
-    /// Calls a peer, which gets the message once and whole; the future has its reply. To drop the future gives the
-    /// call up.
+    /// Calls a peer, which receives the message once and whole; the future returns its reply. Dropping the
+    /// future cancels the call.
     pub fn call<'a>(&self, peer: SocketAddr, message: &'a [u8]) -> Calling<'a> {
         self.begin(AppOp::Call, peer, message, Deadline::OfSocket)
     }
 
-    /// [`MessageSocket::call`] with a deadline of its own; `None`: as long as the transport goes on trying.
+    /// [`MessageSocket::call`] with its own deadline; `None` lets it last for as long as the transport keeps
+    /// trying.
     pub fn call_with<'a>(
         &self,
         peer: SocketAddr,
@@ -92,10 +94,10 @@ impl MessageSocket {
         self.begin(AppOp::Call, peer, message, Deadline::Own(deadline))
     }
 
-    /// Sends a message that has no reply, and waits until the peer has it.
+    /// Sends a message without a reply, and waits until the peer has it.
     ///
     /// # Errors
-    /// As those of a [`Calling`]; `EOPNOTSUPP` for a program that carries calls alone.
+    /// As for a [`Calling`]; also `EOPNOTSUPP` for a program that carries only calls.
     pub async fn send(&self, peer: SocketAddr, message: &[u8]) -> Result<(), MessageError> {
         let sent = self.begin(AppOp::Message, peer, message, Deadline::OfSocket);
         sent.await.map(drop)
@@ -126,7 +128,7 @@ impl MessageSocket {
     /// Waits for the next request. Several tasks may wait.
     ///
     /// # Errors
-    /// Why the socket does nothing any more.
+    /// Returns the reason for which the socket has stopped.
     pub async fn accept(&self) -> Result<Request, MessageError> {
         let socket = self.open.socket;
         let incoming = std::future::poll_fn(|cx| {
@@ -153,12 +155,12 @@ impl MessageSocket {
         })
     }
 
-    /// Answers requests by a function, each in a task of its own, as many at a time as the socket's options allow
-    /// requests. What the function gives is not sent where no reply is wanted; an empty reply drops the request, as one
-    /// beyond the limit of size does.
+    /// Answers requests by a function, each in its own task, with as many at a time as the socket's options
+    /// allow requests. The function's result is not sent if the caller wants no reply. An empty reply drops
+    /// the request, and so does one beyond the size limit.
     ///
     /// # Errors
-    /// Why the socket does nothing any more; else it does not end.
+    /// Returns only if the socket has stopped, with the reason.
     pub async fn serve<F, Reply>(&self, answer: F) -> Result<(), MessageError>
     where
         F: Fn(Arc<Request>) -> Reply,
@@ -181,21 +183,21 @@ impl MessageSocket {
     }
 }
 
-/// A call under way: a future of the reply. To drop it gives the call up.
+/// A call in progress: a future of the reply. Dropping it cancels the call.
 ///
-/// Its errors are `EMSGSIZE`, `EINVAL` for an empty message, `ETIMEDOUT`, `ECANCELED`, `EOPNOTSUPP`, what the program or
-/// the connection reported: see [`MessageError`].
+/// Its errors are `EMSGSIZE`, `EINVAL` for an empty message, `ETIMEDOUT`, `ECANCELED`, `EOPNOTSUPP`, and the
+/// errors that the program or the connection reported: see [`MessageError`].
 #[must_use = "a call begins when it is awaited"]
 pub struct Calling<'a> {
     open: Arc<Open>,
-    /// Until it is over.
+    /// The call until it is over.
     call: Option<Call>,
     refused: Option<MessageError>,
     message: &'a [u8],
 }
 
 impl Calling<'_> {
-    /// What gives the call up while something else awaits it.
+    /// Returns a handle that can cancel the call while another task awaits it.
     #[must_use]
     pub fn canceler(&self) -> Canceler {
         Canceler { shared: Arc::downgrade(&self.open.shared), call: self.call }
@@ -225,7 +227,7 @@ impl Future for Calling<'_> {
                     inner.wake_later(Key::Room(self.open.socket), cx.waker());
                 }
                 drop(inner);
-                // It was taken, or its deadline is new.
+                // The call was accepted, or it has a new deadline.
                 shared.kick();
                 Poll::Pending
             }
@@ -242,7 +244,8 @@ impl Future for Calling<'_> {
     }
 }
 
-/// Takes a call's outcome, or offers its bytes as long as there was no room; whether there is none still.
+/// Takes a call's outcome, or offers its bytes if there was no room before. The second value is true if there
+/// is still no room.
 fn advance(
     endpoint: &mut Endpoint,
     call: Call,
@@ -256,7 +259,7 @@ fn advance(
             return Ok((None, false));
         }
         let is_taken = messages.offer(stack, now, call, message)?;
-        // A connection may break at once.
+        // The connection may break at once.
         Ok((messages.outcome(call)?, !is_taken))
     })
 }
@@ -281,7 +284,7 @@ impl Drop for Calling<'_> {
     }
 }
 
-/// Gives a call up that something else awaits; what awaits it gets `ECANCELED`.
+/// Cancels a call that another task awaits; that task gets `ECANCELED`.
 #[derive(Clone)]
 pub struct Canceler {
     shared: std::sync::Weak<Shared>,
@@ -289,7 +292,7 @@ pub struct Canceler {
 }
 
 impl Canceler {
-    /// Gives the call up, unless it is over.
+    /// Cancels the call, unless it is over.
     pub fn cancel(&self) {
         let (Some(shared), Some(call)) = (self.shared.upgrade(), self.call) else {
             return;
@@ -301,11 +304,11 @@ impl Canceler {
     }
 }
 
-/// A request that has come. One that is dropped without a reply is not answered: framed on connections, its caller gets
-/// `ECANCELED`; else its deadline ends it.
+/// A received request. If it is dropped without a reply, it is not answered. If messages are framed on
+/// connections, its caller then gets `ECANCELED`; otherwise the caller's deadline ends the call.
 pub struct Request {
     open: Arc<Open>,
-    /// Until it is answered.
+    /// The identifier until the request is answered.
     id: Option<RequestId>,
     peer: SocketAddr,
     wants_reply: bool,
@@ -313,29 +316,29 @@ pub struct Request {
 }
 
 impl Request {
-    /// Who sent it.
+    /// Returns the address of the sender.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Its bytes, all of them.
+    /// Returns the bytes of the whole message.
     #[must_use]
     pub fn message(&self) -> &[u8] {
         &self.message
     }
 
-    /// Whether its sender waits for a reply.
+    /// Returns true if its sender waits for a reply.
     #[must_use]
     pub fn wants_reply(&self) -> bool {
         self.wants_reply
     }
 
-    /// Replies. Where nobody waits any more, the reply goes nowhere.
+    /// Replies to the request. If the caller does not wait any more, the reply is discarded.
     ///
     /// # Errors
-    /// `EMSGSIZE`, `EINVAL` for an empty reply; the request can be answered still. [`MessageError::Over`] when it was
-    /// answered, or the socket is gone.
+    /// Returns `EMSGSIZE`, or `EINVAL` for an empty reply; the request can then still be answered. Returns
+    /// [`MessageError::Over`] if it was already answered or the socket is gone.
     pub fn respond(&self, reply: &[u8]) -> Result<(), MessageError> {
         let id = self.id.ok_or(MessageError::Over)?;
         let mut inner = self.open.shared.lock();
@@ -355,14 +358,14 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         if let Some(id) = self.id.take() {
-            // One that was answered is not known any more, and stays as it is.
+            // A request that was answered is no longer known, so this has no effect on it.
             self.open.shared.lock().endpoint.drop_request(id);
             self.open.shared.kick();
         }
     }
 }
 
-/// How long a call may take.
+/// The maximum duration of a call.
 #[derive(Clone, Copy, Debug)]
 enum Deadline {
     OfSocket,

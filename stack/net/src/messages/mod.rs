@@ -1,7 +1,8 @@
 //! Whole messages between sockets: calls with a reply, and messages without.
 //!
-//! What carries them is [`hawser_engine::messages`]: the program itself, or frames on its streams. Applications see the
-//! same: polled as methods of [`Endpoint`](crate::Endpoint) (`polled`), on tokio as [`MessageSocket`] (`asynchronous`).
+//! [`hawser_engine::messages`] carries them: by the program itself, or as frames on its streams. Applications
+//! see no difference. The polled API consists of methods of [`Endpoint`](crate::Endpoint) (`polled`), the API
+//! for tokio of [`MessageSocket`] (`asynchronous`).
 
 mod asynchronous;
 mod polled;

@@ -8,34 +8,36 @@ use hawser_ir::AppOp;
 use super::{Call, Incoming, MessageError, MessageOptions, RequestId, Socket};
 use crate::endpoint::Endpoint;
 
-/// Messages. None of these waits: what they put into motion leaves with the next [`Endpoint::poll`].
+/// The message functions do not wait: the resulting packets leave with the next [`Endpoint::poll`].
 impl Endpoint {
-    /// Opens a socket of messages at an address of the stack; port 0: any that is free. Over a program that offers
-    /// streams alone, messages are framed on connections; at port 0 nobody can open one to it then.
+    /// Opens a message socket at an address of the stack; port 0 stands for any free one. If the program
+    /// offers only streams, messages are framed on connections. With port 0, peers cannot open a connection
+    /// to the socket then.
     ///
     /// # Errors
-    /// [`MessageError::NoMessages`] when the program offers neither messages nor streams; else why the program or the
-    /// stack refused.
+    /// Returns [`MessageError::NoMessages`] if the program offers neither messages nor streams, and otherwise
+    /// the reason for which the program or the stack refused.
     pub fn bind(&mut self, local: SocketAddr, options: &MessageOptions) -> Result<Socket, MessageError> {
         self.with_messages(|messages, stack, now| messages.bind(stack, now, local, options))
     }
 
-    /// Gives a socket back: its calls end, requests that are not answered are dropped, replies still leave.
+    /// Closes a socket: its calls end, unanswered requests are dropped, and replies still leave.
     pub fn unbind(&mut self, socket: Socket) {
         self.with_messages(|messages, stack, now| messages.unbind(stack, now, socket));
     }
 
-    /// Where a socket is.
+    /// Returns the local address of a socket.
     #[must_use]
     pub fn bound(&self, socket: Socket) -> Option<SocketAddr> {
         self.messages().local(socket)
     }
 
-    /// Calls a peer: it gets the message once and whole, and [`Endpoint::reply`] has its reply. `None`: there is no room
-    /// now, for calls or for their bytes.
+    /// Calls a peer, which receives the message once and whole; [`Endpoint::reply`] returns its reply.
+    /// Returns `None` if there is no room now, for calls or for their bytes.
     ///
     /// # Errors
-    /// `EMSGSIZE`, `EINVAL` for an empty message, `EOPNOTSUPP` for a program without calls; why the stack refused.
+    /// Returns `EMSGSIZE`, `EINVAL` for an empty message, `EOPNOTSUPP` for a program without calls, or the
+    /// reason for which the stack refused.
     pub fn call(
         &mut self,
         socket: Socket,
@@ -46,10 +48,11 @@ impl Endpoint {
         self.call_with(socket, peer, message, deadline)
     }
 
-    /// [`Endpoint::call`] with a deadline of its own; `None`: as long as the transport goes on trying.
+    /// [`Endpoint::call`] with its own deadline; `None` lets it last for as long as the transport keeps
+    /// trying.
     ///
     /// # Errors
-    /// As those of [`Endpoint::call`].
+    /// As [`Endpoint::call`].
     pub fn call_with(
         &mut self,
         socket: Socket,
@@ -60,10 +63,10 @@ impl Endpoint {
         self.offer(socket, AppOp::Call, peer, message, deadline)
     }
 
-    /// Sends a message that has no reply; [`Endpoint::reply`] says that the peer has it, by no byte.
+    /// Sends a message without a reply; an empty result of [`Endpoint::reply`] reports that the peer has it.
     ///
     /// # Errors
-    /// As those of [`Endpoint::call`]; `EOPNOTSUPP` for a program that carries calls alone.
+    /// As [`Endpoint::call`]; also `EOPNOTSUPP` for a program that carries only calls.
     pub fn send(
         &mut self,
         socket: Socket,
@@ -87,48 +90,52 @@ impl Endpoint {
         })
     }
 
-    /// The reply to a call; `None` while there is none. Once there was one, or an error, the call is over.
+    /// Returns the reply to a call; `None` while it has not arrived. Once a reply or an error was returned,
+    /// the call is over.
     ///
     /// # Errors
-    /// `ETIMEDOUT`, `ECANCELED`, what the program or the connection reported; [`MessageError::Over`] for a call that
-    /// was over.
+    /// Returns `ETIMEDOUT`, `ECANCELED`, or the error that the program or the connection reported;
+    /// [`MessageError::Over`] for a call that was already over.
     pub fn reply(&mut self, call: Call) -> Result<Option<Vec<u8>>, MessageError> {
         self.messages_mut().outcome(call)
     }
 
-    /// Gives a call up, wherever it is: [`Endpoint::reply`] says `ECANCELED`, unless the reply was there already.
+    /// Cancels a call in any state: [`Endpoint::reply`] returns `ECANCELED`, unless the reply has already
+    /// arrived.
     pub fn cancel(&mut self, call: Call) {
         self.with_messages(|messages, stack, now| {
             messages.cancel(stack, now, call);
         });
     }
 
-    /// The next request that has come to a socket; `None` while there is none.
+    /// Returns the next request that a socket has received; `None` if no request is waiting.
     ///
     /// # Errors
-    /// Why the socket does nothing any more.
+    /// Returns the reason for which the socket has stopped.
     pub fn next_request(&mut self, socket: Socket) -> Result<Option<Incoming>, MessageError> {
         self.messages_mut().next_request(socket)
     }
 
-    /// Replies to a request. Where nobody waits any more, the reply goes nowhere.
+    /// Replies to a request. If the caller does not wait any more, the reply is discarded.
     ///
     /// # Errors
-    /// `EMSGSIZE`, `EINVAL` for an empty one; [`MessageError::Over`] for a request that was answered.
+    /// Returns `EMSGSIZE`, `EINVAL` for an empty reply, or [`MessageError::Over`] for a request that was
+    /// already answered.
     pub fn answer(&mut self, request: RequestId, reply: &[u8]) -> Result<(), MessageError> {
         self.with_messages(|messages, stack, now| messages.answer(stack, now, request, reply))
     }
 
-    /// Drops a request without a reply. Framed on connections, its caller gets `ECANCELED`; else its deadline ends it.
+    /// Drops a request without a reply. If messages are framed on connections, its caller gets `ECANCELED`;
+    /// otherwise the caller's deadline ends the call.
     pub fn drop_request(&mut self, request: RequestId) {
         self.with_messages(|messages, stack, now| messages.drop_request(stack, now, request));
     }
 
-    /// Answers all requests that have come; how many there were. What `answer` gives is not sent where no reply is
-    /// wanted.
+    /// Answers all received requests and returns their number. The result of `answer` is not sent if the
+    /// caller wants no reply.
     ///
     /// # Errors
-    /// As those of [`Endpoint::next_request`] and [`Endpoint::answer`].
+    /// As [`Endpoint::next_request`] and [`Endpoint::answer`].
     pub fn serve(
         &mut self,
         socket: Socket,

@@ -1,7 +1,7 @@
-//! A bell that wakes a shard once for all that comes until it has looked.
+//! A bell that wakes a shard once for all items that arrive until the shard has checked.
 //!
-//! Invariant: of what came before [`Bell::ring`], the shard that calls [`Bell::quiet`] and then looks sees all, or its
-//! counter is not 0. `orders` checks this in every order of threads.
+//! Invariant: a shard that calls [`Bell::quiet`] and then checks sees every item that arrived before a
+//! [`Bell::ring`], or else its counter is not 0. `orders` checks this in every order of threads.
 
 #[cfg(not(all(test, hawser_loom)))]
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 
 use std::os::fd::OwnedFd;
 
-/// A counter that can be waited for until it is not 0, as an eventfd.
+/// A counter that a thread can wait on until it is not 0, such as an eventfd.
 pub(super) trait Counter {
     fn increment(&self);
     fn clear(&self);
@@ -19,7 +19,7 @@ pub(super) trait Counter {
 
 impl Counter for OwnedFd {
     fn increment(&self) {
-        // Only a full counter is an error, and that rings.
+        // Only a full counter is an error, and a full counter rings as well.
         let _ = rustix::io::write(self, &1u64.to_ne_bytes());
     }
 
@@ -32,7 +32,7 @@ impl Counter for OwnedFd {
 #[derive(Debug)]
 pub(super) struct Bell<C> {
     counter: C,
-    /// It rings, or the shard has yet to see what came.
+    /// True if the bell rings, or if the shard has yet to see the arrived items.
     rings: AtomicBool,
 }
 
@@ -45,19 +45,19 @@ impl<C: Counter> Bell<C> {
         &self.counter
     }
 
-    /// Rings, once something has come.
+    /// Rings the bell, after an item has arrived.
     pub(super) fn ring(&self) {
         if !self.rings.swap(true, Ordering::AcqRel) {
             self.counter.increment();
         }
     }
 
-    /// From here on the next thing that comes rings again.
+    /// Silences the bell; the next item rings it again.
     pub(super) fn quiet(&self) {
         if self.rings.load(Ordering::Acquire) {
             self.counter.clear();
-            // After the counter, and by an exchange: a sender that saw the bell ring, and so did not, is seen here with what
-            // it sent.
+            // This must follow the clearing of the counter, and must be an exchange. A sender that saw the
+            // bell ring did not ring itself; the exchange makes its item visible here.
             self.rings.swap(false, Ordering::AcqRel);
         }
     }

@@ -7,8 +7,8 @@ use super::{CompletionQueue, Verbs, VerbsError, WorkCompletion};
 use crate::network::Network;
 
 impl Network {
-    /// Calls verbs, all of the closure's at one moment; what it posts leaves at once. It must not block: nothing else of
-    /// the network happens meanwhile.
+    /// Runs a closure that calls verbs, all at one moment; the work that it posts leaves at once. The closure
+    /// must not block, because the network does no other work meanwhile.
     ///
     /// ```no_run
     /// # use hawser_net::verbs::{CompletionQueue, QueuePair, SendRequest, VerbsError};
@@ -21,8 +21,8 @@ impl Network {
     /// ```
     ///
     /// # Errors
-    /// Those of the closure; [`VerbsError::Ended`]; [`VerbsError::Unsupported`] when the program takes no work on
-    /// registered memory.
+    /// Returns the error of the closure, [`VerbsError::Ended`], or [`VerbsError::Unsupported`] if the program
+    /// accepts no work on registered memory.
     pub fn verbs<T>(
         &self,
         act: impl FnOnce(&mut Verbs<'_>) -> Result<T, VerbsError>,
@@ -35,12 +35,13 @@ impl Network {
         result
     }
 
-    /// Waits for the next completion of a queue. Several tasks may wait, each completion goes to one of them; to drop the
-    /// future loses none. What had come before the network ended, or before its pair was destroyed, still comes; a queue
-    /// whose pairs are all destroyed brings nothing more.
+    /// Waits for the next completion of a queue. Several tasks may wait, and each completion goes to one of
+    /// them; dropping the future loses no completion. Completions that arrived before the network ended, or
+    /// before their pair was destroyed, are still returned. A queue whose pairs are all destroyed gets no
+    /// more completions.
     ///
     /// # Errors
-    /// [`VerbsError::Ended`]; [`VerbsError::Gone`] for a queue of another network.
+    /// Returns [`VerbsError::Ended`], or [`VerbsError::Gone`] for a queue of another network.
     pub async fn completion(&self, queue: CompletionQueue) -> Result<WorkCompletion, VerbsError> {
         poll_fn(|cx| self.poll_completion(queue, cx)).await
     }

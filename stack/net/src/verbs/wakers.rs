@@ -6,7 +6,7 @@ use super::CompletionQueue;
 use crate::MAX_WAITING;
 use crate::endpoint::Endpoint;
 
-/// Who waits for completions of which queue; at most [`MAX_WAITING`] at all.
+/// The tasks that wait for completions, with their queues; at most [`MAX_WAITING`] in all.
 #[derive(Default)]
 pub(crate) struct CompletionWakers(Vec<(CompletionQueue, Waker)>);
 
@@ -16,14 +16,15 @@ impl CompletionWakers {
         if self.0.iter().any(is_known) {
             return;
         }
-        // Woken for nothing, it asks again; most likely it is a wait that was given up.
+        // A task that is woken without cause asks again; most likely its wait was given up.
         if self.0.len() >= MAX_WAITING {
             self.0.remove(0).1.wake();
         }
         self.0.push((queue, waker.clone()));
     }
 
-    /// Wakes those whose queues have something or are gone, if notices about pairs have come since the last call.
+    /// Wakes the tasks whose queues have completions or are gone, if notices about pairs have come since the
+    /// last call.
     pub(crate) fn wake(&mut self, endpoint: &mut Endpoint) {
         if !std::mem::take(&mut endpoint.has_pair_news) {
             return;

@@ -21,11 +21,11 @@ pub(crate) struct End {
     clock: Arc<AtomicU64>,
     inward: Queue,
     outward: Queue,
-    /// Readable once something came in; the peer writes into the other end.
+    /// Readable once a frame has arrived; the peer writes into the other end of the socket.
     bell: UnixStream,
     ring: UnixStream,
     batch: Vec<Vec<u8>>,
-    /// The next use of it panics.
+    /// If it is set, the next use of the device panics.
     broken: Arc<AtomicBool>,
 }
 
@@ -36,7 +36,7 @@ impl Wire for End {
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         assert!(!self.broken.load(Ordering::Relaxed), "broken on purpose");
-        // Without that it is full one day, and rings no more.
+        // Without this the socket would eventually be full and ring no more.
         let _ = self.bell.read(&mut [0; 4096]);
         let mut waiting = self.inward.lock();
         let count = waiting.len().min(max);
@@ -68,7 +68,7 @@ impl Wire for End {
             bytes
         };
         self.outward.lock().extend(frames.iter().map(bytes));
-        // A full one has been rung.
+        // A full socket has been rung already.
         let _ = self.ring.write(&[1]);
         Ok(frames.len())
     }
@@ -88,7 +88,7 @@ impl Device for End {
     }
 }
 
-/// Both ends of a cable, on one clock; the flags break them.
+/// Returns both ends of a cable, on one clock; the flags break them.
 pub(crate) fn cable(clock: &Arc<AtomicU64>, broken: &[Arc<AtomicBool>; 2]) -> [End; 2] {
     let queues = [Queue::default(), Queue::default()];
     let bells = [0, 1].map(|_| UnixStream::pair().expect("sockets"));

@@ -1,4 +1,5 @@
-//! Streams against Linux's own TCP over ports of DPDK: on a packet socket, and with a TAP device. No privilege is needed.
+//! Streams against Linux's own TCP over ports of DPDK: on a packet socket, and with a TAP device. No
+//! privilege is needed.
 
 #[path = "../linux/against_linux.rs"]
 mod against_linux;

@@ -1,4 +1,4 @@
-//! Streams of bytes over a program whose connections have streams within them.
+//! Byte streams over a program whose connections have streams.
 
 use super::streams::ends_of;
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 use hawser_net::{Accepted, Listener, Stream};
 use tokio::time::timeout;
 
-/// The program's only one.
+/// The only port of the program.
 const PORT: u16 = 4433;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -14,7 +14,8 @@ fn at(end: u8) -> SocketAddr {
     SocketAddr::new(address(end).ip(), PORT)
 }
 
-/// Both networks, and the server's listener. Their clock goes as the real one does: acknowledgements wait by it.
+/// Returns both networks, and the server's listener. Their clock follows the real one, because
+/// acknowledgements wait by it.
 fn networks(backlog: u32) -> (Network, Network, Listener) {
     let clock = Arc::new(AtomicU64::new(SECOND));
     let (ticking, begin) = (Arc::clone(&clock), std::time::Instant::now());
@@ -72,7 +73,7 @@ async fn a_stream_of_bytes_has_both_directions_and_ends_with_its_connection() {
     assert_eq!(left, [0, 1], "the listener");
 }
 
-/// What was written arrives although the stream was dropped at once.
+/// Written bytes arrive although the stream was dropped at once.
 #[tokio::test]
 async fn what_was_written_arrives_after_the_stream_is_gone() {
     let (client, _server, listener) = networks(4);
@@ -97,7 +98,7 @@ async fn an_aborted_stream_fails_at_the_peer() {
     assert_eq!(read.expect_err("aborted").kind(), ErrorKind::ConnectionReset);
 }
 
-/// Peers that open connections and never a stream.
+/// The peers open connections but never a stream.
 #[tokio::test]
 async fn connections_without_a_stream_hold_up_no_other_and_are_bounded() {
     let (client, server, listener) = networks(3);
@@ -120,7 +121,7 @@ async fn connections_without_a_stream_hold_up_no_other_and_are_bounded() {
     assert!(oldest.is_err(), "it has given way");
 }
 
-/// The first stream is the peer's end; what else it opens is refused, and takes no memory.
+/// The first stream is the peer's end; further streams of the peer are refused and take no memory.
 #[tokio::test]
 async fn a_second_stream_of_the_peer_is_refused() {
     let (client, _server, listener) = networks(4);
@@ -141,7 +142,7 @@ async fn a_second_stream_of_the_peer_is_refused() {
     assert_eq!(&bytes, b"three");
 }
 
-/// Both APIs take the same listener.
+/// Both APIs accept connections of the same listener.
 #[tokio::test]
 async fn connections_are_accepted_whole_as_well() {
     let (client, _server, listener) = networks(4);
@@ -164,7 +165,7 @@ fn byte_streams_are_opened_and_accepted_by_polling() {
     let connection = client.connect(at(1)).expect("a connection");
     let early = client.byte_stream(connection).expect_err("not yet");
     assert_eq!(early.kind(), ErrorKind::WouldBlock);
-    // Packets are paced, and acknowledgements wait.
+    // Packets are paced, and acknowledgements are delayed.
     let settle = |client: &mut Endpoint, server: &mut Endpoint| {
         for _ in 0..20 {
             clock.fetch_add(50 * MS, Ordering::Relaxed);

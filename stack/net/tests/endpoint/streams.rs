@@ -1,4 +1,4 @@
-//! Streams within a connection, by both APIs, over the program that `hawser_load` tests its own by.
+//! Streams within a connection, by both APIs, over the program that `hawser_load` uses for its own tests.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn ends(clock: &Arc<AtomicU64>) -> [Endpoint; 2] {
     ends_of(PROGRAM, clock, 49_152..=65_535)
 }
 
-/// Both ends, which connect from these ports.
+/// Returns both ends, which connect from these ports.
 pub(super) fn ends_of(program: &str, clock: &Arc<AtomicU64>, ports: RangeInclusive<u16>) -> [Endpoint; 2] {
     let broken = [0, 1].map(|_| Arc::new(AtomicBool::new(false)));
     let mut devices = end::cable(clock, &broken).map(Some);
@@ -31,7 +31,7 @@ pub(super) fn ends_of(program: &str, clock: &Arc<AtomicU64>, ports: RangeInclusi
     })
 }
 
-/// A connection: the client's end and the server's.
+/// Opens a connection and returns the client's end and the server's.
 async fn connected() -> (Connection, Connection) {
     let clock = Arc::new(AtomicU64::new(SECOND));
     let [client, server] = ends(&clock).map(|end| Network::start(end).expect("it is driven"));
@@ -149,7 +149,7 @@ async fn datagrams_go_beside_the_streams_each_whole() {
     assert_eq!(&bytes, b"of the stream");
 }
 
-/// Each holds a part of the clock: a network whose last holder is gone gives its device back.
+/// Each end holds a reference to the clock: a network whose last holder is gone drops its device.
 #[tokio::test]
 async fn a_network_ends_with_its_last_connection() {
     let clock = Arc::new(AtomicU64::new(SECOND));
@@ -168,7 +168,7 @@ async fn a_network_ends_with_its_last_connection() {
         "the connections hold their networks"
     );
     drop((here, there, stream));
-    // The driving task looks once a second whether anybody is left.
+    // The driving task checks once a second whether there is a holder left.
     for _ in 0..100 {
         if Arc::strong_count(&clock) == 1 {
             break;
@@ -178,7 +178,7 @@ async fn a_network_ends_with_its_last_connection() {
     assert_eq!(Arc::strong_count(&clock), 1);
 }
 
-/// The same by polling, and over a program without streams.
+/// Tests streams in the polled API, and a program without streams.
 #[test]
 fn streams_are_opened_and_read_by_polling() {
     let clock = Arc::new(AtomicU64::new(SECOND));

@@ -1,4 +1,4 @@
-//! Addresses are checked to be free before a stack uses them.
+//! Checks that addresses are free before a stack uses them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use hawser_net::{Endpoint, OpenError};
 
 use crate::stage::{Stage, TestResult, hawser_v4, linux_v4};
 
-/// The address that could not be had, and its owner.
+/// Returns the address that was in use, and its owner.
 fn refused(opened: TestResult<Endpoint>) -> TestResult<(IpAddr, &'static str)> {
     match opened.map(drop).map_err(|error| error.downcast::<OpenError>()) {
         Err(Ok(error)) => match *error {
@@ -65,7 +65,7 @@ pub(crate) fn an_address_of_a_neighbour_is_not_taken(stage: &Stage) -> TestResul
     Ok(())
 }
 
-/// Checks that an address is refused at the other end of the pair of devices; nothing on a TUN device.
+/// Returns the refusal of an address at the other end of the pair of devices; `None` on a TUN device.
 fn at_the_far_end(stage: &Stage, address: IpAddr) -> Option<TestResult<(IpAddr, &'static str)>> {
     match stage.at_the_far_end("homa", &[], address) {
         Ok(None) => None,

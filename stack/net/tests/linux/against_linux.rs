@@ -1,11 +1,11 @@
-//! Which tests against Linux run over every device.
+//! The tests against Linux that run over every device.
 
 use hawser_testing::tests;
 
 use crate::stage::{Stage, TestResult};
 use crate::{asynchronous, polled, shards};
 
-/// Name and body.
+/// The name and the body of a test.
 pub(crate) type Test = (&'static str, fn(&Stage) -> TestResult);
 
 pub(crate) const AGAINST_LINUX: &[Test] = tests![
@@ -27,7 +27,7 @@ pub(crate) const AGAINST_LINUX: &[Test] = tests![
     asynchronous::no_answer_times_out,
 ];
 
-/// In shards, each on a queue of the device.
+/// The tests of shards, each on a queue of the device.
 pub(crate) const OF_SHARDS: &[Test] = tests![
     shards::linux_reaches_them_all,
     shards::they_reach_linux,

@@ -27,14 +27,15 @@ pub(crate) fn a_half_closed_stream_still_receives(stage: &Stage) -> TestResult {
     let linux = thread::spawn(move || -> std::io::Result<Vec<u8>> {
         let (mut stream, _) = listener.accept()?;
         let mut got = Vec::new();
-        stream.read_to_end(&mut got)?; // Until our end: only then it answers.
+        stream.read_to_end(&mut got)?; // It answers only after our end of stream.
         stream.write_all(&answer)?;
         Ok(got)
     });
     run(async {
         let network = stage.network(&[])?;
         let mut stream = network.connect(to).await?;
-        // While it is open: a stray reset can end TIME-WAIT (RFC 1337), and what is gone has no window.
+        // The window is read while the connection is open: a stray reset can end TIME-WAIT (RFC 1337), and a
+        // connection that is gone has no window.
         let cwnd = stream.observe("cc.cwnd");
         assert!(cwnd.is_some_and(|cwnd| cwnd > 0), "the window is {cwnd:?}");
         stream.write_all(b"question").await?;
@@ -52,7 +53,7 @@ pub(crate) fn a_half_closed_stream_still_receives(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// Packets refer to what is written, until the peer has acknowledged it.
+/// Packets refer to the written bytes until the peer has acknowledged them.
 pub(crate) fn shared_memory_arrives_and_comes_back(stage: &Stage) -> TestResult {
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
@@ -142,7 +143,7 @@ pub(crate) fn a_slow_reader_stops_the_sender(stage: &Stage) -> TestResult {
             std::net::TcpStream::connect_timeout(&at, TIMEOUT)?.write_all(&sent)
         });
         let mut stream = listener.accept().await?;
-        // Nobody reads: the window closes, probes come, nothing piles up.
+        // The peer does not read: the window closes, probes are sent, and no data piles up.
         tokio::time::sleep(Duration::from_millis(600)).await;
         assert!(
             !linux.is_finished(),
@@ -159,7 +160,7 @@ pub(crate) fn a_slow_reader_stops_the_sender(stage: &Stage) -> TestResult {
 pub(crate) fn no_answer_times_out(stage: &Stage) -> TestResult {
     run(async {
         let network = stage.network(&[("SYN_TIMEOUT", 300_000_000), ("INITIAL_RTO", 100_000_000)])?;
-        // An address of the subnet that nobody has.
+        // An address of the subnet that no host has.
         let nobody = SocketAddr::new([10, 9, 0, 77].into(), 80);
         let error = network.connect(nobody).await.err().ok_or("somebody answered")?;
         let unanswered = [ErrorKind::TimedOut, ErrorKind::HostUnreachable];

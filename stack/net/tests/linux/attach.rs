@@ -1,7 +1,7 @@
-//! Processors, subscriptions and T-wares that come and go under load: nothing is leaked, no packet is
-//! lost, every byte comes back.
+//! Processors, subscriptions and T-wares that come and go under load: no memory is leaked, no packet is lost,
+//! and every byte comes back.
 //!
-//! `HAWSER_ATTACH_TIMES` says how often; `cargo xtask long attach` takes 10,000 times.
+//! `HAWSER_ATTACH_TIMES` sets the number of times; `cargo xtask long attach` runs 10,000.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,24 +18,24 @@ use crate::stage::{
     DEVICE, Missed, Stage, TIMEOUT, TestResult, linux_listener, linux_v4, pattern, poll_until, ready,
 };
 
-/// How often unless it is set: a few seconds.
+/// The default number of times, which takes a few seconds.
 const TIMES: usize = 600;
-/// Every so many changes the text is a new one, which has to be checked.
+/// The number of changes after which the text is a new one that has to be checked.
 const FRESH: usize = 10;
-/// What memory may grow between the first half of the changes and the second: bytes.
+/// The permitted growth of memory between the first and the second half of the changes, in bytes.
 const SLACK: u64 = 4 << 20;
-/// What is under way at most fits into every queue of both hosts.
+/// The maximum number of bytes in flight, which fits into every queue of both hosts.
 const WINDOW: usize = 128 << 10;
-/// Of a packet socket's ring: room for as much in small segments.
+/// The number of frames in a packet socket's ring, which has room for as many bytes in small segments.
 const FRAMES: usize = 4096;
-/// Only what is reported missing is sent again: nobody here is in a hurry.
+/// Long timeouts, so that only data reported missing is sent again.
 const PARAMS: [(&str, u64); 3] = [
     ("MIN_RTO", 2_000_000_000),
     ("PROBES", 0),
     ("RCV_BUF", WINDOW as u64),
 ];
 
-/// Caps the window at so many bytes.
+/// Returns an attachment that caps the window at this many bytes.
 fn cap(bytes: u64) -> String {
     format!(
         "void cap(event_t ev, tcp_conn c) {{\n    if (c.cc.cwnd > {bytes}) c.cc.cwnd = {bytes};\n}}\n\
@@ -79,7 +79,7 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     assert!(bytes > 1_000_000, "there was a load: {bytes} bytes");
     assert!(endpoint.attached().is_empty() && bus.subscriptions().is_empty());
     drop(endpoint);
-    // Of a packet socket's ring.
+    // The counter is that of a packet socket's ring.
     assert_eq!(missed.load(Ordering::Acquire), 0, "no frame is missed");
     let (early, late) = memory.split_at(memory.len() / 2);
     let peak = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
@@ -97,7 +97,7 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     Ok(())
 }
 
-/// The library's own changes are in the log with the others, with what was attached.
+/// The library's own changes are logged with the others, including the attached text.
 pub(crate) fn what_the_application_attaches_is_in_the_log(stage: &Stage) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     let bus = Bus::new();
@@ -134,7 +134,7 @@ fn why(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_default()
 }
 
-/// Sends for as long as it is not over, and compares what comes back.
+/// Sends until the test is over, and compares the bytes that come back.
 fn echo_until(
     endpoint: &mut Endpoint,
     connection: Handle,
@@ -179,15 +179,15 @@ fn echo_until(
     }
 }
 
-/// Attaches and detaches so often, and has T-wares and subscriptions come and go with it. Gives how
-/// much memory the process had after each.
+/// Attaches and detaches `times` times, while T-wares and subscriptions come and go as well. Returns the
+/// memory of the process after each change.
 fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> TestResult<Vec<u64>> {
     let subscriber = bus.join("changer", Rights::all(), 1)?;
     let count = Arc::new(AtomicU64::new(0));
     let (mut memory, mut there, mut fresh) = (Vec::new(), false, 0);
     for n in 0..times {
         if n % FRESH == 0 {
-            // A new text takes part as soon as it is there.
+            // A new text takes effect as soon as it is attached.
             fresh = 30_000 + (n as u64) % 20_000;
             put(&subscriber, source, &cap(fresh))?;
             there = true;
@@ -254,7 +254,7 @@ impl Tware for Counter {
     }
 }
 
-/// Bytes of this process in memory.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> TestResult<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status
@@ -264,7 +264,8 @@ fn resident() -> TestResult<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
 }
 
-/// What counts lost packets: drops of the device and of our stack, what either TCP found missing.
+/// Returns the counters of lost packets: drops of the device and of our stack, and losses that either TCP
+/// detected.
 fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
     let work = [
@@ -296,9 +297,10 @@ fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<
         }
     }
     assert!(all.contains_key("device: received"), "no device in\n{devices}");
-    // Linux hands packets to a veth pair on whatever processor it runs on at the moment, and each has a
-    // queue of its own: some overtake others, and it takes that for a loss until it learns better
-    // (TCPSACKReorder, TCPDSACKUndo). With one processor, or `rps_cpus` set to one, none does.
+    // Linux hands packets to a veth pair on the processor that it currently runs on, and each processor has
+    // its own queue. So some packets overtake others, which Linux takes for a loss until it detects the
+    // reordering (TCPSACKReorder, TCPDSACKUndo). With one processor, or with `rps_cpus` set to one, no packet
+    // overtakes another.
     if !stage.is_tun() {
         return Ok(all);
     }

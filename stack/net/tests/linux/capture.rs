@@ -1,4 +1,4 @@
-//! Wireshark's dissectors look at what crosses a TUN device, as the kernel sees it.
+//! Wireshark's dissectors check the packets that cross a TUN device, as the kernel sees them.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -12,8 +12,9 @@ use crate::stage::{
     DEVICE, Stage, TestResult, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern, poll_until,
 };
 
-/// What Hawser sent that is malformed, or has a wrong checksum. Linux's own packets are not judged: it
-/// writes a TCP checksum of zero as 0xffff (`skb_checksum_help`), which Wireshark calls wrong (RFC 1624).
+/// Returns a filter for packets of Hawser that are malformed or have a wrong checksum. Linux's own packets
+/// are not judged: it writes a TCP checksum of zero as 0xffff (`skb_checksum_help`), which Wireshark reports
+/// as wrong (RFC 1624).
 fn wrong() -> String {
     format!(
         "(ip.src == {} || ipv6.src == {}) && (_ws.malformed || ip.checksum.status == \"Bad\" || \
@@ -23,7 +24,7 @@ fn wrong() -> String {
     )
 }
 
-/// Starts a capture and waits until it runs; nothing where there is no tshark.
+/// Starts a capture and waits until it runs; returns `None` if there is no tshark.
 fn capture(to: &Path) -> TestResult<Option<Child>> {
     let mut command = Command::new("tshark");
     command
@@ -43,11 +44,11 @@ fn capture(to: &Path) -> TestResult<Option<Child>> {
         }
         printed.push(byte[0]);
     }
-    thread::sleep(Duration::from_millis(300)); // It says so a little too soon.
+    thread::sleep(Duration::from_millis(300)); // It reports readiness a little too early.
     Ok(Some(tshark))
 }
 
-/// How many packets of a capture match a filter.
+/// Returns the number of packets in a capture that match a filter.
 fn count(capture: &Path, filter: &str) -> TestResult<usize> {
     let output = Command::new("tshark")
         .args([
@@ -70,7 +71,7 @@ fn count(capture: &Path, filter: &str) -> TestResult<usize> {
 
 pub(crate) fn tshark_finds_nothing_wrong(stage: &Stage) -> TestResult {
     if !stage.is_tun() {
-        return Ok(()); // A packet socket hands unfinished checksums over, which are no fault.
+        return Ok(()); // A packet socket passes unfinished checksums, which are not errors.
     }
     let mut endpoint = stage.without_offload().endpoint(&[])?;
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tun.pcap");
@@ -96,7 +97,7 @@ pub(crate) fn tshark_finds_nothing_wrong(stage: &Stage) -> TestResult {
         linux.join().map_err(|_| "the peer panicked")??;
     }
     thread::sleep(Duration::from_millis(500));
-    // SIGINT lets it write what it has; `kill` is the shell's own.
+    // SIGINT lets it write the packets captured so far; `kill` is the shell's own.
     Command::new("sh")
         .arg("-c")
         .arg(format!("kill -INT {}", tshark.id()))
@@ -105,7 +106,8 @@ pub(crate) fn tshark_finds_nothing_wrong(stage: &Stage) -> TestResult {
     let all = count(&file, "tcp")?;
     assert!(all > 400, "{all} packets were captured");
     assert_eq!(count(&file, &wrong())?, 0);
-    // The judge does judge: the first packet with this data, which is Hawser's, spoilt by one bit.
+    // Checks that the filter does detect errors: one bit of the first packet with this data, which is
+    // Hawser's, is flipped.
     let mut bytes = std::fs::read(&file)?;
     let first = bytes
         .windows(8)
@@ -118,7 +120,7 @@ pub(crate) fn tshark_finds_nothing_wrong(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// Eight bytes in the middle of what was sent.
+/// Returns eight bytes in the middle of the sent data.
 fn data_mark() -> Vec<u8> {
     pattern(100_008)[100_000..].to_vec()
 }

@@ -1,4 +1,4 @@
-//! Echoes through networks that lose, reorder, double and hold packets, in both roles.
+//! Echoes through networks that lose, reorder, duplicate and delay packets, in both roles.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -12,19 +12,19 @@ use crate::stage::{
     poll_until,
 };
 
-/// Bytes each way: some hundred packets.
+/// The number of bytes in each direction: some hundred packets.
 const BYTES: usize = 400_000;
 
-/// What a retransmission waits at least; the links here have no delay to speak of.
+/// The minimum retransmission timeout; the delay of the links here is negligible.
 const PARAMS: &[(&str, u64)] = &[("MIN_RTO", 50_000_000)];
 
 pub(crate) fn loss(stage: &Stage) -> TestResult {
     both_roles(stage, "loss=2%")
 }
 
-/// Bursts count frames. A packet that is alone under way takes one for each timeout, and timeouts double: with bursts of
-/// three, whose next frame is lost in two of three cases, the time that a burst lasts has no mean, and one in fifteen
-/// takes more than 20 s. With these it is one in 1,500.
+/// Bursts count frames. A single packet in flight takes one frame per timeout, and timeouts double. With
+/// bursts of three, the next frame is lost in two of three cases. The duration of a burst then has no mean,
+/// and one in fifteen takes more than 20 s. With these it is one in 1,500.
 pub(crate) fn bursts_of_loss(stage: &Stage) -> TestResult {
     both_roles(stage, "loss=4%,burst=1.5")
 }

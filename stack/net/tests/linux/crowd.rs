@@ -1,5 +1,5 @@
-//! A thousand connections at once, ten thousand one after another: all are served, and nothing is
-//! left behind.
+//! A thousand connections at once, ten thousand one after another: all are served, and no state is left
+//! behind.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -19,10 +19,10 @@ use crate::stage::{
 const AT_ONCE: usize = 1000;
 const IN_TURN: usize = 10_000;
 
-/// TIME-WAIT lasts 2 x 5 ms, so that its end can be seen.
+/// TIME-WAIT lasts 2 x 5 ms, so that its end can be observed.
 const SHORT_MSL: (&str, u64) = ("MSL", 5_000_000);
 
-/// What connection `n` carries in each direction.
+/// Returns the bytes that connection `n` carries in each direction.
 fn message(n: usize) -> Vec<u8> {
     (0..2000).map(|i| (n * 31 + i) as u8).collect()
 }
@@ -30,7 +30,7 @@ fn message(n: usize) -> Vec<u8> {
 pub(crate) fn a_thousand_opened_here(stage: &Stage) -> TestResult {
     let listener = patient_linux_listener(linux_v6(), 2 * AT_ONCE as u32)?;
     let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
-    // It answers no one before all have come.
+    // The server answers no client before all have connected.
     let linux = thread::spawn(move || -> std::io::Result<()> {
         let streams = (0..AT_ONCE).map(|_| listener.accept().map(|(stream, _)| stream));
         for mut stream in streams.collect::<std::io::Result<Vec<_>>>()? {
@@ -106,7 +106,7 @@ pub(crate) fn a_thousand_opened_by_linux(stage: &Stage) -> TestResult {
     })
 }
 
-/// Nothing but `contexts` contexts is left, and no byte of any connection.
+/// Checks that only `contexts` contexts are left, and no byte of any connection.
 async fn all_gone(network: &Network, contexts: usize) -> TestResult {
     network.drained(contexts, Duration::from_secs(5)).await;
     network.inspect(|endpoint| {
@@ -190,7 +190,7 @@ pub(crate) fn ten_thousand_opened_by_linux(stage: &Stage) -> TestResult {
     nothing_left(&mut endpoint, 1)
 }
 
-/// After 2·MSL nothing is left but `contexts` contexts.
+/// Waits for 2·MSL, after which only `contexts` contexts are left.
 fn nothing_left(endpoint: &mut Endpoint, contexts: usize) -> TestResult {
     poll_until(endpoint, "the last context's end", |e| {
         Ok((e.contexts() == contexts).then_some(()))

@@ -1,4 +1,4 @@
-//! A program in UDP, and sockets of Linux.
+//! A program over UDP, and sockets of Linux.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_v4, linux_v6, poll_until, ready};
 
-/// An endpoint of the program in UDP.
+/// Returns an endpoint of the program over UDP.
 pub(crate) fn endpoint(stage: &Stage) -> TestResult<Endpoint> {
     open(stage.setup())
 }
@@ -24,7 +24,7 @@ fn open(setup: &Setup) -> TestResult<Endpoint> {
     Ok(host::open(program, setup)?)
 }
 
-/// Linux verifies the checksum of each answer, and shows what it holds and where it comes from.
+/// Linux verifies the checksum of each answer, and reports its content and its source.
 pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
     let mut endpoint = endpoint(stage)?;
     for (ours, linux) in [(hawser_v4(), linux_v4()), (hawser_v6(), linux_v6())] {
@@ -60,7 +60,7 @@ pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
         let expected: Vec<Vec<u8>> = [1, 2, 3, 1000, 1400].map(|len| vec![len as u8; len]).into();
         assert_eq!(answers, expected);
 
-        // Nobody has that socket any more: Linux says so, and its error finds the context.
+        // The socket is closed, so Linux answers with an error, which finds the context.
         assert_eq!(endpoint.observe(connection, "errors"), Some(0));
         endpoint.write(connection, b"gone")?;
         poll_until(&mut endpoint, "the error", |endpoint| {
@@ -72,7 +72,8 @@ pub(crate) fn a_program_in_udp_answers_sockets(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// Shards at one port of the host: each has peers, by whichever address they call, and each peer its own answers.
+/// Shards at one port of the host: each has peers, whichever address they call, and each peer gets its own
+/// answers.
 pub(crate) fn shards_at_a_socket_share_peers_out(_: &Stage) -> TestResult {
     const PEERS: u8 = 60;
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/udp.mtp");
@@ -117,7 +118,7 @@ pub(crate) fn shards_at_a_socket_share_peers_out(_: &Stage) -> TestResult {
     Ok(())
 }
 
-/// A port that no parser is registered for is unreachable, and others go on.
+/// A port without a registered parser is unreachable; other ports keep working.
 pub(crate) fn other_ports_are_unreachable(stage: &Stage) -> TestResult {
     let mut endpoint = endpoint(stage)?;
     for (ours, linux) in [(hawser_v4(), linux_v4()), (hawser_v6(), linux_v6())] {
@@ -137,8 +138,8 @@ pub(crate) fn other_ports_are_unreachable(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// An ICMP error that comes while the task that drives a stack on a UDP socket sleeps: the socket has no datagram, and
-/// yet the task wakes up at once, not when it looks at its holders a second later.
+/// An ICMP error arrives while the task that drives a stack on a UDP socket sleeps. Although the socket has
+/// no datagram, the task wakes up at once, and not when it checks for its holders a second later.
 pub(crate) fn an_error_wakes_up_the_task_of_a_socket(_: &Stage) -> TestResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,6 +1,6 @@
 //! Streams against Linux's own TCP, polled and on tokio, over TUN and over AF_PACKET.
 //!
-//! What the system does not permit is skipped, with the reason printed.
+//! Tests that the system does not permit are skipped, with the reason printed.
 
 mod addresses;
 mod against_linux;
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     run(over(Medium::Tun).chain(over(Medium::Packet)))
 }
 
-/// Runs a test in a network namespace of its own.
+/// Runs a test in its own network namespace.
 fn judge(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
     Namespace::create()?.run(|| {
         Netlink::open()?.bring_up("lo")?;

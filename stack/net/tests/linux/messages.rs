@@ -16,7 +16,7 @@ fn server_at() -> SocketAddr {
     SocketAddr::new(hawser_v4(), 7000)
 }
 
-/// Answers every request by its bytes twice, until it is to stop; how many there were.
+/// Answers every request with its bytes twice, until `stop` is set; returns the number of requests.
 pub(crate) fn serve(mut endpoint: Endpoint, at: SocketAddr, stop: &AtomicBool) -> TestResult<usize> {
     let socket = endpoint.bind(at, &MessageOptions::default())?;
     let mut served = 0;
@@ -30,7 +30,7 @@ pub(crate) fn serve(mut endpoint: Endpoint, at: SocketAddr, stop: &AtomicBool) -
     Ok(served)
 }
 
-/// A stack of ours at each end of a pair of Ethernet devices; TUN has one end for stacks.
+/// A stack at each end of a pair of Ethernet devices; TUN has only one end for stacks.
 pub(crate) fn two_stacks_call_each_other(stage: &Stage) -> TestResult {
     const SIZES: [usize; 6] = [1, 32, 1_500, 60_001, 200_000, 500_000];
     let near = SocketAddr::new(IpAddr::from([10, 9, 0, 3]), 0);
@@ -67,7 +67,7 @@ pub(crate) fn two_stacks_call_each_other(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// Linux's own TCP speaks the frames by hand: three calls at once, the second half of the last one late.
+/// Linux's own TCP sends handwritten frames: three calls at once, the second half of the last one late.
 pub(crate) fn linux_calls_by_frames(stage: &Stage) -> TestResult {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();

@@ -12,7 +12,7 @@ use crate::stage::{
     poll_until, ready,
 };
 
-/// Sends all and reads it all back; the peer echoes.
+/// Sends all data and reads it back; the peer echoes.
 pub(crate) fn exchange(endpoint: &mut Endpoint, connection: Handle, data: &[u8]) -> TestResult<Vec<u8>> {
     let (mut sent, mut got, mut chunk) = (0, Vec::new(), vec![0; 1 << 16]);
     poll_until(endpoint, "the echo", |endpoint| {
@@ -98,7 +98,7 @@ pub(crate) fn a_closed_port_refuses(stage: &Stage) -> TestResult {
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
         endpoint.close(connection);
     }
-    // The other way around: a port of ours that nobody listens on.
+    // The reverse direction: a port of ours without a listener.
     let at = SocketAddr::new(hawser_v4(), 9);
     let linux = thread::spawn(move || TcpStream::connect_timeout(&at, TIMEOUT).err());
     poll_until(&mut endpoint, "our refusal", |_| {
@@ -196,7 +196,8 @@ pub(crate) fn a_slow_linux_stops_us(stage: &Stage) -> TestResult {
         }
         Ok(())
     };
-    // Nobody reads there: their window closes, and our probes keep it closed but not dead.
+    // The peer does not read: its window closes. Our probes keep the connection alive while the window stays
+    // closed.
     poll_until(&mut endpoint, "the closed window", |e| {
         give(e)?;
         let stalled =
@@ -274,7 +275,7 @@ pub(crate) fn nothing_is_left_after_closing(stage: &Stage) -> TestResult {
         }
         Ok(())
     });
-    // TIME-WAIT of 2 x 5 ms.
+    // TIME-WAIT lasts 2 x 5 ms.
     let mut endpoint = stage.endpoint(&[("MSL", 5_000_000)])?;
     for _ in 0..50 {
         let connection = endpoint.connect(to)?;
@@ -297,8 +298,9 @@ pub(crate) fn nothing_is_left_after_closing(stage: &Stage) -> TestResult {
 
 pub(crate) fn a_full_backlog_takes_no_more(stage: &Stage) -> TestResult {
     const BACKLOG: u32 = 4;
-    // So many may wait to be accepted, and so many may be in the middle of their handshake.
-    // A cookie would let a client believe itself connected, and one that waits for the server never sends again.
+    // `BACKLOG` connections may wait to be accepted, and as many may be in the middle of their handshake.
+    // With a cookie, a client would consider itself connected, and one that waits for the server never sends
+    // again.
     let mut endpoint = stage.endpoint(&[("SYN_BACKLOG", u64::from(BACKLOG)), ("SYN_COOKIES", 0)])?;
     let at = SocketAddr::new(hawser_v4(), 80);
     let listener = endpoint.listen(at, BACKLOG)?;
@@ -328,8 +330,8 @@ pub(crate) fn a_full_backlog_takes_no_more(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// What was read before a close counts as read, though no poll lies between: the peer sees an orderly
-/// end and no reset.
+/// Bytes that were read before a close count as read, although no poll is in between: the peer sees an
+/// orderly end and no reset.
 pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResult {
     let at = SocketAddr::new(hawser_v4(), 7);
     let mut endpoint = stage.endpoint(&[])?;
@@ -352,8 +354,8 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
     Ok(())
 }
 
-/// A ring of a few frames overflows when many speak at once and nobody polls. What it drops, ends of
-/// streams among it, comes again.
+/// A ring of a few frames overflows when many peers send at once and the endpoint is not polled. Dropped
+/// packets, including ends of streams, come again.
 pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
     const VOICES: usize = 30;
     let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1, &[])? else {

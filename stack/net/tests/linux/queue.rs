@@ -1,4 +1,4 @@
-//! A slow device, and more to send than it takes: what a program ranks first leaves first.
+//! A slow device with more to send than it takes: packets that a program ranks first leave first.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::datagrams;
 use crate::messages::serve;
 use crate::stage::{DEVICE, KERNEL_END, Stage, TestResult, hawser_v4, linux_v4, pattern, poll_until};
 
-/// Requests that Homa sends without a grant, as fast as the device takes them.
+/// The size of requests that Homa sends without a grant, as fast as the device takes them.
 const LONG: usize = 60_000;
 const LONG_CALLS: usize = 16;
 
 const SECOND: u64 = 1_000_000_000;
-/// A slow link is no sign that a peer is gone.
+/// Long timeouts, because a slow link is no sign that a peer is gone.
 const PATIENT: [(&str, u64); 4] = [
     ("RESEND_AFTER", 5 * SECOND),
     ("ACK_AFTER", 5 * SECOND),
@@ -29,7 +29,7 @@ const PATIENT: [(&str, u64); 4] = [
     ("LINGER", 60 * SECOND),
 ];
 
-/// 10 Mbit/s, and a queue of 4 MB: the long requests take 0.8 s.
+/// 10 Mbit/s and a queue of 4 MB, on which the long requests take 0.8 s.
 const SLOW: Shape = Shape { bytes_per_second: 1_250_000, burst: 1600, queue: 4 << 20 };
 
 /// A client behind a slow device, and a server.
@@ -42,7 +42,7 @@ struct SlowLink {
 }
 
 impl SlowLink {
-    /// Nothing on a TUN device, at whose other end no stack can be.
+    /// Creates the two ends; returns `None` on a TUN device, at whose other end a stack cannot be.
     fn new(stage: &Stage) -> TestResult<Option<SlowLink>> {
         let near = SocketAddr::new(IpAddr::from([10, 9, 0, 3]), 0);
         let Some(client) = stage.at_the_far_end("homa", &PATIENT, near.ip())? else {
@@ -57,21 +57,21 @@ impl SlowLink {
         Ok(Some(SlowLink { client, near, server: at, stop, serving }))
     }
 
-    /// Stops the server; how many calls it has answered.
+    /// Stops the server and returns the number of calls that it has answered.
     fn served(self) -> TestResult<usize> {
         self.stop.store(true, Ordering::Release);
         Ok(self.serving.join().map_err(|_| "the server panicked")??)
     }
 }
 
-/// The long requests are handed over first; in a queue of the kernel's they would all be ahead of the short one.
+/// The long requests are sent first; in a queue of the kernel they would all be ahead of the short one.
 pub(crate) fn a_short_call_overtakes_what_waits_for_a_slow_device(stage: &Stage) -> TestResult {
     let Some(mut link) = SlowLink::new(stage)? else {
         return Ok(());
     };
     let (end, to) = (&mut link.client, link.server);
     let socket = end.bind(link.near, &MessageOptions::default())?;
-    // Packets for a neighbour that is not yet known wait for it alone.
+    // Packets for an unresolved neighbour wait only for that neighbour.
     let first = poll_until(end, "room", |end| Ok(end.call(socket, to, b"first")?))?;
     poll_until(end, "the first reply", |end| Ok(end.reply(first)?))?;
     let data = pattern(LONG);
@@ -115,8 +115,9 @@ pub(crate) fn a_short_call_overtakes_what_waits_for_a_slow_device(stage: &Stage)
     Ok(())
 }
 
-/// On tokio: the task that drives the stack is woken up when the device takes frames again, without a packet of the
-/// peer's, which sends one alone. The datagrams take 0.05 s. A driver that is not woken up looks once a second.
+/// On tokio, the task that drives the stack is woken when the device takes frames again. The peer sends only
+/// one packet, which cannot wake it. The datagrams take 0.05 s; a driver that is not woken checks once a
+/// second.
 pub(crate) fn a_slow_device_is_kept_busy_on_tokio(stage: &Stage) -> TestResult {
     const DATAGRAMS: u64 = 400;
     if stage.is_tun() {

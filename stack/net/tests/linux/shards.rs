@@ -17,7 +17,7 @@ use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, hawser_v6, linux_liste
 
 const SHARDS: u16 = 3;
 const CLIENTS: usize = 60;
-/// Bytes that each connection carries in each direction.
+/// The number of bytes that each connection carries in each direction.
 const BYTES: usize = 100_000;
 
 fn shards(stage: &Stage, program: &str) -> TestResult<Vec<Endpoint>> {
@@ -25,14 +25,14 @@ fn shards(stage: &Stage, program: &str) -> TestResult<Vec<Endpoint>> {
     Ok(host::open_shards(&program, stage.setup(), SHARDS)?)
 }
 
-/// Bytes that no other connection has.
+/// Returns bytes that no other connection has.
 fn pattern(number: usize) -> Vec<u8> {
     (0..BYTES)
         .map(|at| (at * 31 + number * 7 + at / 251) as u8)
         .collect()
 }
 
-/// Drives a shard, in a thread of its own.
+/// Drives a shard in its own thread.
 fn drive<T>(endpoint: Endpoint, act: impl AsyncFnOnce(Network) -> TestResult<T>) -> TestResult<T> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     LocalSet::new().block_on(&runtime, async { act(Network::start(endpoint)?).await })
@@ -48,7 +48,7 @@ async fn echo(mut stream: Stream) -> std::io::Result<()> {
     }
 }
 
-/// Echoes what comes until there is to be an end; how many connections there were.
+/// Echoes received bytes until `ends` is set; returns the number of connections.
 async fn serve(network: Network, at: [SocketAddr; 2], ends: &AtomicBool) -> TestResult<usize> {
     let [a, b] = at.map(|at| network.listen(at, 128));
     let (a, b) = (a?, b?);
@@ -65,7 +65,7 @@ async fn serve(network: Network, at: [SocketAddr; 2], ends: &AtomicBool) -> Test
     Ok(served)
 }
 
-/// A client of Linux: what it sends comes back.
+/// Runs a client of Linux, and checks that its bytes come back.
 fn exchange(to: SocketAddr, number: usize) -> TestResult {
     let mut stream = TcpStream::connect_timeout(&to, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -83,7 +83,7 @@ fn exchange(to: SocketAddr, number: usize) -> TestResult {
     })
 }
 
-/// Every shard gets connections, and each is whole.
+/// Every shard gets connections, and each connection is complete.
 pub(crate) fn linux_reaches_them_all(stage: &Stage) -> TestResult {
     let at = [hawser_v4(), hawser_v6()].map(|ip| SocketAddr::new(ip, 7));
     let ends = &AtomicBool::new(false);
@@ -122,12 +122,12 @@ async fn call(network: &Network, to: SocketAddr, number: usize) -> TestResult {
     Ok(())
 }
 
-/// The next connection, within the time that anything may take.
+/// Accepts the next connection within the usual timeout.
 fn accepted(listener: &TcpListener) -> std::io::Result<TcpStream> {
     listener.set_nonblocking(true)?;
     let begin = Instant::now();
     let stream = loop {
-        // It may end early: `net_tap` has signals sent to its process.
+        // The wait may end early, because `net_tap` has signals sent to its process.
         hawser_host::wait(listener.as_fd(), false, Some(TIMEOUT))?;
         match listener.accept() {
             Err(error) if error.kind() == ErrorKind::WouldBlock && begin.elapsed() < TIMEOUT => {}
@@ -139,18 +139,18 @@ fn accepted(listener: &TcpListener) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Answers come to the shard that has asked.
+/// Answers arrive at the shard that sent the request.
 pub(crate) fn they_reach_linux(stage: &Stage) -> TestResult {
     call_linux(stage, linux_v4(), false)?;
     call_linux(stage, linux_v6(), false)
 }
 
-/// What comes by the queue of a shard that is gone reaches those that are left.
+/// Packets in the queue of a shard that is gone reach the remaining shards.
 pub(crate) fn queues_of_shards_that_are_gone_are_read(stage: &Stage) -> TestResult {
     call_linux(stage, linux_v4(), true)
 }
 
-/// All shards open connections, at once or each when those before it are gone.
+/// All shards open connections, either at once or each when those before it are gone.
 fn call_linux(stage: &Stage, like: IpAddr, in_turn: bool) -> TestResult {
     let endpoints = shards(stage, "tcp")?;
     let listener = linux_listener(like)?;
@@ -188,7 +188,7 @@ fn call_linux(stage: &Stage, like: IpAddr, in_turn: bool) -> TestResult {
     })
 }
 
-/// What only the first shard has answers connections of all.
+/// Only the first shard has the global context, and it answers connections of all shards.
 pub(crate) fn a_global_context_is_one_for_all(stage: &Stage) -> TestResult {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/numbered.mtp");
     let mut endpoints = shards(stage, &program.to_string_lossy())?;
@@ -213,7 +213,7 @@ pub(crate) fn a_global_context_is_one_for_all(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// A shard that waits is woken by what another has for it.
+/// A waiting shard is woken by an event of another shard.
 pub(crate) fn a_shard_that_waits_is_woken(stage: &Stage) -> TestResult {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/linux/numbered.mtp");
     let mut endpoints = shards(stage, &program.to_string_lossy())?;
@@ -233,7 +233,7 @@ pub(crate) fn a_shard_that_waits_is_woken(stage: &Stage) -> TestResult {
                 let to = SocketAddr::new(linux_v4(), 4000 + round);
                 tokio::time::timeout(TIMEOUT / 2, network.connect(to)).await??;
             }
-            // One more, which nobody answers, ends the wait.
+            // One more connection, which is not answered, ends the wait.
             ends.store(true, Ordering::Release);
             let last = network.connect(SocketAddr::new(linux_v4(), 5000));
             let _ = tokio::time::timeout(Duration::from_millis(100), last).await;
@@ -245,7 +245,7 @@ pub(crate) fn a_shard_that_waits_is_woken(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// A program whose connections have state in common does not run so, and the error says which.
+/// A program whose connections share state cannot run in shards, and the error names the state.
 pub(crate) fn a_program_of_one_shard_is_refused(stage: &Stage) -> TestResult {
     for (name, why) in [
         ("homa", "nic.messages"),

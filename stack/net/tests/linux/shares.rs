@@ -1,7 +1,8 @@
-//! Linux's clients that ask for much and do not read, and that send what nobody reads: ten others keep their rate.
+//! Ten clients keep their rate beside Linux clients that request much and do not read, or that send data
+//! which is not read.
 //!
-//! `HAWSER_GREEDY` says how many there are. A stack's limits allow a connection to hold 4 MiB for sending, and 512
-//! MiB all together; without shares 128 such clients stop everybody else.
+//! `HAWSER_GREEDY` sets the number of the latter. A stack's limits allow a connection to hold 4 MiB for
+//! sending, and all together 512 MiB. Without shares 128 such clients would stop all others.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -13,21 +14,22 @@ use tokio::task::JoinSet;
 
 use crate::stage::{Stage, TestResult, hawser_v4};
 
-/// Clients that do not read, or are not read from, unless `HAWSER_GREEDY` says otherwise.
+/// The default number of clients that do not read or are not read from.
 const GREEDY: usize = 200;
-/// Everybody else.
+/// The number of other clients.
 const HONEST: usize = 10;
-/// Bytes that each of those transfers.
+/// The number of bytes that each of the other clients transfers.
 const BYTES: usize = 1 << 20;
-/// The line is slower than this machine, so that what the others leave of the processor does not matter.
+/// The line is slower than this machine, so that the processor time used by the greedy clients does not
+/// matter.
 const LINE: &str = "rate=100Mbit/s,delay=5ms";
-/// How often the transfers are made; the best counts, since others use this machine as well.
+/// The number of rounds of transfers; the best counts, because the machine has other load.
 const ROUNDS: usize = 3;
-/// What a client asks for with its first byte: to be sent bytes without end.
+/// A client's first byte, which requests bytes without end.
 const SEND: u8 = b's';
-/// To be read from, up to an answer after [`BYTES`].
+/// A client's first byte, which requests that its bytes be read, up to an answer after [`BYTES`].
 const READ: u8 = b'r';
-/// Not to be read from.
+/// A client's first byte, which requests that its bytes not be read.
 const IGNORE: u8 = b'i';
 
 pub(crate) fn clients_that_do_not_read_leave_others_their_rate(stage: &Stage) -> TestResult {
@@ -40,7 +42,7 @@ pub(crate) fn bodies_that_nobody_reads_leave_others_their_rate(stage: &Stage) ->
 
 fn keep_their_rate(stage: &Stage, greedy: u8, honest: u8) -> TestResult {
     if !stage.is_tun() {
-        return Ok(()); // The same stack; a packet socket's ring is no part of this.
+        return Ok(()); // The stack is the same, and a packet socket's ring is not tested here.
     }
     let count = std::env::var("HAWSER_GREEDY").map_or(Ok(GREEDY), |text| text.parse())?;
     let stage = stage.with_faults(LINE, 1)?;
@@ -91,7 +93,7 @@ async fn serve(mut stream: Stream) -> std::io::Result<()> {
     }
 }
 
-/// A client with a small buffer that asks and then does nothing, or sends without end.
+/// Opens a client with a small buffer that makes its request and then does not read, or sends without end.
 async fn open_greedy(at: SocketAddr, kind: u8) -> TestResult<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(4096)?;
@@ -106,7 +108,7 @@ async fn open_greedy(at: SocketAddr, kind: u8) -> TestResult<TcpStream> {
     Ok(stream)
 }
 
-/// Waits until what the stack holds does not change any more.
+/// Waits until the number of bytes that the stack holds is stable.
 async fn settled(network: &Network) {
     let mut before = (0, 0);
     for _ in 0..120 {
@@ -119,7 +121,7 @@ async fn settled(network: &Network) {
     }
 }
 
-/// The shortest time of several rounds of transfers.
+/// Returns the shortest time of several rounds of transfers.
 async fn best(at: SocketAddr, kind: u8) -> TestResult<Duration> {
     let mut best = transfers(at, kind).await?;
     for _ in 1..ROUNDS {
@@ -128,7 +130,7 @@ async fn best(at: SocketAddr, kind: u8) -> TestResult<Duration> {
     Ok(best)
 }
 
-/// How long the honest clients' transfers take, all at once.
+/// Returns the duration of the honest clients' transfers, all at once.
 async fn transfers(at: SocketAddr, kind: u8) -> TestResult<Duration> {
     let begin = Instant::now();
     let mut clients = JoinSet::new();

@@ -1,4 +1,4 @@
-//! Linux at one end of a device, a stack of ours at the other.
+//! Linux at one end of a device, and one of our stacks at the other.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -18,33 +18,33 @@ use tokio::net::TcpSocket;
 
 pub(crate) use hawser_testing::TestResult;
 
-/// How long anything may take.
+/// The maximum duration of any wait.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) const DEVICE: &str = "hawser0";
 pub(crate) const KERNEL_END: &str = "linux0";
 
-/// The device between the two.
+/// The device between Linux and the stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Medium {
     Tun,
     Packet,
-    /// Where eBPF can be loaded: not in a user namespace.
+    /// An AF_XDP socket. It needs eBPF, which cannot be loaded in a user namespace.
     #[allow(dead_code, reason = "for the tests of tests/xdp")]
     Xdp,
-    /// The same with the program's chains in the kernel.
+    /// An AF_XDP socket, with the program's chains in the kernel.
     #[allow(dead_code, reason = "for the tests of tests/xdp")]
     XdpChains,
-    /// An interface with three receive queues.
+    /// An AF_XDP interface with three receive queues.
     #[allow(dead_code, reason = "for the tests of tests/xdp")]
     XdpQueues,
     /// A port of DPDK on a packet socket.
     #[allow(dead_code, reason = "for the tests of tests/dpdk")]
     DpdkPacket,
-    /// The same on three of them.
+    /// A port of DPDK with three queue pairs on packet sockets.
     #[allow(dead_code, reason = "for the tests of tests/dpdk")]
     DpdkPacketQueues,
-    /// A port of DPDK on an AF_XDP socket, where eBPF can be loaded.
+    /// A port of DPDK on an AF_XDP socket, which needs eBPF.
     #[allow(dead_code, reason = "for the tests of tests/xdp")]
     DpdkXdp,
     /// A port of DPDK that has a TAP device.
@@ -52,13 +52,13 @@ pub(crate) enum Medium {
     DpdkTap,
 }
 
-/// What is the same in all tests.
+/// The parts that are common to all tests.
 pub(crate) struct Stage {
     setup: Setup,
 }
 
 impl Stage {
-    /// The stage in the present network namespace; nothing where TUN is kept for others.
+    /// Sets the stage up in the present network namespace; returns `None` if a TUN device cannot be opened.
     pub(crate) fn set_up(medium: Medium) -> TestResult<Option<Stage>> {
         let device = match medium {
             Medium::Tun => DeviceSpec::Tun(DEVICE.to_owned()),
@@ -91,7 +91,8 @@ impl Stage {
                     Medium::XdpQueues => add_veth_with_queues()?,
                     _ => netlink.add_veth(KERNEL_END, DEVICE, &Namespace::current()?)?,
                 }
-                // What is not completed for a packet socket's sake is wrong for who sees frames as they are.
+                // Checksums that the kernel leaves incomplete for packet sockets would be wrong for readers
+                // of raw frames.
                 netlink.set_checksum_offload(KERNEL_END, matches!(medium, Medium::Packet))?;
                 netlink.bring_up(KERNEL_END)?;
                 netlink.bring_up(DEVICE)?;
@@ -102,12 +103,12 @@ impl Stage {
         Ok(Some(Stage { setup }))
     }
 
-    /// The same stage, on which every packet of a TUN device is whole.
+    /// Returns the same stage with whole packets on a TUN device.
     pub(crate) fn without_offload(&self) -> Stage {
         Stage { setup: Setup { offload: false, ..self.setup.clone() } }
     }
 
-    /// The same stage in bad conditions: `loss=1%,reorder=1%,hold=1ms`.
+    /// Returns the same stage in bad conditions: `loss=1%,reorder=1%,hold=1ms`.
     pub(crate) fn with_faults(&self, faults: &str, seed: u64) -> TestResult<Stage> {
         let faults: Faults = faults.parse()?;
         Ok(Stage {
@@ -115,17 +116,17 @@ impl Stage {
         })
     }
 
-    /// Whether the device carries bare IP and unfinished checksums can be switched off.
+    /// Returns true if the device carries bare IP and unfinished checksums can be switched off.
     pub(crate) fn is_tun(&self) -> bool {
         matches!(self.setup.device, DeviceSpec::Tun(_))
     }
 
-    /// How the device and its two ends are set up.
+    /// Returns the setup of the device and its two ends.
     pub(crate) fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// A polled endpoint that runs the built-in TCP, with params.
+    /// Returns a polled endpoint that runs the built-in TCP, with params.
     pub(crate) fn endpoint(&self, params: &[(&str, u64)]) -> TestResult<Endpoint> {
         Ok(host::open(
             hawser_load::programs::resolve("tcp", &named(params))?,
@@ -133,7 +134,7 @@ impl Stage {
         )?)
     }
 
-    /// The same with another program.
+    /// Returns a polled endpoint that runs another program.
     pub(crate) fn endpoint_of(&self, program: &str, params: &[(&str, u64)]) -> TestResult<Endpoint> {
         Ok(host::open(
             hawser_load::programs::resolve(program, &named(params))?,
@@ -141,7 +142,8 @@ impl Stage {
         )?)
     }
 
-    /// A program at the other end of the pair of devices, beside Linux; nothing on a TUN device.
+    /// Starts a program at the other end of the pair of devices, beside Linux; returns `None` on a TUN
+    /// device.
     pub(crate) fn at_the_far_end(
         &self,
         program: &str,
@@ -156,8 +158,8 @@ impl Stage {
         Ok(Some(host::open(program, &setup)?))
     }
 
-    /// The same on a packet socket with a receive ring of about so many frames, and what it will have
-    /// missed in the end; nothing on a TUN device, which has no ring.
+    /// Returns an endpoint on a packet socket with a receive ring of about this many frames, and the final
+    /// count of missed frames. Returns `None` on a TUN device, which has no ring.
     pub(crate) fn endpoint_with_ring(
         &self,
         frames: usize,
@@ -184,13 +186,13 @@ impl Stage {
         )))
     }
 
-    /// The same on the running tokio runtime.
+    /// Returns a network on the running tokio runtime.
     pub(crate) fn network(&self, params: &[(&str, u64)]) -> TestResult<Network> {
         Ok(Network::start(self.endpoint(params)?)?)
     }
 }
 
-/// A veth pair whose ends have three queues.
+/// Adds a veth pair whose ends have three queues.
 fn add_veth_with_queues() -> TestResult {
     let queues = "numrxqueues 3 numtxqueues 3";
     let request = format!("link add {KERNEL_END} {queues} type veth peer name {DEVICE} {queues}");
@@ -202,7 +204,7 @@ fn add_veth_with_queues() -> TestResult {
     }
 }
 
-/// A port of DPDK on the device; a process has no two of one name.
+/// Returns a port of DPDK on the device. Its name is unique in the process.
 fn port(driver: &str) -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -216,10 +218,10 @@ pub(crate) fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Frames that found no room in a ring, once its device is gone.
+/// The number of frames that found no room in a ring, set once its device is gone.
 pub(crate) type Missed = Arc<AtomicU64>;
 
-/// A device that reports in the end what it has counted.
+/// A device that reports its counters when it is dropped.
 pub(crate) struct Watched<W: Device, L: Fn(&W)> {
     wire: W,
     report: L,
@@ -297,7 +299,7 @@ pub(crate) fn hawser_v6() -> IpAddr {
     IpAddr::from([0xfd09, 0, 0, 0, 0, 0, 0, 2])
 }
 
-/// Linux listens, on a free port of an address that may come later.
+/// Returns a listener of Linux on a free port of an address that may be added later.
 pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> {
     let any: IpAddr = if like.is_ipv4() {
         [0; 4].into()
@@ -307,9 +309,9 @@ pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> 
     Ok(std::net::TcpListener::bind(SocketAddr::new(any, 0))?)
 }
 
-/// The same, where many knock at once: Linux resets some of those that find its queue full, because
-/// a SYN cookie (RFC 4987) shows nothing about the second segment of a connection whose first it
-/// has dropped.
+/// Returns a listener for many clients at once. Linux resets some of those that find its queue full. Its SYN
+/// cookie (RFC 4987) contains no information on the second segment of a connection whose first one it has
+/// dropped.
 pub(crate) fn patient_linux_listener(like: IpAddr, backlog: u32) -> TestResult<std::net::TcpListener> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -331,7 +333,7 @@ pub(crate) fn patient_linux_listener(like: IpAddr, backlog: u32) -> TestResult<s
     Ok(listener)
 }
 
-/// Polls until `done` gives something.
+/// Polls until `done` returns a value.
 pub(crate) fn poll_until<T>(
     endpoint: &mut Endpoint,
     what: &str,
@@ -340,7 +342,7 @@ pub(crate) fn poll_until<T>(
     poll_for(endpoint, TIMEOUT, what, done)
 }
 
-/// As `poll_until`, with a timeout of its own.
+/// Polls like `poll_until`, with its own timeout.
 pub(crate) fn poll_for<T>(
     endpoint: &mut Endpoint,
     timeout: Duration,
@@ -357,14 +359,14 @@ pub(crate) fn poll_for<T>(
         if begin.elapsed() > timeout {
             return Err(format!("{what} did not happen within {timeout:?}").into());
         }
-        // Whatever this does, `done` may have been waiting for it.
+        // `done` may have been waiting for any effect of this poll.
         if !endpoint.poll()? {
             endpoint.wait(Some(Duration::from_millis(20)))?;
         }
     }
 }
 
-/// Something that would block has nothing to give yet.
+/// Maps an operation that would block to `None`.
 pub(crate) fn ready<T>(result: std::io::Result<T>) -> TestResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -373,7 +375,7 @@ pub(crate) fn ready<T>(result: std::io::Result<T>) -> TestResult<Option<T>> {
     }
 }
 
-/// Takes one connection and sends back what it brings, to its end.
+/// Accepts one connection and sends its bytes back until its end.
 pub(crate) fn echo_one(endpoint: &mut Endpoint, listener: Handle) -> TestResult<Handle> {
     let connection = poll_until(endpoint, "a connection", |e| ready(e.accept(listener)))?;
     let (mut pending, mut eof, mut chunk) = (Vec::new(), false, vec![0; 1 << 16]);
@@ -404,7 +406,7 @@ pub(crate) fn echo_one(endpoint: &mut Endpoint, listener: Handle) -> TestResult<
     Ok(connection)
 }
 
-/// Bytes that differ from their neighbours.
+/// Returns bytes that differ from their neighbours.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)

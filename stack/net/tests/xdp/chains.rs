@@ -15,14 +15,14 @@ use hawser_net::{Endpoint, Handle};
 use crate::stage::{self, DEVICE, Stage, TIMEOUT, TestResult, Watched, hawser_v4, poll_until, ready};
 use crate::swarm::far_v4;
 
-/// Bytes of a stream.
+/// The number of bytes of a stream.
 const STREAM: usize = 300_000;
-/// Bytes that are written at once.
+/// The number of bytes of a write.
 const PIECE: usize = 1000;
-/// How long an end sleeps at most that has nothing to send.
+/// The maximum sleep of an end without data to send.
 const IDLE: Duration = Duration::from_millis(20);
 
-/// They have one stack behind them.
+/// Chains in the kernel have only one stack behind them.
 pub(crate) fn shards_are_refused(stage: &Stage) -> TestResult {
     let program = hawser_load::programs::resolve("tcp", &[])?;
     let setup = Setup {
@@ -38,7 +38,7 @@ pub(crate) fn shards_are_refused(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// A stream whose packets come one by one: nearly all are acknowledged before the stack is awake.
+/// The packets of the stream come one by one: nearly all are acknowledged before the stack is awake.
 pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Stage) -> TestResult {
     let counts = exchange(stage, [STREAM, 0], |_| Duration::from_millis(1))?;
     assert!(
@@ -48,7 +48,7 @@ pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Stage) -> TestResul
     Ok(())
 }
 
-/// Streams both ways between two ends that pause at random, so that frames come while the stack falls asleep, sleeps,
+/// Both ends of the streams pause at random, so that frames arrive while the stack falls asleep, sleeps,
 /// wakes up and is awake.
 pub(crate) fn streams_are_whole_however_the_stack_sleeps(stage: &Stage) -> TestResult {
     let counts = exchange(stage, [3 * STREAM, 2 * STREAM], |random| match random % 16 {
@@ -63,7 +63,8 @@ pub(crate) fn streams_are_whole_however_the_stack_sleeps(stage: &Stage) -> TestR
     Ok(())
 }
 
-/// A stream of QUIC-Lite each way, in datagrams to a port that an application holds, on a connection of several streams.
+/// A stream of QUIC-Lite in each direction, in datagrams to a port that an application holds, on a connection
+/// with several streams.
 pub(crate) fn streams_in_datagrams_are_whole(stage: &Stage) -> TestResult {
     let handled = Handled::default();
     let mut near = endpoint(hawser_load::programs::resolve("quic-lite", &[])?, 7, &handled)?;
@@ -89,8 +90,8 @@ pub(crate) fn streams_in_datagrams_are_whole(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// Sends so many bytes to a stack whose chains run in the kernel, and from it, in pieces between which both ends wait;
-/// gives how many frames were handled and answered in the kernel.
+/// Sends bytes to a stack whose chains run in the kernel, and from it, in pieces between which both ends
+/// wait. Returns the numbers of frames that were handled and answered in the kernel.
 fn exchange(stage: &Stage, lens: [usize; 2], pause: fn(u64) -> Duration) -> TestResult<[u64; 2]> {
     let handled = Handled::default();
     let program = hawser_load::programs::resolve("selective-repeat", &[])?;
@@ -124,24 +125,25 @@ fn client(mut far: Endpoint, lens: [usize; 2], pause: impl FnMut() -> Duration) 
     talk(&mut far, &mut [own], TIMEOUT, pause)
 }
 
-/// What one end of a connection sends and receives.
+/// The data that one end of a connection sends and receives.
 pub(crate) struct Talk {
     pub(crate) connection: Handle,
-    /// Of the two directions, the own first: what their bytes depend on, how many there are, and how many were sent and
-    /// received.
+    /// For the two directions, with the own first: the seed of their bytes, and in further fields their
+    /// length and the bytes sent and received.
     streams: [u64; 2],
     lens: [usize; 2],
     done: [usize; 2],
-    /// It ends its direction behind the peer's.
+    /// True if it ends its direction after the peer's.
     pub(crate) ends_last: bool,
     is_shut: bool,
     has_ended: bool,
-    /// When the next piece may leave.
+    /// The time at which the next piece may leave.
     next: Instant,
 }
 
 impl Talk {
-    /// Both ends know a connection by the port of the end that connected.
+    /// Creates the talk of a connection; both ends identify the connection by the port of the end that
+    /// connected.
     pub(crate) fn connected(endpoint: &Endpoint, connection: Handle, lens: [usize; 2]) -> TestResult<Talk> {
         let stream = stream_of(endpoint.local(connection))?;
         Ok(Talk::new(connection, [stream, stream + 1], lens))
@@ -165,7 +167,8 @@ impl Talk {
         }
     }
 
-    /// Receives what is there, and sends a piece if one is due. True when both directions have ended.
+    /// Receives available bytes, and sends a piece if one is due. Returns true once both directions have
+    /// ended.
     fn go_on(
         &mut self,
         endpoint: &mut Endpoint,
@@ -215,12 +218,12 @@ impl fmt::Display for Talk {
     }
 }
 
-/// A number of its own for each direction of a connection.
+/// Returns a different number for each direction of a connection.
 fn stream_of(client: Option<SocketAddr>) -> TestResult<u64> {
     Ok(u64::from(client.ok_or("a connection has two ends")?.port()) * 2)
 }
 
-/// Sends and receives on all connections, to the ends of both directions.
+/// Sends and receives on all connections until both directions of each have ended.
 pub(crate) fn talk(
     endpoint: &mut Endpoint,
     talks: &mut [Talk],
@@ -255,12 +258,12 @@ pub(crate) fn talk(
     }
 }
 
-/// A byte of a stream.
+/// Returns a byte of a stream.
 fn byte(stream: u64, at: usize) -> u8 {
     ((stream << 32 | at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Frames that the kernel has handled, and answered, once the endpoint is gone.
+/// The numbers of frames that the kernel has handled and answered, set once the endpoint is gone.
 #[derive(Clone, Default)]
 pub(crate) struct Handled(Arc<[AtomicU64; 2]>);
 
@@ -270,7 +273,7 @@ impl Handled {
     }
 }
 
-/// An endpoint over AF_XDP, its program's chains in the kernel.
+/// Returns an endpoint over AF_XDP with its program's chains in the kernel.
 pub(crate) fn endpoint(program: Arc<dyn Program>, seed: u64, handled: &Handled) -> TestResult<Endpoint> {
     let options = XdpOptions {
         addresses: vec![hawser_v4(), stage::hawser_v6()],

@@ -1,4 +1,4 @@
-//! Interfaces that are not as usual: of a large MTU, and one that goes.
+//! Unusual interfaces: one with a large MTU, and one that disappears.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -19,7 +19,8 @@ pub(crate) fn jumbo_frames_carry_streams(stage: &Stage) -> TestResult {
     polled::linux_echoes_what_we_send(stage)?;
     polled::we_echo_what_linux_sends(stage)?;
     let counters = netlink.interface_counters(KERNEL_END)?;
-    // With acknowledgments half as often as data of 9000 bytes; of 1500 bytes none is more than 1514.
+    // One acknowledgment follows two packets of 9000 bytes; with an MTU of 1500 bytes no packet is larger
+    // than 1514.
     for (bytes, frames) in [
         (counters.sent_bytes, counters.sent),
         (counters.received_bytes, counters.received),

@@ -1,5 +1,5 @@
-//! Streams against Linux's own TCP over AF_XDP, by our own sockets and by DPDK's. Real root is needed: eBPF cannot be loaded
-//! in a user namespace. Where it cannot be loaded the tests print so and pass.
+//! Streams against Linux's own TCP over AF_XDP, by our own sockets and by DPDK's. The tests need real root,
+//! because eBPF cannot be loaded in a user namespace. If it cannot be loaded they print so and pass.
 
 #[path = "../linux/against_linux.rs"]
 mod against_linux;
@@ -39,7 +39,7 @@ const OTHERS: &[Test] = tests![
     interface::an_idle_stack_ends_with_its_interface,
 ];
 
-/// Which tests run over which device.
+/// The tests to run over each device.
 const MEDIA: &[(Medium, &[Test])] = &[
     (Medium::Xdp, AGAINST_LINUX),
     (Medium::Xdp, OTHERS),

@@ -1,10 +1,10 @@
-//! Streams between two ends over a veth pair, under conditions that a seed draws: at the near end chains in the kernel
-//! run in front of a stack that sleeps, at the far end faults by the rules of simulated links act on the frames of both
-//! directions.
+//! Streams between two ends over a veth pair, under conditions drawn from a seed. At the near end, chains in
+//! the kernel run in front of a stack that sleeps. At the far end, faults by the rules of simulated links act
+//! on the frames of both directions.
 //!
-//! As in `hawser swarm`, a run has to be safe (all bytes arrive, each once, in order), live (it ends) and, where the
-//! program can do it, tidy (no connection is left). Other than there, a seed gives the same conditions and not the same
-//! run, since time is real.
+//! As in `hawser swarm`, a run has to be safe (all bytes arrive, each once, in order) and live (it ends). If
+//! the program supports it, the run also has to be tidy (no connection is left). Unlike there, a seed gives
+//! the same conditions but not the same run, because time is real.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -24,29 +24,30 @@ use crate::chains::{self, Handled, Talk};
 use crate::on_stage;
 use crate::stage::{KERNEL_END, Medium, Stage, TestResult, hawser_v4, hawser_v6, named, poll_for, ready};
 
-/// Seeds in the tests.
+/// The number of seeds in the tests.
 const RUNS: u64 = 16;
-/// Of so many runs of a program, some frames were handled and answered in the kernel.
+/// The number of runs of a program that are enough for some frames to be handled and answered in the kernel.
 const ENOUGH: usize = 3;
-/// How long each step of a run may take. A corrupted ARP packet, which has no checksum, sends all to nowhere until the
-/// neighbour is asked for anew, some 38 seconds later.
+/// The maximum duration of each step of a run. A corrupted ARP packet, which has no checksum, redirects all
+/// packets to a wrong address until the neighbour is resolved again, some 38 seconds later.
 const LIMIT: Duration = Duration::from_secs(90);
 const PORT: u16 = 80;
 
 /// A program whose chains run in the kernel.
 struct Subject {
     name: &'static str,
-    /// A built-in one, or a file beside this crate.
+    /// A built-in program, or a file beside this crate.
     program: &'static str,
-    /// Timeouts that fit a path of less than a millisecond.
+    /// Timeouts for a path of less than a millisecond.
     params: &'static [(&'static str, u64)],
-    /// An end whose peer has forgotten the connection notices that: none is left behind.
+    /// True if an end notices that its peer has forgotten the connection, so that no connection is left
+    /// behind.
     is_tidy: bool,
 }
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// What the tests before and behind these have compiled comes first and last.
+/// The first and the last are those that the tests before and after these have compiled already.
 const SUBJECTS: [Subject; 3] = [
     Subject {
         name: "selective-repeat",
@@ -89,22 +90,22 @@ impl End {
     }
 }
 
-/// What a seed draws.
+/// The conditions drawn from a seed.
 #[derive(Debug)]
 struct Plan {
     seed: u64,
-    /// Of [`SUBJECTS`].
+    /// The index in [`SUBJECTS`].
     subject: usize,
     is_v6: bool,
     connects: End,
-    /// Whose directions end behind the other's, if so.
+    /// The end whose directions end after the other's, if any.
     ends_last: Option<End>,
     connections: usize,
-    /// Bytes that each connection carries from the near end, and from the far one.
+    /// The numbers of bytes that each connection carries from the near end and from the far one.
     lens: [usize; 2],
-    /// Of how many pieces one is followed by a pause, at the near end and at the far one; 0: none.
+    /// The average number of pieces between two pauses, at the near end and at the far one; 0 for no pauses.
     pauses: [u64; 2],
-    /// None where nothing disturbs.
+    /// The rules of faults, if there are any.
     faults: Option<String>,
 }
 
@@ -141,12 +142,12 @@ impl Plan {
         }
     }
 
-    /// Bytes that an end sends, and that it receives.
+    /// Returns the numbers of bytes that an end sends and receives.
     fn lens_of(&self, end: End) -> [usize; 2] {
         [self.lens[end as usize], self.lens[end.other() as usize]]
     }
 
-    /// Pauses of up to a millisecond behind some pieces.
+    /// Returns pauses of up to a millisecond behind some pieces.
     fn pauses(&self, end: End) -> impl FnMut() -> Duration + use<> {
         let mut rng = Rng::with_seed(self.seed ^ end as u64);
         let often = self.pauses[end as usize];
@@ -175,7 +176,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Rules of a link, as `--faults` takes them: they hold for each direction.
+/// Returns rules of a link in the form of `--faults`; they hold for each direction.
 fn faults(rng: &mut Rng) -> String {
     let mut rules = format!(
         "delay={}us,jitter={}us,hold={}us",
@@ -199,7 +200,7 @@ fn faults(rng: &mut Rng) -> String {
     rules
 }
 
-/// Beside Linux, which has an address of its own there.
+/// Returns the address of the far end, beside Linux, which has its own there.
 pub(crate) fn far_v4() -> IpAddr {
     IpAddr::from([10, 9, 0, 3])
 }
@@ -212,7 +213,7 @@ pub(crate) fn streams_through_random_faults_are_whole(_: &Stage) -> TestResult {
     run(1, RUNS)
 }
 
-/// Any other amount, as `--runs` and `--first` say.
+/// Runs any other number of seeds, as `--runs` and `--first` state.
 pub(crate) fn long(arguments: &[&str]) -> ExitCode {
     let (mut first, mut runs) = (1, 200);
     for pair in arguments.chunks(2) {
@@ -234,7 +235,7 @@ pub(crate) fn long(arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// Runs seeds, those of a program one after the other: a process keeps what clang made of the last one alone.
+/// Runs seeds in an order by program, because a process keeps only the last result of clang.
 fn run(first: u64, runs: u64) -> TestResult {
     let mut plans: Vec<Plan> = (first..first.saturating_add(runs)).map(Plan::draw).collect();
     plans.sort_by_key(|plan| plan.subject);
@@ -263,7 +264,7 @@ fn run(first: u64, runs: u64) -> TestResult {
     Ok(())
 }
 
-/// Puts a stack at each end, and has them talk.
+/// Puts a stack at each end, and lets them exchange data.
 fn carry_out(plan: &Plan, program: &Arc<dyn Program>, counts: &Handled) -> TestResult {
     let near = chains::endpoint(program.clone(), plan.seed, counts)?;
     let mut setup = Setup::new(DeviceSpec::Packet(KERNEL_END.to_owned()), (far_v4(), 24));
@@ -273,7 +274,7 @@ fn carry_out(plan: &Plan, program: &Arc<dyn Program>, counts: &Handled) -> TestR
     }
     let far = host::open(program.clone(), &setup)?;
     let mut ends = [(End::Near, near), (End::Far, far)];
-    // Before anybody connects.
+    // The listener is opened before any end connects.
     let (listening, endpoint) = &mut ends[plan.connects.other() as usize];
     let listener = endpoint.listen(SocketAddr::new(plan.address(*listening), PORT), 16)?;
     let met = AtomicUsize::new(0);
@@ -302,7 +303,7 @@ fn failure((end, thread): (End, ScopedJoinHandle<'_, TestResult>)) -> Option<Str
     }
 }
 
-/// Opens the connections, sends and receives on them, and stays until the other end needs it no more.
+/// Opens the connections, sends and receives on them, and stays until the other end no longer needs it.
 fn be_one_end(
     plan: &Plan,
     end: End,

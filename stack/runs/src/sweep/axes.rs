@@ -1,10 +1,10 @@
-//! What varies: keys of a scenario with their values, and seeds.
+//! The axes of a sweep: keys of a scenario with their values, and seeds.
 
 use hawser_sim::ScenarioError;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-/// Steps of a range beyond which it is taken for a mistake.
+/// The number of steps above which a range is taken for a mistake.
 const MAX_STEPS: f64 = 1e6;
 
 /// A `[[vary]]` of a sweep's file.
@@ -27,14 +27,14 @@ struct WrittenChoice {
     set: Table,
 }
 
-/// Something that varies.
+/// One axis of a sweep.
 #[derive(Debug)]
 pub(super) struct Axis {
     pub(super) name: String,
     pub(super) choices: Vec<Choice>,
 }
 
-/// A value that it takes, which may set several keys.
+/// A value of the axis, which may set several keys.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) label: String,
@@ -127,7 +127,7 @@ fn as_number(value: &Value) -> Option<f64> {
         .or_else(|| value.as_integer().map(|number| number as f64))
 }
 
-/// From one number to another in steps of 1, or of what is given; the last is within it.
+/// Returns the numbers of a range in steps of 1, or of the given step. The last one lies within the range.
 fn range(from: &Value, to: &Value, step: Option<&Value>, path: &str) -> Result<Vec<Value>, ScenarioError> {
     let one = Value::Integer(1);
     let step = step.unwrap_or(&one);
@@ -135,7 +135,7 @@ fn range(from: &Value, to: &Value, step: Option<&Value>, path: &str) -> Result<V
         let message = "`from`, `to` and `step` are numbers; values with units are listed as `values`";
         return Err(ScenarioError::new(path, message));
     };
-    // What a sum of decimal fractions misses by must not cost the last one.
+    // The rounding error of decimal fractions must not remove the last step.
     let steps = ((last - first) / width + 1e-9).floor();
     if !(0.0..MAX_STEPS).contains(&steps) {
         let message = format!("from {first} to {last} in steps of {width} are no values, or too many");
@@ -146,13 +146,13 @@ fn range(from: &Value, to: &Value, step: Option<&Value>, path: &str) -> Result<V
         let values: Option<Vec<_>> = (0..=steps as i64).map(value).collect();
         return values.ok_or_else(|| ScenarioError::new(path, "a number of this range is too large"));
     }
-    // 0.1 + 2 · 0.2 is written 0.5: twelve digits are more than anybody steps by.
+    // 0.1 + 2 · 0.2 is written 0.5: twelve digits are finer than any useful step.
     let rounded = |value: f64| format!("{value:.12}").parse().unwrap_or(value);
     let value = |number: i64| Value::Float(rounded(first + width * number as f64));
     Ok((0..=steps as i64).map(value).collect())
 }
 
-/// Seeds: a list, or `{ from = 1, to = 100 }`; without any, 1.
+/// Parses seeds: a list, or `{ from = 1, to = 100 }`. Without any, the only seed is 1.
 pub(super) fn seeds(written: Option<&Value>) -> Result<Vec<u64>, ScenarioError> {
     let wrong = |message: &str| {
         ScenarioError::new("seeds", message).with_hint("seeds = [1, 2, 3], or seeds = { from = 1, to = 100 }")
@@ -209,7 +209,7 @@ enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// One step down; a missing table is made, a missing element is an error.
+    /// Descends one step. A missing table is created, and a missing element is an error.
     fn descend(self, step: &str, key: &str) -> Result<Place<'a>, ScenarioError> {
         let value = match self {
             Place::Table(table) => table.entry(step).or_insert_with(|| Value::Table(Table::new())),
@@ -226,10 +226,10 @@ impl<'a> Place<'a> {
     }
 }
 
-/// An element by its number, or by its name.
+/// Finds an element by its number or its name.
 fn element<'a>(values: &'a mut [Value], step: &str, key: &str) -> Result<&'a mut Value, ScenarioError> {
     let count = values.len();
-    // As reports name them: links without a name are named after their ends.
+    // As in reports, links without a name are named after their ends.
     let is_between = |ends: &Vec<Value>| {
         ends.iter()
             .filter_map(Value::as_str)

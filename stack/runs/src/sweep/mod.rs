@@ -1,8 +1,8 @@
 //! Sweeps: a scenario with values that vary, and seeds, as tasks of one run each.
 //!
-//! A sweep's file names a scenario, the keys of it that vary with their values, and seeds. Every choice of values with
-//! every seed is a [`Task`]. A task's id is a hash of all that its result depends on: whoever has a result of that id
-//! need not run the task again.
+//! A sweep's file names a scenario, the keys that vary with their values, and seeds. Every choice of values
+//! with every seed is a [`Task`]. A task's id is a hash of all input on which its result depends. A caller
+//! that has the result for an id need not run the task again.
 
 mod axes;
 mod table;
@@ -26,7 +26,7 @@ use table::Column;
 pub use table::{Group, Row, Table};
 pub use task::{Done, Task};
 
-/// More tasks than that are taken for a mistake.
+/// The number of tasks above which a sweep is taken for a mistake.
 pub const MAX_TASKS: usize = 1_000_000;
 
 /// A sweep's file.
@@ -42,12 +42,12 @@ struct File {
     column: Vec<table::Written>,
 }
 
-/// A sweep: what its tasks are, and what is shown of their results.
+/// A sweep: its tasks, and the columns of their results.
 #[derive(Debug)]
 pub struct Sweep {
-    /// Its file, as the user named it.
+    /// The sweep's file, as the user named it.
     path: PathBuf,
-    /// The text of that.
+    /// The text of the file.
     text: String,
     scenario: PathBuf,
     base: toml::Table,
@@ -55,34 +55,34 @@ pub struct Sweep {
     seeds: Vec<u64>,
     columns: Vec<Column>,
     engine: Option<Engine>,
-    /// The files that it was read from: its own, and its scenario's.
+    /// The files from which it was read: its own and its scenario's.
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Why a sweep's file gives no tasks.
+/// A sweep's file could not be turned into tasks.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// A file is missing or wrong.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A choice of values gives no scenario that can be run.
+    /// A choice of values gives no scenario that can run.
     #[error("{}: line {line}: with {choice}: {error}", path.display())]
     Choice {
-        /// The sweep's file.
+        /// The path of the sweep's file.
         path: PathBuf,
-        /// The line of what varies, in the choice of which the mistake is.
+        /// The line of the axis whose choice is wrong.
         line: usize,
-        /// The values.
+        /// The chosen values.
         choice: String,
-        /// What is wrong with the scenario.
+        /// The fault in the scenario.
         error: Box<ScenarioError>,
     },
     /// A program cannot be run.
     #[error("{place}: {error}")]
     Program {
-        /// The file that names it, with the line where the sweep does.
+        /// The file that names the program, with the line if it is the sweep's.
         place: String,
-        /// What is wrong with the program.
+        /// The fault in the program.
         error: Error,
     },
 }
@@ -92,10 +92,10 @@ fn unread(path: &Path) -> impl FnOnce(std::io::Error) -> LoadError {
 }
 
 impl Sweep {
-    /// Reads a sweep; its scenario is a file relative to it.
+    /// Loads a sweep. Its scenario is a file relative to it.
     ///
     /// # Errors
-    /// The file, the key, and what was expected.
+    /// The file, the key, and the expected value.
     pub fn load(path: &Path) -> Result<Sweep, LoadError> {
         let text = files::given(path, files::DOCUMENT_MAX).map_err(unread(path))?;
         let whole = std::path::absolute(path).map_err(unread(path))?;
@@ -133,18 +133,19 @@ impl Sweep {
         })
     }
 
-    /// Its axes by name.
+    /// Returns the names of its axes.
     pub fn axes(&self) -> impl Iterator<Item = &str> {
         self.axes.iter().map(|axis| axis.name.as_str())
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     #[must_use]
     pub fn count(&self) -> usize {
         self.seeds.len() * self.axes.iter().map(|axis| axis.choices.len()).product::<usize>()
     }
 
-    /// What makes its tasks. `revision` stands for what runs them: with another, all results are others.
+    /// Returns a planner for its tasks. `revision` identifies the code that runs them. Another revision makes
+    /// all results different.
     #[must_use]
     pub fn planner<'a>(&'a self, programs: &'a Programs, revision: &'a str) -> Planner<'a> {
         Planner {
@@ -155,7 +156,7 @@ impl Sweep {
         }
     }
 
-    /// The choices of a number, in which those of the last axis change first.
+    /// Returns the choices of a number. Those of the last axis change first.
     fn chosen(&self, number: usize) -> Vec<&axes::Choice> {
         let mut rest = number;
         let mut chosen = Vec::with_capacity(self.axes.len());
@@ -167,7 +168,7 @@ impl Sweep {
         chosen
     }
 
-    /// The scenario with these values, and its text before paths were made relative to its folder.
+    /// Returns the scenario with these values, and its text before paths were made relative to its folder.
     fn scenario(&self, chosen: &[&axes::Choice]) -> Result<(Scenario, String), SweepError> {
         self.with(chosen).map_err(|error| {
             let is_it = |count: &usize| self.with(&chosen[..*count]).err().as_ref() == Some(&error);
@@ -183,7 +184,7 @@ impl Sweep {
         })
     }
 
-    /// What is wrong with the scenario whatever varies.
+    /// Returns an error of the scenario that does not depend on the axes.
     fn in_scenario(&self, error: ScenarioError) -> SweepError {
         let text = self
             .files
@@ -200,7 +201,7 @@ impl Sweep {
         at.located(&self.text).place.map_or(1, |place| place.line)
     }
 
-    /// The scenario with the values of the first axes.
+    /// Returns the scenario with the values of the first axes.
     fn with(&self, chosen: &[&axes::Choice]) -> Result<(Scenario, String), ScenarioError> {
         let mut table = self.base.clone();
         for (key, value) in chosen.iter().flat_map(|choice| &choice.set) {
@@ -213,7 +214,7 @@ impl Sweep {
             )
         })?;
         let mut scenario = Scenario::parse(&text).map_err(|error| {
-            // The place is one in a text that no file has.
+            // The place refers to a text that no file contains.
             ScenarioError { place: None, ..error }
         })?;
         crate::read_beside(&mut scenario, &self.scenario)?;
@@ -223,7 +224,8 @@ impl Sweep {
         Ok((scenario, text))
     }
 
-    /// The file that names a scenario's programs: this one with the line, where programs vary.
+    /// Returns the file that names a scenario's programs: this one with the line if programs vary, else the
+    /// scenario's.
     fn names_programs(&self) -> String {
         let is_program = |key: &String| key.split('.').next_back() == Some("program");
         let varies = |axis: &Axis| {
@@ -249,14 +251,14 @@ impl Sweep {
         }
     }
 
-    /// The table of these tasks' results; of a task without one, the row has no figures.
+    /// Returns the table of these tasks' results. A task without a result has a row without figures.
     #[must_use]
     pub fn table(&self, tasks: &[Task], result: &dyn Fn(&Task) -> Option<Done>) -> Table {
         table::table(self.axes(), &self.columns, tasks, result)
     }
 
-    /// The columns of its file that no report of a table's has a figure for: each as an error with its place. A table
-    /// without reports does not mention them.
+    /// Returns the columns of its file for which no report of a table has a figure, each as an error with its
+    /// place. A table without reports reports no missing columns.
     #[must_use]
     pub fn missing(&self, table: &Table) -> Vec<LoadError> {
         let wrong = |error: ScenarioError| LoadError::Scenario {
@@ -272,13 +274,13 @@ impl Sweep {
     }
 }
 
-/// Makes a sweep's tasks, by their numbers.
+/// A planner that creates a sweep's tasks by their numbers.
 #[derive(Debug)]
 pub struct Planner<'a> {
     sweep: &'a Sweep,
     revision: &'a str,
     known: Known<'a>,
-    /// The choice that was looked at last: its tasks differ by their seeds alone.
+    /// The latest choice. Its tasks differ only in their seeds.
     last: Option<(usize, Chosen)>,
 }
 
@@ -287,18 +289,18 @@ pub struct Planner<'a> {
 struct Chosen {
     labels: Vec<String>,
     scenario: Arc<Scenario>,
-    /// The hash of all but the seed.
+    /// The hash of all input except the seed.
     hash: Sha256,
 }
 
 impl Planner<'_> {
-    /// The task of a number from 1 to [`Sweep::count`]; seeds change first, then the last axis.
+    /// Returns the task of a number from 1 to [`Sweep::count`]. Seeds change first, then the last axis.
     ///
     /// # Errors
     /// Its values give no scenario, or a program cannot be run.
     ///
     /// # Panics
-    /// When there is no such number.
+    /// Panics if there is no such number.
     pub fn task(&mut self, number: usize) -> Result<Task, SweepError> {
         assert!(
             (1..=self.sweep.count()).contains(&number),
@@ -352,7 +354,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Every file that the tasks so far have read, the sweep's own included, by its absolute path.
+    /// Returns every file that the tasks so far have read, including the sweep's own, by absolute path.
     #[must_use]
     pub fn files(self) -> BTreeMap<PathBuf, Vec<u8>> {
         self.known.files
@@ -367,14 +369,14 @@ struct Known<'a> {
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// What cannot be read of what a scenario names.
+/// A file or program named by a scenario could not be read.
 enum Unknown {
     Program(Error),
     File(LoadError),
 }
 
 impl Known<'_> {
-    /// Digests of all that a scenario reads, in a stated order.
+    /// Returns digests of all input that a scenario reads, in a defined order.
     fn of(&mut self, scenario: &Scenario) -> Result<Vec<Vec<u8>>, Unknown> {
         let mut digests = Vec::new();
         for name in scenario.programs() {
@@ -387,7 +389,7 @@ impl Known<'_> {
         Ok(digests)
     }
 
-    /// Of a program: the digest of all its texts, with those that it imports.
+    /// Returns the digest of a program's texts, including its imports.
     fn program(&mut self, name: &str) -> Result<Vec<u8>, Unknown> {
         if let Some(digest) = self.digests.get(name) {
             return Ok(digest.clone());

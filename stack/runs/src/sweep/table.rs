@@ -18,7 +18,7 @@ pub(super) struct Written {
     by: Option<By>,
 }
 
-/// One figure of several.
+/// A selection of one figure from several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum By {
@@ -30,10 +30,10 @@ pub(super) enum By {
     P99,
 }
 
-/// What is taken of each report.
+/// A figure to take from each report.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// Its number in the sweep's file; none where that has no columns.
+    /// The number in the sweep's file; absent if that has no columns.
     number: Option<usize>,
     name: String,
     of: String,
@@ -83,7 +83,7 @@ pub(super) fn columns(written: Vec<Written>) -> Result<Vec<Column>, ScenarioErro
 }
 
 impl Column {
-    /// What is wrong with it where it is one of the file's, and a table of reports does not have it.
+    /// Returns an error if the column is one of the file's, and no report of the table has it.
     pub(super) fn missing(&self, table: &Table) -> Option<ScenarioError> {
         let number = self.number.filter(|_| !table.columns.contains(&self.name))?;
         let message = format!("no report has a figure `{}`", self.of);
@@ -91,7 +91,7 @@ impl Column {
         Some(error.with_hint("the figures are those that `hawser sim --json` prints"))
     }
 
-    /// The figure of a report; nothing where the report does not have it.
+    /// Returns the column's figure in a report, if the report has it.
     pub(super) fn figure(&self, report: &Value) -> Option<f64> {
         let mut found = vec![report];
         for step in self.of.split('.') {
@@ -101,7 +101,7 @@ impl Column {
         figures.sort_by(f64::total_cmp);
         let (first, last) = (*figures.first()?, *figures.last()?);
         let (sum, count) = (figures.iter().sum::<f64>(), figures.len());
-        // The smallest that so many of a hundred are not above.
+        // The smallest value that at least this percentage does not exceed.
         let share = |percent: usize| figures[(count * percent).div_ceil(100).max(1) - 1];
         match self.by {
             None => Some(first),
@@ -139,39 +139,39 @@ fn number(value: &Value) -> Option<f64> {
 /// The results of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Table {
-    /// What varies.
+    /// The names of the axes.
     pub axes: Vec<String>,
-    /// What is shown of each run.
+    /// The names of the columns.
     pub columns: Vec<String>,
     /// The tasks, by number.
     pub rows: Vec<Row>,
 }
 
-/// A task, and what came of it.
+/// A task and its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The task's number.
     pub number: usize,
-    /// Its id.
+    /// The task's id.
     pub id: String,
-    /// Its choices, one for each axis.
+    /// The task's choices, one for each axis.
     pub choices: Vec<String>,
-    /// Its seed.
+    /// The task's seed.
     pub seed: u64,
-    /// Whether its run kept its promise; nothing where it has not run.
+    /// True if its run met its expectations; absent if it has not run.
     pub ok: Option<bool>,
-    /// A figure for each column, where the report has it.
+    /// The figure for each column, if the report has it.
     pub figures: Vec<Option<f64>>,
 }
 
-/// The tasks that differ by their seeds alone.
+/// The tasks that differ only in their seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group<'a> {
-    /// Their choices.
+    /// The choices of these tasks.
     pub choices: &'a [String],
-    /// How many have run.
+    /// The number of tasks that have run.
     pub runs: usize,
-    /// Mean, minimum and maximum for each column, where any run has it.
+    /// The mean, minimum and maximum for each column, if any run has it.
     pub figures: Vec<Option<[f64; 3]>>,
 }
 
@@ -203,7 +203,7 @@ pub(super) fn table<'a>(
 }
 
 impl Table {
-    /// A column without any figure is left out.
+    /// Removes columns without any figure.
     fn narrow(&mut self) {
         let is_there = |place: usize| self.rows.iter().any(|row| row.figures[place].is_some());
         let kept: Vec<bool> = (0..self.columns.len()).map(is_there).collect();
@@ -215,7 +215,7 @@ impl Table {
         }
     }
 
-    /// The rows as CSV (RFC 4180), with a line of names first.
+    /// Returns the rows as CSV (RFC 4180), after a line of names.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut head: Vec<String> = self.axes.iter().map(|name| field(name)).collect();
@@ -238,7 +238,7 @@ impl Table {
         text
     }
 
-    /// The tasks that differ by their seeds alone, in order.
+    /// Returns the groups of tasks that differ only in their seeds, in order.
     #[must_use]
     pub fn groups(&self) -> Vec<Group<'_>> {
         let same = |one: &Row, other: &Row| one.choices == other.choices;
@@ -264,7 +264,7 @@ impl Table {
     }
 }
 
-/// Quoted where it must be.
+/// Quotes a field if needed.
 fn field(text: &str) -> String {
     let text = OneLine(text).to_string();
     match text.contains(['"', ',', '\r', '\n']) {

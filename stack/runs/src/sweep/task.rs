@@ -9,34 +9,35 @@ use serde::{Deserialize, Serialize};
 /// One run: a choice of values, and a seed.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Its number in the sweep, from 1.
+    /// The number in the sweep, from 1.
     pub number: usize,
-    /// 32 hexadecimal digits: a hash of the scenario with the values, the texts of its programs, the other files that
-    /// it reads, the seed, the engine, and the revision of Hawser.
+    /// The id of 32 hexadecimal digits. It is a hash of the scenario with the values, the texts of its
+    /// programs, the other files that it reads, and the seed. The engine and the revision of Hawser also
+    /// enter.
     pub id: String,
     /// The choices, one for each axis.
     pub choices: Vec<String>,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
     /// The scenario with these values.
     pub scenario: Arc<Scenario>,
 }
 
-/// What a task's run came to: a file of this is a task's result.
+/// The result of a task's run, which is stored as a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// The task.
+    /// The task's id.
     pub id: String,
-    /// Its choices by axis.
+    /// The task's choices by axis.
     pub choices: BTreeMap<String, String>,
-    /// Its seed.
+    /// The task's seed.
     pub seed: u64,
     /// The report of the run, as `hawser sim --json` prints it.
     pub report: serde_json::Value,
 }
 
 impl Done {
-    /// Whether the run kept its promise.
+    /// Returns whether the run met its expectations.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.report["ok"] == true

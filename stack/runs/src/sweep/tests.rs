@@ -1,4 +1,4 @@
-//! Columns, ranges and tables, by hand.
+//! Columns, ranges and tables, with values computed by hand.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn ranges_end_within_their_bounds() {
     assert_eq!(range("0.1", "0.7", "0.2"), ["0.1", "0.3", "0.5", "0.7"]);
 }
 
-/// Every field of a CSV that could be taken for two is quoted (RFC 4180).
+/// Every CSV field that could be taken for two is quoted (RFC 4180).
 #[test]
 fn a_table_quotes_what_it_must() {
     let table = Table {

@@ -1,16 +1,16 @@
-//! Why a block of code or an expression fails.
+//! Errors of blocks of code and of expressions.
 
 use super::value::Value;
 use crate::syntax::Place;
 
-/// Why a block of code did not pass, with the statement's place.
+/// A block of code failed, with the statement's place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BlockError {
     pub(crate) place: Place,
     pub(crate) why: Why,
 }
 
-/// What is wrong with a statement.
+/// The fault of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Why {
     /// An assertion is false: its text, and its message or the values that it compares.
@@ -19,7 +19,7 @@ pub(crate) enum Why {
     NoValue(EvaluationError),
 }
 
-/// Why an expression has no value.
+/// An expression could not be evaluated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EvaluationError {
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub(crate) enum EvaluationError {
     DivisionByZero,
     #[error("{0} and {1} give no number of 128 bits")]
     Overflow(i128, i128),
-    /// The magnitude of the least integer.
+    /// The argument is the least integer, whose magnitude does not fit.
     #[error("this is too large")]
     AbsOverflow,
     #[error("there is no item {at} in a list of {len}")]
@@ -49,19 +49,19 @@ pub(crate) enum EvaluationError {
     UnknownForm(String),
     #[error("the text is too long")]
     TooLong,
-    /// `min()` or `max()` without anything to choose from.
+    /// `min()` or `max()` had no arguments.
     #[error("{0}() of nothing")]
     OfNothing(String),
     #[error("`{name}()` with {arguments} arguments is not understood")]
     UnknownCall { name: String, arguments: usize },
 }
 
-/// Why a name has no value.
+/// A name could not be resolved.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum NameError {
     #[error("`{0}` is not known")]
     Unknown(String),
-    /// A field of TCP_INFO that the program's table lacks.
+    /// The program's table lacks this field of TCP_INFO.
     #[error("{0} is not mapped: the program's script.toml does not list it")]
     Unmapped(String),
     /// The expression of a field of TCP_INFO has no value.

@@ -7,19 +7,19 @@ use super::error::{BlockError, EvaluationError, NameError, Why};
 use super::value::Value;
 use super::{Block, Comparison, Kind, Node, Operator, Statement};
 
-/// The longest text that a block may make.
+/// The maximum length of a text that a block may create, in bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// Where names come from.
+/// A source of named values.
 pub(crate) trait Names {
-    /// The value of a name.
+    /// Returns the value of a name.
     ///
     /// # Errors
-    /// Why it has none.
+    /// The reason why the name has no value.
     fn value(&self, name: &str) -> Result<Value, NameError>;
 }
 
-/// Runs a block. Variables live on in `variables`; what is printed goes to `printed`.
+/// Runs a block. `variables` keeps variables between blocks, and `printed` receives the output.
 pub(crate) fn execute(
     block: &Block,
     names: &dyn Names,
@@ -77,7 +77,7 @@ fn step(
     Ok(())
 }
 
-/// Computes an expression.
+/// Evaluates an expression.
 pub(crate) fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, EvaluationError> {
     Scope { names, variables: &BTreeMap::new() }.value(node)
 }
@@ -143,7 +143,7 @@ impl Scope<'_> {
         Ok(Value::Bool(true))
     }
 
-    /// Both sides of a comparison that is false, for an assertion without a message.
+    /// Shows both sides of a false comparison, for an assertion without a message.
     fn sides(&self, node: &Node) -> String {
         let show = |node: &Node| {
             self.value(node)
@@ -279,7 +279,7 @@ fn float_binary(operator: Operator, left: &Value, right: &Value) -> Result<Value
     }))
 }
 
-/// `'cwnd=%d' % 10`: each `%` form takes the next value; flags and widths are read and left out.
+/// Formats `'cwnd=%d' % 10`. Each `%` form takes the next value; flags and widths are accepted and ignored.
 fn format_text(form: &str, values: Value) -> Result<String, EvaluationError> {
     let mut values = match values {
         Value::List(items) => items,

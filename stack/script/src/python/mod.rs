@@ -1,11 +1,11 @@
-//! The small part of Python that scripts use to look at TCP_INFO: assertions, prints,
-//! assignments, and expressions over numbers, texts and lists.
+//! The small part of Python with which scripts examine TCP_INFO: assertions, prints, assignments, and
+//! expressions over numbers, texts and lists.
 //!
-//! The same expressions describe, in a program's `script.toml`, how fields of TCP_INFO come from
-//! its observable variables; there a name may have dots (`cc.cwnd`).
+//! In a program's `script.toml`, the same expressions derive fields of TCP_INFO from its observable
+//! variables. There a name may contain dots (`cc.cwnd`).
 //!
-//! Invariants: reading and evaluating end, whatever the text: nesting and sizes are bounded, and
-//! arithmetic that does not fit 128 bits is an error.
+//! Invariants: parsing and evaluation terminate for every text. Nesting and sizes are bounded, and arithmetic
+//! that does not fit 128 bits is an error.
 
 mod error;
 mod evaluate;
@@ -26,27 +26,25 @@ use crate::syntax::Place;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block(pub(crate) Vec<Statement>);
 
-/// A statement with its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statement {
     pub(crate) place: Place,
     pub(crate) kind: Kind,
 }
 
-/// What a statement does.
+/// The action of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
     /// `assert test, message`.
     Assert(Node, Option<Node>, String),
     /// `name = value`, or with an operator: `name += value`.
     Assign(String, Option<Operator>, Node),
-    /// A value that is computed and dropped: `print(…)`.
+    /// A value that is computed and discarded: `print(…)`.
     Evaluate(Node),
-    /// `import`, `pass`.
+    /// `import` or `pass`, which have no effect.
     Nothing,
 }
 
-/// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Constant(Value),
@@ -60,14 +58,14 @@ pub(crate) enum Node {
     /// `first < second <= third`.
     Compare(Box<Node>, Vec<(Comparison, Node)>),
     Binary(Operator, Box<Node>, Box<Node>),
-    /// `then if test else otherwise`: test, then, otherwise.
+    /// `then if test else otherwise`, in the order test, then, otherwise.
     Choose(Box<Node>, Box<Node>, Box<Node>),
     Index(Box<Node>, Box<Node>),
     Call(String, Vec<Node>),
 }
 
 impl Node {
-    /// The names in an expression.
+    /// Collects the names in an expression.
     pub(crate) fn names(&self, out: &mut BTreeSet<String>) {
         match self {
             Node::Constant(_) => {}
@@ -89,7 +87,6 @@ impl Node {
     }
 }
 
-/// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,

@@ -5,10 +5,10 @@ use super::{Block, Comparison, Kind, Node, Operator, Statement, Value};
 use crate::syntax::text::Read;
 use crate::syntax::{Place, SyntaxError};
 
-/// How deep expressions may nest.
+/// The maximum nesting of expressions.
 const DEEPEST: usize = 48;
 
-/// Reads a block of code.
+/// Parses a block of code.
 pub(crate) fn parse(text: &str, start: Place) -> Read<Block> {
     let mut reader = Reader::new(text, start)?;
     let mut statements = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str, start: Place) -> Read<Block> {
     Ok(Block(statements))
 }
 
-/// Reads one expression.
+/// Parses one expression.
 pub(crate) fn expression(text: &str) -> Read<Node> {
     let mut reader = Reader::new(text, Place { line: 1, column: 1 })?;
     let node = reader.choice(0)?;
@@ -125,7 +125,7 @@ impl Reader {
         Ok(Statement { place, kind })
     }
 
-    /// Reads `name =` or `name +=`, if it stands here: the operator.
+    /// Parses `name =` or `name +=`, if present, and returns the operator.
     fn assignment(&mut self) -> Option<Option<Operator>> {
         let Some((_, Token::Sign(sign))) = self.tokens.get(self.at + 1) else {
             return None;
@@ -149,7 +149,7 @@ impl Reader {
         Some(operator)
     }
 
-    /// `a if b else c`, and what binds closer.
+    /// Parses `a if b else c` and tighter binding forms.
     fn choice(&mut self, depth: usize) -> Read<Node> {
         if depth > DEEPEST {
             return self.error("this is nested too deeply".into(), "");
@@ -231,7 +231,7 @@ impl Reader {
         Some(found.1)
     }
 
-    /// Binary operators of this level of precedence and closer.
+    /// Parses binary operators of this level of precedence and above.
     fn binary(&mut self, level: usize, depth: usize) -> Read<Node> {
         let Some(operators) = LEVELS.get(level) else {
             return self.unary(depth);
@@ -312,7 +312,7 @@ impl Reader {
         })
     }
 
-    /// Values with commas between them, up to `end`, and whether there was a comma at all.
+    /// Parses values separated by commas up to `end`, and returns whether there was a comma.
     fn list(&mut self, end: &str, depth: usize) -> Read<(Vec<Node>, bool)> {
         let (mut items, mut comma) = (Vec::new(), false);
         while !self.take(end) {
@@ -334,7 +334,7 @@ impl Reader {
         }
     }
 
-    /// Chains of operators grow to the left: they are bounded, as nesting is.
+    /// Checks the size of an expression. Chains of operators grow to the left and are bounded like nesting.
     fn bounded(&self, node: &Node) -> Read<()> {
         let mut length = 0;
         let mut node = node;
@@ -354,7 +354,7 @@ impl Reader {
     }
 }
 
-/// The line of a statement, for messages.
+/// Returns the line of a statement, for messages.
 fn source(text: &str, start: Place, place: Place) -> String {
     let line = text
         .lines()
@@ -375,7 +375,7 @@ fn source(text: &str, start: Place, place: Place) -> String {
         .to_owned()
 }
 
-/// Statements of Python that scripts may not use.
+/// Python statements that scripts may not use.
 const UNKNOWN: &[&str] = &[
     "if", "for", "while", "def", "class", "try", "with", "return", "raise", "lambda", "del", "global",
     "yield",

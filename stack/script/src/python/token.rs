@@ -3,28 +3,27 @@
 use crate::syntax::text::{Cursor, Read};
 use crate::syntax::{Place, SyntaxError};
 
-/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// A name or keyword; dots inside belong to it.
+    /// A name or keyword, which may contain dots.
     Name(String),
     Integer(i128),
     Float(f64),
     Text(String),
     /// An operator or a bracket.
     Sign(&'static str),
-    /// The end of a statement: a line's end outside brackets, or `;`.
+    /// The end of a statement: a line end outside brackets, or `;`.
     End,
 }
 
-/// Longer signs first.
+/// The signs, longer ones first.
 const SIGNS: &[&str] = &[
     "**=", "//=", "<<=", ">>=", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "**",
     "//", "<<", ">>", "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", ">", "=", "(", ")", "[", "]", ",",
     ".", ":",
 ];
 
-/// All tokens of a text that begins at `start`, each with its place, ended by [`Token::End`].
+/// Returns all tokens of a text that begins at `start`, with their places. [`Token::End`] is the last.
 pub(super) fn tokens(text: &str, start: Place) -> Read<Vec<(Place, Token)>> {
     let mut cursor = Cursor::new(text, start);
     let mut tokens = Vec::new();

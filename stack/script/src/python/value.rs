@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     None,

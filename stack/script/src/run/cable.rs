@@ -1,6 +1,6 @@
-//! A script on a cable of this machine, in real time: the stack has one end of a veth pair, by AF_XDP with its program's
-//! chains in the kernel or by a port of DPDK, and the peer a packet socket at the other, where the kernel answers for the
-//! router.
+//! A script on a veth pair of this machine, in real time. The stack has one end, either by AF_XDP with its
+//! program's chains in the kernel, or by a port of DPDK. The peer is a packet socket at the other end, where
+//! the kernel answers for the router.
 
 mod absent;
 #[cfg(feature = "dpdk")]
@@ -24,39 +24,39 @@ use super::config::Config;
 use super::real::{DeviceError, NAME, nap};
 use super::world::World;
 
-/// The peer's end.
+/// The name of the peer's end.
 const PEER: &str = "hawser-peer";
-/// Bytes of an Ethernet header.
+/// The size of an Ethernet header, in bytes.
 const ETHERNET: usize = 14;
-/// What Ethernet calls IPv4 and IPv6 (RFC 894, RFC 2464).
+/// The EtherTypes of IPv4 and IPv6 (RFC 894, RFC 2464).
 const ETHER_TYPES: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
 
 /// The wire at the stack's end.
 trait End: Wire {
-    /// The stack's Ethernet address.
+    /// Returns the stack's Ethernet address.
     fn mac(&self) -> [u8; 6];
 
-    /// Sleeps until a frame waits, or `limit` is over.
+    /// Sleeps until a frame waits, or until `limit` has passed.
     fn wait(&self, limit: Option<Duration>) -> io::Result<()>;
 
-    /// Packets that the program's chains have handled in the kernel.
+    /// Returns the number of packets that the program's chains have handled in the kernel.
     fn handled(&self) -> u64 {
         0
     }
 }
 
-/// An end of a veth pair, and a packet socket at the other.
+/// One end of a veth pair, and a packet socket at the other end.
 pub(super) struct OnCable {
     wire: Box<dyn End>,
     peer: Peer,
     /// The Ethernet address at the peer's end.
     mac: [u8; 6],
     router: IpAddr,
-    /// The last: it is removed when nothing uses it.
+    /// The last field, so that the pair is removed after its users.
     _cable: Cable,
 }
 
-/// A veth pair, which is gone when this is dropped.
+/// A veth pair, which is removed on drop.
 struct Cable(Netlink);
 
 impl Cable {
@@ -75,13 +75,13 @@ impl Cable {
 
 impl Drop for Cable {
     fn drop(&mut self) {
-        // It goes with its namespace, too.
+        // Otherwise the namespace removes it.
         let _ = self.0.remove(NAME);
     }
 }
 
 impl OnCable {
-    /// Lays the cable, and opens the stack's end as the target says.
+    /// Creates the veth pair, and opens the stack's end for the target.
     pub(super) fn open(
         target: Target,
         config: &Config,
@@ -93,7 +93,7 @@ impl OnCable {
         }
         let mut cable = Cable::lay(config.mtu)?;
         let bits = if router.is_ipv4() { 31 } else { 127 };
-        // The kernel answers for its address, and forwards nothing.
+        // The kernel answers for its own address, and does not forward.
         let family = if router.is_ipv4() { "ipv4" } else { "ipv6" };
         set_parameter(&format!("net/{family}/conf/{PEER}/forwarding"), "0")?;
         cable.0.add_address(PEER, router, bits)?;
@@ -113,7 +113,8 @@ impl OnCable {
         })
     }
 
-    /// The packet of a frame that the stack sent; nothing in what keeps the link going.
+    /// Returns the packet in a frame that the stack sent. Returns `None` for frames that only maintain the
+    /// link.
     fn packet<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         let (header, packet) = frame.split_at_checked(ETHERNET)?;
         let is_own = header[6..12] == self.wire.mac();
@@ -122,7 +123,7 @@ impl OnCable {
     }
 }
 
-/// The other address of a link of two (RFC 3021, RFC 6164).
+/// Returns the other address of a two-address link (RFC 3021, RFC 6164).
 fn other(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() ^ 1).into(),
@@ -130,7 +131,7 @@ fn other(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether an IPv6 packet is of neighbour discovery: ICMPv6 of the types 133 to 137 (RFC 4861, 4).
+/// Returns whether an IPv6 packet belongs to neighbour discovery: ICMPv6 of types 133 to 137 (RFC 4861, 4).
 fn is_discovery(packet: &[u8]) -> bool {
     matches!(packet.get(..41), Some([0x60..0x70, .., 133..=137])) && packet[6] == 58
 }

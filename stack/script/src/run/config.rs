@@ -1,4 +1,4 @@
-//! What a script sets before it begins: option lines and set-up commands.
+//! The settings that a script makes before it begins: option lines and set-up commands.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use super::table::{Rule, Table};
 use crate::syntax::tree::{Action, Setting};
 use crate::syntax::{Place, Script};
 
-/// IP versions of a script.
+/// The IP version of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IpVersion {
     /// IPv4.
@@ -26,50 +26,51 @@ pub enum IpVersion {
 pub(crate) struct Config {
     /// The stack's address.
     pub(crate) local: IpAddr,
-    /// The peer's.
+    /// The peer's address.
     pub(crate) remote: IpAddr,
     pub(crate) mtu: u32,
-    /// How much earlier or later than written something may happen.
+    /// The amount by which an event may be earlier or later than written.
     pub(crate) tolerance: Duration,
-    /// A tick of the stack's timestamps; with it they are compared.
+    /// The tick of the stack's timestamps. If set, timestamps are compared.
     pub(crate) tick: Option<Duration>,
-    /// Super-segments do not stand for their parts.
+    /// True if super-segments do not stand for their parts.
     pub(crate) strict_segments: bool,
-    /// Bytes of the packets that a long inbound packet was merged from; 0: the stack's own MSS.
+    /// The size of the packets from which a long inbound packet was merged, in bytes; 0 means the stack's own
+    /// MSS.
     pub(crate) merged: u16,
-    /// Params of the program, raw.
+    /// The program's params, as raw values.
     pub(crate) params: BTreeMap<String, u64>,
-    /// What they are where nobody sets them.
+    /// The default values of the params.
     pub(crate) defaults: BTreeMap<String, u64>,
-    /// Bytes held for sending, per connection.
+    /// The maximum number of bytes held for sending, for each connection.
     pub(crate) send_buffer: Option<u64>,
-    /// The time without a sign of the peer until SO_KEEPALIVE asks, unless TCP_KEEPIDLE says so.
+    /// The idle time until SO_KEEPALIVE sends a probe, unless TCP_KEEPIDLE sets another.
     pub(crate) keepalive_idle: Duration,
-    /// Ports of which a command asked whether somebody listens there.
+    /// Ports for which a command asks whether a socket listens there.
     pub(crate) listeners_asked_for: Vec<u16>,
-    /// States of which a command asked how many sockets are in them, with the digits of the answer.
+    /// States for which a command asks the number of sockets, with the digits of the answer.
     pub(crate) counts_asked_for: Vec<(&'static str, String)>,
     /// States whose connections a command ends.
     pub(crate) dropped: Vec<&'static str>,
-    /// What was read and has no effect.
+    /// Settings that were read and have no effect.
     pub(crate) notes: Vec<String>,
 }
 
 /// The default tolerance.
 const TOLERANCE: Duration = Duration::from_millis(4);
-/// The usual time until keepalive asks: two hours (RFC 9293, 3.8.4).
+/// The default idle time until keepalive: two hours (RFC 9293, 3.8.4).
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(7_200);
 
-/// A setting that a script cannot run with.
+/// A script has a setting with which it cannot run.
 #[derive(Clone, Debug)]
 pub(crate) enum BadSetting {
-    /// It makes no sense: where, and why.
+    /// The setting is invalid: its place and the reason.
     Wrong(Place, String),
-    /// It is beyond what the runner does: where, and what.
+    /// The runner does not support the setting: its place and text.
     Beyond(Place, String),
 }
 
-/// A command's outcome decides whether the script passes, and cannot be known here.
+/// A command's outcome decides whether the script passes, and cannot be determined here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the command `{command}`, which asks the machine")]
 pub(crate) struct AsksMachine {
@@ -77,7 +78,7 @@ pub(crate) struct AsksMachine {
 }
 
 impl Config {
-    /// Reads a script's options and the commands before its first packet or call.
+    /// Parses a script's options and the commands before its first packet or call.
     pub(crate) fn read(
         script: &Script,
         version: IpVersion,
@@ -93,7 +94,7 @@ impl Config {
             .transpose()?;
         let mut config = Config::defaults(stated.unwrap_or(version));
         if stated.is_some() {
-            // A script that is about one version has that of devices, unless it says more.
+            // A script for only one version has the usual MTU of devices, unless it sets another.
             config.mtu = 1500;
         }
         script
@@ -119,7 +120,7 @@ impl Config {
             config
                 .command(&command.text, folder, table, file)
                 .map_err(|what| BadSetting::Beyond(command.place, what.to_string()))?;
-            // Before the first call there is no socket.
+            // No socket exists before the first call.
             let many = config
                 .counts_asked_for
                 .drain(..)
@@ -133,7 +134,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Takes in what a command sets.
+    /// Applies the settings of a command.
     pub(crate) fn command(
         &mut self,
         text: &str,
@@ -146,7 +147,7 @@ impl Config {
             .try_for_each(|effect| self.apply(effect, table))
     }
 
-    /// The value of a param of the program, raw.
+    /// Returns the raw value of a param of the program.
     pub(crate) fn param(&self, name: &str) -> Option<u64> {
         self.params.get(name).or_else(|| self.defaults.get(name)).copied()
     }
@@ -162,7 +163,7 @@ impl Config {
         Config {
             local,
             remote,
-            // So that the MSS is 1460 in both families, as scripts expect.
+            // Gives an MSS of 1460 in both families, as scripts expect.
             mtu: if version == IpVersion::V6 { 1520 } else { 1500 },
             tolerance: TOLERANCE,
             tick: None,
@@ -282,7 +283,7 @@ fn ip_version(setting: &Setting) -> Result<IpVersion, BadSetting> {
     }
 }
 
-/// A key `a0a1a2a3-…` of four words as two numbers, the first words in their lower halves.
+/// Parses a key `a0a1a2a3-…` of four words into two numbers, with the first words in their lower halves.
 fn key_words(text: &str) -> Option<[u64; 2]> {
     let words: Option<Vec<u64>> = text
         .split('-')

@@ -1,5 +1,5 @@
-//! A script on a device of this machine, in real time: the stack has a TUN device, and the peer the
-//! other end of its cable.
+//! A script on a device of this machine, in real time. The stack has a TUN device, and the peer is its other
+//! end.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use super::config::Config;
 use super::real::{DeviceError, NAME, nap};
 use super::world::World;
 
-/// The device of a target that is in real time.
+/// Opens the device of a real-time target.
 pub(super) fn open(
     target: Target,
     config: &Config,
@@ -35,9 +35,9 @@ pub(super) struct OnDevice {
 }
 
 impl OnDevice {
-    /// Makes a device for packets of up to `mtu` bytes. It is gone when this is dropped.
+    /// Creates a device for packets of up to `mtu` bytes. It is removed on drop.
     pub(super) fn open(mtu: u32) -> Result<OnDevice, DeviceError> {
-        // Without offloads: each packet is as it would be on a cable.
+        // Without offloads, each packet is as it would be on a cable.
         let mut wire = TunWire::open(NAME, TunOptions { offload: false })?;
         wire.set_mtu(mtu)?;
         Netlink::open()?.bring_up(wire.name())?;

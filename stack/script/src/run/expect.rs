@@ -1,8 +1,8 @@
-//! Compares a packet of the stack with what the script expects.
+//! Compares a packet of the stack with the packet that the script expects.
 //!
-//! A script may expect a super-segment, several segments in one packet, as a stack with
-//! segmentation offload sends them. The segments that the stack sends stand for it when they are
-//! consecutive, alike in all else, and PSH and FIN are on the last alone.
+//! A script may expect a super-segment: several segments in one packet, as a stack with segmentation offload
+//! sends them. Consecutive segments of the stack match it if they are otherwise alike and only the last has
+//! PSH and FIN.
 
 use std::collections::VecDeque;
 
@@ -23,32 +23,32 @@ pub(crate) struct Sent {
     pub(crate) tcp: Tcp,
 }
 
-/// What is not compared: departures that a program has declared.
+/// Properties that are not compared, as departures that a program has declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leniency {
     /// The order of options, and their padding.
     pub option_order: bool,
-    /// PSH.
+    /// The PSH flag.
     pub push: bool,
-    /// Pure ACKs of new text that the script does not ask for, where its next packet comes at once.
+    /// Pure ACKs of new data that the script does not expect, if its next expected packet follows at once.
     pub extra_acks: bool,
-    /// By how much less than a segment a window falls short.
+    /// A window that falls short by less than a segment.
     pub window: bool,
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Match {
-    /// It is as expected.
+    /// The packet matches.
     Yes,
-    /// So far it is: more segments are needed.
+    /// The packet matches so far, and more segments are needed.
     More,
-    /// It is not: what differs.
+    /// The packet differs.
     No(Mismatch),
 }
 
-/// Compares the packets of a flow at the front of `queue` with what is expected, and takes from the
-/// queue what belongs to it. `done` counts the bytes that were there already.
+/// Compares the packets of a flow at the front of `queue` with the expected packet, and removes the matching
+/// ones. `done` counts the bytes that matched earlier.
 pub(crate) fn compare(
     expected: (&Packet, &Segment),
     queue: &mut VecDeque<Sent>,
@@ -77,8 +77,8 @@ pub(crate) fn compare(
     Match::More
 }
 
-/// Whether the flow's first packet is a pure ACK where another packet, which is there already, is expected.
-/// It is taken from the queue then.
+/// Returns whether the flow's first packet is an unexpected pure ACK before the expected packet, which has
+/// arrived. In that case, it is removed from the queue.
 pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segment, front: &Sent) -> bool {
     let pure = front.tcp.flags & !PSH == ACK
         && front.tcp.payload.is_empty()
@@ -95,7 +95,7 @@ pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segme
     let [first, second] = of_flow.as_slice() else {
         return false;
     };
-    // It reports less than the one behind it: that one acknowledges as much.
+    // The packet behind it acknowledges as much, so that this one adds no information.
     let behind = queue
         .get(*second)
         .is_some_and(|sent| sent.tcp.ack == front.tcp.ack && sent.tcp.flags & RST == 0);
@@ -106,7 +106,7 @@ pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segme
     extra
 }
 
-/// A part of an expected segment: from its byte `first` on.
+/// A part of an expected segment, from its byte `first` on.
 struct Part<'a> {
     segment: &'a Segment,
     first: u32,
@@ -170,7 +170,7 @@ impl Part<'_> {
         let mut wanted = self.segment.flags;
         let mut found = tcp.flags;
         if !self.last {
-            // PSH may stand where the application's write ended.
+            // PSH may be set where the application's write ended.
             wanted &= !(FIN | PSH);
             found &= !PSH;
         }
@@ -215,7 +215,7 @@ impl Part<'_> {
                 }
             }
             flow.stamp(script, live);
-            // What is compared is the echo: the stack's clock is its own.
+            // Only the echo is compared, since the stack has its own clock.
             for option in wanted.iter_mut().chain(&mut found) {
                 if let TcpOption::Timestamp { val, .. } = option {
                     *val = script;
@@ -231,9 +231,9 @@ impl Part<'_> {
         Err(Mismatch::Options { found, expected: wanted })
     }
 
-    /// The options that are compared, in the order in which they are.
+    /// Returns the options to compare, in order.
     fn significant(&self, options: &[TcpOption]) -> Vec<TcpOption> {
-        // Ends of list pad a header; a script does not write them.
+        // End-of-list options pad a header and are not written in scripts.
         let mut list: Vec<TcpOption> = options
             .iter()
             .filter(|o| **o != TcpOption::Eol)
@@ -247,7 +247,7 @@ impl Part<'_> {
     }
 }
 
-/// The stack's cookies are its own: in `wanted` they stand where the script has others.
+/// Replaces the script's cookies in `wanted` with the stack's own.
 fn own_cookies(wanted: &mut [TcpOption], found: &[TcpOption], cookies: &mut Cookies) {
     for option in wanted {
         let TcpOption::FastOpen(script, old) = option else {
@@ -273,7 +273,7 @@ fn equal<T: Into<u32>>(field: &'static str, expected: T, found: T) -> Result<(),
     }
 }
 
-/// The payload is what the application wrote.
+/// Checks that the payload is the data that the application wrote.
 fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), Mismatch> {
     let Some(isn) = flow.isn else { return Ok(()) };
     let first = tcp

@@ -1,8 +1,8 @@
 //! The connections of a script, and the numbers that differ between script and wire.
 //!
-//! The stack chooses its initial sequence number, its timestamps and its Fast Open cookies; the script
-//! has its own. As in packetdrill, the numbers of a SYN are the script's, and those of other segments
-//! count from the SYN of the side that they are of.
+//! The stack chooses its initial sequence number, its timestamps and its Fast Open cookies, and the script
+//! has others. As in packetdrill, the numbers of a SYN are the script's. Those of other segments count from
+//! the SYN of their side.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,31 +10,30 @@ use std::net::SocketAddr;
 use crate::syntax::tree::{ACK, Numbering, RST, SYN, Segment, TcpOption};
 use crate::wire::{Tcp, pattern};
 
-/// Script's timestamps that are remembered with the stack's.
+/// The maximum number of script timestamps kept with the stack's.
 const STAMPS: usize = 4096;
 
-/// A connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     /// The stack's end.
     pub(crate) local: SocketAddr,
-    /// The peer's.
+    /// The peer's end.
     pub(crate) remote: SocketAddr,
     /// The stack's initial sequence number on the wire.
     pub(crate) isn: Option<u32>,
-    /// The same number as the script wrote it; known from its first `>` with a SYN on.
+    /// The same number in the script, known from its first `>` with a SYN on.
     pub(crate) script_isn: Option<u32>,
     /// The peer's initial sequence number.
     pub(crate) peer_isn: Option<u32>,
-    /// That of the peer's latest SYN, whether or not it opened anything.
+    /// The initial sequence number of the peer's latest SYN, even if it opened no connection.
     offered: Option<u32>,
-    /// The handshake is past: the stack has sent more than SYNs.
+    /// True if the handshake is over: the stack has sent more than SYNs.
     settled: bool,
     /// The MSS that the stack announced.
     pub(crate) announced: Option<u16>,
     /// The stack's timestamps, by the script's.
     stamps: BTreeMap<u32, u32>,
-    /// The first of them: script's, stack's.
+    /// The first pair of timestamps: the script's and the stack's.
     first_stamp: Option<(u32, u32)>,
 }
 
@@ -54,18 +53,18 @@ impl Flow {
         }
     }
 
-    /// Whether a packet of the stack is of this connection.
+    /// Returns whether a packet of the stack belongs to this connection.
     pub(crate) fn sent(&self, tcp: &Tcp) -> bool {
         tcp.from == self.local && tcp.to == self.remote
     }
 
-    /// Takes note of a packet that the stack has sent.
+    /// Records a packet that the stack has sent.
     pub(crate) fn note(&mut self, tcp: &Tcp) {
         if tcp.flags & SYN == 0 {
             self.settled |= tcp.flags & RST == 0;
             return;
         }
-        // With another initial sequence number it is another connection between the same ends.
+        // Another initial sequence number means another connection between the same ends.
         if self.isn.is_some_and(|isn| isn != tcp.seq) {
             self.script_isn = None;
             self.peer_isn = self.offered;
@@ -79,7 +78,7 @@ impl Flow {
         self.announced = mss.or(self.announced);
     }
 
-    /// Takes note of a SYN of the peer.
+    /// Records a SYN of the peer.
     fn note_offer(&mut self, seq: u32) {
         self.offered = Some(seq);
         if !self.settled || self.peer_isn.is_none() {
@@ -87,11 +86,11 @@ impl Flow {
         }
     }
 
-    /// What is added to the script's numbers of the stack's bytes to get those on the wire, in segments
+    /// Returns the offset from the script's numbers of the stack's bytes to those on the wire, in segments
     /// with these flags.
     pub(crate) fn own_base(&self, flags: u16) -> u32 {
         let isn = self.isn.unwrap_or(0);
-        // Before the script has stated its first number it is taken to count from 0.
+        // Until the script has stated its first number, it counts from 0.
         if flags & SYN != 0 {
             isn.wrapping_sub(self.script_isn.unwrap_or(0))
         } else {
@@ -99,7 +98,7 @@ impl Flow {
         }
     }
 
-    /// The same for the peer's bytes.
+    /// Returns the same offset for the peer's bytes.
     pub(crate) fn peer_base(&self, flags: u16) -> u32 {
         if flags & SYN != 0 {
             0
@@ -108,7 +107,7 @@ impl Flow {
         }
     }
 
-    /// A packet of the peer as it is on the wire.
+    /// Converts a packet of the peer to its form on the wire.
     pub(crate) fn inbound(
         &mut self,
         segment: &Segment,
@@ -116,7 +115,7 @@ impl Flow {
         options: &[TcpOption],
         cookies: &Cookies,
     ) -> Tcp {
-        // A SYN shows a cookie that the stack gave; a <SYN,ACK> gives one of the peer's.
+        // A SYN presents a cookie of the stack; a <SYN,ACK> provides one of the peer.
         let shows = segment.flags & (SYN | ACK) == SYN;
         if segment.flags & SYN != 0 {
             self.note_offer(segment.seq);
@@ -162,7 +161,7 @@ impl Flow {
         }
     }
 
-    /// The stack's timestamp for the one that the script has the peer echo.
+    /// Returns the stack's timestamp for the one that the script has the peer echo.
     fn echo(&self, script: u32) -> u32 {
         if let Some(live) = self.stamps.get(&script) {
             return *live;
@@ -173,7 +172,7 @@ impl Flow {
         }
     }
 
-    /// Takes note that the stack's timestamp `live` is `script` in the script.
+    /// Records that the stack's timestamp `live` is `script` in the script.
     pub(crate) fn stamp(&mut self, script: u32, live: u32) {
         if self.stamps.len() < STAMPS {
             self.stamps.insert(script, live);
@@ -181,20 +180,20 @@ impl Flow {
         self.first_stamp.get_or_insert((script, live));
     }
 
-    /// One of the stack's timestamps in the script's numbers.
+    /// Converts one of the stack's timestamps to the script's numbers.
     pub(crate) fn stamp_of(&self, live: u32) -> Option<u32> {
         let (first, known) = self.first_stamp?;
         Some(first.wrapping_add(live.wrapping_sub(known)))
     }
 }
 
-/// The program's Fast Open cookies by those that the script has in their place: they are made of a
-/// key and of addresses, by a method of each server's own (RFC 7413, 4.1.2).
+/// The program's Fast Open cookies, by the script's. Each server makes cookies of a key and of addresses by
+/// its own method (RFC 7413, 4.1.2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cookies(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl Cookies {
-    /// Those that scripts know before the stack has given any, in hexadecimal.
+    /// Reads the cookies that scripts know before the stack has provided any, in hexadecimal.
     pub(crate) fn from_table(table: &BTreeMap<String, String>) -> Cookies {
         let pairs = table
             .iter()
@@ -202,14 +201,14 @@ impl Cookies {
         Cookies(pairs.collect())
     }
 
-    /// Takes note that the stack gave `live` where the script has `script`: the first one stands.
+    /// Records that the stack provided `live` for the script's `script`. The first pair remains in force.
     pub(crate) fn learn(&mut self, script: &[u8], live: &[u8]) {
         if script.len() == live.len() && self.0.len() < STAMPS {
             self.0.entry(script.to_vec()).or_insert_with(|| live.to_vec());
         }
     }
 
-    /// What the peer shows where the script has `script`.
+    /// Returns the cookie that the peer presents for the script's `script`.
     pub(crate) fn live(&self, script: &[u8]) -> Vec<u8> {
         self.0.get(script).map_or(script, Vec::as_slice).to_vec()
     }
@@ -226,9 +225,9 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flows {
     list: Vec<Flow>,
-    /// The cookies that the script has seen.
+    /// The cookies seen so far.
     cookies: Cookies,
-    /// The one that packets without ports belong to.
+    /// The connection to which packets without ports belong.
     current: Option<usize>,
 }
 
@@ -236,12 +235,12 @@ pub(crate) struct Flows {
 const MAX_CONNECTIONS: usize = 4096;
 
 impl Flows {
-    /// None so far.
+    /// Creates an empty list.
     pub(crate) fn new(cookies: Cookies) -> Flows {
         Flows { cookies, ..Flows::default() }
     }
 
-    /// A new connection, which becomes the current one.
+    /// Adds a connection and makes it the current one.
     pub(crate) fn open(&mut self, local: SocketAddr, remote: SocketAddr) {
         if self.list.len() >= MAX_CONNECTIONS {
             self.list.remove(0);
@@ -250,7 +249,7 @@ impl Flows {
         self.current = Some(self.list.len() - 1);
     }
 
-    /// The next SYN without ports begins a new connection.
+    /// Makes the next SYN without ports begin a new connection.
     pub(crate) fn forget_current(&mut self) {
         self.current = None;
     }
@@ -259,12 +258,12 @@ impl Flows {
         self.list.get_mut(self.current?)
     }
 
-    /// The current connection, and all cookies.
+    /// Returns the current connection and all cookies.
     pub(crate) fn current_with_cookies(&mut self) -> Option<(&mut Flow, &mut Cookies)> {
         Some((self.list.get_mut(self.current?)?, &mut self.cookies))
     }
 
-    /// Makes the connection between these ends, the newest of them, the current one.
+    /// Makes the newest connection between these ends the current one.
     pub(crate) fn select(&mut self, local: SocketAddr, remote: SocketAddr) -> bool {
         let found = self
             .list
@@ -274,12 +273,12 @@ impl Flows {
         found.is_some()
     }
 
-    /// The connection that a packet of the stack is of, the newest if there are several.
+    /// Returns the newest connection to which a packet of the stack belongs.
     pub(crate) fn of(&mut self, tcp: &Tcp) -> Option<&mut Flow> {
         self.list.iter_mut().rev().find(|flow| flow.sent(tcp))
     }
 
-    /// A port that the peer has not used yet.
+    /// Returns a port that the peer has not used yet.
     pub(crate) fn fresh_port(&self) -> u16 {
         40_000 + self.list.len() as u16
     }

@@ -1,4 +1,4 @@
-//! TCP_INFO: its fields from what the program lets be observed.
+//! TCP_INFO: its fields as functions of the program's observable variables.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::symbols;
 use super::table::Table;
 use crate::python::{NameError, Names, Value, evaluate};
 
-/// The names that a script's code may use, for one connection.
+/// The names that a script's code may use for one connection.
 pub(crate) struct Info<'a> {
     pub(crate) stack: &'a Stack,
     pub(crate) table: &'a Table,
     pub(crate) handle: Option<Handle>,
-    /// The variables of a connection as they were last.
+    /// The last variables of a connection.
     pub(crate) last: &'a (Option<Handle>, BTreeMap<String, u64>),
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Info<'a> {
 struct Observed<'a>(&'a Info<'a>);
 
 impl Info<'_> {
-    /// A field as a number.
+    /// Returns a field as a number.
     pub(crate) fn number(&self, field: &str) -> Option<i64> {
         match self.value(field) {
             Ok(Value::Integer(value)) => i64::try_from(value).ok(),
@@ -30,13 +30,13 @@ impl Info<'_> {
         }
     }
 
-    /// What a variable was when the connection ended.
+    /// Returns a variable's value when the connection ended.
     fn last_value(&self, name: &str) -> Option<u64> {
         let (handle, values) = self.last;
         values.get(name).copied().filter(|_| *handle == self.handle)
     }
 
-    /// The connection is over: its context is gone, and what is known of it is from before.
+    /// Returns whether the connection has ended. Its context is gone, and only earlier values are known.
     fn is_over(&self) -> bool {
         let (handle, values) = self.last;
         let Some(current) = self.handle.filter(|current| *handle == Some(*current)) else {

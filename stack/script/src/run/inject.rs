@@ -1,4 +1,4 @@
-//! Builds packets of the scripted peer from the numbers of the script.
+//! Builds the scripted peer's packets from the numbers in the script.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,13 +13,13 @@ use crate::wire::{self, Tcp, icmp_frame, ip_frame, tcp_frame};
 /// A frame of the peer.
 pub(super) struct Inbound {
     pub(super) bytes: Vec<u8>,
-    /// Bytes of the packets that it counts as merged from; 0: one packet.
+    /// The size of the packets from which it counts as merged, in bytes; 0 for one packet.
     pub(super) seg_size: u16,
     /// The segment in it, as on the wire.
     pub(super) tcp: Option<Tcp>,
 }
 
-/// Why a packet cannot be sent.
+/// A packet could not be sent.
 pub(super) enum Impossible {
     Unsupported(String),
     Wrong(String),
@@ -27,8 +27,8 @@ pub(super) enum Impossible {
 
 const TOO_LONG: &str = "the packet is longer than an IP packet can be, or its options than a header";
 
-/// Finds the connection that a packet between these ports is of, and makes it the current one.
-/// `begins`: the packet is one that begins a connection, if there is none. False when there is none.
+/// Finds the connection of a packet between these ports and makes it the current one. If it does not exist
+/// and `begins` is set, the packet begins one. Returns false without a connection.
 pub(super) fn select(
     flows: &mut Flows,
     config: &Config,
@@ -53,17 +53,17 @@ pub(super) fn select(
     flows.current().is_some()
 }
 
-/// The ports of a packet of the stack, own and peer's.
+/// Returns the ports of a packet of the stack: its own and the peer's.
 pub(super) fn outward(ports: Ports) -> (Option<u16>, Option<u16>) {
     (ports.map(|(from, _)| from), ports.map(|(_, to)| to))
 }
 
-/// The ports of a packet of the peer, the stack's and the peer's.
+/// Returns the ports of a packet of the peer: the stack's and the peer's.
 pub(super) fn inward(ports: Ports) -> (Option<u16>, Option<u16>) {
     (ports.map(|(_, to)| to), ports.map(|(from, _)| from))
 }
 
-/// A TCP segment of the peer.
+/// Builds a TCP segment of the peer.
 pub(super) fn segment(
     segment: &Segment,
     ip: &IpFields,
@@ -93,7 +93,7 @@ pub(super) fn segment(
     }
     let tcp = flow.inbound(segment, (tos(ip), ip.ttl.unwrap_or(255)), options, cookies);
     let bytes = tcp_frame(&tcp).ok_or_else(|| Impossible::Wrong(TOO_LONG.into()))?;
-    // A packet longer than the stack's MSS is one that was merged from several on the way.
+    // A packet longer than the stack's MSS was merged from several on the way.
     let merged = if config.merged > 0 {
         config.merged
     } else {
@@ -103,7 +103,8 @@ pub(super) fn segment(
     Ok(Inbound { bytes, seg_size: if merges { merged } else { 0 }, tcp: Some(tcp) })
 }
 
-/// The packets that a segment was merged from, each of `size` bytes of text; 0: the segment.
+/// Returns the packets from which a segment was merged, each with `size` bytes of data. With 0, returns the
+/// segment.
 pub(super) fn parts(tcp: &Tcp, size: u16) -> Vec<Vec<u8>> {
     if size == 0 {
         return tcp_frame(tcp).into_iter().collect();
@@ -140,11 +141,11 @@ fn tos(ip: &IpFields) -> u8 {
         }
 }
 
-/// Type and code, in a family that has the message.
+/// The type and code, if the family has the message.
 type Kind = Option<(u8, u8)>;
 
-/// ICMP errors by name: type and code in IPv4 (RFC 792, 1122, 1191, 1812), and in IPv6 (RFC 4443). A code without a
-/// name is written `code_1`.
+/// ICMP errors by name, with type and code in IPv4 (RFC 792, 1122, 1191, 1812) and in IPv6 (RFC 4443). A code
+/// without a name is written `code_1`.
 const KINDS: &[(&str, &str, Kind, Kind)] = &[
     ("unreachable", "", Some((3, 0)), Some((1, 0))),
     ("unreachable", "net_unreachable", Some((3, 0)), None),
@@ -182,7 +183,7 @@ const KINDS: &[(&str, &str, Kind, Kind)] = &[
     ("parameter_problem", "unknown_option", None, Some((4, 2))),
 ];
 
-/// An ICMP error of the peer about a packet of the flow.
+/// Builds an ICMP error of the peer about a packet of the flow.
 pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     let code = icmp.code.as_deref().unwrap_or("");
     let v4 = flow.local.is_ipv4();
@@ -241,7 +242,7 @@ pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     body.resize(header + usize::from(len), 0);
     let ip =
         ip_frame(flow.local.ip(), flow.remote.ip(), wire::TCP, (0, 64, 0), &body).ok_or_else(too_long)?;
-    // A router quotes the beginning alone.
+    // A router quotes only the beginning.
     let quoted = &ip[..ip.len() - usize::from(len)];
     let bytes = icmp_frame(flow.remote.ip(), flow.local.ip(), kind, rest, quoted).ok_or_else(too_long)?;
     Ok(Inbound { bytes, seg_size: 0, tcp: None })

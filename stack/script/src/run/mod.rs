@@ -1,12 +1,13 @@
 //! Runs scripts.
 //!
 //! * [`run`]: a script from its text to its [`Report`]
-//! * `config`, `shell`, `table`: what is set before it begins
+//! * `config`, `shell`, `table`: the settings before it begins
 //! * `script`: the events, in order
-//! * `world`, `real`, `device`, `cable`: the wire and the clock: virtual, a TUN device's, a veth pair's by AF_XDP or DPDK
+//! * `world`, `real`, `device`, `cable`: the wire and the clock: virtual, a TUN device's, or a veth pair's by
+//!   AF_XDP or DPDK
 //! * `flows`, `expect`, `mismatch`, `inject`: packets
 //! * `calls`, `info`, `symbols`: system calls and TCP_INFO
-//! * `system`: what scripts were written for
+//! * `system`: the systems for which scripts were written
 
 mod cable;
 mod calls;
@@ -49,25 +50,25 @@ use config::{BadSetting, Config};
 use script::Runner;
 use world::{Virtual, World};
 
-/// Makes the program with these params, raw.
+/// A function that creates the program with these raw params.
 pub type MakeProgram<'a> = &'a dyn Fn(&[(String, u64)]) -> Result<Arc<dyn Program>, RunError>;
 
-/// Where scripts run.
+/// The environment in which scripts run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
     /// In virtual time.
     #[default]
     Sim,
-    /// In real time, over a TUN device: scripts of up to [`MAX_TIME_ON_HOST`].
+    /// In real time, over a TUN device; for scripts of up to [`MAX_TIME_ON_HOST`].
     Host,
-    /// The same over a veth pair by AF_XDP, the program's chains in the kernel.
+    /// In real time, over a veth pair by AF_XDP, with the program's chains in the kernel.
     Xdp,
-    /// The same over a veth pair by a port of DPDK.
+    /// In real time, over a veth pair by a port of DPDK.
     Dpdk,
 }
 
 impl Target {
-    /// Why no script runs there in this build, if so.
+    /// Returns the reason why this build cannot run scripts there, if there is one.
     #[must_use]
     pub fn missing(self) -> Option<&'static str> {
         match self {
@@ -83,39 +84,39 @@ impl Target {
     }
 }
 
-/// How long a script may take in real time: on a device.
+/// The maximum duration of a script in real time.
 pub const MAX_TIME_ON_HOST: Duration = Duration::from_secs(3);
 
-/// The minimum tolerance in real time: a busy machine wakes nobody to the millisecond.
+/// The minimum tolerance in real time, since a busy machine does not wake processes to the millisecond.
 const HOST_TOLERANCE: Duration = Duration::from_millis(30);
 
-/// Is given a stack and the time, to observe it.
+/// A callback that receives a stack and the time, to observe the stack.
 pub type Observe<'a> = &'a dyn Fn(Instant, &mut Stack);
 
-/// What scripts run against, and how.
+/// The environment of a script's run.
 #[derive(Clone)]
 pub struct Bench<'a> {
-    /// The program.
+    /// Creates the program under test.
     pub program: MakeProgram<'a>,
-    /// What it declares.
+    /// The program's declarations.
     pub table: &'a Table,
     /// Reads set-up scripts.
     pub read: ReadFile<'a>,
-    /// Words that stand for others.
+    /// Words to replace, with their replacements.
     pub defines: Defines,
     /// The IP version of scripts that state none.
     pub version: IpVersion,
-    /// Where scripts run.
+    /// The environment in which scripts run.
     pub target: Target,
-    /// The system that scripts were written for: its settings hold unless they set others.
+    /// The system for which scripts were written. Its settings apply unless a script sets others.
     pub system: Option<System>,
-    /// What is not compared.
+    /// The properties that are not compared.
     pub leniency: Leniency,
-    /// Comes before anything else happens.
+    /// Called before the run begins.
     pub observe: Option<Observe<'a>>,
 }
 
-/// Runs a script. `folder` is where its set-up scripts are looked for.
+/// Runs a script. Its set-up scripts are searched for in `folder`.
 #[must_use]
 pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
     let mut report = match prepare(text, folder, bench) {
@@ -170,7 +171,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
         }
     };
     let router = world.router();
-    // With a router, the two are alone on their link.
+    // With a router, the stack and the router are alone on their link.
     let bits = match (config.local.is_ipv4(), router) {
         (true, None) => 16,
         (false, None) => 64,
@@ -183,13 +184,13 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
         mtu: config.mtu,
     };
     let mut setup = StackConfig::new(interface, SEED);
-    // As much as a script may set; it is taken only as it is used.
+    // The limit is as high as a script may set it. Memory is taken only as needed.
     setup.limits.rx_bytes = RECEIVE_BYTES;
     setup.limits.rx_total = RECEIVE_BYTES;
     if let Some(bytes) = config.send_buffer {
         setup.limits.tx_bytes = bytes.clamp(MIN_SEND_BUFFER, setup.limits.tx_bytes);
     }
-    // A script's first write is taken whole.
+    // A script's first write is accepted whole.
     setup.limits.first_bytes = setup.limits.tx_bytes;
     let now = world.now();
     let caps = world.wire().caps().clone();
@@ -206,14 +207,14 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     Ok(Runner::new(script, (config, folder), bench, world, kernel))
 }
 
-/// The seed of all randomness: a script's run is the same each time.
+/// The seed of all randomness, so that every run of a script is the same.
 const SEED: u64 = 1;
-/// The maximum memory for received data.
+/// The maximum memory for received data, in bytes.
 const RECEIVE_BYTES: u64 = 1 << 28;
-/// The minimum send buffer that a script can set.
+/// The minimum send buffer that a script can set, in bytes.
 const MIN_SEND_BUFFER: u64 = 4096;
 
-/// The program with the params that the script sets. Those that the program does not have are noted
+/// Creates the program with the params that the script sets. Params that the program does not have are noted
 /// and left out.
 fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, RunError> {
     let known = make(&[])?;

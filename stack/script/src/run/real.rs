@@ -1,4 +1,4 @@
-//! What devices have in common: their name, the errors of opening one, and how one waits for it.
+//! Common parts of real devices: their name, the errors of opening one, and waiting for one.
 
 use std::io;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use hawser_time::Instant;
 
 /// The device's name.
 pub(super) const NAME: &str = "hawser-script";
-/// The longest sleep: the clock and the peer's end are looked at no less often.
+/// The longest sleep. The clock and the peer's end are polled at least this often.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Why there is no device to run a script on.
+/// A device to run scripts on could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DeviceError {
-    /// The device, or the packet socket at its other end, does not open.
+    /// The device, or the packet socket at its other end, could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The device does not come up.
+    /// The device could not be brought up.
     #[error(transparent)]
     Up(#[from] NamespaceError),
-    /// The device does not open by AF_XDP.
+    /// The device could not be opened by AF_XDP.
     #[cfg(feature = "xdp")]
     #[error(transparent)]
     Xdp(#[from] hawser_xdp::OpenError),
-    /// The program does not run in the kernel.
+    /// The program's chains could not be loaded into the kernel.
     #[cfg(feature = "xdp")]
     #[error(transparent)]
     Chains(#[from] hawser_xdp::ChainsError),
-    /// There is no C of the program for the kernel.
+    /// The program could not be emitted as C for the kernel.
     #[cfg(feature = "xdp")]
     #[error("the program cannot be printed in C for the kernel: {0}")]
     Emit(String),
-    /// The port of DPDK does not open.
+    /// The port of DPDK could not be opened.
     #[cfg(feature = "dpdk")]
     #[error(transparent)]
     Dpdk(#[from] hawser_dpdk::OpenError),
@@ -47,7 +47,7 @@ pub(super) enum DeviceError {
     Absent(&'static str),
 }
 
-/// Waits as `wait` does, until `until` at most and not for long.
+/// Waits with `wait`, at most until `until` and at most `NAP`.
 pub(super) fn nap(until: Instant, wait: impl FnOnce(Option<Duration>) -> io::Result<()>) -> io::Result<()> {
     let left = until - Clock.now();
     if left.is_zero() {

@@ -5,51 +5,51 @@ use std::time::Duration;
 
 use crate::syntax::Place;
 
-/// How a script ended.
+/// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All happened as written.
+    /// All events happened as written.
     Passed,
-    /// Something did not.
+    /// An event did not happen as written.
     Failed(Failure),
-    /// It uses something that the runner does not do.
+    /// The script uses a feature that the runner does not support.
     Unsupported(Failure),
-    /// It cannot be read, or makes no sense.
+    /// The script cannot be parsed, or is inconsistent.
     Unreadable(Failure),
 }
 
-/// What did not happen as written.
+/// An event that did not happen as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// Where it is written.
+    /// The event's place in the script.
     pub place: Place,
-    /// When it showed, from the start.
+    /// The time when the failure was detected, from the start.
     pub at: Duration,
-    /// What was expected.
+    /// The expected behaviour.
     pub expected: String,
-    /// What happened instead.
+    /// The actual behaviour.
     pub got: String,
 }
 
-/// A script's run.
+/// The report of a script's run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How it ended.
+    /// The outcome.
     pub verdict: Verdict,
-    /// What was set and has no effect.
+    /// Settings that have no effect.
     pub notes: Vec<String>,
-    /// What the script printed.
+    /// The script's output.
     pub printed: Vec<String>,
-    /// All packets, a line each.
+    /// All packets, one line for each.
     pub trace: Vec<String>,
-    /// Packets that the program's chains have handled in the kernel.
+    /// The number of packets that the program's chains have handled in the kernel.
     pub in_kernel: u64,
-    /// The script's line that did not pass; empty if it passed.
+    /// The script's failed line; empty if it passed.
     pub source: String,
 }
 
 impl Report {
-    /// Of a script that has not run.
+    /// Creates the report of a script that has not run.
     pub(super) fn of(verdict: Verdict) -> Report {
         Report {
             verdict,
@@ -61,13 +61,13 @@ impl Report {
         }
     }
 
-    /// True when the script passed.
+    /// Returns whether the script passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.verdict == Verdict::Passed
     }
 
-    /// What failed, if anything did.
+    /// Returns the failure, if there is one.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         match &self.verdict {
@@ -78,7 +78,7 @@ impl Report {
         }
     }
 
-    /// The verdict in one word.
+    /// Returns the verdict in one word.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self.verdict {
@@ -89,7 +89,7 @@ impl Report {
         }
     }
 
-    /// The report of a script that did not pass, for people: `name` is the script's.
+    /// Returns a readable report of a script that did not pass. `name` is the script's.
     #[must_use]
     pub fn explain(&self, name: &str) -> String {
         let Some(failure) = self.failure() else {
@@ -126,7 +126,7 @@ impl Report {
 }
 
 impl Report {
-    /// The script's line, with a caret below the place.
+    /// Returns the script's line, with a caret below the place.
     fn pointed(&self, place: Place) -> String {
         if self.source.trim().is_empty() {
             return String::new();
@@ -151,12 +151,12 @@ impl Report {
     }
 }
 
-/// How much of a line is shown, characters.
+/// The maximum length of a shown line, in characters.
 const WIDEST: usize = 160;
-/// How many packets are shown.
+/// The maximum number of shown packets.
 const SHOWN: usize = 40;
 
-/// A time from the start, as scripts write it.
+/// Formats a time from the start, as scripts write it.
 pub(crate) fn seconds(span: Duration) -> String {
     format!("{}.{:06}", span.as_secs(), span.subsec_micros())
 }

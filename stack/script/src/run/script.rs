@@ -1,7 +1,7 @@
 //! The events of a script, in order.
 //!
-//! Time passes only where an event waits: for its own time, or for a packet. Whatever the stack has
-//! to do in between happens at its own times.
+//! Time passes only while an event waits for its own time or for a packet. The stack's work in between
+//! happens at the stack's own times.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::wire::{self, Decoded, Tcp};
 
 /// The maximum number of lines of a trace that are kept.
 const TRACE: usize = 10_000;
-/// The maximum number of turns of the stack in one script: more are a loop without end.
+/// The maximum number of turns of the stack in one script; more turns mean an endless loop.
 const TURNS: u64 = 20_000_000;
 /// The maximum number of packets that wait to be compared.
 const QUEUE: usize = 100_000;
@@ -34,18 +34,17 @@ const QUEUE: usize = 100_000;
 struct Pending {
     call: Call,
     place: Place,
-    /// When it has to return.
+    /// The time by which the call has to return.
     due: Instant,
     stage: u64,
 }
 
-/// Runs a script.
 pub(super) struct Runner<'a> {
     script: Script,
     config: Config,
-    /// There was an event other than commands.
+    /// True after the first event other than a command.
     begun: bool,
-    /// Where set-up scripts are.
+    /// The folder of set-up scripts.
     folder: PathBuf,
     bench: &'a Bench<'a>,
     world: Box<dyn World>,
@@ -54,9 +53,9 @@ pub(super) struct Runner<'a> {
     queue: VecDeque<Sent>,
     pending: Option<Pending>,
     start: Instant,
-    /// What relative times count from.
+    /// The time from which relative times count.
     last: Instant,
-    /// How late the event under way began, in real time.
+    /// The delay with which the current event began, in real time.
     late: Duration,
     variables: BTreeMap<String, Value>,
     printed: Vec<String>,
@@ -64,7 +63,7 @@ pub(super) struct Runner<'a> {
     turns: u64,
 }
 
-/// What ends a script before its end.
+/// A result whose error ends the script early.
 type Step<T> = Result<T, Verdict>;
 
 impl<'a> Runner<'a> {
@@ -109,7 +108,7 @@ impl<'a> Runner<'a> {
             Ok(()) => Verdict::Passed,
             Err(verdict) => verdict,
         };
-        // What the stack sent and no event asked for helps to understand a failure.
+        // Packets that no event expected help to explain a failure.
         Report {
             notes: self.config.notes,
             printed: self.printed,
@@ -128,7 +127,7 @@ impl<'a> Runner<'a> {
         Err(Verdict::Failed(self.failure(place, expected, got)))
     }
 
-    /// An event, from its time on.
+    /// Runs an event, from its time on.
     fn event(&mut self, event: &Event) -> Step<()> {
         let (from, to) = self.times(event.when);
         self.late = Duration::ZERO;
@@ -169,7 +168,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// When an event happens: the earliest and the latest time.
+    /// Returns the earliest and the latest time of an event.
     fn times(&self, when: When) -> (Instant, Instant) {
         match when {
             When::At(at) => (self.start.plus_nanos(at), self.start.plus_nanos(at)),
@@ -180,10 +179,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// A command that is not at the beginning: the params that it sets count from now on, for what
-    /// begins now; what belongs to the device or to limits comes too late.
+    /// Runs a command in the middle of a script. Its params apply to connections that begin from now on.
+    /// Settings of the device and of limits come too late.
     fn command(&mut self, text: &str, place: Place) -> Step<()> {
-        // Those before everything else have been read already.
+        // The commands before all events have been read already.
         if !self.begun {
             return Ok(());
         }
@@ -281,7 +280,7 @@ impl<'a> Runner<'a> {
             _ => vec![inbound.bytes],
         };
         for frame in frames {
-            // To the stack it comes in its sleep: chains in front of it, where there are some, run first.
+            // The packet arrives while the stack sleeps. Chains in front of the stack, if any, run first.
             let is_lent = self.kernel.stack.lend(self.world.wire());
             let mut done = self.world.inject(frame, inbound.seg_size);
             if is_lent {
@@ -409,7 +408,7 @@ impl<'a> Runner<'a> {
                 Ok(())
             }
             (Progress::Blocked, None) => {
-                // What happens now may be all that it waits for.
+                // The call may wait only for events of this instant.
                 self.pending =
                     Some(Pending { call: call.clone(), place: event.place, due: self.world.now(), stage });
                 Ok(())
@@ -417,7 +416,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Makes a call, and checks what became of connections by it.
+    /// Makes a call, and checks its effect on connections.
     fn attempt(&mut self, call: &Call, place: Place, stage: &mut u64) -> Step<Progress> {
         self.kernel.now = self.world.now();
         let made = self.kernel.call(call, stage);
@@ -470,7 +469,7 @@ impl<'a> Runner<'a> {
         self.failed(place, expected, format!("it returned at {}", self.relative(now)))
     }
 
-    /// Goes on with the call that waits.
+    /// Resumes the blocked call.
     fn resume(&mut self) -> Step<bool> {
         let Some(mut pending) = self.pending.take() else {
             return Ok(false);
@@ -493,7 +492,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Waits for the call that waits.
+    /// Waits until the blocked call returns.
     fn finish_pending(&mut self) -> Step<()> {
         self.settle()?;
         while let Some(pending) = &self.pending {
@@ -507,8 +506,8 @@ impl<'a> Runner<'a> {
         self.finish_pending()
     }
 
-    /// Lets time pass until an event's time. What begins late in real time moves all that follows:
-    /// the machine was busy, not the stack.
+    /// Lets time pass until an event's time. A late start in real time delays all later events, because the
+    /// machine was busy, not the stack.
     fn begin(&mut self, at: Instant) -> Step<()> {
         self.wait_until(at)?;
         if self.world.is_real() {
@@ -528,14 +527,14 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Waits for the next thing to happen, at most until `limit`, and lets it happen. False when the
-    /// limit has come.
+    /// Waits for the next occurrence, at most until `limit`, and processes it. Returns false if the limit is
+    /// reached.
     fn turn(&mut self, limit: Instant) -> Step<bool> {
         if self.world.now() >= limit {
             return Ok(false);
         }
         let now = self.world.now();
-        // A call that waits is looked at when it is due, and when it is late.
+        // A blocked call is checked when it is due, and when it is late.
         let due = self.pending.as_ref().map(|pending| pending.due);
         let late = due.map(|due| (due + self.config.tolerance).plus_nanos(1));
         let checks = [due, late].into_iter().flatten().filter(|at| *at > now);
@@ -543,7 +542,7 @@ impl<'a> Runner<'a> {
             .chain(self.kernel.stack.next_deadline())
             .fold(limit, Instant::min);
         if next == Instant::NEVER {
-            return Ok(false); // nothing will ever happen: time need not pass to the end of all time
+            return Ok(false); // no event is left, so time need not pass
         }
         if let Err(error) = self.world.wait(next) {
             return self.failed(Place::default(), "a device that works", error.to_string());
@@ -552,7 +551,7 @@ impl<'a> Runner<'a> {
         Ok(true)
     }
 
-    /// Lets happen what is to happen now.
+    /// Does all work that is due now.
     fn settle(&mut self) -> Step<()> {
         self.settle_stack()?;
         while self.pending.is_some() && self.resume()? {
@@ -561,7 +560,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The stack's part of it.
+    /// Does the stack's part of that work.
     fn settle_stack(&mut self) -> Step<()> {
         loop {
             self.turns += 1;
@@ -589,7 +588,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Takes what the stack has sent.
+    /// Collects the packets that the stack has sent.
     fn collect(&mut self) -> Step<()> {
         let frames = match self.world.sent() {
             Ok(frames) => frames,
@@ -598,7 +597,7 @@ impl<'a> Runner<'a> {
         for (at, frame) in frames {
             match wire::decode(&frame) {
                 Decoded::Tcp(tcp) => self.take(at, tcp),
-                // On a device the kernel speaks too.
+                // On a device, the kernel sends packets as well.
                 Decoded::Other { from, .. } if from != self.config.local => {}
                 Decoded::Other { protocol, len, .. } => {
                     self.record('>', &format!("a packet of protocol {protocol}, {len} bytes"));
@@ -637,7 +636,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// How long events take at least, if all happens when it is to.
+/// Returns the minimum duration of events, if each happens on time.
 pub(super) fn length(events: &[Event]) -> Duration {
     let (mut last, mut latest) = (0_u64, 0);
     for event in events {
@@ -651,7 +650,7 @@ pub(super) fn length(events: &[Event]) -> Duration {
     Duration::from_nanos(latest)
 }
 
-/// A packet of the stack in the script's numbers.
+/// Shows a packet of the stack in the script's numbers.
 fn shown(tcp: &Tcp, flow: &Flow) -> String {
     wire::seen(tcp, flow.own_base(tcp.flags), flow.peer_base(tcp.flags))
 }
@@ -660,7 +659,7 @@ pub(super) fn beyond(what: impl std::fmt::Display) -> String {
     format!("beyond what scripts may use here: {what}")
 }
 
-/// A call's result as the script wants it.
+/// Shows a call's expected result.
 fn result_text(call: &Call) -> String {
     let value = match &call.result {
         Expression::Number(value) => value.to_string(),

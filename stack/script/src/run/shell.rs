@@ -1,38 +1,38 @@
-//! Shell commands of scripts, read for what they set. Nothing is ever executed.
+//! Shell commands of scripts, parsed for their settings. They are never executed.
 
 use std::path::{Path, PathBuf};
 
 use super::table::Table;
 use crate::python;
 
-/// How deep set-up scripts may call each other.
+/// The maximum nesting of set-up scripts.
 const DEEPEST: usize = 4;
 /// The maximum number of commands of one script, set-up scripts included.
 const MAX_COMMANDS: usize = 10_000;
 
-/// What a command means here.
+/// The effect of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// A sysctl is set: its name with dots, and its value.
     Sysctl(String, String),
     /// The device's MTU is set.
     Mtu(u32),
-    /// A command without a meaning here.
+    /// A command without an effect here.
     Note(String),
-    /// It asks whether somebody listens at this port.
+    /// The command asks whether a socket listens at this port.
     Listens(u16),
-    /// It asks whether the number of sockets in this state has these digits.
+    /// The command asks whether the number of sockets in this state has these digits.
     Counts(&'static str, String),
-    /// It ends the connections in this state.
+    /// The command ends the connections in this state.
     Drops(&'static str),
-    /// A command whose outcome decides whether the script passes, and that cannot be known here.
+    /// The command's outcome decides whether the script passes, and cannot be determined here.
     Beyond(String),
 }
 
-/// Reads the file of a set-up script; nothing when there is none.
+/// A function that reads the file of a set-up script, if it exists.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
-/// What a command, found in a script in `folder`, sets.
+/// Returns the effects of a command in a script in `folder`.
 pub(crate) fn effects(text: &str, folder: &Path, table: &Table, read: ReadFile<'_>) -> Vec<Effect> {
     let mut effects = Vec::new();
     interpret(text, folder, table, read, DEEPEST, &mut effects);
@@ -90,7 +90,7 @@ fn interpret(
             "tcpdrop" if rest.len() == 2 && state_named(rest[1]).is_some() => {
                 out.extend(state_named(rest[1]).map(Effect::Drops));
             }
-            // Nothing is remembered between scripts, and nothing has to be restored after one.
+            // Scripts share no state, so that no setting has to be restored afterwards.
             "true" | ":" | "rm" => {}
             "ip" if rest.first() == Some(&"tcp_metrics") => {}
             _ if name.starts_with("sysctl_restore") => {}
@@ -115,7 +115,7 @@ fn interpret(
     }
 }
 
-/// The port in `grep " 0A " /proc/net/tcp | grep ":1F90"`: whether it is among those that are listened at.
+/// Returns the port in `grep " 0A " /proc/net/tcp | grep ":1F90"`, which asks whether a socket listens there.
 fn listener_asked_for(command: &Command, next: &Command) -> Option<u16> {
     let is = |command: &Command, i: usize, word: &str| command.words.get(i).is_some_and(|w| w == word);
     let state = is(command, 0, "grep") && is(command, 1, " 0A ") && is(command, 2, "/proc/net/tcp");
@@ -124,8 +124,9 @@ fn listener_asked_for(command: &Command, next: &Command) -> Option<u16> {
     u16::from_str_radix(port, 16).ok().filter(|_| asked)
 }
 
-/// The question of FreeBSD's `sockstat … | grep packetdril | grep -c TIME_WAIT | grep 1`: a state, and the digits of how many
-/// sockets are in it. All sockets are of the script's address family, ports and process.
+/// Parses FreeBSD's `sockstat … | grep packetdril | grep -c TIME_WAIT | grep 1`. Returns the state and the
+/// digits of the number of sockets in it. All sockets belong to the script's address family, ports and
+/// process.
 fn counted(filters: &[Command]) -> Option<(&'static str, String)> {
     let [others @ .., count, digits] = filters else {
         return None;
@@ -145,7 +146,7 @@ fn counted(filters: &[Command]) -> Option<(&'static str, String)> {
     others.iter().all(is_of_process).then_some((state, digits))
 }
 
-/// The state of TCP_INFO that FreeBSD's tools have another name for.
+/// Returns the TCP_INFO state for a name of FreeBSD's tools.
 fn state_named(name: &str) -> Option<&'static str> {
     let known = match name {
         "LISTEN" => "TCP_LISTEN",
@@ -164,7 +165,7 @@ fn state_named(name: &str) -> Option<&'static str> {
     Some(known)
 }
 
-/// Commands that ask how things are, and fail a script where they are otherwise; and one that ends connections from
+/// Commands that query the machine and fail a script on another answer, and one that ends connections from
 /// outside.
 const ASKING: &[&str] = &[
     "[", "[[", "cmp", "diff", "egrep", "exit", "expr", "false", "fgrep", "grep", "kldstat", "netstat",
@@ -188,24 +189,24 @@ fn settings<'a>(words: impl Iterator<Item = &'a &'a str>, out: &mut Vec<Effect>)
     }
 }
 
-/// `/proc/sys/net/ipv4/tcp_sack` and `net/ipv4/tcp_sack` as `net.ipv4.tcp_sack`.
+/// Converts `/proc/sys/net/ipv4/tcp_sack` and `net/ipv4/tcp_sack` to `net.ipv4.tcp_sack`.
 fn dotted(name: &str) -> String {
     name.trim_start_matches("/proc/sys/")
         .trim_start_matches('/')
         .replace('/', ".")
 }
 
-/// One command: its words, and the file that its output goes to.
+/// One command: its words, and the file that receives its output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Command {
     words: Vec<String>,
     into: Option<String>,
-    /// It reads what the one before writes.
+    /// True if the command reads the output of the one before.
     piped: bool,
 }
 
-/// Takes a text apart into commands: quotes, comments, continued lines, `;`, `&&`, `||`, pipes, output
-/// to a file, and arithmetic in `$((…))`.
+/// Splits a text into commands: quotes, comments, continued lines, `;`, `&&`, `||`, pipes, output to a file,
+/// and arithmetic in `$((…))`.
 fn commands(text: &str) -> Vec<Command> {
     let mut commands = vec![Command::default()];
     let mut redirect = false;
@@ -261,7 +262,7 @@ fn commands(text: &str) -> Vec<Command> {
     commands
 }
 
-/// The word at the beginning of a text, without its quotes, and how long it is there.
+/// Returns the word at the beginning of a text without its quotes, and its length in the text.
 fn word(text: &str) -> (String, usize) {
     let mut word = String::new();
     let mut quote = None;
@@ -284,7 +285,7 @@ fn word(text: &str) -> (String, usize) {
     (word, at.max(1))
 }
 
-/// The value of `$((…))`, and its length.
+/// Returns the value of `$((…))`, and its length.
 fn arithmetic(text: &str) -> Option<(String, usize)> {
     struct Nothing;
     impl python::Names for Nothing {

@@ -1,9 +1,9 @@
-//! Constants of Linux by name (its user API's headers), and what expressions are worth.
+//! Linux constants by name (from the headers of its user API), and the values of expressions.
 
 use crate::syntax::tree::Expression;
 
-/// Constants, in groups. Options that FreeBSD alone has stand at its number plus 2^16, out of the way of Linux's; its
-/// names of states (TCPI_…) stand for Linux's numbers.
+/// The constants, in groups. Options that only FreeBSD has get its number plus 2^16, which avoids collisions
+/// with Linux's. FreeBSD's names of states (TCPI_…) have Linux's numbers.
 #[rustfmt::skip]
 const CONSTANTS: &[(&str, i64)] = &[
     ("NULL", 0),
@@ -75,7 +75,7 @@ const ERRNOS: &[(&str, u32)] = &[
     ("EHOSTUNREACH", 113), ("EALREADY", 114), ("EINPROGRESS", 115), ("ECANCELED", 125),
 ];
 
-/// A constant, errno values among them.
+/// Returns the value of a constant; errno names are constants, too.
 pub(crate) fn constant(name: &str) -> Option<i64> {
     let found = CONSTANTS
         .iter()
@@ -84,7 +84,7 @@ pub(crate) fn constant(name: &str) -> Option<i64> {
     found.or_else(|| errno(name).map(i64::from))
 }
 
-/// An errno's value.
+/// Returns the value of an errno.
 pub(crate) fn errno(name: &str) -> Option<u32> {
     ERRNOS
         .iter()
@@ -92,7 +92,7 @@ pub(crate) fn errno(name: &str) -> Option<u32> {
         .map(|(_, value)| *value)
 }
 
-/// An errno's name.
+/// Returns the name of an errno.
 pub(crate) fn errno_name(value: u32) -> String {
     let name = ERRNOS
         .iter()
@@ -101,7 +101,7 @@ pub(crate) fn errno_name(value: u32) -> String {
     name.unwrap_or_else(|| format!("errno {value}"))
 }
 
-/// Why an expression is no number.
+/// An expression could not be converted to a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NumberError {
     #[error("`{0}` is no constant that is known")]
@@ -112,7 +112,7 @@ pub(crate) enum NumberError {
     NoNumber,
 }
 
-/// What an expression is worth as a number.
+/// Returns the value of an expression as a number.
 pub(crate) fn number(expression: &Expression) -> Result<i64, NumberError> {
     match expression {
         Expression::Number(value) => Ok(*value),
@@ -136,7 +136,7 @@ pub(crate) fn number(expression: &Expression) -> Result<i64, NumberError> {
     }
 }
 
-/// A field of a structure by name.
+/// Returns a field of a structure by name.
 pub(crate) fn field<'a>(structure: &'a Expression, name: &str) -> Option<&'a Expression> {
     let Expression::Struct(fields) = structure else {
         return None;

@@ -1,8 +1,8 @@
-//! The systems that scripts are written for.
+//! The systems for which scripts are written.
 
 use serde::Deserialize;
 
-/// A system that scripts are written for.
+/// A system for which scripts are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum System {

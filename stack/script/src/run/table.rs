@@ -1,7 +1,7 @@
-//! The `script.toml` of a program, which declares what scripts need to know of it.
+//! The `script.toml` of a program, with its declarations for scripts.
 //!
-//! It holds what the runner cannot know: which observable variables fields of TCP_INFO come from,
-//! and which params sysctls stand for.
+//! It holds the facts that the runner cannot know: the observable variables behind fields of TCP_INFO, and
+//! the params that correspond to sysctls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub struct Table {
     observed: BTreeSet<String>,
 }
 
-/// Why a `script.toml` cannot be used.
+/// A `script.toml` could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TableError(String);
@@ -31,63 +31,63 @@ struct File {
     info: BTreeMap<String, String>,
     /// Names that expressions and assertions may use.
     constants: BTreeMap<String, i64>,
-    /// What sysctls stand for, by name.
+    /// The meanings of sysctls, by name.
     sysctl: BTreeMap<String, Rule>,
-    /// The params that options of sockets show which nobody set, by name.
+    /// The params that socket options report if they were not set, by name.
     options: BTreeMap<String, Shown>,
-    /// Params that all scripts take for granted.
+    /// Params that all scripts assume.
     scripts: BTreeMap<String, u64>,
-    /// Params that scripts written for Linux take for granted.
+    /// Params that scripts written for Linux assume.
     linux: BTreeMap<String, u64>,
-    /// Params that scripts written for FreeBSD take for granted.
+    /// Params that scripts written for FreeBSD assume.
     freebsd: BTreeMap<String, u64>,
-    /// Set-up scripts known by name: commands to take their place where the file is missing.
+    /// The commands that replace a missing set-up script, by its name.
     setup: BTreeMap<String, String>,
-    /// Fast Open cookies that scripts written for Linux know in advance, and those that the program
-    /// gives in their place, in hexadecimal.
+    /// Fast Open cookies that scripts written for Linux know in advance, and the program's cookies for them,
+    /// in hexadecimal.
     cookies: BTreeMap<String, String>,
 }
 
-/// What a sysctl stands for.
+/// The meaning of a sysctl.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Rule {
     /// The param that it sets.
     pub(crate) param: Option<String>,
-    /// The two params that a key of 128 bits sets, written as four words in hexadecimal.
+    /// The two params that a key of 128 bits sets. It is written as four words in hexadecimal.
     pub(crate) key: Option<[String; 2]>,
-    /// Several params at once: for each, what it becomes with each value.
+    /// Several params at once, each with its value for every value of the sysctl.
     pub(crate) sets: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Params that single bits of the value set.
+    /// Params set by single bits of the value.
     pub(crate) bits: BTreeMap<String, Bit>,
-    /// What it sets that is no param: `send_buffer`, or `keepalive_idle` (nanoseconds).
+    /// A limit that is not a param: `send_buffer`, or `keepalive_idle` (nanoseconds).
     pub(crate) limit: Option<String>,
-    /// Which of several values counts, from 0.
+    /// The index of the value that counts, from 0, if there are several.
     pub(crate) field: usize,
-    /// What the value is multiplied with: nanoseconds, say, of its unit.
+    /// The factor of the value, such as the nanoseconds of its unit.
     pub(crate) scale: Option<u64>,
-    /// Values by name or number that stand for others.
+    /// Replacements of values, by name or number.
     pub(crate) values: BTreeMap<String, u64>,
-    /// The values with which the program behaves as it does; others are noted.
+    /// The values that match the program's behaviour; others are noted.
     pub(crate) like: Vec<String>,
 }
 
-/// What a bit stands for.
+/// The meaning of a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Bit {
-    /// The bit, or several, all of which have to be set.
+    /// The bit, or several bits that must all be set.
     mask: u64,
-    /// What the param becomes then; otherwise 0.
+    /// The param's value if they are set; otherwise it is 0.
     value: u64,
 }
 
-/// What an option shows of a param.
+/// The report of a param by an option.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shown {
     pub(crate) param: String,
-    /// How much of the param one of the option is: nanoseconds of a second, say.
+    /// The size of the option's unit in units of the param, such as the nanoseconds in a second.
     #[serde(default = "one")]
     pub(crate) unit: u64,
 }
@@ -97,7 +97,7 @@ fn one() -> u64 {
 }
 
 impl Bit {
-    /// What the param becomes with a value of the sysctl.
+    /// Returns the param's value for a value of the sysctl.
     pub(crate) fn of(self, value: u64) -> u64 {
         if value & self.mask == self.mask {
             self.value
@@ -108,10 +108,10 @@ impl Bit {
 }
 
 impl Table {
-    /// Reads a `script.toml`.
+    /// Parses a `script.toml`.
     ///
     /// # Errors
-    /// Where it is no TOML, has an unknown key, or an expression that cannot be read.
+    /// Fails if it is not TOML, has an unknown key, or has an invalid expression.
     pub fn parse(text: &str) -> Result<Table, TableError> {
         let file: File = hawser_documents::toml(text).map_err(|fault| TableError(fault.to_string()))?;
         let node = |(name, text): (&String, &String)| match python::expression(text) {
@@ -128,37 +128,37 @@ impl Table {
         Ok(Table { file, info, observed })
     }
 
-    /// How a field of TCP_INFO is computed.
+    /// Returns the expression of a field of TCP_INFO.
     pub(crate) fn info(&self, field: &str) -> Option<&Node> {
         self.info.get(field)
     }
 
-    /// The observable variables that TCP_INFO is made of.
+    /// Returns the observable variables from which TCP_INFO is computed.
     pub(crate) fn observed(&self) -> &BTreeSet<String> {
         &self.observed
     }
 
-    /// A constant.
+    /// Returns a constant.
     pub(crate) fn constant(&self, name: &str) -> Option<i64> {
         self.file.constants.get(name).copied()
     }
 
-    /// What a sysctl stands for.
+    /// Returns the meaning of a sysctl.
     pub(crate) fn sysctl(&self, name: &str) -> Option<&Rule> {
         self.file.sysctl.get(name)
     }
 
-    /// The params that options show.
+    /// Returns the params that options report.
     pub(crate) fn options(&self) -> &BTreeMap<String, Shown> {
         &self.file.options
     }
 
-    /// Params that all scripts take for granted.
+    /// Returns the params that all scripts assume.
     pub(crate) fn scripts(&self) -> &BTreeMap<String, u64> {
         &self.file.scripts
     }
 
-    /// Params that scripts written for a system take for granted.
+    /// Returns the params that scripts written for a system assume.
     pub(crate) fn system(&self, system: System) -> &BTreeMap<String, u64> {
         match system {
             System::Linux => &self.file.linux,
@@ -166,12 +166,12 @@ impl Table {
         }
     }
 
-    /// The cookies that stand for others.
+    /// Returns the program's cookies by the cookies in scripts.
     pub(crate) fn cookies(&self) -> &BTreeMap<String, String> {
         &self.file.cookies
     }
 
-    /// The commands that stand for a set-up script of this file name.
+    /// Returns the commands that replace a set-up script of this file name.
     pub(crate) fn setup(&self, name: &str) -> Option<&str> {
         self.file.setup.get(name).map(String::as_str)
     }

@@ -8,44 +8,46 @@ use std::time::Duration;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_time::Instant;
 
-/// Where a script runs: in virtual time, or on a device.
+/// The environment of a script: virtual time, or a device.
 pub(crate) trait World {
-    /// What time it is.
+    /// Returns the current time.
     fn now(&self) -> Instant;
 
-    /// The router at the other end of the stack's cable; nothing where packets are not addressed to a link's hosts.
+    /// Returns the router at the other end of the stack's cable, or `None` if the link does not address
+    /// hosts.
     fn router(&self) -> Option<IpAddr> {
         None
     }
 
-    /// The stack's wire.
+    /// Returns the stack's wire.
     fn wire(&mut self) -> &mut dyn Wire;
 
-    /// The peer sends a packet; one longer than `seg_size` counts as merged from such packets.
+    /// Sends a packet from the peer. A packet longer than `seg_size` counts as merged from packets of that
+    /// size.
     fn inject(&mut self, frame: Vec<u8>, seg_size: u16) -> io::Result<()>;
 
-    /// Whether time passes by itself. Then packets cannot arrive merged, and an event may be late
-    /// because nobody woke in time.
+    /// Returns whether time passes by itself. In that case, packets cannot arrive merged, and scheduling may
+    /// delay an event.
     fn is_real(&self) -> bool {
         false
     }
 
-    /// Packets that the program's chains have handled in the kernel.
+    /// Returns the number of packets that the program's chains have handled in the kernel.
     fn handled(&self) -> u64 {
         0
     }
 
-    /// The packets that the stack has sent, in order, each with its time.
+    /// Returns the packets that the stack has sent, in order, with their times.
     fn sent(&mut self) -> io::Result<Vec<(Instant, Vec<u8>)>>;
 
     /// Waits until `until`, or until the stack or the peer has a packet to receive.
     fn wait(&mut self, until: Instant) -> io::Result<()>;
 }
 
-/// When virtual time begins: some programs measure from events before the first.
+/// The start of virtual time. It is not 0, because some programs measure from events before the first.
 const EPOCH: Instant = Instant::after(Duration::from_secs(1_000));
 
-/// Packets wait in queues, and time passes when it is asked to.
+/// Virtual time: packets wait in queues, and time passes only on request.
 #[derive(Debug)]
 pub(crate) struct Virtual {
     now: Instant,
@@ -53,9 +55,9 @@ pub(crate) struct Virtual {
 }
 
 impl Virtual {
-    /// A wire for packets of up to `mtu` bytes.
+    /// Creates a wire for packets of up to `mtu` bytes.
     pub(crate) fn new(mtu: u32) -> Virtual {
-        // Without offloads: each packet comes out as it would be on a cable, checksums and all.
+        // Without offloads, each packet is as it would be on a cable, with its checksums.
         let caps = Caps {
             medium: Medium::Ip,
             mtu,
@@ -99,7 +101,7 @@ impl World for Virtual {
 struct Queues {
     caps: Caps,
     arriving: VecDeque<(Instant, u16, Vec<u8>)>,
-    /// How many of them are being received.
+    /// The number of packets that are being received.
     batch: usize,
     sent: Vec<Vec<u8>>,
 }

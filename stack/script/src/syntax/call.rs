@@ -4,10 +4,10 @@ use super::script::Defines;
 use super::text::{Cursor, Read};
 use super::tree::{Call, Expression};
 
-/// How deep expressions may nest.
+/// The maximum nesting of expressions.
 const DEEPEST: usize = 32;
 
-/// Reads a call behind its time.
+/// Parses a call after its time.
 pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
     let until = if cursor.take("...") {
         Some(cursor.seconds()?)
@@ -36,7 +36,7 @@ pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
     Ok(Call { until, name, arguments, result, errno })
 }
 
-/// Expressions with commas between them, up to `end`. One comma may stand at the end.
+/// Parses expressions separated by commas up to `end`. A trailing comma is allowed.
 fn list(cursor: &mut Cursor<'_>, end: &str, defines: &Defines, depth: usize) -> Read<Vec<Expression>> {
     let mut items = Vec::new();
     while !cursor.take(end) {

@@ -1,7 +1,7 @@
-//! Lines for some alone: `#ifdef NAME`, `#ifndef NAME`, `#else`, `#endif`, each on a line of its own.
+//! Conditional lines: `#ifdef NAME`, `#ifndef NAME`, `#else`, `#endif`, each on its own line.
 //!
-//! NAME counts as defined when it was given on the command line (`-D NAME`), or by a `--define` above. Lines that are
-//! left out become empty: the places of the others stay as they are.
+//! NAME is defined if it was given on the command line (`-D NAME`) or by an earlier `--define`. Omitted lines
+//! become empty, so that the others keep their line numbers.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use super::script::{Defines, define};
 use super::text::{Place, Read, SyntaxError};
 use super::tree::Setting;
 
-/// How deep conditions may nest.
+/// The maximum nesting of conditions.
 const DEEPEST: usize = 32;
 
-/// An `#ifdef` whose `#endif` has not come.
+/// An `#ifdef` whose `#endif` has not been reached.
 struct Open {
     place: Place,
-    /// The lines around it are taken.
+    /// True if the lines around it are included.
     outer: bool,
-    /// Those of this part are.
+    /// True if the lines of this part are included.
     taken: bool,
     has_else: bool,
 }
 
-/// The text without the lines that are for others.
+/// Returns the text with excluded lines blanked.
 pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>> {
     if !text.lines().any(|line| line.trim_start().starts_with('#')) {
         return Ok(Cow::Borrowed(text));

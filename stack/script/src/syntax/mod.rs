@@ -1,7 +1,7 @@
 //! packetdrill's script syntax: text to tree.
 //!
-//! Invariants: whatever the text, reading ends with a tree or a [`SyntaxError`] that says line,
-//! column and, where there is one, a hint; nesting is bounded.
+//! Invariants: for every text, parsing ends with a tree or a [`SyntaxError`] with line, column and sometimes
+//! a hint. Nesting is bounded.
 
 mod call;
 mod conditional;

@@ -7,7 +7,7 @@ use super::tree::{Options, TcpOption};
 /// The maximum number of bytes of options in a header (RFC 9293, 3.1).
 const MAX_OPTION_BYTES: usize = 40;
 
-/// Reads `<…>` if it stands here.
+/// Parses `<…>`, if present.
 pub(super) fn options(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Options> {
     if !cursor.take("<") {
         return Ok(Options::List(Vec::new()));
@@ -62,7 +62,7 @@ fn option(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<TcpOption> {
     })
 }
 
-/// A number, or a word that stands for one.
+/// Parses a number, or a defined word for one.
 fn defined<T: TryFrom<u64> + std::str::FromStr>(
     cursor: &mut Cursor<'_>,
     defines: &Defines,
@@ -91,7 +91,7 @@ fn blocks(cursor: &mut Cursor<'_>) -> Read<Vec<(u32, u32)>> {
     }
 }
 
-/// Hexadecimal digits, two a byte; a word that stands for some; or nothing.
+/// Parses hexadecimal digits, two for each byte, or a defined word for some. There may be none.
 fn bytes(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Vec<u8>> {
     cursor.skip_blank();
     let before = cursor.clone();

@@ -5,7 +5,7 @@ use super::script::Defines;
 use super::text::{Cursor, Read};
 use super::tree::{Body, Ecn, FLAG_LETTERS, Icmp, IpFields, Numbering, Packet, Ports, Quoted, Segment};
 
-/// Reads a packet behind its direction.
+/// Parses a packet after its direction.
 pub(super) fn packet(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Packet> {
     let ip = ip_fields(cursor)?;
     let body = match cursor.peek_word() {
@@ -30,7 +30,7 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Packet>
     Ok(Packet { ip, body })
 }
 
-/// `[ect0]`, `(tos 0x10, flowlabel 0x1)`.
+/// Parses `[ect0]` and `(tos 0x10, flowlabel 0x1)`.
 fn ip_fields(cursor: &mut Cursor<'_>) -> Read<IpFields> {
     let mut fields = IpFields::default();
     let end = match () {
@@ -64,7 +64,7 @@ fn ip_fields(cursor: &mut Cursor<'_>) -> Read<IpFields> {
     }
 }
 
-/// `8080 > 1234`, if it stands here.
+/// Parses `8080 > 1234`, if present.
 fn ports(cursor: &mut Cursor<'_>) -> Read<Ports> {
     let mut ahead = cursor.clone();
     let is_number = ahead.peek_word().chars().all(|c| c.is_ascii_digit()) && !ahead.word().is_empty();
@@ -76,7 +76,7 @@ fn ports(cursor: &mut Cursor<'_>) -> Read<Ports> {
     Ok(Some((from, cursor.number("a port")?)))
 }
 
-/// `(100)`.
+/// Parses `(100)`.
 fn length(cursor: &mut Cursor<'_>) -> Read<u16> {
     cursor.expect("(", "a length stands in parentheses: (1000)")?;
     let len = cursor.number("a length")?;
@@ -117,7 +117,7 @@ fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
     Ok(Segment { ports, flags, seq, numbering, len, ack, window, urgent, options })
 }
 
-/// `/udp(9899 > 9899)` behind a segment: the ports of the UDP datagram that it is in.
+/// Parses `/udp(9899 > 9899)` after a segment: the ports of the UDP datagram around it.
 fn udp_around(cursor: &mut Cursor<'_>) -> Read<Ports> {
     if !cursor.take("/") {
         return Ok(None);
@@ -160,7 +160,7 @@ fn flags(cursor: &mut Cursor<'_>) -> Read<u16> {
     Ok(flags)
 }
 
-/// `1:1001(1000)`.
+/// Parses `1:1001(1000)`.
 fn sequence(cursor: &mut Cursor<'_>) -> Read<(u32, u16)> {
     const HINT: &str = "sequence numbers are written first:last(length): 1:1001(1000)";
     cursor.skip_blank();

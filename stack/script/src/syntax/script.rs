@@ -1,4 +1,4 @@
-//! The outer form: option lines, commands, and events with their times.
+//! The outer syntax: option lines, commands, and events with their times.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::tree::{Action, Command, Event, Script, Setting, When};
 use super::{call, conditional, packet};
 use crate::python;
 
-/// Words that stand for other words, and names that `#ifdef` asks for: packetdrill's `-D NAME=VALUE`.
+/// Words with their replacements, and names for `#ifdef`: packetdrill's `-D NAME=VALUE`.
 pub type Defines = BTreeMap<String, String>;
 
-/// Reads a script.
+/// Parses a script.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the text.
 pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
     let text = conditional::select(text, defines)?;
     let cursor = &mut Cursor::new(&text, Place { line: 1, column: 1 });
@@ -42,7 +42,7 @@ pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
     Ok(script)
 }
 
-/// `--define=NAME=VALUE` and `-D NAME=VALUE` inside the script.
+/// Applies `--define=NAME=VALUE` and `-D NAME=VALUE` inside the script.
 pub(super) fn define(setting: &Setting, known: &mut Defines) {
     if let ("define" | "D", Some((name, value))) = (
         setting.name.as_str(),

@@ -1,16 +1,16 @@
 //! A place in a text, and a cursor that reads tokens.
 //!
-//! There is no separate lexer: what a character means depends on where it stands (`.` begins a
-//! time, is a flag, or a part of `...`), so the parsers ask for the token that they expect.
+//! There is no separate lexer, because the meaning of a character depends on its position (`.` begins a time,
+//! is a flag, or is a part of `...`). The parsers ask for the token that they expect.
 
 use std::fmt;
 
 /// A line and a column, both from 1; columns count characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line.
+    /// The line, from 1.
     pub line: u32,
-    /// The column.
+    /// The column in characters, from 1.
     pub column: u32,
 }
 
@@ -20,19 +20,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a script cannot be read.
+/// A script could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}{}{hint}", if hint.is_empty() { "" } else { "\n  hint: " })]
 pub struct SyntaxError {
-    /// The line and column of the first character that is wrong.
+    /// The place of the first wrong character.
     pub place: Place,
-    /// What is wrong.
+    /// The fault.
     pub message: String,
-    /// What would be right; may be empty.
+    /// A hint at the correct form; may be empty.
     pub hint: String,
 }
 
-/// What reading returns.
+/// The result of parsing.
 pub(crate) type Read<T> = Result<T, SyntaxError>;
 
 /// Reads tokens from a text.
@@ -40,22 +40,22 @@ pub(crate) type Read<T> = Result<T, SyntaxError>;
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// A place that is known, with its offset.
+    /// A known place, with its offset.
     known: (usize, Place),
 }
 
 impl<'a> Cursor<'a> {
-    /// At the beginning of a text that itself begins at `start`.
+    /// Creates a cursor at the beginning of a text that itself begins at `start`.
     pub(crate) fn new(text: &'a str, start: Place) -> Cursor<'a> {
         Cursor { text, at: 0, known: (0, start) }
     }
 
-    /// What has not been read.
+    /// Returns the text that has not been read.
     pub(crate) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Where the cursor stands.
+    /// Returns the cursor's place.
     pub(crate) fn place(&self) -> Place {
         let (offset, known) = self.known;
         let passed = &self.text[offset..self.at];
@@ -65,18 +65,18 @@ impl<'a> Cursor<'a> {
         Place { line: known.line + lines, column }
     }
 
-    /// Where the cursor stands; later places are reckoned from here.
+    /// Returns the cursor's place and remembers it, so that later places are computed from here.
     pub(crate) fn anchor(&mut self) -> Place {
         self.known = (self.at, self.place());
         self.known.1
     }
 
-    /// An error here.
+    /// Returns an error at the cursor.
     pub(crate) fn error<T>(&self, message: impl Into<String>, hint: &str) -> Read<T> {
         Err(SyntaxError { place: self.place(), message: message.into(), hint: hint.into() })
     }
 
-    /// An error about what stands here instead of `wanted`.
+    /// Returns an error that names the text at the cursor instead of `wanted`.
     pub(crate) fn expected<T>(&self, wanted: &str, hint: &str) -> Read<T> {
         let rest = self.rest();
         let word: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
@@ -104,19 +104,19 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// True at the end, blanks and comments apart.
+    /// Returns whether only blanks and comments are left.
     pub(crate) fn at_end(&mut self) -> bool {
         self.skip_blank();
         self.rest().is_empty()
     }
 
-    /// Whether `token` stands here.
+    /// Returns whether `token` is next.
     pub(crate) fn sees(&mut self, token: &str) -> bool {
         self.skip_blank();
         self.rest().starts_with(token)
     }
 
-    /// Reads `token` if it stands here.
+    /// Reads `token` if it is next.
     pub(crate) fn take(&mut self, token: &str) -> bool {
         let found = self.sees(token);
         if found {
@@ -125,7 +125,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Reads `token`, which has to be here.
+    /// Reads `token`, which must be next.
     pub(crate) fn expect(&mut self, token: &str, hint: &str) -> Read<()> {
         if self.take(token) {
             Ok(())
@@ -134,7 +134,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The word that stands here: letters, digits, `_`; empty when there is none.
+    /// Returns the next word without reading it: letters, digits, `_`. It is empty if there is none.
     pub(crate) fn peek_word(&mut self) -> &'a str {
         self.skip_blank();
         let rest = self.rest();
@@ -144,14 +144,14 @@ impl<'a> Cursor<'a> {
         &rest[..end]
     }
 
-    /// Reads a word; empty when there is none.
+    /// Reads a word, which is empty if there is none.
     pub(crate) fn word(&mut self) -> &'a str {
         let word = self.peek_word();
         self.at += word.len();
         word
     }
 
-    /// Reads `word` if it stands here, as a whole word.
+    /// Reads `word` if it is next as a whole word.
     pub(crate) fn take_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == word;
         if found {
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Reads everything up to `end`, and `end` itself.
+    /// Reads all text up to `end`, and `end` itself.
     pub(crate) fn until(&mut self, end: &str, what: &str) -> Read<&'a str> {
         let rest = self.rest();
         let Some(len) = rest.find(end) else {
@@ -181,7 +181,7 @@ impl<'a> Cursor<'a> {
         &rest[..len]
     }
 
-    /// Reads `token`, which stands here; blanks and comments are not skipped.
+    /// Reads `token`, which is next, without skipping blanks and comments.
     pub(crate) fn advance(&mut self, token: &str) {
         self.at += if self.rest().starts_with(token) {
             token.len()

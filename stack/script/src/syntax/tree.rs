@@ -1,137 +1,137 @@
-//! A script as a tree. What words mean (constants, names of calls) is settled when it runs.
+//! A script as a tree. The meaning of words (constants, names of calls) is resolved at run time.
 
 use super::text::Place;
 use crate::python::Block;
 
-/// A script.
+/// A parsed script.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
-    /// `--name=value`, in order.
+    /// The option lines `--name=value`, in order.
     pub options: Vec<Setting>,
     /// The shell command before the first event.
     pub init: Option<Command>,
-    /// What happens, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
     /// The shell command after the last event.
     pub cleanup: Option<Command>,
 }
 
-/// An option line.
+/// An option line, `--name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its line and column.
+    /// The line and column.
     pub place: Place,
-    /// Without the dashes.
+    /// The name without the dashes.
     pub name: String,
-    /// Behind the `=`.
+    /// The text after the `=`.
     pub value: Option<String>,
 }
 
 /// A shell command, between backticks. It is interpreted, never executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Its line and column.
+    /// The line and column.
     pub place: Place,
-    /// Its lines.
+    /// The command's text, which may have several lines.
     pub text: String,
 }
 
-/// An event.
+/// An event: an action and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its line and column.
+    /// The line and column.
     pub place: Place,
-    /// When it happens, or has to happen.
+    /// The time when the action happens, or has to happen.
     pub when: When,
-    /// What happens, or has to happen.
+    /// The action, or the expected action.
     pub action: Action,
 }
 
-/// A time in nanoseconds. Relative times count from the event before.
+/// A time in nanoseconds. Relative times count from the previous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// `0.5`: after the start.
     At(u64),
-    /// `+0.5`: after the event before.
+    /// `+0.5`: after the previous event.
     After(u64),
-    /// `0.5~0.7`: at some time between.
+    /// `0.5~0.7`: at some time in between.
     Between(u64, u64),
-    /// `+0.5~+0.7`.
+    /// `+0.5~+0.7`: in between, after the previous event.
     AfterBetween(u64, u64),
-    /// `*`: whenever.
+    /// `*`: at any time.
     Any,
 }
 
-/// What happens.
+/// The action of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// `<`: the peer sends it.
+    /// `<`: the peer sends a packet.
     Inbound(Packet),
-    /// `>`: the stack has to send it.
+    /// `>`: the stack has to send a packet.
     Outbound(Packet),
-    /// The application calls the system.
+    /// The application makes a system call.
     Call(Call),
-    /// A shell command.
+    /// A shell command, in backticks.
     Command(Command),
-    /// `%{ … }%`: Python, about TCP_INFO.
+    /// `%{ … }%`: Python code about TCP_INFO.
     Code(Block),
 }
 
 /// A system call with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// When it returns, for a call that blocks: on the same clock as the event's time.
+    /// The time when a blocking call returns, on the same clock as the event's time.
     pub until: Option<u64>,
-    /// Its name.
+    /// The call's name.
     pub name: String,
-    /// Its arguments; some are results (`[1000]` of getsockopt).
+    /// The arguments; some are results (`[1000]` of getsockopt).
     pub arguments: Vec<Expression>,
-    /// What it returns.
+    /// The expected return value.
     pub result: Expression,
-    /// Which errno it sets.
+    /// The name of the expected errno.
     pub errno: Option<String>,
 }
 
-/// An expression.
+/// An argument or a result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
-    /// `...`: anything, or what is usual.
+    /// `...`: any value, or the usual one.
     Anything,
-    /// A number.
+    /// An integer.
     Number(i64),
     /// A constant by name.
     Word(String),
-    /// A text; the flag says that `...` follows.
+    /// A text; the flag states that `...` follows.
     Text(String, bool),
-    /// `a|b`.
+    /// `a|b`, the bitwise or.
     Or(Box<Expression>, Box<Expression>),
     /// `name=value`, `name(argument)=value`.
     Field(String, Option<Box<Expression>>, Box<Expression>),
-    /// `[…]`.
+    /// An array, `[…]`.
     Array(Vec<Expression>),
-    /// `{…}`.
+    /// A structure, `{…}`.
     Struct(Vec<Expression>),
-    /// `name(arguments)`.
+    /// An application, `name(arguments)`.
     Apply(String, Vec<Expression>),
 }
 
-/// A packet.
+/// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The fields of the IP header that are stated.
+    /// The stated fields of the IP header.
     pub ip: IpFields,
-    /// What it carries.
+    /// The packet's content.
     pub body: Body,
 }
 
-/// What is stated of the IP header; what is not is usual (inbound), or anything (outbound).
+/// The stated fields of the IP header. Absent fields have the usual value (inbound), or any value (outbound).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpFields {
-    /// The ECN bits; two values are allowed by `ect01`.
+    /// The ECN bits; `ect01` allows two values.
     pub ecn: Option<Ecn>,
     /// The whole TOS byte.
     pub tos: Option<u8>,
-    /// Time to live.
+    /// The time to live.
     pub ttl: Option<u8>,
     /// IPv6's flow label.
     pub flow_label: Option<u32>,
@@ -146,40 +146,40 @@ pub enum Ecn {
     Ect0,
     /// ECT(1).
     Ect1,
-    /// Either of them.
+    /// Either ECT(0) or ECT(1).
     Ect01,
     /// Congestion experienced.
     Ce,
 }
 
-/// What an IP packet carries.
+/// The content of an IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A TCP segment.
     Tcp(Segment),
-    /// A UDP datagram of so many bytes.
+    /// A UDP datagram of this many bytes.
     Udp(Ports, u16),
     /// An ICMP message.
     Icmp(Icmp),
-    /// An encapsulation that is read but not run: what it is.
+    /// The name of an encapsulation that is parsed but cannot run.
     Encapsulated(String),
 }
 
-/// Source and destination, where the packet states them.
+/// The source and destination port, if the packet states them.
 pub type Ports = Option<(u16, u16)>;
 
-/// A TCP segment.
+/// A TCP segment, with the script's numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Its ports.
+    /// The ports, if stated.
     pub ports: Ports,
-    /// Its flags, as in the header: FIN is bit 0, AE (RFC 9768's A) is bit 8.
+    /// The flags, as in the header: FIN is bit 0, AE (RFC 9768's A) is bit 8.
     pub flags: u16,
     /// The script's sequence number.
     pub seq: u32,
-    /// What it counts from.
+    /// The base of the sequence number.
     pub numbering: Numbering,
-    /// Bytes of text.
+    /// The number of bytes of data.
     pub len: u16,
     /// The script's acknowledgement number.
     pub ack: Option<u32>,
@@ -187,28 +187,28 @@ pub struct Segment {
     pub window: Option<u16>,
     /// The urgent pointer.
     pub urgent: Option<u16>,
-    /// The options.
+    /// The segment's options.
     pub options: Options,
 }
 
-/// What a sequence number means.
+/// The base of a sequence number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbering {
-    /// `1:1(0)`: it counts from the SYN of its side.
+    /// `1:1(0)`: the number counts from the SYN of its side.
     #[default]
     FromSyn,
-    /// `0:0(0)!`: it is as in the header.
+    /// `0:0(0)!`: the number is the one in the header.
     Wire,
-    /// `...(0)`: any; as the stack chose it.
+    /// `...(0)`: any number, as the stack chose it.
     Any,
 }
 
 /// The options of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Options {
-    /// `<...>`.
+    /// `<...>`: any options.
     Any,
-    /// These; without `<…>` none.
+    /// These options; an empty list without `<…>`.
     List(Vec<TcpOption>),
 }
 
@@ -217,7 +217,7 @@ pub enum Options {
 pub enum TcpOption {
     /// End of the list.
     Eol,
-    /// Padding.
+    /// Padding (no operation).
     Nop,
     /// Maximum segment size.
     Mss(u16),
@@ -229,62 +229,56 @@ pub enum TcpOption {
     Sack(Vec<(u32, u32)>),
     /// Timestamps (RFC 7323, 3).
     Timestamp {
-        /// TSval.
+        /// The timestamp of the sender (TSval).
         val: u32,
-        /// TSecr.
+        /// The echoed timestamp (TSecr).
         ecr: u32,
     },
     /// A TCP MD5 signature (RFC 2385).
     Md5(Vec<u8>),
-    /// A Fast Open cookie (RFC 7413); the flag: under the experimental kind (RFC 6994).
+    /// A Fast Open cookie (RFC 7413). The flag states the experimental kind (RFC 6994).
     FastOpen(Vec<u8>, bool),
     /// Counters of accurate ECN (RFC 9768): `(name, value)`, in order.
     AccEcn(Vec<(String, u32)>),
-    /// Any other.
+    /// Any other option: its kind and content.
     Other(u8, Vec<u8>),
 }
 
 /// An ICMP message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icmp {
-    /// Its type, by name.
+    /// The type, by name.
     pub kind: String,
-    /// Its code, by name.
+    /// The code, by name.
     pub code: Option<String>,
     /// The next hop's MTU.
     pub mtu: Option<u32>,
     /// The identifier of an echo.
     pub id: Option<u16>,
-    /// What it quotes.
+    /// The quoted part of a packet.
     pub quoted: Quoted,
 }
 
-/// What an ICMP message quotes of a packet of ours.
+/// The part of the stack's packet that an ICMP message quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quoted {
-    /// Nothing is stated.
+    /// The script states no quotation.
     Unsaid,
-    /// A TCP segment: sequence number, bytes of text.
+    /// A TCP segment: its sequence number and its bytes of data.
     Tcp(u32, u16),
-    /// A UDP datagram of so many bytes.
+    /// A UDP datagram of this many bytes.
     Udp(u16),
-    /// So many bytes.
+    /// This many bytes.
     Raw(u16),
     /// A TCP segment in UDP, with these ports.
     TcpInUdp(u16, u16),
 }
 
-/// The flags' letters, from bit 0 on; `.` is ACK.
+/// The letters of the flags, from bit 0 on; `.` is ACK.
 pub(crate) const FLAG_LETTERS: [char; 9] = ['F', 'S', 'R', 'P', '.', 'U', 'E', 'W', 'A'];
-/// FIN.
 pub(crate) const FIN: u16 = 1;
-/// SYN.
 pub(crate) const SYN: u16 = 2;
-/// RST.
 pub(crate) const RST: u16 = 4;
-/// PSH.
 pub(crate) const PSH: u16 = 8;
-/// ACK.
 pub(crate) const ACK: u16 = 16;
-/// URG.
 pub(crate) const URG: u16 = 32;

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use super::{Tcp, checksum, options, pseudo_header, v6};
 
-/// An IP packet with a TCP segment; nothing when it is longer than an IP packet can be, or has more
-/// options than a header.
+/// Builds an IP packet with a TCP segment. Returns `None` if it would exceed the length of an IP packet or
+/// the room for options.
 pub(crate) fn tcp_frame(tcp: &Tcp) -> Option<Vec<u8>> {
     let mut segment = tcp_bytes(tcp)?;
     let pseudo = pseudo_header(tcp.from.ip(), tcp.to.ip(), super::TCP, segment.len());
@@ -15,7 +15,7 @@ pub(crate) fn tcp_frame(tcp: &Tcp) -> Option<Vec<u8>> {
     ip_frame(tcp.from.ip(), tcp.to.ip(), super::TCP, ip, &segment)
 }
 
-/// A TCP segment without its checksum.
+/// Builds a TCP segment without its checksum.
 pub(crate) fn tcp_bytes(tcp: &Tcp) -> Option<Vec<u8>> {
     let options = options::write(&tcp.options);
     if options.len() > 40 {
@@ -36,7 +36,7 @@ pub(crate) fn tcp_bytes(tcp: &Tcp) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// An IP packet; `(tos, ttl, flow label)`. Nothing when it would be too long.
+/// Builds an IP packet with `(tos, ttl, flow label)`. Returns `None` if it would be too long.
 pub(crate) fn ip_frame(
     from: IpAddr,
     to: IpAddr,
@@ -70,8 +70,8 @@ pub(crate) fn ip_frame(
     Some(frame)
 }
 
-/// An ICMP error of type and code `kind` from `from` to `to`, with the four bytes behind its
-/// checksum (the next hop's MTU among them), about the packet `quoted`.
+/// Builds an ICMP error of type and code `kind` from `from` to `to` about the packet `quoted`. The four bytes
+/// after the checksum include the next hop's MTU.
 pub(crate) fn icmp_frame(
     from: IpAddr,
     to: IpAddr,

@@ -1,10 +1,10 @@
-//! Parses packets of the stack, and checks everything that a peer could check.
+//! Parses packets of the stack, with all checks that a peer could make.
 
 use std::net::{IpAddr, SocketAddr};
 
 use super::{Decoded, Tcp, checksum, options, pseudo_header};
 
-/// Takes an IP packet apart.
+/// Parses an IP packet.
 pub(crate) fn decode(frame: &[u8]) -> Decoded {
     let parsed = match frame.first().map(|byte| byte >> 4) {
         Some(4) => ipv4(frame),

@@ -1,7 +1,7 @@
-//! Packets as bytes: what the peer sends is built, what the stack sends is taken apart.
+//! Packets as bytes: builds the peer's packets and parses the stack's.
 //!
-//! Written from the RFCs, apart from the engine's network layer and the programs' blueprints, so
-//! that a fault there does not hide itself here. The arithmetic of checksums alone is the engine's.
+//! The code is written from the RFCs, independently of the engine's network layer and the programs'
+//! blueprints, so that it does not share their faults. It only uses the engine's arithmetic of checksums.
 
 mod build;
 mod decode;
@@ -36,14 +36,14 @@ pub(crate) struct Tcp {
     pub(crate) payload: Vec<u8>,
 }
 
-/// What an IP packet holds.
+/// The content of an IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
-    /// A TCP segment whose checksums are right.
+    /// A TCP segment with correct checksums.
     Tcp(Tcp),
-    /// Another protocol.
+    /// A packet of another protocol.
     Other { from: IpAddr, protocol: u8, len: usize },
-    /// A packet that no host should have sent: why.
+    /// An invalid packet, with the reason.
     Broken(&'static str),
 }
 
@@ -52,18 +52,18 @@ pub(crate) const TCP: u8 = 6;
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const ICMPV6: u8 = 58;
 
-/// The byte that stands at a sequence number of a script: whatever is sent is recognisable.
+/// Returns the byte at a sequence number of a script, which makes all sent data recognisable.
 pub(crate) fn pattern(seq: u32) -> u8 {
     (seq ^ (seq >> 8) ^ (seq >> 16)) as u8
 }
 
-/// The Internet checksum (RFC 1071) over several pieces.
+/// Computes the Internet checksum (RFC 1071) over several pieces.
 pub(crate) fn checksum(pieces: &[&[u8]]) -> u16 {
     let sum = pieces.iter().fold(Sum::default(), |sum, piece| sum.with(piece));
     u16::from_be_bytes(sum.complement())
 }
 
-/// The pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1).
+/// Returns the pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1).
 pub(crate) fn pseudo_header(from: IpAddr, to: IpAddr, protocol: u8, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(40);
     match (from, to) {
@@ -121,7 +121,7 @@ mod tests {
                 payload: vec![1, 2, 3],
             };
             let frame = tcp_frame(&tcp).expect("it fits");
-            // Options are padded to a multiple of four bytes, with ends of list.
+            // Options are padded to a multiple of four bytes with end-of-list options.
             let Decoded::Tcp(mut back) = decode(&frame) else {
                 panic!("a segment")
             };

@@ -4,11 +4,11 @@ use crate::syntax::tree::TcpOption;
 
 /// The magic number of Fast Open under the experimental kind (RFC 7413, 4.1.1).
 const FAST_OPEN_MAGIC: [u8; 2] = [0xf9, 0x89];
-/// Accurate ECN's kinds (RFC 9768, 3.2.3): which counter comes first.
+/// The kinds of accurate ECN (RFC 9768, 3.2.3), which determine the first counter.
 const ACC_ECN_0: u8 = 172;
 const ACC_ECN_1: u8 = 174;
 
-/// Writes options, padded with ends of list to a multiple of four bytes.
+/// Writes options, padded to a multiple of four bytes with end-of-list options.
 pub(super) fn write(options: &[TcpOption]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for option in options {
@@ -60,7 +60,7 @@ fn acc_ecn(bytes: &mut Vec<u8>, counters: &[(String, u32)]) {
     kind(bytes, number, &body);
 }
 
-/// Reads options; nothing when they do not fit their header.
+/// Parses options. Returns `None` if they do not fit their header.
 pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<TcpOption>> {
     let mut options = Vec::new();
     while let Some((&number, rest)) = bytes.split_first() {

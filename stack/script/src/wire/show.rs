@@ -7,7 +7,7 @@ use crate::syntax::tree::{
     ACK, Body, Ecn, FLAG_LETTERS, IpFields, Numbering, Options, Packet, Ports, Quoted, TcpOption, URG,
 };
 
-/// A segment on the wire, with relative numbers: its own from `base`, those of the other side from
+/// Shows a segment on the wire with relative numbers: its own from `base`, those of the other side from
 /// `other`.
 pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     let options = tcp.options.iter().map(|option| match option {
@@ -37,7 +37,7 @@ pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     text
 }
 
-/// What a script expects.
+/// Shows the packet that a script expects.
 pub(crate) fn expected(packet: &Packet) -> String {
     let mut text = ip(&packet.ip);
     match &packet.body {
@@ -108,7 +108,7 @@ fn push_ports(text: &mut String, ports: Ports) {
     }
 }
 
-/// The flags' letters.
+/// Returns the letters of the flags.
 pub(crate) fn flags(flags: u16) -> String {
     // packetdrill writes ACK last.
     let order = [1, 0, 2, 3, 5, 6, 7, 8, 4];
@@ -158,7 +158,7 @@ fn segment(
     }
 }
 
-/// An option.
+/// Shows an option.
 pub(crate) fn option(option: &TcpOption) -> String {
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let named = |name: &str, bytes: &[u8]| format!("{name} {}", hex(bytes)).trim_end().to_owned();

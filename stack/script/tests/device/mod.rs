@@ -1,4 +1,4 @@
-//! Scripts in real time, on a device of this machine.
+//! Runs scripts in real time, on a device of this machine.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, Verdict, run};
 use hawser_testing::TestResult;
 
-/// How often a script may begin anew: a machine that wakes nobody in time is no fault of the stack's.
+/// The maximum number of attempts, since a machine that wakes processes late is no fault of the stack.
 const ATTEMPTS: usize = 4;
 
 /// Runs one of the scripts in `transports/tcp/scripts` until it passes once.
@@ -25,7 +25,7 @@ pub(crate) fn passes(name: &str, target: Target) -> Result<Report, String> {
     Err(last)
 }
 
-/// What does not happen as written fails on a device, too.
+/// Checks that a deviation from the script also fails on a device.
 pub(crate) fn a_wrong_script_fails(target: Target) -> TestResult {
     let text = "0 `true`\n+0 < S 0:0(0) win 65535 <mss 1460>\n+0 > R. 0:0(0) ack 2\n";
     match judge(text, target)?.verdict {

@@ -1,4 +1,4 @@
-//! Frames through ports: whole, in order, and their payload where it lies.
+//! Frames through ports: they arrive whole and in order, and their payload is not copied.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,16 +11,16 @@ use hawser_host::peer::Peer;
 use hawser_host::{TunOptions, TunWire};
 use hawser_testing::{TestResult, internet_checksum, skip};
 
-/// How long anything may take.
+/// The maximum duration of any step.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A name that no other port of this process has.
+/// Returns a device name that no other port of this process has.
 fn named(driver: &str) -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     format!("{driver}{}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A frame for experiments (IEEE 802, 9.2.4) whose payload is in pieces.
+/// Returns a frame for experiments (IEEE 802, 9.2.4) whose payload is in pieces.
 fn frame(pieces: &[&[u8]]) -> TxFrame {
     let mut head = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     head.extend([0x88, 0xb5]);
@@ -67,7 +67,7 @@ fn carry(from: &mut DpdkWire, to: Option<&mut DpdkWire>, frames: &[TxFrame]) -> 
     Ok(received)
 }
 
-/// Frames of every length, each with bytes of its own.
+/// Returns frames of every length, each with different bytes.
 fn many(count: usize) -> Vec<TxFrame> {
     (0..count)
         .map(|n| {
@@ -78,7 +78,7 @@ fn many(count: usize) -> Vec<TxFrame> {
         .collect()
 }
 
-/// `net_ring` alone gives a port its own frames back.
+/// Only `net_ring` returns a port's own frames to it.
 pub(crate) fn a_ring_returns_what_it_is_sent() -> TestResult {
     let mut wire = DpdkWire::open(&named("net_ring"))?;
     let frames = many(5000);
@@ -88,7 +88,7 @@ pub(crate) fn a_ring_returns_what_it_is_sent() -> TestResult {
     Ok(())
 }
 
-/// Payload whose end is counted.
+/// Payload that counts when it is dropped.
 struct Counted(Vec<u8>, Arc<AtomicU64>);
 
 impl AsRef<[u8]> for Counted {
@@ -103,7 +103,8 @@ impl Drop for Counted {
     }
 }
 
-/// In a ring, a frame's payload is what was sent itself; it goes when the frame was received and given back.
+/// In a ring, a received frame has the sent payload itself, which is dropped once the frame has been received
+/// and released.
 pub(crate) fn payload_is_kept_until_it_is_sent() -> TestResult {
     let mut wire = DpdkWire::open(&named("net_ring"))?;
     let ended = Arc::new(AtomicU64::new(0));
@@ -121,7 +122,7 @@ pub(crate) fn payload_is_kept_until_it_is_sent() -> TestResult {
     Ok(())
 }
 
-/// Two ports in shared memory (memif), with ends of their own.
+/// Two ports in shared memory (memif), one for each end.
 pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
     let folder = hawser_temporary::Folder::new()?;
     let socket = folder.join("socket");
@@ -135,7 +136,8 @@ pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
     Ok(())
 }
 
-/// Queues of ports in shared memory: what one is sent comes by the one of its number at the other end.
+/// Queues of ports in shared memory: frames sent by one queue arrive by the queue of the same number at the
+/// other end.
 pub(crate) fn queues_carry_frames_apart() -> TestResult {
     let folder = hawser_temporary::Folder::new()?;
     let socket = folder.join("socket");
@@ -162,15 +164,15 @@ pub(crate) fn queues_carry_frames_apart() -> TestResult {
         queue.release();
         assert_eq!(queue.receive(64)?, 0, "it is another's");
     }
-    // A port is there until the last of its queues is gone.
+    // A port exists until the last of its queues is gone.
     client.remove(1);
     let frames = many(100);
     assert_eq!(carry(&mut client[0], Some(&mut server[0]), &frames)?.len(), 100);
     Ok(())
 }
 
-/// A super-segment of TCP over IPv4 (RFC 9293, 3.1; RFC 791, 3.1) with `len` bytes of payload, whose checksum is that of the
-/// pseudo-header alone.
+/// Returns a super-segment of TCP over IPv4 (RFC 9293, 3.1; RFC 791, 3.1) with `len` bytes of payload, whose
+/// checksum covers only the pseudo-header.
 fn super_segment(len: usize) -> TxFrame {
     let mut sent = frame(&[]);
     sent.head[12..].copy_from_slice(&[0x08, 0x00]);
@@ -193,7 +195,7 @@ fn super_segment(len: usize) -> TxFrame {
     sent
 }
 
-/// The ends of a shared ring of virtio (vhost-user): who serves it, and who uses it.
+/// Returns the ends of a shared ring of virtio (vhost-user): the server and its user.
 fn virtio(arguments: &str) -> TestResult<(DpdkWire, DpdkWire)> {
     let folder = hawser_temporary::Folder::new()?;
     let socket = folder.join("socket");
@@ -203,7 +205,8 @@ fn virtio(arguments: &str) -> TestResult<(DpdkWire, DpdkWire)> {
     Ok((server, user))
 }
 
-/// What a port cuts, and another has joined again, passes as one frame, with its checksum left as it was.
+/// A super-segment that one port cuts and another joins again passes as one frame, with its partial checksum
+/// unchanged.
 pub(crate) fn super_segments_cross_a_ring_of_virtio() -> TestResult {
     let (mut server, mut user) = virtio(",tso=1")?;
     assert_eq!((user.caps().gso_max, server.caps().gso_max), (65_535, 0));
@@ -227,7 +230,7 @@ pub(crate) fn super_segments_cross_a_ring_of_virtio() -> TestResult {
     Ok(())
 }
 
-/// Frames pass in both directions, and nothing is joined where the server takes no super-segments.
+/// Frames pass in both directions, and none are joined if the server accepts no super-segments.
 pub(crate) fn a_ring_of_virtio_carries_frames_in_order() -> TestResult {
     let (mut server, mut user) = virtio("")?;
     assert_eq!(user.caps().gso_max, 0);
@@ -238,7 +241,7 @@ pub(crate) fn a_ring_of_virtio_carries_frames_in_order() -> TestResult {
     Ok(())
 }
 
-/// What nobody has received ends with its port.
+/// Frames that were not received are freed with their port.
 pub(crate) fn nothing_is_left_of_a_closed_port() -> TestResult {
     let ended = Arc::new(AtomicU64::new(0));
     for _ in 0..20 {
@@ -254,14 +257,14 @@ pub(crate) fn nothing_is_left_of_a_closed_port() -> TestResult {
     Ok(())
 }
 
-/// The checksum of a protocol that no port completes, behind the header of an IPv4 packet: summed with its field in place,
-/// the bytes give nothing but ones (RFC 1071).
+/// The checksum of a protocol that no port completes, behind the header of an IPv4 packet. With its field in
+/// place, the bytes sum to all ones (RFC 1071).
 pub(crate) fn sums_that_a_port_does_not_know_are_completed() -> TestResult {
     let (mut server, mut user) = virtio(",tso=1")?;
     assert!(user.caps().tx_csum);
     let mut sent = frame(&[&[9; 301], &[5; 300]]);
     sent.head[12..].copy_from_slice(&[0x08, 0x00]);
-    // The protocol is one for experiments (RFC 3692); its header is ports and a checksum.
+    // The protocol is one for experiments (RFC 3692); its header consists of ports and a checksum.
     sent.head.extend([
         0x45, 0, 2, 0x75, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
     ]);
@@ -281,7 +284,7 @@ pub(crate) fn sums_that_a_port_does_not_know_are_completed() -> TestResult {
     Ok(())
 }
 
-/// A datagram (RFC 768) whose pieces are of odd lengths: a port that completes checksums sums them as one.
+/// A datagram (RFC 768) whose pieces have odd lengths: a port that completes checksums sums them as one.
 pub(crate) fn pieces_of_odd_lengths_are_summed_as_one() -> TestResult {
     let mut sent = frame(&[&[9; 301], &[5; 301], &[7; 99]]);
     sent.head[12..].copy_from_slice(&[0x08, 0x00]);
@@ -299,7 +302,7 @@ pub(crate) fn pieces_of_odd_lengths_are_summed_as_one() -> TestResult {
     let mut tap = DpdkWire::open(&format!("{},iface=sums0", named("net_tap")))?;
     let (mut peer, begin) = (Peer::open("sums0")?, Instant::now());
     if !tap.caps().tx_csum {
-        // Nobody asks such a port to.
+        // The stack does not ask such a port to complete checksums.
         let sum = internet_checksum(&[&bytes_of(&sent)[34..]]);
         sent.head[40..42].copy_from_slice(&sum);
         sent.csum = None;

@@ -1,4 +1,4 @@
-//! What is left of a port whose process was killed.
+//! State that remains of a port whose process was killed.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::{TunOptions, TunWire};
 use hawser_testing::{TestResult, skip};
 
-/// Opens a device, says so, and waits to be killed.
+/// Opens a device, prints a line, and waits to be killed.
 pub(crate) fn hold(device: &str) -> ExitCode {
     match DpdkWire::open(device) {
         Ok(_wire) => {
@@ -27,11 +27,11 @@ pub(crate) fn hold(device: &str) -> ExitCode {
     }
 }
 
-/// Looks at what is there while a process has a port on a device, kills that process, and waits until what is there is as
-/// before.
+/// Inspects the system while a process has a port on a device. Then kills that process, and waits until the
+/// state is as before.
 fn killed(device: &str, shown: impl Fn() -> TestResult<String>, held: &[&str]) -> TestResult {
     let before = shown()?;
-    // DPDK's folder, which is there as long as another process starts.
+    // DPDK's folder, which also exists while another process starts.
     let folders = ["/run/dpdk/hawser", "/tmp/dpdk/hawser"].map(Path::new);
     let there = folders.map(Path::exists);
     let has_new_folder = || {
@@ -63,7 +63,8 @@ fn killed(device: &str, shown: impl Fn() -> TestResult<String>, held: &[&str]) -
     Ok(())
 }
 
-/// A server in shared memory listens at a file in a folder that no other user enters, also where another was killed.
+/// A server in shared memory listens at a file in a folder that no other user can enter, even after another
+/// server was killed.
 pub(crate) fn shared_memory_is_met_in_a_folder_of_the_users_own() -> TestResult {
     let own = hawser_temporary::Folder::new()?;
     for _ in 0..2 {
@@ -88,13 +89,13 @@ pub(crate) fn shared_memory_is_met_in_a_folder_of_the_users_own() -> TestResult 
     Ok(())
 }
 
-/// What iproute2's `ip` shows.
+/// Returns the output of iproute2's `ip`.
 pub(crate) fn ip(arguments: &str) -> TestResult<String> {
     let output = Command::new("ip").args(arguments.split(' ')).output()?;
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Its TAP device is gone, and so is the folder that DPDK makes for each process.
+/// Its TAP device is gone, and so is the folder that DPDK creates for each process.
 pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
     if TunWire::open("probe0", TunOptions::default()).is_err() {
         skip("what is left of a TAP device", "/dev/net/tun may not be opened");
@@ -103,12 +104,12 @@ pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
     killed("net_tap0,iface=held0", || ip("-oneline link"), &["held0"])
 }
 
-/// An interface that was there before is as it was.
+/// An interface that existed before is unchanged.
 pub(crate) fn a_killed_process_leaves_an_interface_as_it_was() -> TestResult {
     on_an_interface("net_af_packet76", &["promiscuity 1"])
 }
 
-/// The same for a port of any driver, of which `held` shows on its interface.
+/// Tests the same for a port of any driver; its interface shows the texts in `held` while the port is open.
 pub(crate) fn on_an_interface(port: &str, held: &[&str]) -> TestResult {
     let mut netlink = Netlink::open()?;
     netlink.add_veth("cable0", "cable1", &Namespace::current()?)?;
@@ -120,7 +121,8 @@ pub(crate) fn on_an_interface(port: &str, held: &[&str]) -> TestResult {
     killed(&format!("{port},iface=cable0"), shown, held)
 }
 
-/// A server must not wait for ever for frames of an interface that was taken away. Down is not gone.
+/// A server must not wait forever for frames of an interface that was removed. An interface that is merely
+/// down does not count as removed.
 pub(crate) fn a_port_whose_interface_was_taken_away_ends() -> TestResult {
     let mut netlink = Netlink::open()?;
     netlink.add_veth("cable0", "cable1", &Namespace::current()?)?;
@@ -152,7 +154,7 @@ fn ends_without(name: &str, mut wire: DpdkWire) -> TestResult {
         receive()?;
     }
     netlink.remove(name)?;
-    // Frames that came before may wait in the port.
+    // Frames that arrived earlier may wait in the port.
     let error = (0..3).find_map(|_| receive().err()).ok_or("it is gone")?;
     assert_eq!(error.to_string(), format!("the interface '{name}' is gone"));
     Ok(())

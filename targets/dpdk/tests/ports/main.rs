@@ -1,4 +1,4 @@
-//! Ports of DPDK: frames through them, and what happens where there is none. No privilege is needed.
+//! Ports of DPDK: frames through them, and errors for unsuitable devices. No privilege is needed.
 
 mod frames;
 mod lifetime;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use hawser_host::netns::{Namespace, enter_user_namespace};
 use hawser_testing::{TestResult, is_listing, run, skip, tests};
 
-/// Name and body.
+/// The name and body of a test.
 type Test = (&'static str, fn() -> TestResult);
 
 const TESTS: &[Test] = tests![

@@ -1,4 +1,4 @@
-//! What can be wrong with a device, and the error then.
+//! Unsuitable devices, and the resulting errors.
 
 use hawser_dpdk::{DpdkWire, OpenError};
 use hawser_engine::wire::{TxFrame, Wire};
@@ -48,7 +48,7 @@ pub(crate) fn what_dpdk_says_is_in_the_error() -> TestResult {
     Ok(())
 }
 
-/// Without a capability in the thread: that is the lack which is named.
+/// The thread lacks a capability, and the error names it.
 pub(crate) fn without_privilege_what_helps_is_named() -> TestResult {
     let mut sets = capabilities(None)?;
     sets.effective = CapabilitySet::empty();
@@ -62,7 +62,7 @@ pub(crate) fn without_privilege_what_helps_is_named() -> TestResult {
     Ok(())
 }
 
-/// More queues than the driver was given.
+/// The test asks for more queues than the driver was given.
 pub(crate) fn a_port_of_one_queue_has_no_second() -> TestResult {
     Netlink::open()?.bring_up("lo")?;
     let device = "net_af_packet78,iface=lo";
@@ -72,7 +72,7 @@ pub(crate) fn a_port_of_one_queue_has_no_second() -> TestResult {
     Ok(())
 }
 
-/// A second port on a device is refused, and the first goes on.
+/// A second port on a device is refused, and the first one continues.
 pub(crate) fn a_device_in_use_stays() -> TestResult {
     let mut open = DpdkWire::open("net_ring77")?;
     let error = refused("net_ring77")?;

@@ -1,4 +1,4 @@
-//! Interfaces and their addresses: what the kernel lists and reports of them, by rtnetlink(7).
+//! Interfaces and their addresses, as the kernel lists and reports them by rtnetlink(7).
 
 use std::ffi::c_int;
 use std::io;
@@ -8,52 +8,52 @@ use std::os::fd::OwnedFd;
 use super::Socket;
 use super::message::{Message, Request, u32_at};
 
-/// Bytes of `struct ifinfomsg` and of `struct ifaddrmsg`.
+/// The sizes of `struct ifinfomsg` and of `struct ifaddrmsg`, in bytes.
 const LINK_HEADER: usize = 16;
 const ADDRESS_HEADER: usize = 8;
 
-/// A report.
+/// A report of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Of an interface.
+    /// A report of an interface.
     Link(LinkReport),
-    /// Of an address of an interface.
+    /// A report of an address of an interface.
     Address(AddressReport),
 }
 
-/// What the kernel reports of an interface.
+/// The kernel's report of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkReport {
-    /// Its number.
+    /// The interface's index.
     pub index: u32,
-    /// Whether it is there; otherwise it was taken away.
+    /// True if the interface exists, false if it was removed.
     pub exists: bool,
-    /// Whether this is about its place in a bridge alone.
+    /// True if the report only concerns its place in a bridge.
     pub of_bridge: bool,
-    /// Whether it is up, and so is its carrier.
+    /// True if the interface and its carrier are up.
     pub is_up: bool,
-    /// Its name.
+    /// The interface's name, if reported.
     pub name: Option<String>,
-    /// The largest packet that it takes, in bytes.
+    /// The largest packet that it accepts, in bytes.
     pub mtu: Option<u32>,
 }
 
-/// What the kernel reports of an address.
+/// The kernel's report of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressReport {
-    /// The number of its interface.
+    /// The index of its interface.
     pub index: u32,
-    /// Whether it is there; otherwise it was taken away.
+    /// True if the address exists, false if it was removed.
     pub exists: bool,
-    /// The address: of a point-to-point link the local one.
+    /// The address; on a point-to-point link, the local one.
     pub address: IpAddr,
 }
 
-/// A socket on which nothing blocks, and which receives reports of the calling thread's network
-/// namespace. Needs no privilege.
+/// Opens a non-blocking socket that receives reports of the calling thread's network namespace. It needs no
+/// privilege.
 ///
 /// # Errors
-/// When the kernel has no rtnetlink, or the process may open no more sockets.
+/// Fails if the kernel has no rtnetlink, or if the process may open no more sockets.
 pub fn watch() -> io::Result<OwnedFd> {
     let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
     super::open(
@@ -63,23 +63,25 @@ pub fn watch() -> io::Result<OwnedFd> {
     )
 }
 
-/// The destinations of the kernel's routes.
+/// The kind of destination of the kernel's routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// No route leads there.
     Nowhere,
-    /// It is an address of this host.
+    /// The destination is an address of this host.
     Local,
     /// A route leads there.
     Routed,
 }
 
-/// Asks where the routes lead for an address: over the interface of this number, or over any if it is 0.
+/// Asks for the destination of the routes to an address: over the interface of this index, or over any if it
+/// is 0.
 ///
 /// # Errors
-/// When the kernel does not answer.
+/// Fails if the kernel does not answer.
 pub fn reach(socket: &mut Socket, to: IpAddr, index: u32) -> io::Result<Reach> {
-    // Without it the kernel takes each IPv4 address for one on the link of the interface (linux/rtnetlink.h).
+    // Without this flag, the kernel treats every IPv4 address as being on the link of the interface
+    // (linux/rtnetlink.h).
     const RTM_F_FIB_MATCH: u32 = 0x2000;
     /// The offset of a route's type in `struct rtmsg`.
     const TYPE: usize = 7;
@@ -130,7 +132,7 @@ pub fn addresses() -> Request {
 }
 
 impl Report {
-    /// Reads a message; none where it is no report, or does not fit its format.
+    /// Parses a message. Returns `None` if it is not a report, or is malformed.
     #[must_use]
     pub fn read(message: Message<'_>) -> Option<Report> {
         match message.kind {

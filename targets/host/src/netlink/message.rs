@@ -1,17 +1,17 @@
 //! Netlink messages (RFC 3549; `netlink(7)`, `rtnetlink(7)`) as bytes.
 //!
-//! Everything is read within bounds; what does not fit its format is left out.
+//! All reads are bounds-checked, and malformed parts are skipped.
 
 use std::ffi::c_int;
 use std::io;
 
-/// Bytes of `struct nlmsghdr`.
+/// The size of `struct nlmsghdr`, in bytes.
 const HEADER: usize = 16;
-/// Bytes of `struct nlattr`.
+/// The size of `struct nlattr`, in bytes.
 const ATTRIBUTE_HEADER: usize = 4;
 /// Flags in an attribute's type (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
 const ATTRIBUTE_FLAGS: u16 = 0xc000;
-/// No error has a larger number (include/linux/err.h).
+/// The largest error number (include/linux/err.h).
 const MAX_ERRNO: i32 = 4095;
 
 /// A request to the kernel.
@@ -20,13 +20,13 @@ pub struct Request {
     bytes: Vec<u8>,
 }
 
-/// An attribute that is still open for others inside it.
+/// An open attribute, to which others are being added.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Nest(usize);
 
 impl Request {
-    /// A request of this type with these flags. The kernel acknowledges it.
+    /// Creates a request of this type with these flags. The kernel acknowledges it.
     #[must_use]
     pub fn new(kind: u16, flags: c_int) -> Request {
         let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
@@ -38,13 +38,13 @@ impl Request {
         request
     }
 
-    /// Appends raw bytes: a structure.
+    /// Appends the raw bytes of a structure.
     pub fn put(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Appends a `struct ifinfomsg` for the interface with this index (0: none yet), with these
-    /// flags set among those in `change`.
+    /// Appends a `struct ifinfomsg` for the interface with this index (0: none yet). `flags` are set among
+    /// the flags in `change`.
     pub fn put_link(&mut self, index: u32, flags: u32, change: u32) {
         self.put(&[0; 4]);
         self.put(&index.to_ne_bytes());
@@ -73,7 +73,7 @@ impl Request {
         self.close(nest);
     }
 
-    /// Starts an attribute that what follows belongs to.
+    /// Opens an attribute that contains the following ones.
     pub fn open(&mut self, kind: u16) -> Nest {
         let nest = Nest(self.bytes.len());
         self.put(&[0; 2]);
@@ -81,14 +81,14 @@ impl Request {
         nest
     }
 
-    /// Ends it.
+    /// Closes an attribute.
     pub fn close(&mut self, nest: Nest) {
         let length = (self.bytes.len() - nest.0) as u16;
         self.bytes[nest.0..nest.0 + 2].copy_from_slice(&length.to_ne_bytes());
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// The finished message under a sequence number.
+    /// Returns the finished message with a sequence number.
     #[must_use]
     pub fn finish(mut self, sequence: u32) -> Vec<u8> {
         let length = self.bytes.len() as u32;
@@ -98,20 +98,20 @@ impl Request {
     }
 }
 
-/// A message of the kernel's.
+/// A message from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Its type: `RTM_NEWLINK` and so on.
+    /// The message's type, such as `RTM_NEWLINK`.
     pub kind: u16,
-    /// The sequence number of the request that it answers; 0 where nobody asked.
+    /// The sequence number of the request that it answers; 0 for an unsolicited message.
     pub sequence: u32,
-    /// What follows the header.
+    /// The bytes after the header.
     pub body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// How the request ended, where this message states that it did: an acknowledgement, an error,
-    /// or the end of a list. A number that is no error's is a protocol error.
+    /// Returns the outcome of the request if this message ends it: an acknowledgement, an error, or the end
+    /// of a list. A number that belongs to no error is a protocol error.
     #[must_use]
     pub fn outcome(&self) -> Option<io::Result<()>> {
         let number = match c_int::from(self.kind) {
@@ -127,13 +127,13 @@ impl<'a> Message<'a> {
         Some(Err(io::Error::from_raw_os_error(error)))
     }
 
-    /// The attributes behind a structure of `fixed` bytes. None when the message is shorter.
+    /// Returns the attributes after a structure of `fixed` bytes. There are none if the message is shorter.
     pub fn attributes(&self, fixed: usize) -> Attributes<'a> {
         Attributes(self.body.get(fixed..).unwrap_or_default())
     }
 }
 
-/// The messages in what was received at once. What follows one that is cut short is left out.
+/// Returns the messages in a received datagram. A truncated message ends the iteration.
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = u32_at(bytes, 0)? as usize;
@@ -147,12 +147,12 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// Attributes: type and value of each.
+/// The attributes of a message, each with its type and value.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a>(pub &'a [u8]);
 
 impl<'a> Attributes<'a> {
-    /// The value of the first attribute of this type.
+    /// Returns the value of the first attribute of this type.
     #[must_use]
     pub fn find(mut self, kind: u16) -> Option<&'a [u8]> {
         self.find_map(|(is, value)| (is == kind).then_some(value))
@@ -171,19 +171,19 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// The integer at a place, in the machine's byte order.
+/// Returns the 16-bit integer at an offset, in the machine's byte order.
 #[must_use]
 pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
 }
 
-/// The integer at a place, in the machine's byte order.
+/// Returns the 32-bit integer at an offset, in the machine's byte order.
 #[must_use]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
-/// The integer at a place, in the machine's byte order.
+/// Returns the 64-bit integer at an offset, in the machine's byte order.
 #[must_use]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().copied().map(u64::from_ne_bytes)

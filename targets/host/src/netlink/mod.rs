@@ -1,5 +1,5 @@
-//! Netlink: requests to the kernel and its messages, for everything here that speaks it: links, addresses and
-//! routes ([`netns`](crate::netns)), interfaces that come and go, and sockets (INET_DIAG).
+//! Netlink: requests to the kernel and its messages, for all users in this crate. They are links, addresses
+//! and routes ([`netns`](crate::netns)), interfaces that come and go, and sockets (INET_DIAG).
 
 pub mod interfaces;
 mod message;
@@ -15,7 +15,7 @@ use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType};
 
 pub use message::{Attributes, Message, Nest, Request, messages, u16_at, u32_at, u64_at};
 
-/// What the kernel sends at once is at most this long: NLMSG_GOODSIZE, and what a list may take.
+/// The maximum length of a datagram from the kernel, in bytes: NLMSG_GOODSIZE, and the size of a list's part.
 pub const DATAGRAM: usize = 32 * 1024;
 
 fn open(flags: SocketFlags, protocol: c_int, groups: u32) -> io::Result<OwnedFd> {
@@ -26,8 +26,8 @@ fn open(flags: SocketFlags, protocol: c_int, groups: u32) -> io::Result<OwnedFd>
     Ok(socket)
 }
 
-/// A connection to the kernel for requests, in the network namespace of the thread that opened it,
-/// from whatever thread it is used.
+/// A connection to the kernel for requests. It belongs to the network namespace of the thread that opened it,
+/// whichever thread uses it.
 #[derive(Debug)]
 pub struct Socket {
     file: File,
@@ -36,10 +36,10 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens one.
+    /// Opens a socket of a netlink protocol.
     ///
     /// # Errors
-    /// When the kernel has no such protocol, or the process may open no more sockets.
+    /// Fails if the kernel has no such protocol, or if the process may open no more sockets.
     pub fn open(protocol: c_int) -> io::Result<Socket> {
         Ok(Socket {
             file: File::from(open(SocketFlags::empty(), protocol, 0)?),
@@ -48,7 +48,7 @@ impl Socket {
         })
     }
 
-    /// Opens one for links, addresses and routes.
+    /// Opens a socket for links, addresses and routes.
     ///
     /// # Errors
     /// As [`Socket::open`].
@@ -59,15 +59,15 @@ impl Socket {
     /// Sends a request and waits for its end.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// Fails if the kernel rejects it.
     pub fn request(&mut self, request: Request) -> io::Result<()> {
         self.exchange(request, |_| ())
     }
 
-    /// Sends a request, gives `each` the messages that answer it, and waits for its end.
+    /// Sends a request, passes the messages that answer it to `each`, and waits for its end.
     ///
     /// # Errors
-    /// When the kernel refuses it.
+    /// Fails if the kernel rejects it.
     pub fn exchange(&mut self, request: Request, mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
         self.sequence += 1;
         self.file.write_all(&request.finish(self.sequence))?;

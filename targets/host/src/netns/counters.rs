@@ -1,10 +1,10 @@
-//! What an interface, and the queue in front of it, have counted.
+//! The counters of an interface and of its queueing discipline.
 
 use crate::netlink::{Attributes, Request, u32_at, u64_at};
 
 use super::{NamespaceError, Netlink};
 
-/// Bytes of `struct ifinfomsg` and of `struct tcmsg`.
+/// The sizes of `struct ifinfomsg` and of `struct tcmsg`, in bytes.
 const LINK_HEADER: usize = 16;
 const QUEUE_HEADER: usize = 20;
 /// The root of an interface's queueing disciplines (TC_H_ROOT).
@@ -15,41 +15,41 @@ const STATISTICS: u16 = 7;
 const BASIC: u16 = 1;
 const QUEUE: u16 = 3;
 
-/// What an interface has sent and received since it was made. A super-segment counts as one packet,
-/// and its headers once.
+/// The traffic of an interface since it was created. A super-segment counts as one packet, and its headers
+/// count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
     /// Packets received.
     pub received: u64,
     /// Packets sent.
     pub sent: u64,
-    /// Bytes received, Ethernet headers included.
+    /// Bytes received, including Ethernet headers.
     pub received_bytes: u64,
-    /// Bytes sent.
+    /// Bytes sent, including Ethernet headers.
     pub sent_bytes: u64,
 }
 
-/// What the queueing discipline of an interface has done since it was put there. A super-segment
-/// counts as the packets that it stands for.
+/// The traffic of an interface's queueing discipline since it was set up. A super-segment counts as the
+/// packets for which it stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
     /// Packets that have left it.
     pub sent: u64,
-    /// Bytes of them, Ethernet headers included.
+    /// Bytes of these packets, including Ethernet headers.
     pub sent_bytes: u64,
-    /// Packets that found no room.
+    /// Packets dropped for lack of room.
     pub dropped: u64,
-    /// Packets that wait.
+    /// Packets that are waiting.
     pub waiting: u64,
-    /// Bytes of them.
+    /// Bytes of the waiting packets.
     pub waiting_bytes: u64,
 }
 
 impl Netlink {
-    /// What an interface has counted.
+    /// Returns the counters of an interface.
     ///
     /// # Errors
-    /// When there is no such interface.
+    /// Fails if there is no such interface.
     pub fn interface_counters(&mut self, name: &str) -> Result<InterfaceCounters, NamespaceError> {
         let mut read = || {
             let mut request = Request::new(libc::RTM_GETLINK, 0);
@@ -67,13 +67,13 @@ impl Netlink {
         read().map_err(NamespaceError::new(format!("read what {name} has counted")))
     }
 
-    /// What the queueing discipline of an interface has done.
+    /// Returns the counters of an interface's queueing discipline.
     ///
     /// # Errors
-    /// When there is no such interface, or it has none.
+    /// Fails if there is no such interface, or if it has no queueing discipline.
     pub fn queue_counters(&mut self, name: &str) -> Result<QueueCounters, NamespaceError> {
         let mut read = || {
-            // Unless an echo is asked for, the answer goes to those alone who listen to everything.
+            // Without the echo flag, only sockets that listen to all notifications receive the answer.
             let mut request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_ECHO);
             request.put(&[0; 4]);
             request.put(&self.index(name)?.to_ne_bytes());
@@ -97,7 +97,7 @@ impl Netlink {
 }
 
 impl InterfaceCounters {
-    /// From a `struct rtnl_link_stats64`.
+    /// Parses a `struct rtnl_link_stats64`.
     fn read(bytes: &[u8]) -> InterfaceCounters {
         InterfaceCounters {
             received: long(bytes, 0),
@@ -109,7 +109,7 @@ impl InterfaceCounters {
 }
 
 impl QueueCounters {
-    /// From attributes: a `struct gnet_stats_basic` and a `struct gnet_stats_queue`.
+    /// Parses a `struct gnet_stats_basic` and a `struct gnet_stats_queue` from attributes.
     fn read(attributes: Attributes<'_>) -> QueueCounters {
         let basic = attributes.find(BASIC).unwrap_or_default();
         let queue = attributes.find(QUEUE).unwrap_or_default();
@@ -123,12 +123,12 @@ impl QueueCounters {
     }
 }
 
-/// A number of 64 bits; 0 where there is none.
+/// Reads a number of 64 bits, or 0 if it is missing.
 fn long(bytes: &[u8], at: usize) -> u64 {
     u64_at(bytes, at).unwrap_or(0)
 }
 
-/// A number of 32 bits; 0 where there is none.
+/// Reads a number of 32 bits, or 0 if it is missing.
 fn short(bytes: &[u8], at: usize) -> u64 {
     u32_at(bytes, at).map_or(0, u64::from)
 }

@@ -42,10 +42,10 @@ pub use shaper::Shape;
 
 pub use crate::sys::unshare;
 
-/// Why a namespace, link, address or route could not be set up.
+/// A namespace, link, address or route could not be set up.
 #[derive(Debug)]
 pub struct NamespaceError {
-    /// What was tried.
+    /// The operation that failed.
     action: String,
     error: io::Error,
 }
@@ -56,7 +56,7 @@ impl NamespaceError {
         move |error| NamespaceError { action, error }
     }
 
-    /// How it failed.
+    /// Returns the system's error.
     #[must_use]
     pub fn error(&self) -> &io::Error {
         &self.error
@@ -92,12 +92,12 @@ impl std::error::Error for NamespaceError {
     }
 }
 
-/// Moves the whole process into a user namespace and a network namespace of its own, in which it
-/// is root. No privilege is needed. The network has a loopback interface alone, which is up.
+/// Moves the whole process into a new user namespace and a new network namespace, in which it is root. No
+/// privilege is needed. The network has only a loopback interface, which is up.
 ///
 /// # Errors
-/// When the system does not allow it, or when the process already has more than one thread: call
-/// it first of all.
+/// Fails if the system does not allow it, or if the process already has more than one thread. Call it before
+/// anything else.
 pub fn enter_user_namespace() -> Result<(), NamespaceError> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET).map_err(|error| {
@@ -107,14 +107,16 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
         };
         NamespaceError { action: action.to_owned(), error }
     })?;
-    // A group map may be written without privilege only by one who has given up setgroups (user_namespaces(7)).
+    // Without privilege, a process may write a group map only after it has given up setgroups
+    // (user_namespaces(7)).
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("0 {user} 1"))?;
     write("/proc/self/gid_map", &format!("0 {group} 1"))?;
     Netlink::open()?.bring_up("lo")
 }
 
-/// Whether this process is in a user namespace other than the first, which maps all users to themselves, from 0 on.
+/// Returns whether this process is in a user namespace other than the initial one, which maps all users to
+/// themselves, from 0 on.
 #[must_use]
 pub fn is_in_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -126,37 +128,37 @@ fn write(path: &str, content: &str) -> Result<(), NamespaceError> {
     fs::write(path, content).map_err(NamespaceError::new(format!("write {path}")))
 }
 
-/// Sets a network parameter of the calling thread's network namespace: `key` as in `sysctl`, with
+/// Sets a network parameter of the calling thread's network namespace. `key` is a name of `sysctl` with
 /// slashes: `net/ipv4/ip_forward`.
 ///
 /// # Errors
-/// When there is no such parameter, or it may not be written.
+/// Fails if there is no such parameter, or if it may not be written.
 pub fn set_parameter(key: &str, value: &str) -> Result<(), NamespaceError> {
     write(&format!("/proc/sys/{key}"), value)
 }
 
-/// A network namespace: another host, as far as its network goes.
+/// A network namespace, which acts as another host on the network.
 #[derive(Debug)]
 pub struct Namespace {
     file: File,
 }
 
 impl Namespace {
-    /// The calling thread's own.
+    /// Returns the calling thread's network namespace.
     ///
     /// # Errors
-    /// When `/proc` is absent.
+    /// Fails if `/proc` is absent.
     pub fn current() -> Result<Namespace, NamespaceError> {
         let file = File::open("/proc/thread-self/ns/net")
             .map_err(NamespaceError::new("open the current network namespace"))?;
         Ok(Namespace { file })
     }
 
-    /// A new one, empty but for a loopback interface that is down. The caller stays where it is.
-    /// Takes CAP_SYS_ADMIN, which [`enter_user_namespace`] gives.
+    /// Creates a namespace with only a loopback interface, which is down. The caller stays in its own
+    /// namespace. This needs CAP_SYS_ADMIN, which [`enter_user_namespace`] gives.
     ///
     /// # Errors
-    /// When the system does not allow it.
+    /// Fails if the system does not allow it.
     pub fn create() -> Result<Namespace, NamespaceError> {
         on_thread(|| {
             unshare(UnshareFlags::NEWNET).map_err(NamespaceError::new("make a network namespace"))?;
@@ -164,13 +166,13 @@ impl Namespace {
         })?
     }
 
-    /// Runs `work` on a thread inside the namespace; sockets opened there belong to it for good.
+    /// Runs `work` on a thread inside the namespace. Sockets opened there belong to it permanently.
     ///
     /// # Errors
-    /// When the namespace cannot be entered.
+    /// Fails if the namespace cannot be entered.
     ///
     /// # Panics
-    /// When `work` does.
+    /// Panics if `work` does.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
         on_thread(|| {
             self.enter()?;
@@ -178,22 +180,22 @@ impl Namespace {
         })?
     }
 
-    /// Moves the calling thread into the namespace, and with it the threads and processes that it
-    /// starts later.
+    /// Moves the calling thread into the namespace. Threads and processes that it starts later inherit the
+    /// namespace.
     ///
     /// # Errors
-    /// When that is not permitted.
+    /// Fails if that is not permitted.
     pub fn enter(&self) -> Result<(), NamespaceError> {
         sys::enter_network_namespace(self.file.as_fd())
             .map_err(NamespaceError::new("enter a network namespace"))
     }
 
-    /// A command that will run inside the namespace, with the administrator's programs (`tc`, `sysctl`) on its
-    /// path: a user is root in a namespace of its own, and has a path without them.
+    /// Returns a command that will run inside the namespace, with administrators' programs (`tc`, `sysctl`)
+    /// on its path. A user is root in a new namespace, but the user's path lacks them.
     ///
     /// # Errors
-    /// When a handle of the namespace cannot be made.
-    #[allow(unsafe_code)] // It does something between fork and exec.
+    /// Fails if the handle of the namespace cannot be duplicated.
+    #[allow(unsafe_code)] // Runs code between fork and exec.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, NamespaceError> {
         let file = self
             .file
@@ -201,7 +203,7 @@ impl Namespace {
             .map_err(NamespaceError::new("copy a namespace's handle"))?;
         let mut command = Command::new(program);
         command.env("PATH", administrators_path(std::env::var_os("PATH")));
-        // SAFETY: between fork and exec the closure makes one system call, and allocates nothing.
+        // SAFETY: between fork and exec the closure makes one system call, and allocates no memory.
         unsafe { command.pre_exec(move || sys::enter_network_namespace(file.as_fd())) };
         Ok(command)
     }
@@ -212,14 +214,14 @@ impl Namespace {
     }
 }
 
-/// A path of programs with the folders at its end that only administrators have on theirs.
+/// Returns a search path with the folders of administrators' programs at its end.
 fn administrators_path(path: Option<OsString>) -> OsString {
     let mut path = path.unwrap_or_else(|| "/usr/bin:/bin".into());
     path.push(":/usr/sbin:/sbin");
     path
 }
 
-/// Runs `work` on a thread of its own, so that the caller's namespaces stay as they are.
+/// Runs `work` on a separate thread, so that the caller's namespaces do not change.
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("namespace".to_owned());

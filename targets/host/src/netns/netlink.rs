@@ -13,51 +13,51 @@ use super::{Namespace, NamespaceError};
 
 /// VETH_INFO_PEER of <linux/veth.h>.
 const VETH_INFO_PEER: u16 = 1;
-/// Where the type is in a `struct rtmsg`.
+/// The offset of the type in `struct rtmsg`.
 const ROUTE_TYPE: usize = 7;
-/// How long [`Netlink::settle`] waits at most.
+/// The maximum time that [`Netlink::settle`] waits.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
-/// How long an interface that is connected takes at most to use its addresses.
+/// The maximum time until a connected interface can use its addresses.
 const CONNECTED_LIMIT: Duration = Duration::from_millis(300);
-/// How long to wait between two queries.
+/// The pause between two queries.
 const SETTLE_STEP: Duration = Duration::from_millis(2);
 
-/// A connection to the kernel about the network namespace that it was opened in, from whatever
-/// thread it is used.
+/// A connection to the kernel. It acts on the network namespace in which it was opened, whichever thread uses
+/// it.
 #[derive(Debug)]
 pub struct Netlink {
     pub(super) socket: Socket,
-    /// The IPv6 addresses that it has given, with their interfaces.
+    /// The IPv6 addresses that it has assigned, with their interfaces.
     given: Vec<(String, IpAddr)>,
 }
 
 impl Netlink {
-    /// Connects, for the calling thread's network namespace.
+    /// Connects for the calling thread's network namespace.
     ///
     /// # Errors
-    /// When the kernel has no rtnetlink.
+    /// Fails if the kernel has no rtnetlink.
     pub fn open() -> Result<Netlink, NamespaceError> {
         let socket =
             Socket::open(libc::NETLINK_ROUTE).map_err(NamespaceError::new("open a netlink socket"))?;
         Ok(Netlink { socket, given: Vec::new() })
     }
 
-    /// Lays a cable: a pair of Ethernet interfaces, `name` here and `peer` in another namespace,
+    /// Creates a virtual cable: a pair of Ethernet interfaces, `name` here and `peer` in another namespace,
     /// both down.
     ///
     /// # Errors
-    /// When it is not permitted, or a name is taken.
+    /// Fails if it is not permitted, or if a name is taken.
     pub fn add_veth(&mut self, name: &str, peer: &str, to: &Namespace) -> Result<(), NamespaceError> {
         self.add_numbered_veth(name, 0, peer, to)
     }
 
-    /// The same, with the number that `name` is to have; 0: any.
+    /// Like `add_veth`, with the index that `name` is to have; 0 means any.
     ///
-    /// When both ends have the same number, each in its namespace, the kernel takes the cable for
-    /// no cable, and may take a second to notice that it is connected.
+    /// If both ends have the same index, each in its namespace, the kernel does not recognise the pair as
+    /// connected. It may take a second to notice the connection.
     ///
     /// # Errors
-    /// When it is not permitted, or a name or the number is taken.
+    /// Fails if it is not permitted, or if a name or the index is taken.
     pub fn add_numbered_veth(
         &mut self,
         name: &str,
@@ -83,10 +83,10 @@ impl Netlink {
             .map_err(NamespaceError::new(format!("lay a cable from {name} to {peer}")))
     }
 
-    /// Removes an interface, and with one end of a cable the other.
+    /// Removes an interface. For one end of a cable, the other end is removed as well.
     ///
     /// # Errors
-    /// When there is none of that name, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn remove(&mut self, name: &str) -> Result<(), NamespaceError> {
         let mut remove = || {
             let mut request = Request::new(libc::RTM_DELLINK, 0);
@@ -96,23 +96,23 @@ impl Netlink {
         remove().map_err(NamespaceError::new(format!("remove {name}")))
     }
 
-    /// Brings an interface up. If it is connected at once, as a TUN device is, its addresses are
-    /// usable afterwards; a veth is connected when both ends are up, see [`Netlink::settle`].
+    /// Brings an interface up. If it is connected at once, like a TUN device, its addresses are usable
+    /// afterwards. A veth is connected when both ends are up; see [`Netlink::settle`].
     ///
     /// # Errors
-    /// When there is none of that name, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn bring_up(&mut self, name: &str) -> Result<(), NamespaceError> {
         self.set_flags(name, libc::IFF_UP as u32)
             .map_err(NamespaceError::new(format!("bring {name} up")))?;
         self.settle_if_connected(name)
     }
 
-    /// Waits until an interface that is up is connected, and the IPv6 addresses that were given
-    /// to it here are usable. The kernel sees to both in the background, and until then drops what
-    /// is sent and what comes.
+    /// Waits until an interface that is up is connected, and the IPv6 addresses that were assigned to it here
+    /// are usable. The kernel completes both in the background. Until then it drops sent and received
+    /// packets.
     ///
     /// # Errors
-    /// When that takes longer than three seconds.
+    /// Fails if that takes longer than three seconds.
     pub fn settle(&mut self, name: &str) -> Result<(), NamespaceError> {
         let mut settle = || {
             let end = Instant::now() + SETTLE_LIMIT;
@@ -127,7 +127,7 @@ impl Netlink {
     /// Takes an interface down.
     ///
     /// # Errors
-    /// When there is none of that name, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn take_down(&mut self, name: &str) -> Result<(), NamespaceError> {
         self.set_flags(name, 0)
             .map_err(NamespaceError::new(format!("take {name} down")))
@@ -136,7 +136,7 @@ impl Netlink {
     /// Sets the largest packet that an interface sends, in bytes.
     ///
     /// # Errors
-    /// When there is no such interface, or it cannot have that.
+    /// Fails if there is no such interface, or if it does not support that MTU.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), NamespaceError> {
         let mut set = || {
             let mut request = Request::new(libc::RTM_NEWLINK, 0);
@@ -147,11 +147,10 @@ impl Netlink {
         set().map_err(NamespaceError::new(format!("set the MTU of {name} to {mtu}")))
     }
 
-    /// Sets how many packets wait at most to leave by an interface, or, at a TUN device, to be
-    /// read.
+    /// Sets the maximum number of packets that wait to leave by an interface or, at a TUN device, to be read.
     ///
     /// # Errors
-    /// When there is no such interface, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn set_queue(&mut self, name: &str, packets: u32) -> Result<(), NamespaceError> {
         let mut set = || {
             let mut request = Request::new(libc::RTM_NEWLINK, 0);
@@ -164,12 +163,11 @@ impl Netlink {
         )))
     }
 
-    /// Whether the kernel leaves checksums to an interface, and with them the cutting of
-    /// super-segments. Where it does not, every packet on the cable is whole and no longer than the
-    /// MTU.
+    /// Sets whether the kernel leaves checksums, and with them the cutting of super-segments, to an
+    /// interface. If not, every packet on the cable is complete and no longer than the MTU.
     ///
     /// # Errors
-    /// When there is no such interface, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn set_checksum_offload(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
         /// ETHTOOL_STXCSUM of <linux/ethtool.h>.
         const SET_TRANSMIT_CHECKSUM: u32 = 0x17;
@@ -177,11 +175,11 @@ impl Netlink {
             .map_err(NamespaceError::new(format!("set checksum offload of {name}")))
     }
 
-    /// Whether received packets of one stream are merged before the kernel's protocols see them
-    /// (generic receive offload).
+    /// Sets whether received packets of one stream are merged before the kernel's protocols see them (generic
+    /// receive offload).
     ///
     /// # Errors
-    /// When there is no such interface, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn set_receive_merging(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
         /// ETHTOOL_SGRO of <linux/ethtool.h>.
         const SET_RECEIVE_OFFLOAD: u32 = 0x2c;
@@ -189,11 +187,11 @@ impl Netlink {
             .map_err(NamespaceError::new(format!("set receive merging of {name}")))
     }
 
-    /// Whether segmentation is left to an interface, and whether what it receives is merged (TSO, GSO, GRO).
-    /// Checksums stay as they are.
+    /// Sets whether segmentation is left to an interface, and whether its received packets are merged (TSO,
+    /// GSO, GRO). Checksums are not affected.
     ///
     /// # Errors
-    /// When there is no such interface, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn set_segmentation(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
         /// ETHTOOL_STSO and ETHTOOL_SGSO of <linux/ethtool.h>.
         const SET_SEGMENTATION: [u32; 2] = [0x1f, 0x24];
@@ -204,11 +202,11 @@ impl Netlink {
         self.set_receive_merging(name, on)
     }
 
-    /// Gives an interface an address of the kernel's, at once usable, with the prefix length of
-    /// its subnet.
+    /// Assigns an address of the kernel to an interface, with the prefix length of its subnet. The address is
+    /// usable at once.
     ///
     /// # Errors
-    /// When there is no such interface, or it has the address already.
+    /// Fails if there is no such interface, or if it has the address already.
     pub fn add_address(&mut self, name: &str, ip: IpAddr, prefix: u8) -> Result<(), NamespaceError> {
         let mut add = || {
             let mut request = Request::new(libc::RTM_NEWADDR, create());
@@ -227,10 +225,10 @@ impl Netlink {
         self.settle_if_connected(name)
     }
 
-    /// Sends what is for `to` (`0.0.0.0` or `::` with prefix 0: everything) through a router.
+    /// Routes packets for `to` through a router. `0.0.0.0` or `::` with prefix 0 stands for all destinations.
     ///
     /// # Errors
-    /// When the router is on no subnet, or the route is there already.
+    /// Fails if the router is on no subnet, or if the route exists already.
     pub fn add_route(&mut self, to: IpAddr, prefix: u8, gateway: IpAddr) -> Result<(), NamespaceError> {
         let mut request = Request::new(libc::RTM_NEWROUTE, create());
         put_route(
@@ -253,7 +251,7 @@ impl Netlink {
         self.socket.request(request)
     }
 
-    /// The number of the interface `name`, in the socket's namespace.
+    /// Returns the index of the interface `name` in the socket's namespace.
     pub(super) fn index(&self, name: &str) -> io::Result<u32> {
         Ok(self.property(name, libc::SIOCGIFINDEX as libc::c_ulong)?.number() as u32)
     }
@@ -269,8 +267,8 @@ impl Netlink {
         Ok(request)
     }
 
-    /// Waits for the addresses of an interface that appears connected. Right after a cable is laid
-    /// that may be a mistake, so that nothing follows if they do not become usable.
+    /// Waits for the addresses of an interface that appears connected. Right after a cable is created that
+    /// may be wrong, so that a timeout is not an error.
     fn settle_if_connected(&mut self, name: &str) -> Result<(), NamespaceError> {
         let wait = |netlink: &mut Netlink| {
             if netlink.flags(name)? & libc::IFF_RUNNING == 0 {
@@ -284,7 +282,7 @@ impl Netlink {
         wait(self).map_err(NamespaceError::new(format!("use the addresses of {name}")))
     }
 
-    /// Waits until the kernel has a local route to each address given to `name`.
+    /// Waits until the kernel has a local route to each address assigned to `name`.
     fn await_given(&mut self, name: &str, limit: Duration) -> io::Result<()> {
         let given = self.given.iter().filter(|(interface, _)| interface == name);
         let given: Vec<IpAddr> = given.map(|(_, ip)| *ip).collect();
@@ -297,7 +295,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Whether the kernel takes packets to `ip` as its own.
+    /// Returns whether the kernel takes packets to `ip` as its own.
     fn is_local(&mut self, ip: IpAddr) -> io::Result<bool> {
         let mut request = Request::new(libc::RTM_GETROUTE, 0);
         put_route(
@@ -315,14 +313,14 @@ impl Netlink {
         });
         match answered {
             Ok(()) => Ok(is_local),
-            // Not even a subnet's route yet.
+            // The subnet's route does not exist yet either.
             Err(error) if error.raw_os_error() == Some(libc::ENETUNREACH) => Ok(false),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Waits before another query, unless it is `end` already.
+/// Waits before another query, unless `end` has passed.
 fn pause(end: Instant) -> io::Result<()> {
     if Instant::now() > end {
         return Err(io::ErrorKind::TimedOut.into());

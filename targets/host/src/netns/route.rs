@@ -1,4 +1,4 @@
-//! Neighbours, routes through chosen interfaces, and rules that choose a table by the source.
+//! Neighbours, routes through chosen interfaces, and rules that choose a table by the source address.
 
 use std::ffi::c_int;
 use std::net::IpAddr;
@@ -22,25 +22,26 @@ const CONGESTION_CONTROL: u16 = 16;
 /// A route to a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
-    /// The subnet, and how many bits of it count.
+    /// The subnet and its prefix length.
     pub to: (IpAddr, u8),
-    /// The interface that it leaves by.
+    /// The outgoing interface.
     pub interface: &'a str,
-    /// The router, on a subnet of that interface; nothing when the destination is there itself.
+    /// The router, on a subnet of that interface; absent if the destination itself is there.
     pub gateway: Option<IpAddr>,
-    /// Among several routes to one subnet the smallest metric counts.
+    /// The metric. Among several routes to one subnet, the smallest metric counts.
     pub metric: u32,
-    /// The table; `None`: the main one.
+    /// The table; `None` means the main one.
     pub table: Option<u8>,
-    /// The congestion control of the kernel's connections there that name none themselves; `None`: the namespace's own.
+    /// The congestion control of the kernel's connections on this route by default; `None` means the
+    /// namespace's own.
     pub congestion_control: Option<&'a str>,
 }
 
 impl Netlink {
-    /// Gives an interface a hardware address.
+    /// Sets the hardware address of an interface.
     ///
     /// # Errors
-    /// When there is no such interface, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn set_hardware_address(&mut self, name: &str, mac: [u8; 6]) -> Result<(), NamespaceError> {
         let mut set = || {
             let mut request = Request::new(libc::RTM_NEWLINK, 0);
@@ -51,11 +52,10 @@ impl Netlink {
         set().map_err(NamespaceError::new(format!("give {name} a hardware address")))
     }
 
-    /// Sets in the kernel once and for all which hardware address a neighbour has, so that it never
-    /// asks.
+    /// Sets the hardware address of a neighbour permanently, so that the kernel never asks for it.
     ///
     /// # Errors
-    /// When there is no such interface, or it is not permitted.
+    /// Fails if there is no such interface, or if it is not permitted.
     pub fn set_neighbour(&mut self, name: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), NamespaceError> {
         let mut set = || {
             let mut request = Request::new(libc::RTM_NEWNEIGH, replace());
@@ -70,10 +70,11 @@ impl Netlink {
         set().map_err(NamespaceError::new(format!("name the neighbour {ip} on {name}")))
     }
 
-    /// Adds a route, or puts it in place of the one there is with this subnet and metric.
+    /// Adds a route, or replaces the existing one with this subnet and metric.
     ///
     /// # Errors
-    /// When the router is on no subnet of the interface, there is no such congestion control, or it is not permitted.
+    /// Fails if the router is on no subnet of the interface, if there is no such congestion control, or if it
+    /// is not permitted.
     pub fn set_route(&mut self, route: &Route<'_>) -> Result<(), NamespaceError> {
         let (to, prefix) = route.to;
         let mut set = || {
@@ -103,10 +104,10 @@ impl Netlink {
         )))
     }
 
-    /// What comes from the address `source` is routed by this table first.
+    /// Routes packets from the address `source` by this table first.
     ///
     /// # Errors
-    /// When it is not permitted.
+    /// Fails if it is not permitted.
     pub fn route_by_source(&mut self, source: IpAddr, table: u8) -> Result<(), NamespaceError> {
         let bits = if source.is_ipv4() { 32 } else { 128 };
         let mut request = Request::new(libc::RTM_NEWRULE, replace());

@@ -1,4 +1,4 @@
-//! The kernel's token bucket (`tc-tbf(8)`): a rate, and a queue in front of it.
+//! The kernel's token bucket (`tc-tbf(8)`): a rate, and a queue before it.
 
 use crate::netlink::Request;
 
@@ -6,7 +6,7 @@ use super::{NamespaceError, Netlink};
 
 /// The root of an interface's queueing disciplines (TC_H_ROOT).
 const ROOT: u32 = u32::MAX;
-/// Its handle, 1:0.
+/// The discipline's handle, 1:0.
 const HANDLE: u32 = 0x1_0000;
 /// TCA_KIND and TCA_OPTIONS of <linux/rtnetlink.h>.
 const KIND: u16 = 1;
@@ -18,22 +18,22 @@ const BURST: u16 = 6;
 /// TC_LINKLAYER_ETHERNET: the rate counts bytes, not cells of a table.
 const ETHERNET: u8 = 1;
 
-/// How fast an interface sends.
+/// The sending rate of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes per second, Ethernet headers included.
+    /// The rate in bytes per second, including Ethernet headers.
     pub bytes_per_second: u64,
-    /// Bytes that may leave at once after a pause; at least the longest frame.
+    /// The number of bytes that may leave at once after a pause; at least the longest frame.
     pub burst: u32,
-    /// Bytes that wait at most.
+    /// The maximum number of bytes that wait.
     pub queue: u32,
 }
 
 impl Netlink {
-    /// Shapes what an interface sends; again with another shape to change it.
+    /// Limits the sending rate of an interface. A further call changes the limit.
     ///
     /// # Errors
-    /// When there is no such interface, the kernel lacks the token bucket, or it is not permitted.
+    /// Fails if there is no such interface, if the kernel lacks the token bucket, or if it is not permitted.
     pub fn shape(&mut self, name: &str, shape: Shape) -> Result<(), NamespaceError> {
         let mut set = || {
             let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
@@ -56,10 +56,10 @@ impl Netlink {
         )))
     }
 
-    /// Takes the shape away again.
+    /// Removes the limit.
     ///
     /// # Errors
-    /// When there is no such interface, it has no shape, or it is not permitted.
+    /// Fails if there is no such interface, if it has no limit, or if it is not permitted.
     pub fn unshape(&mut self, name: &str) -> Result<(), NamespaceError> {
         let mut unset = || {
             let mut request = Request::new(libc::RTM_DELQDISC, 0);
@@ -74,7 +74,7 @@ impl Netlink {
     }
 }
 
-/// `struct tc_tbf_qopt`.
+/// Returns a `struct tc_tbf_qopt`.
 fn parameters(shape: Shape) -> [u8; 36] {
     let mut bytes = [0; 36];
     bytes[1] = ETHERNET;

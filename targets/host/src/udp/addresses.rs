@@ -1,4 +1,4 @@
-//! The addresses that a socket has, and the largest packet that leaves from them.
+//! The addresses of a socket, and the largest packet that leaves from them.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,11 +9,11 @@ use hawser_engine::net::MAX_ADDRESSES;
 use crate::netlink::Socket;
 use crate::netlink::interfaces::{self, Report};
 
-/// The longest IP packet.
+/// The length of the longest IP packet, in bytes.
 const MAX_PACKET: u32 = 65_535;
-/// What every interface with IPv6 takes (RFC 8200, 5).
+/// The MTU that every interface with IPv6 supports, in bytes (RFC 8200, 5).
 const MIN_MTU_IPV6: u32 = 1280;
-/// The MTU of an address that no interface is known to have.
+/// The MTU, in bytes, of an address that belongs to no known interface.
 const USUAL_MTU: u32 = 1500;
 
 /// An address of the host.
@@ -24,15 +24,15 @@ struct Own {
     mtu: u32,
 }
 
-/// What a socket at an address stands on.
+/// The addresses and the MTU of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
-    /// Addresses with their prefix lengths; the first of a family is that of the default route.
+    /// The addresses with their prefix lengths. The first of a family is that of the default route.
     pub(super) addresses: Vec<(IpAddr, u8)>,
     pub(super) mtu: u32,
 }
 
-/// What a socket at `at` stands on now.
+/// Returns the current state for a socket at `at`.
 pub(super) fn standing(at: IpAddr) -> io::Result<Standing> {
     let usual = [
         usual_source(Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(203, 0, 113, 1).into()),
@@ -64,7 +64,7 @@ fn choose(at: IpAddr, own: Vec<Own>, usual: [Option<IpAddr>; 2]) -> Standing {
         .filter(|own| !own.ip.is_loopback())
         .map(|own| own.mtu)
         .min();
-    // An interface with a smaller one has IPv4 alone; what it does not take is reported when it is sent.
+    // An interface with a smaller MTU has only IPv4. Larger packets are reported when they are sent.
     let min_mtu = if own.iter().any(|own| own.ip.is_ipv6()) {
         MIN_MTU_IPV6
     } else {
@@ -76,7 +76,7 @@ fn choose(at: IpAddr, own: Vec<Own>, usual: [Option<IpAddr>; 2]) -> Standing {
     }
 }
 
-/// Whether `ip` is on the subnet of an address.
+/// Returns whether `ip` is on the subnet of an address.
 fn holds(own: &Own, ip: IpAddr) -> bool {
     let bits = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => u128::from(u32::from(ip)) << 96,
@@ -86,7 +86,7 @@ fn holds(own: &Own, ip: IpAddr) -> bool {
     own.ip.is_ipv4() == ip.is_ipv4() && differ >= u32::from(own.prefix)
 }
 
-/// The host's addresses, of interfaces that are up.
+/// Returns the host's addresses on interfaces that are up.
 fn list() -> io::Result<Vec<Own>> {
     let mut socket = Socket::open(libc::NETLINK_ROUTE)?;
     let mut mtus = HashMap::new();
@@ -110,7 +110,7 @@ fn list() -> io::Result<Vec<Own>> {
     Ok(own)
 }
 
-/// The address that the kernel sends from by its default route. It sends nothing for that.
+/// Returns the address from which the kernel sends on its default route. No packet is sent for that.
 fn usual_source(any: IpAddr, far: IpAddr) -> Option<IpAddr> {
     let socket = UdpSocket::bind((any, 0)).ok()?;
     socket.connect((far, 9)).ok()?;

@@ -1,6 +1,6 @@
-//! Datagrams and errors that were received, as packets of IP.
+//! Received datagrams and errors, as IP packets.
 //!
-//! Invariant: at most [`BATCH`] buffers of [`SLOT`] bytes are ever allocated, each when it is first needed; at most
+//! Invariant: at most [`BATCH`] buffers of [`SLOT`] bytes are ever allocated, each on first use. At most
 //! [`MAX_REPORTS`] errors wait.
 
 use std::io::IoSliceMut;
@@ -13,32 +13,33 @@ use super::control::{End, Incoming};
 use super::headers::{self, Flow, ROOM, Report};
 use crate::sys;
 
-/// System calls per batch, at most.
+/// The maximum number of system calls for a batch.
 const BATCH: usize = 64;
-/// Bytes after which a batch takes no more.
+/// The number of bytes after which a batch takes no more.
 const BATCH_BYTES: usize = 256 << 10;
-/// Room for a header and the longest datagram, or for as many as the kernel merges.
+/// The size of a slot in bytes, with room for a header and the longest datagram, or for as many as the kernel
+/// merges.
 const SLOT: usize = ROOM + 65_536;
-/// Errors that wait, at most; further ones are dropped, as a network may.
+/// The maximum number of waiting errors. Further ones are dropped, as a network may do.
 const MAX_REPORTS: usize = 64;
 
-/// Where a packet lies.
+/// The storage of a packet.
 #[derive(Clone, Debug)]
 enum Place {
-    /// In a slot, as the only one.
+    /// The packet is the only one in a slot.
     Slot(usize),
-    /// Among those that were made here.
+    /// The packet was built in the shared buffer.
     Made,
 }
 
-/// The packets of a batch, and those that wait for the next.
+/// The packets of a batch, and those that wait for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     slots: Vec<Box<[u8]>>,
     used: usize,
     made: Vec<u8>,
     frames: Vec<(Place, Range<usize>)>,
-    /// Frames that were given back, and those that are out now.
+    /// The number of frames that were released, and of those in the current batch.
     done: usize,
     out: usize,
     bytes: usize,
@@ -49,13 +50,14 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// How many system calls the next batch may take: one at first, and twice as many as the last one where that did not
-    /// find the end. So whoever gets datagrams one by one pays no system call to learn that there is no second.
+    /// Returns how many system calls the next batch may make. It is one at first, and doubles each time the
+    /// last batch did not reach the end. A caller that receives datagrams one by one therefore makes no
+    /// system call to learn that there is no second one.
     pub(super) fn appetite(&self) -> usize {
         self.appetite.clamp(1, BATCH)
     }
 
-    /// The end was found, or not.
+    /// Records whether the batch reached the end.
     pub(super) fn sated(&mut self, is_end: bool) {
         self.appetite = if is_end {
             1
@@ -64,17 +66,17 @@ impl Arrivals {
         };
     }
 
-    /// Whether packets wait that no batch has had.
+    /// Returns whether packets wait that were in no batch yet.
     pub(super) fn is_waiting(&self) -> bool {
         self.done + self.out < self.frames.len()
     }
 
-    /// Whether it has as much as a batch may.
+    /// Returns whether the batch has reached its limits.
     pub(super) fn is_full(&self, max: usize) -> bool {
         self.used >= BATCH || self.bytes >= BATCH_BYTES || self.frames.len() - self.done >= max
     }
 
-    /// Room for what one system call brings.
+    /// Returns a buffer for one system call.
     pub(super) fn buffer(&mut self) -> IoSliceMut<'_> {
         if self.used == self.slots.len() {
             self.slots.push(vec![0; SLOT].into_boxed_slice());
@@ -82,7 +84,7 @@ impl Arrivals {
         IoSliceMut::new(&mut self.slots[self.used][ROOM..])
     }
 
-    /// Takes what [`Arrivals::buffer`] has got, and returns how many datagrams it is.
+    /// Accepts the content of [`Arrivals::buffer`], and returns the number of datagrams in it.
     pub(super) fn take(&mut self, incoming: &Incoming, own: End) -> u64 {
         self.begin();
         let flow = Flow { from: incoming.remote, to: own, tos: incoming.tos, ttl: incoming.ttl };
@@ -98,7 +100,7 @@ impl Arrivals {
             self.used += 1;
             return 1;
         }
-        // Merged by the kernel: each gets a header of its own. The slot is free again.
+        // The kernel has merged several datagrams. Each gets its own header, and the slot becomes free again.
         let mut count = 0;
         for datagram in self.slots[self.used][ROOM..][..incoming.len].chunks(size) {
             let mut room = [0; ROOM];
@@ -112,14 +114,14 @@ impl Arrivals {
         count
     }
 
-    /// Packets that are taken together have one time.
+    /// Starts a set of packets that are received together and have the same time.
     fn begin(&mut self) {
         if self.frames.is_empty() {
             self.at = sys::monotonic();
         }
     }
 
-    /// Takes an error; false when too many wait.
+    /// Accepts an error. Returns false if too many wait.
     pub(super) fn report(&mut self, report: &Report<'_>) -> bool {
         if self.reports >= MAX_REPORTS {
             return false;
@@ -132,13 +134,13 @@ impl Arrivals {
         true
     }
 
-    /// Hands out the next packets, and returns how many.
+    /// Hands out the next packets, and returns their number.
     pub(super) fn hand_out(&mut self, max: usize) -> usize {
         self.out = (self.frames.len() - self.done).min(max);
         self.out
     }
 
-    /// The i-th packet that is out.
+    /// Returns the i-th packet of the current batch.
     pub(super) fn frame(&self, i: usize) -> RxFrame<'_> {
         let (place, range) = &self.frames[self.done + i];
         let bytes = match place {
@@ -154,7 +156,7 @@ impl Arrivals {
         }
     }
 
-    /// Gives those that are out back.
+    /// Releases the packets of the current batch.
     pub(super) fn release(&mut self) {
         self.done += self.out;
         self.out = 0;

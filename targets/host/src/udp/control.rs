@@ -1,6 +1,6 @@
-//! What a datagram is accompanied by: addresses, and control messages (cmsg(3)) as bytes.
+//! The metadata of a datagram: addresses, and control messages (cmsg(3)) as bytes.
 //!
-//! Addresses are those of the engine: 16 bytes, IPv4 mapped into IPv6.
+//! Addresses have the engine's form: 16 bytes, with IPv4 mapped into IPv6.
 
 use std::ffi::c_int;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -11,16 +11,16 @@ use hawser_engine::net::is_ipv4;
 
 use crate::sys;
 
-/// Bytes of `struct cmsghdr` with its padding, and what lengths of control messages are rounded up to.
+/// The size of `struct cmsghdr` with its padding, which is also the alignment of control messages.
 const HEADER: usize = size_of::<usize>() + 2 * size_of::<c_int>();
 const ALIGN: usize = size_of::<usize>();
-/// Room for all control messages that are asked for, those of the error queue included.
+/// The room in bytes for all requested control messages, including those of the error queue.
 const ROOM: usize = 512;
-/// Bytes of the longest socket address in use, `struct sockaddr_in6`.
+/// The size of the longest socket address in use, `struct sockaddr_in6`, in bytes.
 const NAME: usize = 28;
-/// `struct sockaddr_in`.
+/// The size of `struct sockaddr_in`, in bytes.
 const NAME_V4: usize = 16;
-/// UDP's limits of <linux/udp.h>, which libc has under no name: the socket option that merges received datagrams.
+/// A constant of <linux/udp.h> that libc lacks: the socket option that merges received datagrams.
 const UDP_GRO: c_int = 104;
 
 /// One end of a datagram.
@@ -30,52 +30,52 @@ pub(crate) struct End {
     pub(crate) port: u16,
 }
 
-/// What accompanies a datagram that is sent.
+/// The metadata of a datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outgoing {
     pub(crate) remote: End,
-    /// The source address; zero: the kernel chooses it.
+    /// The source address. With zero, the kernel chooses it.
     pub(crate) local: [u8; 16],
-    /// The number of the interface; 0: by the routing table.
+    /// The index of the interface. With 0, the routing table decides.
     pub(crate) interface: u32,
-    /// DSCP and ECN.
+    /// The TOS byte: DSCP and ECN.
     pub(crate) tos: u8,
-    /// The hop limit; 0: the kernel's.
+    /// The hop limit. With 0, the kernel's default applies.
     pub(crate) ttl: u8,
-    /// Bytes of each datagram but the last, where the bytes are several; 0: they are one.
+    /// The size in bytes of each datagram except the last, if there are several; 0 for a single datagram.
     pub(crate) segment: u16,
 }
 
-/// What accompanies a datagram that was received, or an error of the error queue.
+/// The metadata of a received datagram, or of an error from the error queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Incoming {
-    /// The sender; of an error the destination of the datagram that it is about.
+    /// The sender. For an error, the destination of the datagram that caused it.
     pub(crate) remote: End,
     pub(crate) local: Option<[u8; 16]>,
     pub(crate) interface: u32,
     pub(crate) tos: u8,
     pub(crate) ttl: u8,
     pub(crate) segment: u16,
-    /// Bytes received.
+    /// The number of bytes received.
     pub(crate) len: usize,
-    /// There was more than the buffers had room for.
+    /// True if the data did not fit the buffers.
     pub(crate) is_cut: bool,
     pub(crate) error: Option<Failure>,
 }
 
-/// `struct sock_extended_err`, and who reported it.
+/// The content of `struct sock_extended_err`, and the host that reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) errno: u32,
     pub(crate) origin: u8,
     pub(crate) kind: u8,
     pub(crate) code: u8,
-    /// The MTU of EMSGSIZE.
+    /// The MTU, for EMSGSIZE.
     pub(crate) info: u32,
     pub(crate) offender: Option<[u8; 16]>,
 }
 
-/// `sendmsg` of a datagram, or of several of the same length, from a socket of the family.
+/// Calls `sendmsg` with one datagram, or several of the same length, on a socket of the family.
 pub(crate) fn send(
     socket: BorrowedFd<'_>,
     is_v6: bool,
@@ -88,7 +88,7 @@ pub(crate) fn send(
     sys::send_message(socket, &name[..name_len], pieces, control.written())
 }
 
-/// `recvmsg`; from the error queue where `errors`.
+/// Calls `recvmsg`; with `errors`, on the error queue.
 pub(crate) fn receive(
     socket: BorrowedFd<'_>,
     pieces: &mut [IoSliceMut<'_>],
@@ -115,7 +115,7 @@ pub(crate) fn receive(
 }
 
 impl Incoming {
-    /// Takes what one control message says.
+    /// Reads one control message.
     fn note(&mut self, level: c_int, kind: c_int, value: &[u8]) {
         let number = |value: &[u8]| {
             value
@@ -164,7 +164,7 @@ fn mapped(octets: [u8; 4]) -> [u8; 16] {
     std::net::Ipv4Addr::from(octets).to_ipv6_mapped().octets()
 }
 
-/// A socket address of either family.
+/// Parses a socket address of either family.
 fn read_name(name: &[u8]) -> Option<End> {
     let family = u16::from_ne_bytes(*name.first_chunk()?);
     let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
@@ -176,7 +176,7 @@ fn read_name(name: &[u8]) -> Option<End> {
     Some(End { ip, port })
 }
 
-/// The destination as a socket of the family has it. On an IPv6 socket an IPv4 address is a mapped one.
+/// Writes the destination for a socket of the family. On an IPv6 socket an IPv4 address is mapped.
 fn write_name(is_v6: bool, to: &Outgoing) -> ([u8; NAME], usize) {
     let mut name = [0; NAME];
     let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
@@ -193,12 +193,12 @@ fn write_name(is_v6: bool, to: &Outgoing) -> ([u8; NAME], usize) {
     (name, NAME)
 }
 
-/// fe80::/10 (RFC 4291, 2.4): it means nothing without an interface.
+/// Returns whether the address is in fe80::/10 (RFC 4291, 2.4), where an address needs an interface.
 fn is_link_local(ip: &[u8; 16]) -> bool {
     ip[0] == 0xfe && ip[1] & 0xc0 == 0x80
 }
 
-/// Control messages in the making.
+/// A writer of control messages.
 struct Writer {
     bytes: [u8; ROOM],
     len: usize,
@@ -230,7 +230,7 @@ impl Writer {
         let is_to_v4 = is_ipv4(&to.remote.ip);
         if to.local != [0; 16] || to.interface != 0 {
             if is_v6 {
-                // Of an IPv4 destination too: the kernel takes a mapped source.
+                // This also holds for an IPv4 destination, because the kernel accepts a mapped source.
                 let mut info = [0; 20];
                 info[..16].copy_from_slice(&to.local);
                 info[16..].copy_from_slice(&to.interface.to_ne_bytes());
@@ -259,7 +259,7 @@ impl Writer {
     }
 }
 
-/// The control messages in these bytes: level, type, value.
+/// Returns the level, type and value of the control messages in these bytes.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (c_int, c_int, &[u8])> {
     std::iter::from_fn(move || {
         let word = size_of::<usize>();

@@ -1,15 +1,15 @@
-//! The network headers that stand for what the kernel says of a datagram, and that say what it is to do with one.
+//! The network headers that represent a datagram's metadata, in both directions.
 //!
-//! The engine reads and writes packets of IP. A socket has none: they are made here for datagrams that were received, and
-//! for ICMP errors out of the error queue, and read here from what is sent.
+//! The engine reads and writes IP packets, which a socket does not provide. This file builds headers for
+//! received datagrams, and ICMP errors from the error queue. It parses the headers of outgoing packets.
 
 use hawser_engine::net::{Sum, is_ipv4};
 
 use super::control::{End, Outgoing};
 
-/// Bytes of the longest header in front of a datagram: IPv6's and UDP's.
+/// The size of the longest headers before a datagram, IPv6's and UDP's, in bytes.
 pub(super) const ROOM: usize = 40 + UDP;
-/// Bytes of UDP's header.
+/// The size of UDP's header, in bytes.
 const UDP: usize = 8;
 const V4: usize = 20;
 const V6: usize = 40;
@@ -17,14 +17,14 @@ const V6: usize = 40;
 const PROTOCOL: u8 = 17;
 const ICMP: u8 = 1;
 const ICMP_V6: u8 = 58;
-/// The longest length that a header states.
+/// The maximum length that a header can state.
 const MAX_LENGTH: usize = 65_535;
-/// The hop limit of packets that no router has seen.
+/// The hop limit of packets that have passed no router.
 const TTL: u8 = 64;
-/// Bytes of the packet that an error quotes, apart from its headers.
+/// The number of bytes of the packet that an error quotes, without its headers.
 pub(super) const QUOTE: usize = 512;
 
-/// Both ends of a packet, and what its network header says besides.
+/// Both ends of a packet, and the other fields of its network header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flow {
     pub(super) from: End,
@@ -33,7 +33,7 @@ pub(super) struct Flow {
     pub(super) ttl: u8,
 }
 
-/// Writes the headers of a datagram of `len` bytes at the end of `room`, and returns how many bytes they are.
+/// Writes the headers of a datagram of `len` bytes at the end of `room`, and returns their length.
 pub(super) fn write(room: &mut [u8; ROOM], flow: &Flow, len: usize) -> usize {
     let is_v4 = is_ipv4(&flow.to.ip);
     let header = header_len(is_v4);
@@ -47,7 +47,7 @@ fn header_len(is_v4: bool) -> usize {
     if is_v4 { V4 } else { V6 }
 }
 
-/// A network header of a family, with the protocol and the length that it states of what it carries.
+/// Writes a network header of a family. It states the protocol and the length of its payload.
 fn write_ip(out: &mut [u8], is_v4: bool, flow: &Flow, (protocol, stated): (u8, usize)) {
     let ttl = if flow.ttl == 0 { TTL } else { flow.ttl };
     out.fill(0);
@@ -72,7 +72,7 @@ fn write_ip(out: &mut [u8], is_v4: bool, flow: &Flow, (protocol, stated): (u8, u
     }
 }
 
-/// UDP's header. The kernel has verified the checksum; over IPv6 there has to be one.
+/// Returns a UDP header. The kernel has verified the checksum; over IPv6 there must be one.
 fn udp(flow: &Flow, len: usize) -> [u8; UDP] {
     let mut header = [0; UDP];
     header[..2].copy_from_slice(&flow.from.port.to_be_bytes());
@@ -84,7 +84,8 @@ fn udp(flow: &Flow, len: usize) -> [u8; UDP] {
     header
 }
 
-/// What is to be done with a packet that begins so, and bytes of its headers; nothing when it is not in UDP.
+/// Parses the headers of an outgoing packet. Returns its metadata and the length of the headers, or `None` if
+/// it is not in UDP.
 pub(super) fn read(head: &[u8]) -> Option<(Outgoing, usize)> {
     let v4 = |from: usize| -> Option<[u8; 16]> {
         let mut ip = [0; 16];
@@ -111,27 +112,27 @@ pub(super) fn read(head: &[u8]) -> Option<(Outgoing, usize)> {
         local,
         interface: 0,
         tos,
-        // What hosts send by default needs no saying.
+        // The default hop limit of hosts need not be set.
         ttl: if ttl == TTL { 0 } else { ttl },
         segment: 0,
     };
     (protocol == PROTOCOL).then_some((outgoing, header + UDP))
 }
 
-/// An ICMP error about a datagram of ours.
+/// An ICMP error about one of our datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Report<'a> {
-    /// Who reports it.
+    /// The host that reports it.
     pub(super) by: [u8; 16],
     /// The datagram's ends.
     pub(super) flow: Flow,
     pub(super) kind: u8,
     pub(super) code: u8,
-    /// The MTU of a packet that was too big; else 0.
+    /// The MTU, for a packet that was too big; otherwise 0.
     pub(super) mtu: u32,
-    /// How the datagram begins.
+    /// The first bytes of the datagram.
     pub(super) quote: &'a [u8],
-    /// Bytes of the datagram, as far as known.
+    /// The length of the datagram, as far as known.
     pub(super) len: usize,
 }
 
@@ -140,7 +141,7 @@ pub(super) fn report(out: &mut Vec<u8>, report: &Report<'_>) {
     let quote = &report.quote[..report.quote.len().min(QUOTE)];
     let is_v4 = is_ipv4(&report.flow.to.ip);
     let header = header_len(is_v4);
-    // Whoever reports of a packet that it was too big for an MTU has seen that it was bigger.
+    // A router that reports a packet as too big for an MTU has seen that it was bigger.
     let was = (header + UDP + report.len).max(report.mtu as usize + usize::from(report.mtu > 0)) - header;
     let held = UDP + header + UDP + quote.len();
     let (protocol, mtu) = if is_v4 {
@@ -197,7 +198,8 @@ mod tests {
         }
     }
 
-    /// RFC 792 and 4443: type, code, MTU, then the packet that it is about. The local end may be unknown, of no family.
+    /// RFC 792 and 4443: type, code, MTU, then the packet that caused the error. The local end may be
+    /// unknown, without a family.
     #[test]
     fn an_error_quotes_the_packet_that_it_is_about() {
         for (local, remote, v4) in [

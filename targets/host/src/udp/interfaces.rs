@@ -1,13 +1,13 @@
-//! By which interface the last datagram of each peer came in: what answers it leaves there again.
+//! The interface on which each peer's last datagram arrived. Answers leave by the same interface.
 //!
-//! Invariant: a fixed number of places; a peer takes the place of another one with the same hash, which is then answered
-//! by the routing table.
+//! Invariant: the number of places is fixed. A peer replaces another one with the same hash, which is then
+//! answered by the routing table.
 
 use std::hash::{BuildHasher, RandomState};
 
 use super::control::End;
 
-/// Places: 64 KB of memory.
+/// The number of places, which take 64 KB of memory.
 const PLACES: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ struct Place {
 /// The interfaces of peers.
 #[derive(Debug, Default)]
 pub(super) struct Interfaces {
-    /// Nobody outside can choose peers whose hashes are the same.
+    /// The hash is random, so that an attacker cannot choose peers with equal hashes.
     hasher: RandomState,
     places: Vec<Option<Place>>,
 }
 
 impl Interfaces {
-    /// A datagram of `remote` to `local` came in there.
+    /// Records that a datagram from `remote` to `local` arrived on an interface.
     pub(super) fn note(&mut self, remote: End, local: [u8; 16], interface: u32) {
         if self.places.is_empty() {
             self.places = vec![None; PLACES];
@@ -35,7 +35,7 @@ impl Interfaces {
         self.places[at] = Some(Place { remote, local, interface });
     }
 
-    /// By which interface to answer; 0: by the routing table.
+    /// Returns the index of the interface for an answer, or 0 for the routing table.
     pub(super) fn find(&self, remote: End, local: [u8; 16]) -> u32 {
         let at = self.place(&remote, &local);
         match self.places.get(at) {
@@ -44,7 +44,7 @@ impl Interfaces {
         }
     }
 
-    /// Nothing leaves there any more.
+    /// Forgets the interface, because packets no longer leave by it.
     pub(super) fn forget(&mut self, remote: End, local: [u8; 16]) {
         if self.find(remote, local) != 0 {
             let at = self.place(&remote, &local);

@@ -1,7 +1,8 @@
-//! Datagrams through an ordinary UDP socket of the host: no privilege, and no address of the stack's own.
+//! Datagrams through an ordinary UDP socket of the host. It needs no privilege and no separate address for
+//! the stack.
 //!
-//! The engine's packets are of IP here too: their headers stand for what the kernel reports of a datagram, and for what it
-//! is to do with one.
+//! The engine's packets are IP packets here too. Their headers represent the kernel's metadata of received
+//! datagrams and the options of sent ones.
 
 mod addresses;
 mod arrivals;
@@ -26,30 +27,33 @@ use control::{End, Failure, Outgoing};
 use headers::{Flow, QUOTE, Report};
 use interfaces::Interfaces;
 
-/// What the socket's buffers are asked to hold; the kernel clamps that to net.core.rmem_max and wmem_max.
+/// The requested size of the socket's buffers in bytes. The kernel clamps it to net.core.rmem_max and
+/// wmem_max.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Datagrams that one system call sends, at most (UDP_MAX_SEGMENTS of Linux before 6.9), and their bytes.
+/// The maximum number of datagrams in one system call (UDP_MAX_SEGMENTS of Linux before 6.9), and of their
+/// bytes.
 const MAX_TOGETHER: usize = 64;
 const MAX_TOGETHER_BYTES: usize = 65_000;
-/// Pieces that one system call takes, at most (IOV_MAX).
+/// The maximum number of pieces in one system call (IOV_MAX).
 const MAX_PIECES: usize = 1024;
-/// Pieces that a call takes without memory of its own: a head and a payload of each datagram.
+/// The number of pieces that need no allocation: a head and a payload of each datagram.
 const USUAL_PIECES: usize = 2 * MAX_TOGETHER;
-/// Errors that are read in a row, at most.
+/// The maximum number of errors that are read in a row.
 const ERRORS_IN_A_ROW: usize = 16;
-/// Times that a system call is tried in a row: the socket reports errors of earlier datagrams instead.
+/// The maximum number of attempts for a system call. An attempt may report errors of earlier datagrams
+/// instead.
 const TRIES: usize = 4;
 
-/// The origins of errors, and what libc has under no name.
+/// The origins of errors, and constants that libc lacks.
 const FROM_HERE: u8 = libc::SO_EE_ORIGIN_LOCAL;
 const FROM_ICMP: [u8; 2] = [libc::SO_EE_ORIGIN_ICMP, libc::SO_EE_ORIGIN_ICMP6];
 const UDP_GRO: c_int = 104;
 const PROBE: c_int = 3;
 
-/// A UDP socket: the stack is one more program of the host, at one port of it.
+/// A UDP socket. The stack is an ordinary program of the host, at one of its ports.
 ///
-/// Which addresses it has, where packets go and what fits into them is the kernel's affair. Packets of other protocols
-/// cannot be sent.
+/// The kernel determines its addresses, the routes of packets and the MTU. Packets of other protocols cannot
+/// be sent.
 #[derive(Debug)]
 pub struct UdpWire {
     socket: UdpSocket,
@@ -60,47 +64,48 @@ pub struct UdpWire {
     arrivals: Arrivals,
     interfaces: Interfaces,
     counters: WireCounters,
-    /// Datagrams that leave by one system call, at most; 1 where the kernel or the device cannot cut.
+    /// The maximum number of datagrams in one system call; 1 if the kernel or the device cannot segment.
     together: usize,
-    /// The socket has reported an error: its error queue is not empty.
+    /// True if the socket has reported an error, so that its error queue is not empty.
     has_errors: bool,
-    /// What was read last was no datagram, and there may be more: the socket is not readable anew for that.
+    /// True if the last read returned no datagram and more may follow, because the socket does not become
+    /// readable again for them.
     is_unfinished: bool,
-    /// The socket did not take all frames: writability is news.
+    /// True if the socket did not take all frames, so that a wait must include writability.
     is_full: bool,
 }
 
-/// The addresses that a socket at `at` has now.
+/// Returns the addresses that a socket at `at` has now.
 ///
 /// # Errors
-/// When the kernel does not list them.
+/// Fails if the kernel does not list them.
 pub fn addresses_at(at: IpAddr) -> io::Result<Vec<IpAddr>> {
     let standing = addresses::standing(at)?;
     Ok(standing.addresses.into_iter().map(|(ip, _)| ip).collect())
 }
 
-/// What a system call has brought.
+/// The result of a receiving system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Came {
     Datagrams,
-    /// No datagram, but there may be some behind.
+    /// No datagram, but some may follow.
     Else,
     Nothing,
 }
 
-/// What came of sending.
+/// The result of sending.
 enum Sent {
     Taken,
     /// The socket is full.
     Full,
-    /// The kernel does not take several as one.
+    /// The kernel does not accept several datagrams in one call.
     NotTogether,
     Refused,
 }
 
 impl UdpWire {
-    /// Opens a socket at this address and port. 0.0.0.0 stands for all IPv4 addresses of the host, and `::` for all
-    /// that it has; port 0 for any that is free.
+    /// Opens a socket at this address and port. 0.0.0.0 stands for all IPv4 addresses of the host, `::` for
+    /// all its addresses, and port 0 for any free port.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -108,13 +113,14 @@ impl UdpWire {
         UdpWire::bound(at, false)
     }
 
-    /// The same for shards, each with a socket of its own at the same port, which gets what [`Steering::recipient`] says is
-    /// for it. One alone gets all.
+    /// Opens a socket for each shard at the same port, which receives the packets that
+    /// [`Steering::recipient`] assigns to it. A single shard receives all packets.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub fn open_shards(at: SocketAddr, steering: &[Steering]) -> Result<Vec<UdpWire>, OpenError> {
-        // Nobody else has the port: sockets that share one would be shared with whoever else does.
+        // The first socket ensures that no other program has the port. Sockets that share a port would share
+        // it with any other program that does.
         let first = UdpWire::open(at)?;
         if let [_] = steering {
             return Ok(vec![first]);
@@ -176,30 +182,30 @@ impl UdpWire {
         })
     }
 
-    /// The host's addresses that the socket has, with their prefix lengths, as they were when it was opened; that of the
-    /// default route is the first of its family. Datagrams for addresses that came later are received nevertheless.
+    /// Returns the socket's addresses with their prefix lengths, as of its opening. The address of the
+    /// default route is the first of its family. Datagrams for later addresses are received nevertheless.
     #[must_use]
     pub fn addresses(&self) -> &[(IpAddr, u8)] {
         &self.addresses
     }
 
-    /// The port.
+    /// Returns the port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.own.port
     }
 
-    /// Counts since it was opened.
+    /// Returns the counters since the wire was opened.
     #[must_use]
     pub fn counters(&self) -> WireCounters {
         self.counters
     }
 
-    /// Sleeps until a datagram or an error waits, or the socket takes datagrams again after it was full, or `limit` is
-    /// over; without a limit, for as long as it takes. A signal may end it early.
+    /// Sleeps until a datagram or an error waits, until a full socket accepts datagrams again, or until
+    /// `limit` has passed. Without a limit it sleeps indefinitely. A signal may end the wait early.
     ///
     /// # Errors
-    /// When the socket cannot be waited for.
+    /// Fails if the socket cannot be polled.
     pub fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
         if self.next_deadline().is_some() {
             return Ok(());
@@ -207,7 +213,7 @@ impl UdpWire {
         sys::wait(self.socket.as_fd(), self.is_full, limit)
     }
 
-    /// One system call's datagrams.
+    /// Receives the datagrams of one system call.
     fn receive_some(&mut self) -> io::Result<Came> {
         self.counters.system_calls += 1;
         let received = control::receive(self.socket.as_fd(), &mut [self.arrivals.buffer()], false);
@@ -230,7 +236,7 @@ impl UdpWire {
         Ok(Came::Else)
     }
 
-    /// Takes datagrams until none waits or the batch is full.
+    /// Receives datagrams until the socket is empty or the batch is full.
     fn receive_batch(&mut self, max: usize) -> io::Result<()> {
         let mut last = Came::Datagrams;
         let (mut calls, mut others) = (0, 0);
@@ -247,8 +253,8 @@ impl UdpWire {
         Ok(())
     }
 
-    /// Takes what the error queue has from the network, and returns the MTU that this host has found too small for what
-    /// was sent last, if the queue has that.
+    /// Reads the network's errors from the error queue. Also returns the MTU that this host found too small
+    /// for the last packet, if the queue has such an error.
     fn read_errors(&mut self) -> Option<u32> {
         let mut too_big = None;
         for _ in 0..ERRORS_IN_A_ROW {
@@ -263,7 +269,7 @@ impl UdpWire {
             if FROM_ICMP.contains(&error.origin) {
                 let flow = self.flow(incoming.local, incoming.remote);
                 if error.errno == libc::EHOSTUNREACH as u32 {
-                    // By the routing table, the next time.
+                    // Next time, the routing table decides.
                     self.interfaces.forget(incoming.remote, flow.from.ip);
                 }
                 self.report(&flow, &error, &quote[..incoming.len.min(QUOTE)], incoming.len);
@@ -275,7 +281,7 @@ impl UdpWire {
         too_big
     }
 
-    /// The headers' content of a datagram from here.
+    /// Returns the header fields of a datagram from this host.
     fn flow(&self, local: Option<[u8; 16]>, remote: End) -> Flow {
         Flow {
             from: End { ip: local.unwrap_or(self.own.ip), port: self.own.port },
@@ -285,7 +291,7 @@ impl UdpWire {
         }
     }
 
-    /// An error becomes a packet of ICMP for the engine.
+    /// Converts an error into an ICMP packet for the engine.
     fn report(&mut self, flow: &Flow, error: &Failure, quote: &[u8], len: usize) {
         let is_too_big = error.errno == libc::EMSGSIZE as u32;
         let report = Report {
@@ -302,7 +308,7 @@ impl UdpWire {
         }
     }
 
-    /// A datagram was longer than the interface takes: that is reported as a router does (RFC 1191; RFC 8201).
+    /// Reports a datagram that exceeds the interface's MTU, as a router would (RFC 1191; RFC 8201).
     fn too_big(&mut self, frame: &TxFrame, to: &Outgoing, header: usize, mtu: u32) {
         let is_v4 = is_ipv4(&to.remote.ip);
         let error = Failure {
@@ -342,18 +348,19 @@ impl UdpWire {
                 ErrorKind::WouldBlock => return Ok(Sent::Full),
                 ErrorKind::Interrupted => continue,
                 _ if is_fatal(&error) => return Err(error),
-                // Its own, or that of an earlier datagram, which the kernel reports once.
+                // The error is its own, or that of an earlier datagram, which the kernel reports once.
                 _ => self.has_errors = true,
             }
             match error.raw_os_error() {
                 Some(libc::EIO) if frames.len() > 1 => {
-                    // The device completes no checksums, and so the kernel cuts nothing for it.
+                    // The device computes no checksums, so that the kernel does not segment for it.
                     self.together = 1;
                     return Ok(Sent::NotTogether);
                 }
                 Some(libc::EINVAL | libc::EMSGSIZE) if frames.len() > 1 => return Ok(Sent::NotTogether),
                 Some(libc::EMSGSIZE) => {
-                    // If the queue has no such error of this host, it was a router's about an earlier one.
+                    // If the queue has no such error of this host, the error was a router's about an earlier
+                    // datagram.
                     if let Some(mtu) = self.read_errors() {
                         self.too_big(&frames[0], &to, header, mtu);
                         return Ok(Sent::Refused);
@@ -361,7 +368,7 @@ impl UdpWire {
                 }
                 Some(libc::ECONNREFUSED | libc::EPROTO | libc::ENOPROTOOPT) => {}
                 _ if to.interface != 0 => {
-                    // It has gone, or does not lead there.
+                    // The interface is gone, or does not lead there.
                     self.interfaces.forget(to.remote, to.local);
                     to.interface = 0;
                 }
@@ -424,7 +431,7 @@ impl Wire for UdpWire {
         Ok(taken)
     }
 
-    /// Datagrams and errors wait that were found while others were read or sent.
+    /// Due at once if datagrams and errors wait that were found while others were read or sent.
     fn next_deadline(&self) -> Option<Instant> {
         let is_due = self.arrivals.is_waiting() || self.has_errors || self.is_unfinished;
         is_due.then_some(Instant::ORIGIN)
@@ -443,8 +450,8 @@ impl AsRawFd for UdpWire {
     }
 }
 
-/// How many frames from the front are datagrams of one flow that one system call can send: all are as long as the first,
-/// but for the last, which may be shorter.
+/// Returns how many frames from the front are datagrams of one flow that fit into one system call. All are as
+/// long as the first, except for the last, which may be shorter.
 fn alike(frames: &[TxFrame], to: &Outgoing, max: usize) -> usize {
     let size = frames[0].len();
     let (mut bytes, mut parts, mut count) = (size, 1 + frames[0].payload.len(), 1);
@@ -465,7 +472,7 @@ fn alike(frames: &[TxFrame], to: &Outgoing, max: usize) -> usize {
     count
 }
 
-/// Fills in what the datagrams of these frames hold.
+/// Fills in the pieces of the datagrams in these frames.
 fn describe<'a>(pieces: &mut [IoSlice<'a>], frames: &'a [TxFrame], header: usize) {
     let bytes = frames.iter().flat_map(|frame| {
         let payload = frame.payload.iter().map(|piece| piece.bytes());
@@ -476,7 +483,8 @@ fn describe<'a>(pieces: &mut [IoSlice<'a>], frames: &'a [TxFrame], header: usize
     }
 }
 
-/// Whether the socket itself is gone. All else speaks of a datagram, or of a network that may come back.
+/// Returns whether the socket itself is gone. Other errors concern a datagram, or a network that may come
+/// back.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -484,7 +492,7 @@ fn is_fatal(error: &io::Error) -> bool {
     )
 }
 
-/// Sets up what the socket reports of each datagram, and of those that did not arrive.
+/// Enables the socket's reports about received datagrams, and about those that did not arrive.
 fn prepare(socket: &Socket, at: SocketAddr) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     socket.set_recv_buffer_size(BUFFER_BYTES)?;
@@ -496,7 +504,7 @@ fn prepare(socket: &Socket, at: SocketAddr) -> io::Result<()> {
         (libc::IP_RECVTOS, yes),
         (libc::IP_RECVTTL, yes),
         (libc::IP_RECVERR, yes),
-        // Packets are not fragmented, and the engine keeps the paths' MTUs.
+        // Packets are not fragmented, and the engine tracks path MTUs.
         (libc::IP_MTU_DISCOVER, PROBE),
     ];
     for (option, value) in ip {
@@ -516,7 +524,7 @@ fn prepare(socket: &Socket, at: SocketAddr) -> io::Result<()> {
         }
     }
     match sys::set_option(fd, libc::SOL_UDP, UDP_GRO, &yes) {
-        // Linux before 5.0: datagrams come one by one.
+        // Linux before 5.0: datagrams arrive one by one.
         Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
         result => result,
     }

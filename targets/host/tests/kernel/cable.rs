@@ -1,5 +1,5 @@
-//! The stack behind a packet socket on one end of a veth pair; the kernel at the other end, in
-//! another namespace, is its peer.
+//! The stack behind a packet socket on one end of a veth pair. Its peer is the kernel at the other end, in
+//! another namespace.
 
 use std::net::UdpSocket;
 use std::thread;
@@ -70,8 +70,8 @@ pub(crate) fn echo_is_answered_through_a_ring() -> TestResult {
     echo(Receive::Ring)
 }
 
-/// What we send before we know anybody waits for the answer to our question, and arrives with a
-/// checksum that the kernel finds right.
+/// A packet sent before its neighbour is known waits for the neighbour's answer. It arrives with a checksum
+/// that the kernel finds correct.
 pub(crate) fn neighbours_are_found() -> TestResult {
     let (mut station, peer) = set_up(Receive::Fitting)?;
     for ip in KERNELS {
@@ -110,17 +110,17 @@ pub(crate) fn super_segments_through_a_ring() -> TestResult {
     streams(Receive::Ring)
 }
 
-/// Super-segments wait in the socket's buffer, all else in the ring, and the order stays.
+/// Super-segments wait in the socket's buffer, all other frames wait in the ring, and the order is kept.
 pub(crate) fn super_segments_beside_a_ring() -> TestResult {
     streams(Receive::Fitting)
 }
 
-/// Frames to the kernel's own address on our side of the cable never reach the socket, nor do those
-/// that this kernel sends.
+/// Frames to the kernel's own address on our side of the cable never reach the socket, nor do frames that
+/// this kernel sends.
 pub(crate) fn frames_of_others_stay_out() -> TestResult {
     let (mut station, peer) = set_up(Receive::Fitting)?;
     Netlink::open()?.add_address("cable0", "10.9.1.3".parse()?, 24)?;
-    // Who is 10.9.1.77? asks this kernel; and that kernel, who is 10.9.1.3?
+    // This kernel asks for 10.9.1.77, and the other kernel for 10.9.1.3.
     UdpSocket::bind("10.9.1.3:0")?.send_to(b"x", "10.9.1.77:9")?;
     peer.run(|| ping("10.9.1.3".parse().unwrap(), 56))??;
     station.run(Duration::from_millis(50), |_, _| false)?;
@@ -139,7 +139,7 @@ pub(crate) fn frames_of_others_stay_out() -> TestResult {
     Ok(())
 }
 
-/// A full ring drops what comes, reports how much, and takes frames again once it was read.
+/// A full ring drops frames, counts them, and accepts frames again after it was read.
 pub(crate) fn a_full_ring_drops_and_goes_on() -> TestResult {
     let (mut station, peer) = set_up(Receive::Ring)?;
     station.wire = PacketWire::open(
@@ -148,7 +148,7 @@ pub(crate) fn a_full_ring_drops_and_goes_on() -> TestResult {
     )?;
     let frames = 15;
     assert_eq!(station.wire.caps().rx_queue_bytes, frames * 1500, "one block's");
-    // Who has our address? From then on the peer knows where to send to.
+    // The peer asks for our address, and then knows the destination.
     let socket = peer.run(|| UdpSocket::bind((KERNELS[0], 5000)))??;
     socket.send_to(b"x", (OURS[0], 9))?;
     station.run(Duration::from_millis(300), |_, arrival| {

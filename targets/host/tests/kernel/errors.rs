@@ -1,4 +1,4 @@
-//! What can be wrong with a device, and the error then.
+//! Faults of a device, and the resulting errors.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) fn of_packet_sockets() -> TestResult {
     Ok(())
 }
 
-/// A server must not wait for ever for frames of an interface that was taken away.
+/// A server must not wait for ever for frames of an interface that was removed.
 pub(crate) fn of_an_interface_that_is_gone() -> TestResult {
     for receive in [Receive::Buffer, Receive::Ring] {
         let peer = Namespace::create()?;
@@ -39,7 +39,7 @@ pub(crate) fn of_an_interface_that_is_gone() -> TestResult {
             Some(10_000_000_000),
             "what the kernel's veth driver states"
         );
-        // Down is not gone.
+        // An interface that is down still exists.
         netlink.take_down("cable0")?;
         for _ in 0..3 {
             std::thread::sleep(Duration::from_millis(110));
@@ -65,8 +65,8 @@ pub(crate) fn of_tun_devices() -> TestResult {
     Ok(())
 }
 
-/// Outside of a namespace of one's own, a packet socket takes a capability. Nothing is shown by a
-/// process that has it.
+/// Outside a user namespace, a packet socket needs a capability. In a process that has it, the test passes
+/// without a check.
 pub(crate) fn permission() -> TestResult {
     match packet("lo") {
         Err(error @ OpenError::Permission { .. }) => {

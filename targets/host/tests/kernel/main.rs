@@ -1,6 +1,6 @@
-//! The wires and the network layer against Linux, each test inside network namespaces of its own.
+//! The wires and the network layer against Linux, each test inside separate network namespaces.
 //!
-//! What the system does not permit is skipped, with the reason printed.
+//! Tests that the system does not permit are skipped, with the reason printed.
 
 mod cable;
 mod errors;
@@ -23,7 +23,7 @@ use hawser_host::netns::{Namespace, Netlink, enter_user_namespace};
 pub(crate) use hawser_testing::TestResult;
 use hawser_testing::{Test, run, skip, tests};
 
-/// What runs before any namespace is entered.
+/// The tests that run before any namespace is entered.
 const OUTSIDE: &[Test] = tests![errors::permission];
 
 const TESTS: &[Test] = tests![
@@ -68,11 +68,11 @@ fn main() -> ExitCode {
     run(outside.chain(inside))
 }
 
-/// Whether this process is in a user namespace, which the first test that needs it enters.
+/// The result of entering a user namespace, which the first test that needs it does.
 static ENTERED: LazyLock<Result<(), String>> =
     LazyLock::new(|| enter_user_namespace().map_err(|reason| reason.to_string()));
 
-/// Runs a test in a fresh network namespace, where the system at hand can run it at all.
+/// Runs a test in a fresh network namespace, if the system permits it.
 fn in_namespace(name: &str, test: fn() -> TestResult) -> TestResult {
     if let Err(reason) = &*ENTERED {
         skip(name, reason);

@@ -1,4 +1,4 @@
-//! A router with a narrow link behind it: Linux's own ICMP errors.
+//! A router before a link with a small MTU: Linux's own ICMP errors.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::TestResult;
 
-/// Asks `to` for an echo of `len` bytes and compares what comes back.
+/// Sends an echo request of `len` bytes to `to`, and compares the reply.
 pub(crate) fn ping(to: IpAddr, len: usize) -> TestResult {
     let (domain, protocol, request, reply) = match to {
         IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4, 8, 0),
@@ -31,7 +31,7 @@ pub(crate) fn ping(to: IpAddr, len: usize) -> TestResult {
             ErrorKind::WouldBlock => format!("no echo of {len} bytes from {to}").into(),
             _ => Box::<dyn std::error::Error + Send + Sync>::from(error),
         })?;
-        // IPv4 raw sockets show the network header, IPv6 ones do not.
+        // IPv4 raw sockets show the network header, and IPv6 ones do not.
         let answer = if to.is_ipv4() {
             &buffer[20..n]
         } else {

@@ -1,7 +1,8 @@
-//! How much a packet socket hands to the kernel ahead of a slow device: the rest waits where a program still decides.
+//! The data that a packet socket passes to the kernel ahead of a slow device. The rest waits where a program
+//! can still decide.
 //!
-//! Every bound holds whenever the test runs late: the device then idles, and the limit is raised to at most twice of what
-//! was too little.
+//! Every bound also holds if the test runs late. The device then idles, and the limit is raised to at most
+//! twice the value that was too small.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +17,12 @@ use crate::cable;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 const CABLE: &str = "cable0";
-/// Bytes of a frame: the longest that Ethernet has.
+/// The size of the longest Ethernet frame, in bytes.
 const FRAME: usize = 1514;
-/// A test gives up after so long.
+/// The time after which a test gives up.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A frame of an EtherType for experiments (IEEE 802, 9.2.4), which every host drops.
+/// Returns a frame of an EtherType for experiments (IEEE 802, 9.2.4), which every host drops.
 fn frame(len: usize) -> TxFrame {
     let mut head = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
     head.extend([0x88, 0xb5]);
@@ -29,14 +30,14 @@ fn frame(len: usize) -> TxFrame {
     TxFrame { head, payload, ..TxFrame::default() }
 }
 
-/// What a sender that always has more frames found.
+/// The measurements of a sender that always has more frames.
 #[derive(Debug, Default)]
 struct Found {
-    /// The most bytes that waited in the device's queue.
+    /// The maximum number of bytes that waited in the device's queue.
     waiting: u64,
-    /// The highest limit, in the kernel's reckoning.
+    /// The highest limit, in the kernel's accounting.
     limit: u64,
-    /// How often it was woken up without a frame to receive, and there was no room.
+    /// The number of times the sender woke up without a frame to receive and without room.
     in_vain: u32,
 }
 
@@ -58,7 +59,7 @@ impl Sender {
         Ok(self.netlink.shape(CABLE, shape)?)
     }
 
-    /// Frames that fill the room that there is, up to `left` of them; how many left.
+    /// Sends frames that fill the available room, up to `left` of them. Returns how many left.
     fn fill(&mut self, left: usize) -> Result<usize, Error> {
         let mut sent = 0;
         while sent < left {
@@ -74,7 +75,7 @@ impl Sender {
         Ok(sent)
     }
 
-    /// Sends so many frames as a driver does: as far as there is room, then it sleeps.
+    /// Sends this many frames like a driver: as far as there is room, then it sleeps.
     fn send(&mut self, count: usize) -> Result<Found, Error> {
         let (begin, mut sent, mut found) = (Instant::now(), 0, Found::default());
         while sent < count {
@@ -96,8 +97,8 @@ impl Sender {
     }
 }
 
-/// At 5 Mbit/s 400 frames take a second, and 8 of them wait in the kernel. A driver that sleeps until there is room is
-/// woken up when there is, and not before.
+/// At 5 Mbit/s 400 frames take a second, and 8 of them wait in the kernel. A driver that sleeps until there
+/// is room wakes up when there is, and not before.
 pub(crate) fn little_waits_in_a_slow_devices_queue() -> TestResult {
     let mut sender = Sender::new()?;
     sender.shape(625_000, 4 << 20)?;
@@ -114,7 +115,7 @@ pub(crate) fn little_waits_in_a_slow_devices_queue() -> TestResult {
     Ok(())
 }
 
-/// A device that sends all at once gets as much as there is, however much that is.
+/// A device that sends all frames at once gets all available frames, however many they are.
 pub(crate) fn a_fast_device_gets_more_ahead() -> TestResult {
     let mut sender = Sender::new()?;
     let first = sender.wire.queue_limit();
@@ -130,7 +131,7 @@ pub(crate) fn a_fast_device_gets_more_ahead() -> TestResult {
     Ok(())
 }
 
-/// A queue of two frames drops what is beyond them: that is counted, and does not stop the wire.
+/// A queue of two frames drops further ones. They are counted, and the wire continues.
 pub(crate) fn a_queue_that_drops_does_not_stop_the_wire() -> TestResult {
     let mut sender = Sender::new()?;
     sender.shape(125_000, 2 * FRAME as u32)?;
@@ -141,10 +142,10 @@ pub(crate) fn a_queue_that_drops_does_not_stop_the_wire() -> TestResult {
     Ok(())
 }
 
-/// With the interface goes what waited in it, and whoever waited for room is woken up.
+/// Frames that wait in an interface are lost when it goes down, and a sender that waits for room wakes up.
 pub(crate) fn an_interface_that_goes_down_wakes_up_who_waits_for_room() -> TestResult {
     let mut sender = Sender::new()?;
-    // 1 kB/s: the queue would take 10 s.
+    // At 1 kB/s, the queue would take 10 s.
     sender.shape(1000, 4 << 20)?;
     sender.fill(100)?;
     assert_eq!(sender.wire.room(), 0);

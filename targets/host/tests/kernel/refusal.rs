@@ -1,4 +1,4 @@
-//! ICMP errors of ours, as Linux understands them.
+//! Our ICMP errors, as Linux interprets them.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use hawser_host::packet::Receive;
 use crate::TestResult;
 use crate::cable::{KERNELS, OURS, set_up};
 
-/// <asm-generic/errno.h>: what `icmp_err_convert` and `icmpv6_err_convert` make of a protocol
-/// unreachable and of an unknown next header.
+/// The errno of <asm-generic/errno.h> to which `icmp_err_convert` and `icmpv6_err_convert` map a protocol
+/// unreachable and an unknown next header.
 const ENOPROTOOPT: i32 = 92;
 const EPROTO: i32 = 71;
 

@@ -1,4 +1,4 @@
-//! Routes of the kernel's.
+//! Routes of the kernel.
 
 use std::io;
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::TestResult;
 const HERE: &str = "10.9.1.1";
 const THERE: [&str; 2] = ["10.9.1.2", "10.9.1.3"];
 
-/// To one neighbour a route leads that names one, to the other none.
+/// The route to one neighbour names a congestion control; the route to the other does not.
 pub(crate) fn one_names_a_congestion_control() -> TestResult {
     let peer = Namespace::create()?;
     let mut here = Netlink::open()?;

@@ -1,4 +1,4 @@
-//! Queues of one device, a wire each, as shards have them.
+//! Queues of one device, with a wire for each, as shards use them.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn shards<const N: usize>() -> [Steering; N] {
     std::array::from_fn(|index| Steering { shards: N as u16, index: index as u16, keys: KEYS })
 }
 
-/// A datagram or segment from 10.9.1.N or fd00:9:1::N and a port, in Ethernet.
+/// Returns a datagram or segment in Ethernet from a port of 10.9.1.N or fd00:9:1::N.
 fn frame(to: [u8; 6], is_v6: bool, host: u8, protocol: u8, port: u16) -> Vec<u8> {
     let mut frame = [&to[..], &[2, 0, 0, 0, 0, host]].concat();
     let transport = [&port.to_be_bytes()[..], &[0, 80, 0, 20, 0, 0], &[0; 12]].concat();
@@ -38,7 +38,7 @@ fn frame(to: [u8; 6], is_v6: bool, host: u8, protocol: u8, port: u16) -> Vec<u8>
     frame
 }
 
-/// Waits for so many frames; each has come to the shard that it is for, and each shard has its share.
+/// Waits for this many frames. Each has arrived at its shard, and each shard has its share.
 fn each_gets_its_own<W: Wire>(
     wires: &mut [W],
     expected: usize,
@@ -64,7 +64,8 @@ fn each_gets_its_own<W: Wire>(
     Ok(())
 }
 
-/// The kernel computes what [`Steering::recipient`] does: each socket gets what is for its shard, and nothing else.
+/// The kernel computes the same as [`Steering::recipient`]: each socket receives exactly the frames of its
+/// shard.
 pub(crate) fn packet_sockets_share_frames_out_as_steering_says() -> TestResult {
     let peer = Namespace::create()?;
     let mut here = Netlink::open()?;
@@ -80,7 +81,7 @@ pub(crate) fn packet_sockets_share_frames_out_as_steering_says() -> TestResult {
     let mut sender = peer.run(|| Peer::open("eth0"))??;
     let mut expected = 0;
     for port in (0..600).step_by(2) {
-        // Without ports, the address alone counts: the protocol is one for experiments (RFC 3692).
+        // Without ports, only the address counts. The protocol is one for experiments (RFC 3692).
         for (is_v6, protocol) in [
             (false, 6),
             (true, 6),
@@ -93,11 +94,12 @@ pub(crate) fn packet_sockets_share_frames_out_as_steering_says() -> TestResult {
             expected += 1;
         }
     }
-    // Not what the kernel itself says on the link.
+    // Frames that the kernel itself sends on the link do not count.
     each_gets_its_own(&mut wires, expected, |frame| frame.head[..6] == own)
 }
 
-/// The same of sockets at one port of the host, for datagrams over IPv4 and IPv6; and the port is nobody else's.
+/// The same for sockets at one port of the host, with datagrams over IPv4 and IPv6. No other program can have
+/// the port.
 pub(crate) fn udp_sockets_share_datagrams_out_as_steering_says() -> TestResult {
     Netlink::open()?.bring_up("lo")?;
     let steering = shards::<3>();
@@ -116,7 +118,7 @@ pub(crate) fn udp_sockets_share_datagrams_out_as_steering_says() -> TestResult {
     each_gets_its_own(&mut wires, expected, |_| true)
 }
 
-/// A device is of one queue or of several from its beginning.
+/// A device has one queue or several from its creation on.
 pub(crate) fn a_tun_device_of_one_queue_has_no_second() -> TestResult {
     let _one = TunWire::open("hawser0", TunOptions::default())?;
     let refused = TunWire::open_queues("hawser0", TunOptions::default(), 2).err();
@@ -129,7 +131,7 @@ pub(crate) fn a_tun_device_of_one_queue_has_no_second() -> TestResult {
     Ok(())
 }
 
-/// What Linux answers to a packet comes out of the queue that the packet went into.
+/// Linux's answer to a packet arrives on the queue into which the packet was sent.
 pub(crate) fn a_queue_of_a_tun_device_gets_the_answers_to_what_it_sent() -> TestResult {
     let mut wires = TunWire::open_queues("hawser0", TunOptions { offload: false }, 3)?;
     let mut netlink = Netlink::open()?;

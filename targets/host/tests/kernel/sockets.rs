@@ -12,7 +12,7 @@ use crate::TestResult;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The packets of one batch, once there is one.
+/// Returns the packets of the next non-empty batch.
 fn receive(wire: &mut UdpWire) -> TestResult<Vec<Vec<u8>>> {
     let begin = Instant::now();
     while begin.elapsed() < TIMEOUT {
@@ -31,7 +31,7 @@ fn frame(head: Vec<u8>) -> TxFrame {
     TxFrame { head, ..TxFrame::default() }
 }
 
-/// The number of an interface.
+/// Returns the index of an interface.
 fn index(name: &str) -> TestResult<u32> {
     let mut found = None;
     netlink::Socket::open(libc::NETLINK_ROUTE)?.exchange(interfaces::links(), |message| {
@@ -44,7 +44,8 @@ fn index(name: &str) -> TestResult<u32> {
     Ok(found.ok_or("no such interface")?)
 }
 
-/// Link-local addresses mean nothing without an interface: each peer is answered by the one that it came in by.
+/// Link-local addresses need an interface. Each peer is answered by the interface on which its datagram
+/// arrived.
 pub(crate) fn an_answer_leaves_by_the_interface_of_the_question() -> TestResult {
     let local = |last| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, last);
     let peers = Namespace::create()?;
@@ -56,7 +57,7 @@ pub(crate) fn an_answer_leaves_by_the_interface_of_the_question() -> TestResult 
         peers.run(|| -> TestResult {
             let mut netlink = Netlink::open()?;
             netlink.bring_up(&far)?;
-            // The same address on both links: only the interface tells them apart.
+            // The same address exists on both links, so that only the interface distinguishes them.
             netlink.add_address(&far, local(2).into(), 64)?;
             Ok(netlink.settle(&far)?)
         })??;
@@ -76,7 +77,7 @@ pub(crate) fn an_answer_leaves_by_the_interface_of_the_question() -> TestResult 
         socket.send(b"question")?;
         let question = receive(&mut wire)?.remove(0);
         assert_eq!(question[48..], *b"question");
-        // The answer: source and destination, and both ports, the other way around.
+        // The answer swaps the source and destination addresses, and the ports.
         let mut answer = question.clone();
         answer[8..24].copy_from_slice(&question[24..40]);
         answer[24..40].copy_from_slice(&question[8..24]);
@@ -90,7 +91,8 @@ pub(crate) fn an_answer_leaves_by_the_interface_of_the_question() -> TestResult 
     Ok(())
 }
 
-/// What the interface does not take is reported as a router would, for each datagram, those of a super-segment too.
+/// A datagram that exceeds the interface's MTU is reported as a router would, also for each datagram of a
+/// super-segment.
 pub(crate) fn an_interfaces_mtu_is_reported_for_each_datagram() -> TestResult {
     let peer = Namespace::create()?;
     let mut netlink = Netlink::open()?;
@@ -126,7 +128,8 @@ pub(crate) fn an_interfaces_mtu_is_reported_for_each_datagram() -> TestResult {
         let reports = receive(&mut wire)?;
         assert_eq!(reports.len(), 2);
         for report in reports {
-            // "Fragmentation needed" with the MTU (RFC 1191, 4), or "packet too big" (RFC 4443, 3.2), about that packet.
+            // "Fragmentation needed" with the MTU (RFC 1191, 4), or "packet too big" (RFC 4443, 3.2), about that
+            // packet.
             let (protocol, header, kind, mtu, stated) = match own {
                 IpAddr::V4(_) => (report[9], 20, [3, 4], [0, 0, 0x05, 0x14], (30, 1428_u16)),
                 IpAddr::V6(_) => (report[6], 40, [2, 0], [0, 0, 0x05, 0x14], (52, 1408)),
@@ -145,7 +148,7 @@ pub(crate) fn an_interfaces_mtu_is_reported_for_each_datagram() -> TestResult {
     Ok(())
 }
 
-/// A packet of IP and UDP, by RFC 791, 8200 and 768.
+/// Builds a packet of IP and UDP, according to RFC 791, 8200 and 768.
 fn datagram(from: SocketAddr, to: SocketAddr, len: usize) -> Vec<u8> {
     let (total, length) = ((28 + len as u16).to_be_bytes(), (8 + len as u16).to_be_bytes());
     let mut head = match from.ip() {

@@ -1,4 +1,4 @@
-//! A host without a stack: a wire, an interface, and whatever a test does with packets.
+//! A host without a stack: a wire, an interface, and a test's handling of packets.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,7 +13,7 @@ use hawser_ir::abi::{Icmp, Net};
 use hawser_ir::buf::NET_ZERO;
 use hawser_testing::internet_checksum;
 
-/// What both kinds of wire can do.
+/// The common operations of both kinds of wire.
 pub(crate) trait HostWire: Wire + AsFd + Send {
     fn wait(&self, limit: Duration) -> io::Result<()>;
     fn counters(&self) -> WireCounters;
@@ -39,7 +39,7 @@ impl HostWire for PacketWire {
     }
 }
 
-/// What the station received.
+/// An arrival at the station.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrival {
     Packet { net: Net, bytes: Vec<u8>, csum: Csum },
@@ -49,9 +49,9 @@ pub(crate) enum Arrival {
 pub(crate) struct Station<W> {
     pub(crate) wire: W,
     pub(crate) interface: Interface,
-    /// Packets of protocols that are refused with an ICMP error.
+    /// The protocol whose packets are refused with an ICMP error.
     pub(crate) refuses: Option<u8>,
-    /// The Ethernet addresses that it received frames from.
+    /// The Ethernet source addresses of received frames.
     pub(crate) sources: BTreeSet<[u8; 6]>,
 }
 
@@ -69,8 +69,8 @@ impl<W: HostWire> Station<W> {
         Station { wire, interface, refuses: None, sources: BTreeSet::new() }
     }
 
-    /// Takes part in the network until `work` reports that it is done, or the time is over; returns
-    /// whether it was done. `work` sees each arrival.
+    /// Takes part in the network until `work` reports completion or the time is over. Returns whether it
+    /// completed. `work` receives each arrival.
     pub(crate) fn run(
         &mut self,
         limit: Duration,
@@ -125,7 +125,7 @@ impl<W: HostWire> Station<W> {
         Ok(())
     }
 
-    /// Sends a transport header, whose checksum field at `field` is to be completed, and payload.
+    /// Sends a transport header and payload. The checksum at offset `field` of the header is to be completed.
     pub(crate) fn send(&mut self, to: IpAddr, protocol: u8, header: &[u8], field: usize, payload: Payload) {
         let mut net = Net { dst_ip: hawser_engine::net::to_bytes(to), protocol, ..NET_ZERO };
         self.interface.route(&mut net).unwrap();
@@ -148,13 +148,13 @@ impl<W: HostWire> Station<W> {
     }
 }
 
-/// Bytes to send, in packets of `seg_size`; 0: in one.
+/// Bytes to send in packets of `seg_size`, or in one packet if it is 0.
 pub(crate) struct Payload {
     pub(crate) bytes: Vec<u8>,
     pub(crate) seg_size: u16,
 }
 
-/// The folded, uncomplemented sum of the pseudo-header, pair by pair.
+/// Returns the folded, uncomplemented sum of the pseudo-header, pair by pair.
 pub(crate) fn pseudo_sum(net: &Net, len: u32) -> [u8; 2] {
     let mut bytes = Vec::new();
     if net.version == 4 {

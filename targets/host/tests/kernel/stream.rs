@@ -1,6 +1,5 @@
-//! Just enough of TCP (RFC 9293) to exchange super-segments with Linux over a cable that loses
-//! nothing, but may reorder when the sender moves to another core: it acknowledges whatever comes
-//! and sends one burst.
+//! A minimal TCP (RFC 9293) that exchanges super-segments with Linux. The cable loses no packets, but may
+//! reorder them when the sender moves to another core. This TCP acknowledges all data and sends one burst.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -16,14 +15,14 @@ use crate::station::{Arrival, HostWire, Payload, Station};
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 const PORT: u16 = 8080;
-/// What Linux sends.
+/// The number of bytes that Linux sends.
 const UPWARDS: usize = 1 << 20;
-/// What we send: one super-segment.
+/// The number of bytes that we send, in one super-segment.
 const DOWNWARDS: usize = 60_000;
-/// Our initial sequence number; the data wraps around.
+/// Our initial sequence number, chosen so that the data wraps around.
 const INITIAL: u32 = u32::MAX - 1000;
 
-/// What we advertise: 65,535 scaled by 7.
+/// The window that we advertise: 65,535 scaled by 7.
 const WINDOW: u32 = 65_535 << 7;
 
 const FIN: u8 = 1;
@@ -37,8 +36,8 @@ fn pattern(len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Linux connects to us at `ip`, sends 1 MiB and reads 60,000 bytes that leave us as one
-/// super-segment. `inside` makes the connection where Linux is to be.
+/// Lets Linux connect to us at `ip`, send 1 MiB and read 60,000 bytes that leave us as one super-segment.
+/// `inside` opens the connection in Linux's namespace.
 pub(crate) fn exchange<W: HostWire>(
     station: &mut Station<W>,
     ip: IpAddr,
@@ -87,10 +86,10 @@ pub(crate) fn exchange<W: HostWire>(
 }
 
 struct Peer {
-    /// The address and port of the connection; other segments are left-overs of an earlier one.
+    /// The remote address and port. Other segments are left over from an earlier connection.
     remote: Option<(IpAddr, u16)>,
     received: Vec<u8>,
-    /// What came too early, by its offset in the stream.
+    /// Early data, by its offset in the stream.
     early: BTreeMap<usize, Vec<u8>>,
     next: u32,
     max_segs: u16,
@@ -113,7 +112,7 @@ impl Default for Peer {
 }
 
 impl Peer {
-    /// Answers a segment; true when all is done.
+    /// Answers a segment. Returns true when the exchange is complete.
     fn on<W: HostWire>(&mut self, station: &mut Station<W>, arrival: Arrival) -> bool {
         let Arrival::Packet { net, bytes, csum } = arrival else {
             return false;
@@ -150,7 +149,7 @@ impl Peer {
         flags & FIN != 0 || (self.has_sent && number(8) == ours.wrapping_add(DOWNWARDS as u32))
     }
 
-    /// Keeps data until what is before it has come.
+    /// Keeps data until the preceding data has arrived.
     fn keep(&mut self, seq: u32, data: &[u8]) {
         let ahead = seq.wrapping_sub(self.next);
         if ahead < WINDOW && !data.is_empty() {
@@ -188,7 +187,7 @@ impl Peer {
             0,
         ]);
         if flags & SYN != 0 {
-            // MSS 1400; window scale 7: larger segments pay only with a larger window.
+            // MSS 1400 and window scale 7: larger segments are useful only with a larger window.
             header.extend([2, 4, 0x05, 0x78, 1, 3, 3, 7]);
         }
         let seg_size = if bytes.is_empty() { 0 } else { 1400 };

@@ -1,4 +1,4 @@
-//! The stack behind a TUN device; the kernel of the same namespace is its peer.
+//! The stack behind a TUN device. Its peer is the kernel of the same namespace.
 
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
@@ -70,7 +70,7 @@ pub(crate) fn checksums_are_described() -> TestResult {
         };
         assert_eq!(&bytes[8..], b"across the cable");
         assert_eq!((net.segs, net.seg_size), (1, 0));
-        // The kernel left the checksum to the device, with the pseudo-header's sum in place.
+        // The kernel left the checksum to the device, with the pseudo-header's sum in its place.
         assert_eq!(csum, Csum::Complete);
         assert_eq!(bytes[6..8], pseudo_sum(&net, bytes.len() as u32));
     }
@@ -103,8 +103,8 @@ pub(crate) fn super_segments_in_both_directions() -> TestResult {
     Ok(())
 }
 
-/// No queue is ahead of the kernel: what was written can be read when the call that wrote it has returned, however much
-/// there is of it.
+/// No queue is ahead of the kernel. A packet can be read as soon as the call that wrote it has returned,
+/// however many there are.
 pub(crate) fn what_is_written_has_arrived() -> TestResult {
     let mut station = station(true)?;
     let socket = UdpSocket::bind((KERNELS[0], 5000))?;

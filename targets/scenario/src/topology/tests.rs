@@ -1,4 +1,4 @@
-//! What the papers say of the topologies, counted in the graphs.
+//! Properties of the topologies as stated in the papers, counted in the graphs.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use crate::Ends;
 use crate::paths::Graph;
 use crate::tests::by_line;
 
-/// A scenario with this topology, and a flow from the first host to the second.
+/// Returns a scenario with this topology, and a flow from the first host to the second.
 fn with(topology: &str) -> String {
     format!(
         "program = 'x'\n[topology]\n{topology}\n[[flow]]\nfrom = 'h0'\nto = 'h1'\nbulk = {{ bytes = 1 }}\n"
@@ -19,7 +19,8 @@ fn built(topology: &str) -> Scenario {
     Scenario::parse(&with(topology)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// How many pairs of hosts are so many links apart with so many shortest paths between them, each way.
+/// Counts the pairs of hosts by their distance in links and by the number of shortest paths between them, for
+/// each direction.
 fn pairs(scenario: &Scenario) -> BTreeMap<(usize, u64), usize> {
     let graph = Graph::of(scenario);
     let mut neighbours = vec![Vec::new(); scenario.host.len() + scenario.switch.len()];
@@ -49,7 +50,7 @@ fn pairs(scenario: &Scenario) -> BTreeMap<(usize, u64), usize> {
     pairs
 }
 
-/// Links at each node.
+/// Returns the number of links at each node.
 fn degrees(scenario: &Scenario) -> BTreeMap<&str, usize> {
     let mut degrees = BTreeMap::new();
     let ends = scenario.link.iter().flat_map(|link| &link.between);
@@ -66,7 +67,7 @@ fn a_dumbbell_has_one_link_in_the_middle() {
         (scenario.host.len(), scenario.switch.len(), scenario.link.len()),
         (6, 2, 7)
     );
-    // Each has two on its side, and three on the other.
+    // Each host has two others on its side, and three on the other side.
     assert_eq!(
         pairs(&scenario),
         BTreeMap::from([((2, 1), 6 * 2), ((3, 1), 6 * 3)])
@@ -99,8 +100,8 @@ fn hosts_of_different_leaves_have_a_path_over_each_spine() {
     assert_eq!(scenario.link[16].label(), "h16-leaf1");
 }
 
-/// Al-Fares, Loukissas and Vahdat (SIGCOMM 2008), 3.1: k³/4 hosts, 5k²/4 switches of k ports, and (k/2)² shortest paths
-/// between hosts of different pods.
+/// Al-Fares, Loukissas and Vahdat (SIGCOMM 2008), 3.1: k³/4 hosts, 5k²/4 switches of k ports, and (k/2)²
+/// shortest paths between hosts of different pods.
 #[test]
 fn a_fat_tree_is_that_of_its_paper() {
     for ports in [2, 4, 6] {
@@ -128,7 +129,7 @@ fn a_fat_tree_is_that_of_its_paper() {
         );
         let half64 = half as u64;
         let mut expected = BTreeMap::new();
-        // Beside it at its edge switch; in its pod; in the others.
+        // Hosts at the same edge switch; in the same pod; in other pods.
         let groups = [
             ((2, 1), half - 1),
             ((4, half64), half * half - half),

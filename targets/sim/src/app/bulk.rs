@@ -1,4 +1,4 @@
-//! Bulk transfer: so many bytes each way, as fast as the transport takes them.
+//! Bulk transfer: a number of bytes each way, as fast as the transport accepts them.
 
 use hawser_time::Instant;
 
@@ -12,7 +12,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// `forward` bytes from client to server, `backward` bytes the other way.
+    /// Creates one end; `forward` bytes go from client to server, `backward` bytes the other way.
     #[must_use]
     pub fn new(side: Side, forward: u64, backward: u64) -> Bulk {
         match side {

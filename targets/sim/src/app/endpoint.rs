@@ -1,4 +1,4 @@
-//! One end of a flow: opens, sends, checks what comes, closes.
+//! One end of a flow: it opens, sends, checks the data that it receives, and closes.
 
 mod account;
 mod refusals;
@@ -17,91 +17,91 @@ use super::streams::{Streams, StreamsReport};
 use super::{Carries, Script, Side};
 use crate::trace::Trace;
 
-/// How much a slow reader reads at a time, unless less is left.
+/// The number of bytes that a slow reader reads at a time, unless fewer are left.
 const SIP: u64 = 16 * 1024;
-/// How many connections may wait to be accepted, unless more share the listener.
+/// The maximum number of connections that wait to be accepted, unless more ends share the listener.
 const BACKLOG: u32 = 16;
-/// When an end tries again that opens a port again which its stack still holds.
+/// The time before an end tries again to open a port that its stack still holds.
 const IN_USE_PAUSE: Duration = Duration::from_secs(1);
 
-/// How an end opens its flow.
+/// The manner in which an end opens its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// It waits for the other end, at a listener of its own or a shared one.
+    /// The end waits for the other one, at its own listener or at a shared one.
     Listen(SocketAddr, Option<Shared>),
-    /// It connects, from an own address if one is given. When both ends do, it is a
-    /// simultaneous open.
+    /// The end connects, from a local address if one is given. If both ends connect, the open is
+    /// simultaneous.
     Connect {
-        /// To whom.
+        /// The address of the peer.
         remote: SocketAddr,
-        /// From where.
+        /// The local address, if it is given.
         local: Option<SocketAddr>,
     },
-    /// It does not: nobody is there.
+    /// The end does not open: this peer is absent.
     Absent,
 }
 
-/// What an end knows of a listener that it shares.
+/// An end's share of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared {
-    /// From where its own connection comes.
+    /// The address from which its own connection comes.
     pub client: SocketAddr,
-    /// How many connections are expected there in all.
+    /// The total number of connections that are expected at the listener.
     pub count: u32,
 }
 
-/// When an end closes.
+/// The time at which an end closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Close {
-    /// When it has sent and received everything.
+    /// After it has sent and received everything.
     WhenDone,
-    /// When it has sent everything.
+    /// After it has sent everything.
     WhenSent,
-    /// When it has sent and received everything and the other end has closed.
+    /// After it has sent and received everything and the other end has closed.
     AfterPeer,
     /// Never.
     Never,
 }
 
-/// What an end has to know.
+/// The plan of one end.
 pub struct Plan {
     /// The flow's number, for the trace.
     pub flow: usize,
-    /// How it opens.
+    /// The manner in which it opens.
     pub open: Open,
-    /// When it connects; listeners listen from the start.
+    /// The time at which it connects; listeners listen from the start.
     pub at: Instant,
-    /// The end on the same host whose connection it opens again, from the same port, once that is over. A
-    /// listener serves all that follow one another.
+    /// The end on the same host whose connection it reopens from the same port once that is over. A listener
+    /// serves all ends that follow one another.
     pub after: Option<usize>,
-    /// When it closes.
+    /// The time at which it closes.
     pub close: Close,
-    /// After how many bytes, handed over and received, it aborts instead.
+    /// The number of bytes, sent and received, after which it aborts instead.
     pub abort_after: Option<u64>,
-    /// It also asks for what must be refused.
+    /// True if it also makes requests that must be refused.
     pub refusals: bool,
-    /// The program ends connections: both ends see the end of the stream before it reports CLOSED.
+    /// True if the program ends connections: both ends see the end of the stream before it reports CLOSED.
     pub ends: bool,
-    /// The program reports the end of what the other end sends. Not where that sends nothing, by the program's
-    /// nature, and not of datagrams.
+    /// True if the program reports the end of the other end's data. False if the program never sends data in
+    /// that direction, and for datagrams.
     pub sees_end: bool,
-    /// Bytes per second that its reader takes; `None`: all at once.
+    /// The rate of its reader in bytes per second; `None` if it reads everything at once.
     pub read_rate: Option<u64>,
-    /// For how long its reader takes nothing at first.
+    /// The initial time during which its reader reads no data.
     pub read_stop: Duration,
-    /// The send buffer that it asks for, and the receive buffer.
+    /// The send buffer and the receive buffer that it asks for, in bytes.
     pub buffers: [Option<u64>; 2],
-    /// The run's seed, which decides the bytes.
+    /// The run's seed, which determines the bytes.
     pub seed: u64,
-    /// What the program promises about what it carries.
+    /// The service that the program promises for the data.
     pub carries: Carries,
-    /// The label of what it sends, alike at both ends.
+    /// The label of the data that it sends, equal at both ends.
     pub outgoing: String,
-    /// The label of what it receives.
+    /// The label of the data that it receives.
     pub incoming: String,
-    /// What it does.
+    /// The script that decides how much it sends, and when.
     pub script: Box<dyn Script>,
-    /// Which end it is.
+    /// Its side of the flow.
     pub side: Side,
 }
 
@@ -109,83 +109,84 @@ pub struct Plan {
 pub struct Endpoint {
     plan: Plan,
     opened: bool,
-    /// Another end's connection comes first.
+    /// True while another end's connection comes first.
     waits: bool,
     listener: Option<Handle>,
     handle: Option<Handle>,
-    /// It has or had its connection.
+    /// True if it has or had its connection.
     connected: bool,
-    /// The receive buffer that the program granted.
+    /// The receive buffer that the program granted, in bytes.
     receive_buffer: Option<u64>,
     payload: Payload,
-    /// The streams within its connection, where it carries streams.
+    /// The streams within its connection, if it carries streams.
     streams: Option<Box<Streams>>,
-    /// The error with which the connection failed that carries them: whether that is one, they decide.
+    /// The error with which the connection failed that carries the streams. The streams decide whether it is
+    /// a fault.
     left: Option<Errno>,
     closing: bool,
     eof: bool,
     closed: bool,
-    /// The program reported that it is closed.
+    /// True if the program reported CLOSED.
     orderly: bool,
     released: bool,
-    /// A slow reader has left bytes for later.
+    /// True if a slow reader has left bytes for later.
     sips: bool,
-    /// How many bytes the script let it send when it was asked last.
+    /// The number of bytes that the script allowed when it was last asked.
     allowed: u64,
-    /// Its host went down in the middle of it, it has aborted, or there is nobody.
+    /// True if its host went down during the flow, if it aborted, or if it is absent.
     cut: bool,
-    /// When it aborted.
+    /// The time at which it aborted.
     aborted_at: Option<Instant>,
-    /// When the program reported that the connection has failed.
+    /// The time at which the program reported that the connection failed.
     gave_up_at: Option<Instant>,
-    /// What must be refused to a connection was asked for.
+    /// True if the requests that must be refused have been made.
     asked: bool,
-    /// The program gave the connection up, or refused a request.
+    /// Set if the program gave up the connection, or refused a request.
     failed: Option<String>,
-    /// The program broke a promise.
+    /// Set if the program broke a promise.
     error: Option<String>,
-    /// When the first thing went wrong that can be told from its beginning.
+    /// The time of the first error that can be detected when it occurs.
     failed_at: Option<Instant>,
     report: EndpointReport,
 }
 
-/// What became of an end.
+/// The results of one end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndpointReport {
-    /// Bytes handed to the transport.
+    /// The number of bytes handed to the transport.
     pub sent: u64,
-    /// Bytes handed over by it.
+    /// The number of bytes received from the transport.
     pub received: u64,
-    /// SHA-256 of the former; of messages, over their digests.
+    /// The SHA-256 of the bytes sent; for messages, over their digests.
     pub sent_sha256: String,
-    /// SHA-256 of the latter.
+    /// The SHA-256 of the bytes received.
     pub received_sha256: String,
-    /// Messages that it sends, and messages that it receives, where they are delivered whole.
+    /// The messages that it sends and those that it receives, if they are delivered whole.
     pub messages: Option<[Count; 2]>,
-    /// Streams that it sends on, and streams that it receives, where the connection has streams within it.
+    /// The streams on which it sends and those on which it receives, if the connection has streams within it.
     pub streams: Option<[StreamsReport; 2]>,
-    /// Nothing came that ought not to have, and what did not come may be lost.
+    /// True if no unexpected data arrived, and all missing data may be lost.
     pub received_ok: bool,
-    /// When the connection was there.
+    /// The time at which the connection was established.
     pub connected_at: Option<Instant>,
-    /// When the last byte was read.
+    /// The time at which the last byte was read.
     pub received_at: Option<Instant>,
-    /// Connections that came to its listener beside the one expected.
+    /// The number of unexpected connections at its listener.
     pub extra_connections: u64,
-    /// Its host went down in the middle of it: nothing more was to be expected.
+    /// True if its host went down during the flow, or if it aborted: nothing more was to be expected.
     pub cut: bool,
-    /// The program's observable of that name, when last seen.
+    /// The program's observable `retransmissions`, when last seen.
     pub retransmissions: Option<u64>,
     /// The program's smoothed round-trip time (`srtt`), in its own unit, when last seen.
     pub srtt: Option<u64>,
-    /// Times that the script measured.
+    /// The times that the script measured.
     pub times: Vec<Duration>,
-    /// What is wrong; empty when all went well.
+    /// The faults; empty if all went well.
     pub faults: Vec<String>,
 }
 
 impl Endpoint {
-    /// An end with a plan. Call [`Endpoint::drive`] first at the start, then whenever
+    /// Creates an end with a plan. Call [`Endpoint::drive`] first at the start, then whenever
     /// [`Endpoint::wake_at`] demands it, and after each notice.
     #[must_use]
     pub fn new(plan: Plan) -> Endpoint {
@@ -227,12 +228,12 @@ impl Endpoint {
         }
     }
 
-    /// The handles that its notices come to.
+    /// Returns the handles whose notices it receives.
     pub(crate) fn handles(&self) -> impl Iterator<Item = Handle> {
         self.listener.into_iter().chain(self.handle)
     }
 
-    /// Takes a notice. The caller drives the end afterwards.
+    /// Processes a notice. The caller drives the end afterwards.
     pub(crate) fn on_notice(
         &mut self,
         now: Instant,
@@ -290,7 +291,7 @@ impl Endpoint {
         }
     }
 
-    /// A notice comes once, and none after the connection is closed.
+    /// Checks that a notice comes once, and not after the connection is closed.
     fn once(&mut self, before: bool, notice: &str) {
         if before {
             self.blame(|| format!("the program reported {notice} twice"));
@@ -300,12 +301,13 @@ impl Endpoint {
         }
     }
 
-    /// Notes the first promise that was broken.
+    /// Records the first broken promise.
     fn blame(&mut self, promise: impl FnOnce() -> String) {
         self.error.get_or_insert_with(promise);
     }
 
-    /// A connection is over when this end has closed it and, where connections end, the other end has too.
+    /// Checks a report of CLOSED: this end must have closed the connection, and so must the other end if
+    /// connections end.
     fn check_closed(&mut self) {
         let is_left = self.streams.is_some() && self.plan.close != Close::WhenDone;
         if !self.closing && !is_left {
@@ -315,8 +317,8 @@ impl Endpoint {
         }
     }
 
-    /// At the end of the stream everything that was sent has been read or can be: an application that
-    /// believes the notice waits for no more.
+    /// Checks a report of the end of the stream: everything that was sent must have been read or be readable.
+    /// An application that trusts the notice waits for no more data.
     fn check_end(&mut self, readable: u64) {
         let (there, expected) = (self.received() + readable, self.promised());
         if self.report.connected_at.is_none() {
@@ -358,7 +360,7 @@ impl Endpoint {
         self.report.connected_at.get_or_insert(now);
     }
 
-    /// Does what can be done now: opens, reads through `buffer`, sends, closes.
+    /// Does all possible work: opens, reads through `buffer`, sends, closes.
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
         self.act(now, stack, buffer);
         let is_wrong = self.error.is_some() || self.failed.is_some() || self.payload.wrong().is_some();
@@ -368,7 +370,7 @@ impl Endpoint {
         }
     }
 
-    /// When the first thing went wrong, apart from what did not happen.
+    /// Returns the time of the first error. Missing data does not count as one.
     pub(crate) fn failed_at(&self) -> Option<Instant> {
         self.failed_at
     }
@@ -415,7 +417,7 @@ impl Endpoint {
         let mut opened = self.open_with(now, stack, &options);
         self.receive_buffer = self.plan.buffers[1];
         if opened == Err(RequestError::Refused(Errno::UNKNOWN_OPTION)) {
-            // The program has a buffer of its own, or none.
+            // The program has its own buffer size, or no buffer.
             options.retain(|(option, _)| *option != OPT_RECEIVE_BUFFER);
             opened = self.open_with(now, stack, &options);
             self.receive_buffer = None;
@@ -464,14 +466,14 @@ impl Endpoint {
         stack.release(handle);
     }
 
-    /// No more waits for the reader than the buffer that the program granted holds.
+    /// Checks that no more bytes wait for the reader than the granted buffer holds.
     fn check_buffer(&mut self, readable: u64) {
         if let Some(buffer) = self.receive_buffer.filter(|buffer| readable > *buffer) {
             self.blame(|| format!("{readable} bytes wait for a reader whose buffer has {buffer}"));
         }
     }
 
-    /// Remembers the first error of a request, unless everything was done by then.
+    /// Records the first error of a request, unless the end was finished by then.
     fn note(&mut self, result: Result<(), RequestError>) {
         if let Err(error) = result
             && error != RequestError::WouldBlock
@@ -481,12 +483,12 @@ impl Endpoint {
         }
     }
 
-    /// Connections that came to its listener beside those expected.
+    /// Returns the number of unexpected connections at its listener.
     pub(crate) fn extra_connections(&self) -> u64 {
         self.report.extra_connections
     }
 
-    /// Where it listens together with others, and from where its own connection comes.
+    /// Returns the address of its shared listener, and the address from which its own connection comes.
     pub(crate) fn shares(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self.plan.open {
             Open::Listen(local, shared) => shared.map(|shared| (local, shared.client)),
@@ -494,62 +496,64 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is about to open.
+    /// Returns true if it is about to open.
     pub(crate) fn is_opening(&self, now: Instant) -> bool {
         !self.opened && self.due(now)
     }
 
-    /// The receive buffer that the program granted.
+    /// Returns the receive buffer that the program granted, in bytes.
     pub(crate) fn granted_buffer(&self) -> Option<u64> {
         self.receive_buffer
     }
 
-    /// Another end's listener is its own, too, with the receive buffer that the program granted there.
+    /// Shares another end's listener, with the receive buffer that the program granted there.
     pub(crate) fn join(&mut self, receive_buffer: Option<u64>) {
         self.opened = true;
         self.receive_buffer = receive_buffer;
     }
 
-    /// A connection came to its listener that nobody expects: it is reset.
+    /// Resets an unexpected connection at its listener.
     pub(crate) fn reject(&mut self, now: Instant, child: Handle, stack: &mut Stack) {
         self.report.extra_connections += 1;
         stack.abort(now, child);
         stack.release(child);
     }
 
-    /// The end that it follows.
+    /// Returns the end that it follows.
     pub(crate) fn follows(&self) -> Option<usize> {
         self.plan.after
     }
 
-    /// Whether it has or had its connection, so that the next one of its listener is its heir's.
+    /// Returns true if it has or had its connection, so that the listener's next one belongs to its
+    /// successor.
     pub(crate) fn has_connection(&self) -> bool {
         self.connected
     }
 
-    /// Whether it holds a listener.
+    /// Returns true if it holds a listener.
     pub(crate) fn is_listening(&self) -> bool {
         self.listener.is_some()
     }
 
-    /// Whether the end that follows may open: there is nothing left of this one.
+    /// Returns true if this end is over, so that its successor may open.
     pub(crate) fn is_over(&self) -> bool {
         self.cut || self.closed || self.failed.is_some() || self.error.is_some()
     }
 
-    /// The end that it follows is over: a client opens now. True when that is news.
+    /// Begins a client when the end that it follows is over. Returns true if the client had been waiting.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         matches!(self.plan.open, Open::Connect { .. }) && self.inherit(now)
     }
 
-    /// The host of the end that it follows has forgotten everything: it opens, or listens, by itself.
+    /// Makes the end independent of its predecessor, whose host has lost all state: it opens, or listens, by
+    /// itself. Returns true if it had been waiting.
     pub(crate) fn inherit(&mut self, now: Instant) -> bool {
         self.plan.at = self.plan.at.max(now);
         std::mem::take(&mut self.waits)
     }
 
-    /// Its host goes down: what it had opened is gone, and what has not come to a connection yet begins anew.
-    /// True when it had a connection.
+    /// Its host goes down: all that it had opened is lost, and an end without a connection begins again.
+    /// Returns true if it had a connection.
     pub(crate) fn fall(&mut self) -> bool {
         self.cut = self.connected && !self.is_over() && !(self.is_finished() && self.is_closed());
         self.listener = None;
@@ -562,7 +566,7 @@ impl Endpoint {
         self.connected
     }
 
-    /// Reads what the program lets see; when the context has ended, the last values stay.
+    /// Reads the program's observables; the last values stay when the context has ended.
     pub(crate) fn observe(&mut self, stack: &Stack) {
         let Some(handle) = self.handle() else {
             return;
@@ -574,13 +578,13 @@ impl Endpoint {
         report.srtt = stack.observe(handle, "srtt").or(report.srtt);
     }
 
-    /// Bytes that were received so far.
+    /// Returns the number of bytes received so far.
     pub(crate) fn received(&self) -> u64 {
         let streams = self.streams.as_ref().map_or(0, |streams| streams.received());
         self.payload.received() + streams
     }
 
-    /// Bytes that must have come when the other end has sent everything.
+    /// Returns the number of bytes that must have arrived once the other end has sent everything.
     fn promised(&self) -> u64 {
         if self.payload.may_lose() {
             0
@@ -589,12 +593,12 @@ impl Endpoint {
         }
     }
 
-    /// Bytes that have to come before nothing more is expected.
+    /// Returns the number of bytes after which no more are expected.
     fn expected(&self) -> u64 {
         self.payload.needed(self.plan.script.incoming())
     }
 
-    /// What the program lets see of its connection.
+    /// Returns an observable field of its connection.
     pub(crate) fn value_of(&self, stack: &Stack, field: &str) -> Option<u64> {
         stack.observe(self.handle()?, field)
     }
@@ -616,7 +620,7 @@ impl Endpoint {
         }
     }
 
-    /// Bytes that the reader takes now.
+    /// Returns the number of bytes that the reader may take now.
     fn may_read(&self, now: Instant) -> u64 {
         let since = self.report.connected_at.unwrap_or(now);
         if now < since + self.plan.read_stop {
@@ -638,7 +642,7 @@ impl Endpoint {
         SIP.min(to_come).max(1)
     }
 
-    /// When a slow reader takes its next sip.
+    /// Returns the time at which a slow reader next reads.
     fn sip_at(&self) -> Option<Instant> {
         let since = self.report.connected_at?;
         let begin = since + self.plan.read_stop;
@@ -670,7 +674,7 @@ impl Endpoint {
         let wants = match self.plan.close {
             Close::WhenDone => self.has_all(),
             Close::WhenSent => self.has_sent(),
-            // The other end's leave ends a connection with streams in it.
+            // A connection with streams in it ends when the other end leaves.
             Close::AfterPeer if self.streams.is_some() => false,
             Close::AfterPeer => self.has_all() && (self.eof || !self.plan.sees_end),
             Close::Never => false,
@@ -698,7 +702,7 @@ impl Endpoint {
         self.has_sent() && self.has_received()
     }
 
-    /// When it has something to do though no notice comes.
+    /// Returns the time at which it has work to do even if no notice arrives.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         if !self.opened {
             return (!self.waits).then_some(if matches!(self.plan.open, Open::Listen(..)) {
@@ -718,8 +722,8 @@ impl Endpoint {
         script.into_iter().chain(self.sip_at()).chain(gives_up).min()
     }
 
-    /// True when nothing more is to be expected of it: all is sent and received, and the end of
-    /// the stream was seen if the other end closes; or it failed.
+    /// Returns true if nothing more is expected of it. Either all is sent and received, and the end of the
+    /// stream was seen if the other end closes, or it failed.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         if self.streams.is_some() && self.closed && !self.sips {
@@ -729,7 +733,7 @@ impl Endpoint {
         self.cut || self.failed.is_some() || self.error.is_some() || (self.has_all() && ended)
     }
 
-    /// True when it is closed, or never will be.
+    /// Returns true if it is closed, or never will be.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         let is_wrong = self.cut || self.failed.is_some() || self.error.is_some();
@@ -739,30 +743,32 @@ impl Endpoint {
         self.is_over() || self.plan.close == Close::Never || self.none_came()
     }
 
-    /// No datagram has made the connection that it waited for, and none is waited for any more.
+    /// Returns true if no datagram established the connection that it waited for, and its time to wait is
+    /// over.
     fn none_came(&self) -> bool {
         self.report.connected_at.is_none() && self.payload.gave_up()
     }
 
-    /// Its host went down in the middle of it.
+    /// Returns true if its host went down during the flow, if it aborted, or if it is absent.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// When it aborted.
+    /// Returns the time at which it aborted.
     pub(crate) fn aborted_at(&self) -> Option<Instant> {
         self.aborted_at
     }
 
-    /// When the program reported that its connection has failed, where something is missing: nothing if the
-    /// connection could do without its peer. `idle`: it notices as well when it has nothing to send.
+    /// Returns the time at which the program reported that its connection failed, if that end needed its
+    /// peer. The outer `None` means that the connection could do without its peer. `idle` means that it must
+    /// also notice with no data to send.
     pub(crate) fn gave_up(&self, idle: bool) -> Option<Option<Instant>> {
         let is_hit = !self.cut && (self.failed.is_some() || !self.is_finished()) && self.error.is_none();
         (is_hit && (idle || !self.has_sent())).then_some(self.gave_up_at)
     }
 
-    /// The handle of its connection, until it lets go of it.
+    /// Returns the handle of its connection until it is released.
     pub(crate) fn handle(&self) -> Option<Handle> {
         self.handle.filter(|_| !self.released)
     }

@@ -1,8 +1,8 @@
-//! Messages: each end that sends any sends one every so often, and the other times its arrival.
+//! Messages: each end that sends any sends them at intervals, and the other end times their arrival.
 //!
-//! On a stream, a message is so many bytes; its time runs from when it was due to when its last
-//! byte was read, so waiting behind others counts. Where messages are delivered whole, it runs to when
-//! the message was read.
+//! On a stream, a message is a number of bytes. Its time runs from its due time until its last byte was read,
+//! so it includes waiting behind other messages. If messages are delivered whole, it runs until the message
+//! was read.
 
 use std::time::Duration;
 
@@ -14,23 +14,24 @@ use crate::rng::Rng;
 /// The messages of one direction; both ends draw the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// Where each message ends, from the start of its direction.
+    /// The offset at which each message ends, from the start of its direction.
     ends: Vec<u64>,
-    /// When each is due, from the start.
+    /// The due time of each message, from the start.
     due: Vec<Duration>,
 }
 
-/// From one message to the next.
+/// The time from one message to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Always as long.
+    /// A constant time.
     Even(Duration),
-    /// So long on average, each independently of the others: a Poisson process.
+    /// Exponentially distributed times with this mean, independent of each other: a Poisson process.
     Poisson(Duration),
 }
 
 impl Schedule {
-    /// `count` messages with sizes drawn between the given bounds, at least 1 byte each. The first is due at once.
+    /// Draws `count` messages with sizes between the given bounds, at least 1 byte each. The first is due at
+    /// once.
     #[must_use]
     pub fn draw(count: u64, size: (u64, u64), pace: Pace, rng: &mut Rng) -> Schedule {
         let mut end = 0;
@@ -53,7 +54,7 @@ impl Schedule {
         Schedule { ends, due }
     }
 
-    /// The size of each message.
+    /// Returns the size of each message.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let begins = [0].into_iter().chain(self.ends.iter().copied());
         self.ends
@@ -63,7 +64,7 @@ impl Schedule {
             .collect()
     }
 
-    /// When the last message is due after a start.
+    /// Returns the due time of the last message after a start.
     pub(crate) fn last_due(&self, start: Instant) -> Instant {
         self.due(start, self.ends.len().saturating_sub(1))
     }
@@ -72,27 +73,27 @@ impl Schedule {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// When the n-th message, the first being 0, is due after a start.
+    /// Returns the due time of the n-th message after a start, counted from 0.
     fn due(&self, start: Instant, n: usize) -> Instant {
         start + self.due.get(n).copied().unwrap_or_default()
     }
 }
 
-/// One end of the messages.
+/// One end of a flow of messages.
 #[derive(Clone, Debug)]
 pub struct Messages {
     outgoing: Schedule,
     incoming: Schedule,
-    /// When the flow starts, for both directions.
+    /// The time at which the flow starts, for both directions.
     start: Instant,
-    /// Messages that are due, and messages that have come.
+    /// The number of messages that are due, and of messages that have arrived.
     due: usize,
     come: usize,
     times: Vec<Duration>,
 }
 
 impl Messages {
-    /// One end of a flow that starts at `start`; `forward` goes from client to server.
+    /// Creates one end of a flow that starts at `start`; `forward` goes from client to server.
     #[must_use]
     pub fn new(side: Side, forward: Schedule, backward: Schedule, start: Instant) -> Messages {
         let (outgoing, incoming) = match side {
@@ -182,7 +183,7 @@ mod tests {
         let mean = Duration::from_micros(50);
         let schedule = Schedule::draw(count, (1, 1), Pace::Poisson(mean), &mut Rng::new(3, "gaps"));
         assert!(schedule.due.is_sorted() && schedule.due[0] == Duration::ZERO);
-        // The last of n - 1 gaps is due within five standard deviations, each a mean.
+        // The last of n - 1 gaps is due within five standard deviations, each as long as a mean gap.
         let (last, gaps) = (schedule.due[count as usize - 1].as_secs_f64(), (count - 1) as f64);
         let expected = mean.as_secs_f64() * gaps;
         assert!(

@@ -1,22 +1,23 @@
 //! Applications on simulated hosts.
 //!
-//! A flow is one connection between two [`Endpoint`]s. Which end may send how much, and when,
-//! is decided by a [`Script`], one file each:
+//! A flow is one connection between two [`Endpoint`]s. A [`Script`] decides how much each end may send, and
+//! when. Each script has its own file:
 //!
-//! | script | what it does |
+//! | script | behaviour |
 //! |---|---|
-//! | [`bulk`] | sends so many bytes each way, as fast as the transport takes them |
+//! | [`bulk`] | sends a number of bytes each way, as fast as the transport accepts them |
 //! | [`request`] | asks, waits for the answer, thinks, asks again |
 //! | [`messages`] | sends messages at a pace, each way, and times each |
 //!
-//! What arrives is checked ([`payload`]): of a stream every byte, that it is what was sent, in order, once; of
-//! messages that each is whole, and comes once.
+//! [`payload`] checks all received data: every byte of a stream must be the byte sent, in order, once; every
+//! message must be whole and arrive once.
 //!
-//! [`streams`] are several within a connection, each checked by itself, with a beginning and an end of its own.
+//! [`streams`] are several streams within a connection. Each has its own beginning and end, and is checked by
+//! itself.
 //!
-//! [`calls`] need no connection: messages from endpoint to endpoint, with a reply or without.
+//! [`calls`] need no connection: they are messages from endpoint to endpoint, with or without a reply.
 //!
-//! [`works`] are between queue pairs: memory of the other host that is written, read and changed.
+//! [`works`] run between queue pairs: they write, read and change memory of the other host.
 
 use std::time::Duration;
 
@@ -42,14 +43,14 @@ pub use state::Application;
 /// The two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that connects.
+    /// The end that connects.
     Client,
-    /// The one that listens.
+    /// The end that listens.
     Server,
 }
 
 impl Side {
-    /// The other one.
+    /// Returns the other end.
     #[must_use]
     pub fn other(self) -> Side {
         match self {
@@ -59,34 +60,34 @@ impl Side {
     }
 }
 
-/// What one end of a flow does: how far it may send, given what it has received.
+/// The behaviour of one end of a flow: how much it may send, given how much it has received.
 ///
-/// Both ends know the whole plan, sizes included. Positions are bytes from the start of a
-/// direction.
+/// Both ends know the whole plan, including sizes. Positions are bytes from the start of a direction.
 pub trait Script {
-    /// How many bytes may have been sent by `now`, when `received` have come.
+    /// Returns the total number of bytes that may have been sent by `now`, given that `received` have
+    /// arrived.
     fn allowance(&mut self, now: Instant, received: u64) -> u64;
 
-    /// When [`Script::allowance`] grows though nothing is received.
+    /// Returns the time at which [`Script::allowance`] grows even if no data is received.
     fn wake_at(&self) -> Option<Instant>;
 
-    /// How many bytes it sends in all.
+    /// Returns the total number of bytes that it sends.
     fn outgoing(&self) -> u64;
 
-    /// How many bytes it receives in all.
+    /// Returns the total number of bytes that it receives.
     fn incoming(&self) -> u64;
 
-    /// Called after bytes were handed over: `sent` so far, less than its allowance where the transport
-    /// takes no more.
+    /// Called after bytes were handed over. `sent` is the number so far, which is less than the allowance if
+    /// the transport accepts no more.
     fn on_sent(&mut self, _now: Instant, _sent: u64) {}
 
-    /// Called after bytes of a stream were received: `received` so far.
+    /// Called after bytes of a stream were received. `received` is the number so far.
     fn on_received(&mut self, _now: Instant, _received: u64) {}
 
-    /// Called after the n-th message of those that are delivered whole was received, the first being 0.
+    /// Called after the n-th whole message was received, counted from 0.
     fn on_message(&mut self, _now: Instant, _n: usize) {}
 
-    /// Times that it has measured: of exchanges, of messages.
+    /// Returns the times that it has measured, of exchanges or messages.
     fn times(&self) -> &[Duration] {
         &[]
     }

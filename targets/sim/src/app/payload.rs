@@ -1,4 +1,4 @@
-//! What one end sends and receives, as the transport promises to carry it.
+//! The data that one end sends and receives, with the service that the transport promises for it.
 //!
 //! * [`stream`]: bytes, in order
 //! * [`whole`]: messages, in any order
@@ -11,13 +11,14 @@ use hawser_time::Instant;
 use super::streams::Agreed;
 use super::{Script, stream, whole};
 
-/// What the transport promises about what it carries in one flow.
+/// The service that the transport promises for the data of one flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Carries {
     /// A stream: every byte, in order, once.
     #[default]
     Stream,
-    /// Streams within the connection: of each every byte, in order, once. The connection itself carries nothing.
+    /// Streams within the connection: every byte of each, in order, once. The connection itself carries no
+    /// data.
     Streams(Arc<Agreed>),
     /// Messages: each whole, once, in any order.
     Messages(MessageSizes),
@@ -25,9 +26,9 @@ pub enum Carries {
     Datagrams {
         /// Their sizes.
         sizes: MessageSizes,
-        /// The maximum number of those that come to this end that may be lost.
+        /// The maximum number of datagrams for this end that may be lost.
         may_lose: u64,
-        /// When this end gives up on those that have not come.
+        /// The time at which this end gives up on missing datagrams.
         until: Instant,
     },
 }
@@ -35,41 +36,42 @@ pub enum Carries {
 /// The size of each message, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageSizes {
-    /// Of those that this end sends.
+    /// The sizes of the messages that this end sends.
     pub outgoing: Vec<u64>,
-    /// Of those that it receives.
+    /// The sizes of the messages that it receives.
     pub incoming: Vec<u64>,
 }
 
-/// Messages of one direction.
+/// A count of messages in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// Those that were handed over, by the sender, or that have come, to the receiver.
+    /// The number handed over by the sender, or received by the receiver.
     pub done: u64,
-    /// All of them.
+    /// The number of all messages.
     pub of: u64,
 }
 
-/// What one end sends, and the check of what arrives.
+/// The data that one end sends, and the check of the data that arrives.
 pub(super) enum Payload {
-    /// A stream.
-    Stream { outgoing: stream::Outgoing, incoming: stream::Incoming },
-    /// Messages, or datagrams.
+    Stream {
+        outgoing: stream::Outgoing,
+        incoming: stream::Incoming,
+    },
     Whole {
         outgoing: whole::Outgoing,
         incoming: whole::Incoming,
         carries: Carries,
-        /// Nobody waits for datagrams any more.
+        /// True once the end no longer waits for datagrams.
         gave_up: bool,
-        /// A message that was read.
+        /// The buffer for a message that is read.
         message: Vec<u8>,
-        /// Bytes wait to be read that are no whole message.
+        /// True if bytes are readable that do not form a whole message.
         stray: bool,
     },
 }
 
 impl Payload {
-    /// What belongs to these labels of what is sent and of what comes.
+    /// Creates the data for these labels of the sending and the receiving direction.
     pub(super) fn new(carries: &Carries, seed: u64, [sends, receives]: [&str; 2]) -> Payload {
         match carries {
             Carries::Stream | Carries::Streams(_) => Payload::Stream {
@@ -87,7 +89,7 @@ impl Payload {
         }
     }
 
-    /// Bytes that were handed over.
+    /// Returns the number of bytes handed over.
     pub(super) fn sent(&self) -> u64 {
         match self {
             Payload::Stream { outgoing, .. } => outgoing.sent(),
@@ -95,7 +97,7 @@ impl Payload {
         }
     }
 
-    /// Bytes that have come; of messages those that ought to have.
+    /// Returns the number of bytes received; for messages, only expected ones count.
     pub(super) fn received(&self) -> u64 {
         match self {
             Payload::Stream { incoming, .. } => incoming.received(),
@@ -103,7 +105,7 @@ impl Payload {
         }
     }
 
-    /// The messages that it sends, and those that it receives; none of a stream.
+    /// Returns the counts of sent and received messages, or `None` for a stream.
     pub(super) fn counts(&self) -> Option<[Count; 2]> {
         let Payload::Whole {
             outgoing,
@@ -121,12 +123,12 @@ impl Payload {
         ])
     }
 
-    /// Bytes wait to be read that are no whole message.
+    /// Returns true if bytes are readable that do not form a whole message.
     pub(super) fn has_stray_bytes(&self) -> bool {
         matches!(self, Payload::Whole { stray: true, .. })
     }
 
-    /// SHA-256 of what was handed over, and of what has come, in hexadecimal.
+    /// Returns the SHA-256 of the data handed over, and of the data received, in hexadecimal.
     pub(super) fn sha256(&self) -> [String; 2] {
         match self {
             Payload::Stream { outgoing, incoming } => [outgoing.sha256(), incoming.sha256()],
@@ -134,7 +136,7 @@ impl Payload {
         }
     }
 
-    /// What ought not to have come, if anything has.
+    /// Describes the unexpected data, if any arrived.
     pub(super) fn wrong(&self) -> Option<String> {
         match self {
             Payload::Stream { incoming, .. } => incoming
@@ -144,24 +146,24 @@ impl Payload {
         }
     }
 
-    /// Gives up on datagrams that have not come, once their time is over.
+    /// Gives up on missing datagrams once their time is over.
     pub(super) fn wait_until(&mut self, now: Instant) {
         if let Payload::Whole { carries: Carries::Datagrams { until, .. }, gave_up, .. } = self {
             *gave_up = now >= *until;
         }
     }
 
-    /// Nobody waits for datagrams any more.
+    /// Returns true once the end no longer waits for datagrams.
     pub(super) fn gave_up(&self) -> bool {
         matches!(self, Payload::Whole { gave_up: true, .. })
     }
 
-    /// Bytes that have to come of `all` before nothing more is expected.
+    /// Returns the number of bytes that must arrive, out of `all`, before no more are expected.
     pub(super) fn needed(&self, all: u64) -> u64 {
         if self.gave_up() { 0 } else { all }
     }
 
-    /// When [`Payload::needed`] changes.
+    /// Returns the time at which [`Payload::needed`] changes.
     pub(super) fn gives_up_at(&self) -> Option<Instant> {
         match self {
             Payload::Whole { carries: Carries::Datagrams { until, .. }, gave_up: false, .. } => Some(*until),
@@ -169,12 +171,12 @@ impl Payload {
         }
     }
 
-    /// Whether some of what was sent need not come.
+    /// Returns true if some of the data may be lost.
     pub(super) fn may_lose(&self) -> bool {
         matches!(self, Payload::Whole { carries: Carries::Datagrams { .. }, .. })
     }
 
-    /// What is wrong when more was lost than may be.
+    /// Returns a fault if more datagrams were lost than allowed.
     pub(super) fn lost_too_many(&self) -> Option<String> {
         let Payload::Whole { carries: Carries::Datagrams { may_lose, .. }, .. } = self else {
             return None;
@@ -185,7 +187,8 @@ impl Payload {
         (lost > *may_lose).then(|| format!("{lost} datagrams did not come, and {may_lose} may be lost"))
     }
 
-    /// Hands over what is due, `total` bytes from the start, as far as the transport takes it.
+    /// Hands over the bytes that are due, up to `total` bytes from the start, as far as the transport accepts
+    /// them.
     pub(super) fn push(
         &mut self,
         now: Instant,
@@ -201,7 +204,7 @@ impl Payload {
         }
     }
 
-    /// Reads once: up to `room` bytes of a stream, or one message. False when there was nothing.
+    /// Reads once: up to `room` bytes of a stream, or one message. Returns false if there was no data.
     pub(super) fn read(
         &mut self,
         (now, room): (Instant, usize),

@@ -1,5 +1,5 @@
-//! Request and response: the client asks, waits for the whole answer, thinks, and asks again.
-//! The server answers each request when it has all of it.
+//! Request and response: the client asks, waits for the whole answer, thinks, and asks again. The server
+//! answers each request once it has arrived completely.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::rng::Rng;
 /// The sizes of all exchanges; both ends draw the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchanges {
-    /// Where each request ends, from the start of its direction.
+    /// The offset at which each request ends, from the start of its direction.
     requests: Vec<u64>,
-    /// Where each response ends.
+    /// The offset at which each response ends.
     responses: Vec<u64>,
 }
 
 impl Exchanges {
-    /// `count` exchanges with sizes drawn between the given bounds, at least 1 byte each.
+    /// Draws `count` exchanges with sizes between the given bounds, at least 1 byte each.
     #[must_use]
     pub fn draw(count: u64, request: (u64, u64), response: (u64, u64), rng: &mut Rng) -> Exchanges {
         let (mut requests, mut responses) = (Vec::new(), Vec::new());
@@ -39,17 +39,17 @@ pub struct Request {
     side: Side,
     exchanges: Exchanges,
     think: Duration,
-    /// Exchanges that are over (client), or requests that are answered (server).
+    /// The number of completed exchanges (client), or of answered requests (server).
     done: usize,
-    /// When the client may ask next.
+    /// The time at which the client may ask next.
     ask_at: Instant,
-    /// When it asked last.
+    /// The time of the client's last request.
     asked_at: Option<Instant>,
     times: Vec<Duration>,
 }
 
 impl Request {
-    /// One end; the client waits for `think` after each answer.
+    /// Creates one end; the client waits for `think` after each answer.
     #[must_use]
     pub fn new(side: Side, exchanges: Exchanges, think: Duration) -> Request {
         Request {
@@ -77,7 +77,7 @@ impl Request {
     }
 }
 
-/// Where the n-th ends.
+/// Returns the offset at which the first n requests or responses end.
 fn ends_of(ends: &[u64], n: usize) -> u64 {
     n.checked_sub(1)
         .and_then(|last| ends.get(last))

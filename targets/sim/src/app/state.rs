@@ -1,23 +1,23 @@
-//! How far an application is.
+//! The progress of an application.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What an application has done, and waits for.
+/// The progress of an application, and the events that it waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Application {
-    /// Bytes handed over, and to be handed over in all.
+    /// The number of bytes handed over. The next field holds the total to be handed over.
     pub sent: u64,
     /// See [`Application::sent`].
     pub to_send: u64,
-    /// Bytes received, and to be received in all.
+    /// The number of bytes received. The next field holds the total to be received.
     pub received: u64,
     /// See [`Application::received`].
     pub to_receive: u64,
-    /// It has closed.
+    /// True if it has closed.
     pub closed: bool,
-    /// What it waits for; nothing when it is done.
+    /// The events that it waits for; empty if it is done.
     pub waits_for: Vec<String>,
 }
 

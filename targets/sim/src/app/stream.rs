@@ -1,14 +1,14 @@
-//! The bytes of one direction of a flow: what is sent, and the check of what arrives.
+//! The bytes of one direction of a flow: the data to send, and the check of the data that arrives.
 //!
-//! Both ends make the same bytes from the same seed, so the receiver knows every byte before it
-//! comes: anything lost, repeated, out of order or altered shows at its offset. Independently of
-//! that, both ends keep a SHA-256 of what they handed over and what they were handed.
+//! Both ends make the same bytes from the same seed, so the receiver knows every byte in advance. Any lost,
+//! repeated, reordered or altered byte shows at its offset. Independently, both ends keep a SHA-256 of the
+//! bytes that they handed over and received.
 
 use sha2::{Digest, Sha256};
 
 use crate::rng::Rng;
 
-/// How many bytes are made at a time.
+/// The number of bytes that are made at a time.
 const CHUNK: usize = 16 * 1024;
 
 /// Makes the bytes of a direction, in order.
@@ -23,7 +23,7 @@ impl Source {
         Source { rng: Rng::new(seed, label), chunk: vec![0; CHUNK], used: CHUNK }
     }
 
-    /// The next bytes: at least one, at most a chunk.
+    /// Returns the next bytes: at least one, at most a chunk.
     fn peek(&mut self) -> &[u8] {
         if self.used == self.chunk.len() {
             self.rng.fill(&mut self.chunk);
@@ -37,7 +37,7 @@ impl Source {
     }
 }
 
-/// What one end sends.
+/// The bytes that one end sends.
 pub(crate) struct Outgoing {
     source: Source,
     hash: Sha256,
@@ -45,17 +45,17 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The bytes that belong to this label.
+    /// Creates the bytes for this label.
     pub(crate) fn new(seed: u64, label: &str) -> Outgoing {
         Outgoing { source: Source::new(seed, label), hash: Sha256::new(), sent: 0 }
     }
 
-    /// How many bytes were handed over.
+    /// Returns the number of bytes handed over.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Hands bytes over until `total` have gone or `send` takes no more of them.
+    /// Hands bytes over until `total` have been sent or `send` accepts no more.
     pub(crate) fn push<E>(
         &mut self,
         total: u64,
@@ -76,13 +76,13 @@ impl Outgoing {
         Ok(())
     }
 
-    /// The SHA-256 of what was handed over, in hexadecimal.
+    /// Returns the SHA-256 of the bytes handed over, in hexadecimal.
     pub(crate) fn sha256(&self) -> String {
         hexadecimal(&self.hash)
     }
 }
 
-/// What one end receives.
+/// The bytes that one end receives.
 pub(crate) struct Incoming {
     source: Source,
     hash: Sha256,
@@ -91,7 +91,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// The bytes that belong to this label.
+    /// Creates the expected bytes for this label.
     pub(crate) fn new(seed: u64, label: &str) -> Incoming {
         Incoming {
             source: Source::new(seed, label),
@@ -101,12 +101,12 @@ impl Incoming {
         }
     }
 
-    /// How many bytes have come.
+    /// Returns the number of bytes received.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// The offset of the first byte that was not what was sent there.
+    /// Returns the offset of the first byte that differs from the byte sent.
     pub(crate) fn wrong_at(&self) -> Option<u64> {
         self.wrong_at
     }
@@ -127,13 +127,13 @@ impl Incoming {
         }
     }
 
-    /// The SHA-256 of what has come, in hexadecimal.
+    /// Returns the SHA-256 of the bytes received, in hexadecimal.
     pub(crate) fn sha256(&self) -> String {
         hexadecimal(&self.hash)
     }
 }
 
-/// A digest in hexadecimal.
+/// Formats a digest in hexadecimal.
 pub(super) fn hexadecimal(hash: &Sha256) -> String {
     hash.clone()
         .finalize()
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_known_digest() {
-        // FIPS 180-4: SHA-256 of the empty message.
+        // FIPS 180-4: the SHA-256 of the empty message.
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Outgoing::new(1, "x").sha256(), empty);
     }

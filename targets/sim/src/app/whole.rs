@@ -1,8 +1,9 @@
-//! Messages that are delivered whole: what is sent, and the check of what arrives.
+//! Messages that are delivered whole: the messages to send, and the check of those that arrive.
 //!
-//! Both ends make the same messages from the same seed, so the receiver knows each before it comes, whatever the
-//! order. Nothing is added to them: a message is known by its bytes, and of two that are alike each may come
-//! once. Whatever else comes was altered, cut, joined to another, or delivered twice.
+//! Both ends make the same messages from the same seed, so the receiver knows each of them in advance, in any
+//! order. The messages carry no added header: a message is identified by its bytes, and each of several equal
+//! messages may arrive once. Any other arrival was altered, cut, joined to another message, or delivered
+//! twice.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ struct Source {
 }
 
 impl Source {
-    /// Makes the n-th message, the first being 0. False when there are no more.
+    /// Makes the n-th message, counted from 0. Returns false if there are no more.
     fn make(&self, n: usize, message: &mut Vec<u8>) -> bool {
         let Some(size) = self.sizes.get(n) else {
             return false;
@@ -30,10 +31,10 @@ impl Source {
     }
 }
 
-/// What one end sends.
+/// The messages that one end sends.
 pub(crate) struct Outgoing {
     source: Source,
-    /// The next message, and its number.
+    /// The next message, followed by its number.
     message: Vec<u8>,
     next: usize,
     sent: u64,
@@ -41,7 +42,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Messages of these sizes, whose bytes belong to this label.
+    /// Creates messages of these sizes, with the bytes for this label.
     pub(crate) fn new(seed: u64, label: &str, sizes: Vec<u64>) -> Outgoing {
         let source = Source { seed, label: label.to_owned(), sizes };
         let mut message = Vec::new();
@@ -49,17 +50,17 @@ impl Outgoing {
         Outgoing { source, message, next: 0, sent: 0, digests: Digests::default() }
     }
 
-    /// Bytes of the messages that were handed over.
+    /// Returns the number of bytes in messages that were handed over.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Messages that were handed over.
+    /// Returns the number of messages handed over.
     pub(crate) fn count(&self) -> u64 {
         self.next as u64
     }
 
-    /// Hands messages over until their bytes come to `total`, or `send` takes no more of them.
+    /// Hands messages over until their bytes reach `total`, or `send` accepts no more of them.
     pub(crate) fn push<E>(
         &mut self,
         total: u64,
@@ -77,16 +78,17 @@ impl Outgoing {
         Ok(())
     }
 
-    /// The SHA-256 over the digests of the messages that were handed over, in hexadecimal.
+    /// Returns the SHA-256 over the digests of the messages that were handed over, in hexadecimal.
     pub(crate) fn sha256(&self) -> String {
         self.digests.sha256()
     }
 }
 
-/// What one end receives.
+/// The messages that one end receives.
 pub(crate) struct Incoming {
     source: Source,
-    /// The numbers of the messages with a digest that may still come, the last first; made when the first comes.
+    /// The numbers of the messages that may still arrive, by digest, the last first. It is filled when the
+    /// first message arrives.
     expected: Option<BTreeMap<[u8; 32], Vec<usize>>>,
     count: u64,
     received: u64,
@@ -95,7 +97,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Messages of these sizes, whose bytes belong to this label.
+    /// Creates the expected messages of these sizes, with the bytes for this label.
     pub(crate) fn new(seed: u64, label: &str, sizes: Vec<u64>) -> Incoming {
         Incoming {
             source: Source { seed, label: label.to_owned(), sizes },
@@ -107,22 +109,22 @@ impl Incoming {
         }
     }
 
-    /// Bytes of the messages that have come.
+    /// Returns the number of bytes in messages that have arrived.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Messages that have come.
+    /// Returns the number of messages that have arrived.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// What was the first message that ought not to have come.
+    /// Describes the first unexpected message.
     pub(crate) fn wrong(&self) -> Option<&str> {
         self.wrong.as_deref()
     }
 
-    /// Checks a message; gives its number, unless it ought not to have come.
+    /// Checks a message; returns its number if it was expected.
     pub(crate) fn take(&mut self, message: &[u8]) -> Option<usize> {
         let expected = self.expected.get_or_insert_with(|| {
             let mut expected = BTreeMap::<[u8; 32], Vec<usize>>::new();
@@ -152,8 +154,8 @@ impl Incoming {
         None
     }
 
-    /// The SHA-256 over the digests of the messages that have come, in hexadecimal: that of the sender when all
-    /// have come once and unaltered, in whatever order.
+    /// Returns the SHA-256 over the digests of the messages that have arrived, in hexadecimal. It equals the
+    /// sender's if all have arrived once and unaltered, in any order.
     pub(crate) fn sha256(&self) -> String {
         self.digests.sha256()
     }
@@ -163,12 +165,12 @@ fn digest(message: &[u8]) -> [u8; 32] {
     Sha256::digest(message).into()
 }
 
-/// The SHA-256 of each of some messages.
+/// The SHA-256 of each message.
 #[derive(Default)]
 struct Digests(Vec<[u8; 32]>);
 
 impl Digests {
-    /// Over all of them, sorted: their order does not matter.
+    /// Returns the SHA-256 over all digests, sorted, so that their order does not matter.
     fn sha256(&self) -> String {
         let mut digests = self.0.clone();
         digests.sort_unstable();

@@ -1,8 +1,8 @@
 //! Flips one bit, anywhere in the IP packet.
 //!
-//! One bit is what an Internet checksum always notices, so that a transport which has one must
-//! never deliver such a frame. Checksums that the sender left to its device are completed first;
-//! the frame arrives to be verified.
+//! An Internet checksum always detects a single flipped bit, so a transport that has one must never deliver
+//! such a frame. Checksums that the sender left to its device are completed first, and the receiver has to
+//! verify the frame.
 
 use hawser_time::Instant;
 

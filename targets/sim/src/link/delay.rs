@@ -1,4 +1,4 @@
-//! Propagation: every frame goes on after the same time.
+//! Propagation: every frame is delayed by the same time.
 
 use std::time::Duration;
 

@@ -1,21 +1,22 @@
-//! How deep a queue was over time, in bounded memory: spans of equal width, whose width doubles when there are too many.
+//! The depth of a queue over time, in bounded memory: spans of equal width, which doubles when there are too
+//! many.
 
 use std::time::Duration;
 
 use hawser_time::{Instant, nanos};
 use serde::{Serialize, Serializer};
 
-/// The width of a span at first, in nanoseconds.
+/// The initial width of a span, in nanoseconds.
 const FIRST_WIDTH: u64 = 128;
 
-/// What is recorded of a queue's depth.
+/// The period for which a queue's depth is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From when on.
+    /// The start of the period.
     pub from: Instant,
-    /// Until when.
+    /// The end of the period.
     pub to: Instant,
-    /// The maximum number of spans, 2 or more; at least half as many are in use, once the time is long enough.
+    /// The maximum number of spans, at least 2. At least half of them are in use once enough time has passed.
     pub spans: usize,
 }
 
@@ -25,28 +26,28 @@ pub struct Depths {
     window: Window,
     /// The origin of times in reports.
     start: Instant,
-    /// Nanoseconds of each span.
+    /// The width of each span, in nanoseconds.
     width: u64,
-    /// In the order of time; the queue was empty after the last of them.
+    /// The spans in the order of time; the queue was empty after the last of them.
     spans: Vec<Span>,
 }
 
-/// What waited in a span of time.
+/// The bytes that waited during a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Span {
     max_bytes: u64,
-    /// Bytes times the nanoseconds that they waited.
+    /// Waiting bytes multiplied by the nanoseconds that they waited.
     byte_nanos: u128,
 }
 
 impl Depths {
-    /// Nothing so far, of a run that starts at `start`.
+    /// Creates an empty record of a run that starts at `start`.
     #[must_use]
     pub fn new(start: Instant, window: Window) -> Depths {
         Depths { window, start, width: FIRST_WIDTH, spans: Vec::new() }
     }
 
-    /// So many bytes waited from one time to another one. Calls come in the order of time.
+    /// Records that this many bytes waited from one time to another. Calls come in the order of time.
     pub fn waited(&mut self, from: Instant, to: Instant, bytes: u64) {
         let (from, to) = (from.max(self.window.from), to.min(self.window.to));
         if bytes == 0 || from > to {
@@ -54,7 +55,8 @@ impl Depths {
         }
         let offset = |at: Instant| at.nanos_since(self.window.from);
         let (mut at, to) = (offset(from), offset(to));
-        // What ends where a span does is not in the next one; what takes no time is in that which it falls in.
+        // A period that ends at the end of a span does not touch the next one. A period of no length belongs
+        // to the span that it falls in.
         let last = to.saturating_sub(1).max(at);
         while last / self.width >= self.window.spans.max(2) as u64 {
             self.double();
@@ -76,7 +78,7 @@ impl Depths {
         }
     }
 
-    /// The same in at most so many spans.
+    /// Condenses the record to at most `spans` spans.
     #[must_use]
     pub fn condensed(mut self, spans: usize) -> Depths {
         self.window.spans = spans.max(2);
@@ -86,13 +88,14 @@ impl Depths {
         self
     }
 
-    /// How long each span is.
+    /// Returns the width of each span.
     #[must_use]
     pub fn width(&self) -> Duration {
         Duration::from_nanos(self.width)
     }
 
-    /// For each span when it begins, after the start of the run, the most bytes that waited in it, and the mean.
+    /// Returns for each span its beginning, counted from the start of the run, the maximum number of bytes
+    /// that waited in it, and the mean.
     pub fn spans(&self) -> impl Iterator<Item = (Duration, u64, f64)> + '_ {
         let from = self.window.from.nanos_since(self.start);
         let spans = self.spans.iter().zip(0u64..);
@@ -103,7 +106,7 @@ impl Depths {
         })
     }
 
-    /// Each two spans become one.
+    /// Joins each pair of spans.
     fn double(&mut self) {
         self.width *= 2;
         let pairs = self.spans.chunks(2).map(|pair| Span {
@@ -157,11 +160,11 @@ mod tests {
         depths.waited(at(64), at(96), 400);
         depths.waited(at(96), at(96), 900);
         depths.waited(at(192), at(320), 10);
-        // 32 ns of 400 bytes among 128 ns; then 10 bytes for half of each of two spans.
+        // 400 bytes for 32 of 128 ns; then 10 bytes for half of each of two spans.
         assert_eq!(spans(&depths), [(0, 900, 100.0), (128, 10, 5.0), (256, 10, 5.0)]);
     }
 
-    /// Whatever the length: no more spans than allowed, and neither the maximum nor the sum is lost.
+    /// For any length, there are no more spans than allowed, and neither the maximum nor the sum is lost.
     #[test]
     fn spans_double_when_there_are_too_many() {
         let mut depths = depths(0, u64::MAX / 2, 16);
@@ -180,7 +183,7 @@ mod tests {
         assert_eq!(all.iter().map(|(_, max, _)| *max).max(), Some(1499));
     }
 
-    /// Spans that are joined later are those that fewer would have had from the start.
+    /// Spans that are joined later equal those of a record with fewer spans from the start.
     #[test]
     fn condensed_depths_are_those_of_fewer_spans() {
         let [mut many, mut few] = [256, 8].map(|spans| depths(0, u64::MAX / 2, spans));

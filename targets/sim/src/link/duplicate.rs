@@ -1,4 +1,4 @@
-//! Lets a copy follow some frames.
+//! Sends a copy after some frames.
 
 use hawser_time::Instant;
 

@@ -1,7 +1,7 @@
-//! Delay that varies from frame to frame, uniformly from nothing to a maximum.
+//! A delay that varies from frame to frame, uniformly between zero and a maximum.
 //!
-//! Order is kept: a frame never leaves before the one that came before it. Reordering is a rule
-//! of its own ([`super::reorder`]).
+//! Order is kept: a frame never leaves before the one that came before it. Reordering is a separate rule
+//! ([`super::reorder`]).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::rng::Rng;
 #[derive(Debug, Default)]
 pub struct Jitter {
     max: Duration,
-    /// When the last frame leaves.
+    /// The time at which the last frame leaves.
     last: Instant,
 }
 
@@ -64,7 +64,7 @@ mod tests {
     fn uniform_when_frames_are_far_apart() {
         let delays = delays(10_000, 10_000);
         let mean = delays.iter().sum::<u64>() as f64 / delays.len() as f64;
-        // Uniform on 0..=1000: mean 500, standard deviation 1000 / √12; five standard errors.
+        // Uniform on 0..=1000: mean 500, standard deviation 1000 / √12; the bound is five standard errors.
         assert!(
             (mean - 500.0).abs() < 5.0 * 1000.0 / 12f64.sqrt() / 100.0,
             "mean {mean}"

@@ -1,9 +1,9 @@
-//! Loses frames by chance: each on its own, or in bursts.
+//! Loses frames at random: each independently, or in bursts.
 //!
-//! Bursts follow Gilbert's model with two states: in the good one nothing is lost, in the bad
-//! one everything. The bad state ends after each frame with probability 1 / burst, so that
-//! `burst` is the mean length; the good one ends with the probability that makes `loss` the
-//! long-run share: p / (p + r) = loss, with r = 1 / burst.
+//! Bursts follow Gilbert's model with two states: no frame is lost in the good state, and every frame is lost
+//! in the bad one. The bad state ends after each frame with probability 1 / burst, so that `burst` is the
+//! mean length. The good state ends with the probability that makes `loss` the long-run share: p / (p + r) =
+//! loss, with r = 1 / burst.
 
 use hawser_time::Instant;
 
@@ -16,7 +16,7 @@ use crate::rng::Rng;
 pub struct Loss {
     share: f64,
     burst: f64,
-    /// In a burst.
+    /// True within a burst.
     bad: bool,
 }
 
@@ -89,7 +89,7 @@ mod tests {
                 (count - n as f64 * p).abs() < five_sigma(n as f64, p),
                 "{count} of {n} at {p}"
             );
-            // Independent: a loss follows a loss as often as p says.
+            // Losses are independent: a loss follows a loss with probability p.
             let pairs = lost.windows(2).filter(|w| w[0] && w[1]).count() as f64;
             assert!(
                 (pairs - n as f64 * p * p).abs() < five_sigma(n as f64, p * p) + 5.0,
@@ -105,8 +105,8 @@ mod tests {
         let lost = outcomes(&Profile { loss: share, burst, ..Profile::default() }, n);
         let count = lost.iter().filter(|l| **l).count() as f64;
         let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
-        // A two-state chain with p = 1/16 and r = 1/4 forgets by the factor c = 1 - p - r a step,
-        // which widens the binomial variance by (1 + c) / (1 - c).
+        // A two-state chain with p = 1/16 and r = 1/4 has the correlation c = 1 - p - r from one step to the
+        // next, which widens the binomial variance by (1 + c) / (1 - c).
         let c: f64 = 1.0 - 1.0 / 16.0 - 1.0 / 4.0;
         let bound = five_sigma(n as f64, share) * ((1.0 + c) / (1.0 - c)).sqrt();
         assert!(
@@ -114,7 +114,7 @@ mod tests {
             "share {}",
             count / n as f64
         );
-        // Lengths are geometric with mean 4 and variance 12: five standard errors of their mean.
+        // Lengths are geometric with mean 4 and variance 12; the bound is five standard errors of their mean.
         assert!(
             (count / bursts - 4.0).abs() < 5.0 * (12.0 / bursts).sqrt(),
             "length {}",

@@ -1,12 +1,11 @@
-//! What happens to frames between two hosts: small rules in a row.
+//! The treatment of frames between two hosts: a sequence of small rules.
 //!
-//! A [`Rule`] takes a frame and decides what becomes of it: it passes, it goes on later, it is
-//! dropped, it goes on twice. A [`Pipe`] is a row of rules, one direction of a link; it holds
-//! what is to go on later. The same pipes stand between simulated hosts and in front of a real
-//! device ([`crate::faulty`]).
+//! A [`Rule`] decides the fate of a frame: it passes, is delayed, is dropped, or is duplicated. A [`Pipe`] is
+//! a sequence of rules for one direction of a link; it holds the delayed frames. The same pipes are used
+//! between simulated hosts and in front of a real device ([`crate::faulty`]).
 //!
-//! The usual row ([`rules`]) follows the path of a frame through a real link: first the sender's
-//! queue and line, then what the medium does to the frame.
+//! The usual sequence ([`rules`]) follows the path of a frame through a real link: first the sender's queue
+//! and line, then the effects of the medium.
 //!
 //! | rule | file | parameters |
 //! |---|---|---|
@@ -19,7 +18,7 @@
 //! | delay that varies, order kept | [`jitter`] | `jitter` |
 //! | frames held back, others overtake | [`reorder`] | `reorder`, `hold` |
 //!
-//! Beside them [`nat`] translates addresses at an end of a link.
+//! In addition, [`nat`] translates addresses at an end of a link.
 
 pub mod corrupt;
 pub mod delay;
@@ -42,106 +41,108 @@ use crate::rng::Rng;
 pub use hawser_scenario::Profile;
 pub use pipe::{Counters, Lost, Pipe, StageCounters};
 
-/// What becomes of a frame.
+/// A rule's decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// The frame passes to the next rule.
     Pass,
-    /// It goes on at this time; at once when the time has come.
+    /// The frame passes to the next rule at this time, or at once if the time has come.
     Later(Instant),
-    /// It is lost.
+    /// The frame is lost.
     Drop,
-    /// It goes on, and a copy of it goes on at this time.
+    /// The frame passes, and a copy of it passes at this time.
     Twice(Instant),
-    /// The rule has taken it, and gives it back by [`Rule::next`].
+    /// The rule has taken the frame, and returns it by [`Rule::next`].
     Kept,
-    /// It goes back to its sender: its addresses have changed places.
+    /// The frame returns to its sender; its addresses are already exchanged.
     Return,
 }
 
-/// One thing that can happen to frames. Rules know nothing of each other.
+/// One effect on frames. Rules are independent of each other.
 pub trait Rule: Send {
-    /// Its name in counters and messages; also the label of its random numbers.
+    /// Returns its name in counters and messages, which is also the label of its random numbers.
     fn name(&self) -> &'static str;
 
     /// Decides about a frame that reaches it at `now`. Calls come in the order of time.
     fn apply(&mut self, now: Instant, frame: &mut Frame, rng: &mut Rng) -> Verdict;
 
-    /// Whether it lets every frame pass as it is, at once, and would be the same afterwards: then it need not be asked,
-    /// until its parameters change.
+    /// Returns true if the rule lets every frame pass unchanged and at once, and keeps no state about it.
+    /// Such a rule is skipped until its parameters change.
     fn is_inert(&self) -> bool {
         false
     }
 
-    /// Takes its parameters from a profile that changed while frames are under way.
+    /// Takes its parameters from a profile that changed while frames are in flight.
     fn tune(&mut self, _profile: &Profile) {}
 
-    /// A frame that it let go on later does so now: which one follows of those that it keeps, and when that one goes on.
+    /// Called when a frame that it delayed passes on. Returns the next of the frames that it keeps, and the
+    /// time at which that one passes on.
     fn next(&mut self, _now: Instant) -> Option<(Instant, Frame)> {
         None
     }
 
-    /// When the frame on its line goes on if the profile is this one from `now` on; `None`: when it stated. Asked before
-    /// [`Rule::tune`].
+    /// Returns the new time for the frame on its line if the profile is this one from `now` on. `None` means
+    /// that the time is unchanged. Called before [`Rule::tune`].
     fn reschedule(&mut self, _now: Instant, _profile: &Profile) -> Option<Instant> {
         None
     }
 
-    /// Gives up the frames that it keeps, in the order in which they would have left, and forgets the one on its line;
-    /// nothing where it has no queue.
+    /// Releases the frames that it keeps, in the order in which they would have left, and forgets the frame
+    /// on its line. Returns `None` if the rule has no queue.
     fn empty(&mut self, _now: Instant) -> Option<Vec<Frame>> {
         None
     }
 
-    /// How many frames it keeps.
+    /// Returns the number of frames that it keeps.
     fn kept(&self) -> usize {
         0
     }
 
-    /// Frames whose bytes it has changed so far.
+    /// Returns the number of frames whose bytes it has changed so far.
     fn changed(&self) -> u64 {
         0
     }
 
-    /// Packets that it has cut so far.
+    /// Returns the number of packets that it has trimmed so far.
     fn cut(&self) -> u64 {
         0
     }
 
-    /// How deep its queue has been; nothing where it has none.
+    /// Returns the depth of its queue, or `None` if it has no queue.
     fn depth(&self) -> Option<queue::Depth> {
         None
     }
 
-    /// Has frames of these precedences, one bit each, wait in its queue from now on, and no others. Gives back a frame
-    /// that can go on because of that, and when it does.
+    /// Holds frames of exactly these precedences, one bit each, in its queue from now on. Returns a frame
+    /// that can leave because of that, and the time at which it does.
     fn pause(&mut self, _now: Instant, _precedences: u8) -> Option<(Instant, Frame)> {
         None
     }
 
-    /// When a control frame of so many bytes leaves it that comes at `at`. It waits for the frame on the line alone.
+    /// Returns the time at which a control frame of this many bytes leaves if it arrives at `at`. It waits
+    /// only for the frame on the line.
     fn control(&self, at: Instant, _bytes: u64) -> Instant {
         at
     }
 
-    /// How deep its queue has been over time until `now`; nothing where that is not recorded.
+    /// Returns the depth of its queue over time until `now`, or `None` if that is not recorded.
     fn depths(&self, _now: Instant) -> Option<depths::Depths> {
         None
     }
 
-    /// Frames that wait in its queue at `now`, the one on the line included, and their bytes.
+    /// Returns the number of frames in its queue at `now`, including the one on the line, and their bytes.
     fn waiting(&mut self, _now: Instant) -> (u64, u64) {
         (0, 0)
     }
 }
 
-/// The usual row of rules with these parameters, behind a queue of the usual kind.
+/// Returns the usual sequence of rules with these parameters, behind a queue of the usual kind.
 #[must_use]
 pub fn rules(profile: &Profile) -> Vec<Box<dyn Rule>> {
     rules_behind(queue::Port::default(), profile)
 }
 
-/// The usual row of rules with these parameters, behind the queue of this port.
+/// Returns the usual sequence of rules with these parameters, behind the queue of this port.
 #[must_use]
 pub fn rules_behind(port: queue::Port, profile: &Profile) -> Vec<Box<dyn Rule>> {
     let mut rules: Vec<Box<dyn Rule>> = vec![

@@ -1,8 +1,9 @@
-//! A network address translator at one end of a link: the other end sees UDP packets of what is inside come from ports,
-//! and perhaps addresses, that the translator has chosen.
+//! A network address translator at one end of a link. The other end sees the inside hosts' UDP packets come
+//! from ports, and perhaps addresses, that the translator has chosen.
 //!
-//! At each of some times it forgets what it has chosen: a packet from inside gets another port from then on, and what
-//! comes for a former one is dropped, as is what comes for a port that it has not chosen. Other protocols pass as they are.
+//! At each rebinding time it forgets its choices: a packet from inside gets another port from then on. It
+//! drops packets for a former port, and for a port that it has not chosen. Packets of other protocols pass
+//! unchanged.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,25 +17,26 @@ use crate::checksum;
 use crate::frame::{Frame, Headers};
 use crate::rng::Rng;
 
-/// The first port that it gives out; there are some 20,000 up to the last one.
+/// The first port that it assigns; about 20,000 ports follow.
 const FIRST_PORT: u16 = 45_000;
 const UDP: u8 = 17;
 
-/// What both directions of a link know of its translator.
+/// The state of a link's translator, shared by both directions.
 pub struct Translator {
-    /// When it forgets, in order.
+    /// The rebinding times, in order.
     rebinds: Vec<Instant>,
-    /// It takes another address as well each time.
+    /// True if each rebinding also changes the address.
     moves: bool,
-    /// The port, and the address, of who is inside, by that and by how many times it had forgotten.
+    /// The outside address and port, by the inside ones and the number of rebindings so far.
     outside: BTreeMap<(SocketAddr, usize), SocketAddr>,
-    /// The reverse.
+    /// The reverse mapping.
     inside: BTreeMap<SocketAddr, (SocketAddr, usize)>,
     next: u16,
 }
 
 impl Translator {
-    /// One that forgets at these times; with `moves` it has another address from then on.
+    /// Creates a translator with these rebinding times; with `moves`, each rebinding also changes the
+    /// address.
     #[must_use]
     pub fn new(mut rebinds: Vec<Instant>, moves: bool) -> Arc<Mutex<Translator>> {
         rebinds.sort_unstable();
@@ -47,12 +49,12 @@ impl Translator {
         }))
     }
 
-    /// How many times it has forgotten.
+    /// Returns the number of rebindings so far.
     fn times(&self, now: Instant) -> usize {
         self.rebinds.partition_point(|at| *at <= now)
     }
 
-    /// What who is inside looks like from outside.
+    /// Returns the outside address and port for the inside ones.
     fn outside_of(&mut self, now: Instant, inside: SocketAddr) -> SocketAddr {
         let times = self.times(now);
         if let Some(known) = self.outside.get(&(inside, times)) {
@@ -71,7 +73,7 @@ impl Translator {
     }
 }
 
-/// Another address of the same network, for each time.
+/// Returns another address of the same network for each rebinding.
 fn moved(address: IpAddr, times: usize) -> IpAddr {
     match address {
         IpAddr::V4(v4) => Ipv4Addr::from(v4.to_bits() ^ (times as u32 & 0xff) << 8).into(),
@@ -79,16 +81,16 @@ fn moved(address: IpAddr, times: usize) -> IpAddr {
     }
 }
 
-/// One direction of it.
+/// One direction of a translator.
 pub struct Nat {
     translator: Arc<Mutex<Translator>>,
-    /// From inside to outside.
+    /// True for the direction from inside to outside.
     is_out: bool,
     changed: u64,
 }
 
 impl Nat {
-    /// The direction from inside to outside, or the other one.
+    /// Creates the direction from inside to outside, or the other one.
     #[must_use]
     pub fn new(translator: &Arc<Mutex<Translator>>, is_out: bool) -> Nat {
         Nat { translator: Arc::clone(translator), is_out, changed: 0 }
@@ -128,7 +130,7 @@ impl Rule for Nat {
     }
 }
 
-/// Which address and port of a packet.
+/// The end of a packet whose address and port are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Source,
@@ -136,7 +138,7 @@ enum End {
 }
 
 impl End {
-    /// Where they are: the address in the IP header, and the port behind it.
+    /// Returns the places of its address in the IP header, and of its port in the transport header.
     fn places(self, headers: &Headers) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         let (at, len) = match (headers.is_v4, self) {
             (true, End::Source) => (12, 4),
@@ -149,7 +151,7 @@ impl End {
         (address..address + len, port..port + 2)
     }
 
-    /// Reads them of a whole packet of UDP.
+    /// Reads them from an unfragmented UDP packet.
     fn read(self, frame: &Frame) -> Option<(Headers, SocketAddr)> {
         let headers = frame.headers()?;
         if headers.protocol != UDP || headers.is_fragment {
@@ -161,13 +163,13 @@ impl End {
             bytes => <[u8; 16]>::try_from(bytes).ok()?.into(),
         };
         let port = frame.head.get(port)?;
-        // The checksum behind the ports is there, too.
+        // The UDP checksum must be present too, since it is rewritten.
         frame.head.get(headers.transport + 6..headers.transport + 8)?;
         let port = u16::from_be_bytes([port[0], port[1]]);
         Some((headers, SocketAddr::new(address, port)))
     }
 
-    /// Writes them, and keeps checksums as right or as wrong as they were.
+    /// Writes them, and keeps checksums as correct or as wrong as they were.
     fn write(self, frame: &mut Frame, headers: &Headers, to: SocketAddr) {
         let (address, port) = self.places(headers);
         let new_address: Vec<u8> = match to.ip() {
@@ -185,13 +187,14 @@ impl End {
         let at = headers.transport + 6;
         let field = [frame.head[at], frame.head[at + 1]];
         let field = match frame.partial {
-            // The sum of what stands before, to which the device adds the rest, ports included.
+            // A partial checksum is the sum of the pseudo-header; the device adds the rest, including the
+            // ports.
             Some(_) => checksum::complement(checksum::replaced(
                 checksum::complement(field),
                 &old_address,
                 &new_address,
             )),
-            // There is none.
+            // The packet has no checksum.
             None if field == [0, 0] => field,
             None => {
                 let sum = checksum::replaced(field, &old_address, &new_address);

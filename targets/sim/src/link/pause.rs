@@ -1,12 +1,13 @@
 //! Priority-based flow control (PFC, IEEE 802.1Qbb) of a switch.
 //!
-//! A switch counts the bytes that it holds by the port on which they came and by priority. When that number reaches the threshold XOFF,
-//! it asks who is at the other end of the port to send nothing of this priority any more; when it has fallen to XON, to
-//! go on. What comes until the pause has its effect is held in head room above XOFF; what is beyond that is lost.
+//! A switch counts the bytes that it holds by ingress port and by priority. When the count reaches the
+//! threshold XOFF, it asks the sender at the other end of the port to pause this priority. When the count has
+//! fallen to XON, it asks the sender to resume. Frames that arrive before the pause takes effect are held in
+//! headroom above XOFF; frames beyond the headroom are lost.
 //!
-//! A pause is a frame of 64 bytes. It leaves behind the frame on the line back, and takes that line's time and the
-//! link's delay to arrive ([`super::Rule::control`]). It does not interrupt the frame that is on the line then.
-//! What is left out is in decision 79.
+//! A pause is a frame of 64 bytes. It leaves behind the frame that is on the line back, and takes that line's
+//! time and the link's delay to arrive ([`super::Rule::control`]). It does not interrupt the frame on the
+//! line. Decision 79 lists the omissions.
 
 use hawser_scenario::Thresholds;
 use hawser_time::Instant;
@@ -14,10 +15,10 @@ use parking_lot::Mutex;
 
 use crate::frame::Frame;
 
-/// The most priorities that there are.
+/// The maximum number of priorities.
 const PRIORITIES: usize = 8;
 
-/// What waits in a switch, by the port on which it came and by priority.
+/// The bytes that wait in a switch, by ingress port and by priority.
 #[derive(Debug)]
 pub struct Ingress {
     thresholds: Thresholds,
@@ -27,73 +28,73 @@ pub struct Ingress {
 #[derive(Debug, Default)]
 struct State {
     ports: Vec<Incoming>,
-    /// What is to be sent and has not been fetched.
+    /// Pause frames that are to be sent and have not been taken.
     orders: Vec<Order>,
 }
 
-/// A port on which frames come.
+/// An ingress port.
 #[derive(Debug)]
 struct Incoming {
     /// The pipe that ends here, which is paused.
     pipe: usize,
-    /// The pipe that leads back, which pause frames go through.
+    /// The pipe that leads back, which carries pause frames.
     back: usize,
-    /// When the last pause frame has arrived: they do not overtake one another.
+    /// The arrival time of the last pause frame: pause frames do not overtake one another.
     last: Instant,
     accounts: [Account; PRIORITIES],
 }
 
-/// What waits of a priority.
+/// The waiting bytes of one priority.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     bytes: u64,
     max_bytes: u64,
     lost: u64,
     pauses: u64,
-    /// Whether a pause was sent, and nothing since.
+    /// True if the last order was a pause.
     is_asked: bool,
-    /// Since when the sender pauses.
+    /// The time since which the sender has paused, if it is paused.
     since: Option<Instant>,
-    /// For how long it has paused before.
+    /// The total time of earlier pauses, in nanoseconds.
     nanos: u64,
 }
 
-/// A pause frame, or one that ends a pause.
+/// A frame that requests a pause, or that ends one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The port, counted from 1.
     port: u16,
     /// The switch's priority.
     priority: u8,
-    /// Whether it asks for a pause.
+    /// True if it requests a pause.
     is_pause: bool,
 }
 
-/// How one priority was paused on the way to a port.
+/// The pauses of one priority on the link to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pauses {
     /// The switch's priority.
     pub priority: u8,
-    /// How many times a pause was asked for.
+    /// The number of pauses that were requested.
     pub count: u64,
-    /// How many nanoseconds its sender has paused, until now.
+    /// The time for which its sender has paused until now, in nanoseconds.
     pub nanos: u64,
-    /// Whether it pauses now.
+    /// True if the sender is paused now.
     pub is_paused: bool,
-    /// The most bytes that waited.
+    /// The maximum number of bytes that waited.
     pub max_bytes: u64,
-    /// Packets lost for want of head room.
+    /// The number of packets lost for lack of headroom.
     pub lost: u64,
 }
 
 impl Ingress {
-    /// Of a switch without ports.
+    /// Creates the counters of a switch without ports.
     #[must_use]
     pub fn new(thresholds: Thresholds) -> Ingress {
         Ingress { thresholds, state: Mutex::default() }
     }
 
-    /// Adds the port at which a pipe ends and another one begins; its number, from 1 on.
+    /// Adds the port at which one pipe ends and another one begins; returns its number, counted from 1.
     pub fn add(&self, pipe: usize, back: usize) -> u16 {
         let mut state = self.state.lock();
         state
@@ -102,13 +103,14 @@ impl Ingress {
         u16::try_from(state.ports.len()).unwrap_or(0)
     }
 
-    /// Whether a priority is paused and not lost.
+    /// Returns true if a priority is paused instead of losing frames.
     #[must_use]
     pub fn is_lossless(&self, priority: usize) -> bool {
         self.thresholds.lossless >> priority & 1 == 1
     }
 
-    /// Whether there is room for a frame; it is lost otherwise. What came on no port always has room.
+    /// Returns true if there is room for a frame; it is lost otherwise. A frame without an ingress port
+    /// always has room.
     #[must_use]
     pub fn admits(&self, port: u16, priority: usize, bytes: u64) -> bool {
         let limit = self.thresholds.xoff.saturating_add(self.thresholds.headroom);
@@ -121,7 +123,7 @@ impl Ingress {
         fits
     }
 
-    /// A frame waits now.
+    /// Counts a frame that now waits.
     pub fn enter(&self, port: u16, priority: usize, bytes: u64) {
         let mut state = self.state.lock();
         let Some(account) = state.account(port, priority) else {
@@ -136,7 +138,7 @@ impl Ingress {
         }
     }
 
-    /// A frame has left.
+    /// Removes a frame that has left.
     pub fn leave(&self, port: u16, priority: usize, bytes: u64) {
         let mut state = self.state.lock();
         let Some(account) = state.account(port, priority) else {
@@ -149,7 +151,7 @@ impl Ingress {
         }
     }
 
-    /// Takes out a frame that is to be sent, with the pipe that it goes through.
+    /// Takes a pause frame that is to be sent, with the pipe that carries it.
     pub fn take_order(&self) -> Option<(Order, usize)> {
         let mut state = self.state.lock();
         let order = state.orders.pop()?;
@@ -157,7 +159,8 @@ impl Ingress {
         Some((order, back))
     }
 
-    /// When a frame arrives that would by itself at this time: not before those that were sent earlier.
+    /// Returns the arrival time of a pause frame that alone would arrive at `at`: not before those sent
+    /// earlier.
     #[must_use]
     pub fn arrives(&self, order: Order, at: Instant) -> Instant {
         let mut state = self.state.lock();
@@ -168,7 +171,8 @@ impl Ingress {
         port.last
     }
 
-    /// A frame has arrived: which pipe may not send which precedences from now on, one bit each.
+    /// Records that a pause frame has arrived. Returns the pipe, and the precedences that it may not send
+    /// from now on, one bit each.
     pub fn obeyed(&self, order: Order, now: Instant) -> Option<(usize, u8)> {
         let mut state = self.state.lock();
         let port = state.ports.get_mut(usize::from(order.port) - 1)?;
@@ -187,14 +191,14 @@ impl Ingress {
         Some((port.pipe, classes.fold(0, |all, some| all | some)))
     }
 
-    /// The precedences that have a priority of the switch, one bit each.
+    /// Returns the precedences that belong to a priority of the switch, one bit each.
     fn precedences(&self, priority: usize) -> u8 {
         let count = usize::from(self.thresholds.priorities);
         let all = (0..8u8).filter(|precedence| usize::from(*precedence) * count / 8 == priority);
         all.fold(0, |bits, precedence| bits | 1 << precedence)
     }
 
-    /// How the priorities were paused on the way to a port; those that anything came of.
+    /// Returns the pauses of the priorities on the link to a port. Only priorities with traffic are included.
     #[must_use]
     pub fn pauses(&self, port: u16, now: Instant) -> Vec<Pauses> {
         let state = self.state.lock();
@@ -226,14 +230,14 @@ impl State {
 
     fn order(&mut self, port: u16, priority: usize, is_pause: bool) {
         let priority = priority as u8;
-        // Of two that nobody has fetched the later one counts, and they are for one moment.
+        // A later frame replaces one that has not been taken: both belong to the same instant.
         let same = |order: &Order| order.port == port && order.priority == priority;
         self.orders.retain(|order| !same(order));
         self.orders.push(Order { port, priority, is_pause });
     }
 }
 
-/// Whether a frame is of one of these precedences, one bit each.
+/// Returns true if a frame has one of these precedences, one bit each.
 #[must_use]
 pub(super) fn is_of(classes: u8, frame: &Frame) -> bool {
     classes != 0 && classes >> frame.precedence() & 1 == 1
@@ -270,7 +274,7 @@ mod tests {
         assert_eq!(orders(&ingress), []);
         ingress.enter(2, 1, 1500);
         assert_eq!(orders(&ingress), [(2, 1, true, 7)]);
-        // Between the thresholds nothing is repeated.
+        // Between the thresholds no order is repeated.
         ingress.enter(2, 1, 1000);
         ingress.leave(2, 1, 2999);
         assert_eq!(orders(&ingress), []);
@@ -288,7 +292,7 @@ mod tests {
         assert_eq!((pauses.len(), pauses[0].lost, pauses[0].max_bytes), (1, 1, 4000));
     }
 
-    /// Of two priorities the upper one has precedences 4 to 7 (docs/scenarios.md).
+    /// Of two priorities, the upper one has precedences 4 to 7 (docs/scenarios.md).
     #[test]
     fn a_pause_names_the_precedences_of_its_priority_and_is_timed() {
         let ingress = ingress(0b11, 2);

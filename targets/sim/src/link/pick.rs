@@ -1,4 +1,4 @@
-//! Loses chosen frames by number: for tests that want one particular packet to go missing.
+//! Loses chosen frames by number, for tests in which one particular packet must be lost.
 
 use hawser_time::Instant;
 
@@ -9,7 +9,7 @@ use crate::rng::Rng;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Pick {
-    /// Numbers still to come, in ascending order; the first frame is 1.
+    /// The numbers still to come, in ascending order; the first frame has the number 1.
     chosen: Vec<u64>,
     seen: u64,
 }

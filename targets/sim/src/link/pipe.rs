@@ -1,4 +1,4 @@
-//! One direction of a link: rules in a row, and the frames that they hold.
+//! One direction of a link: a sequence of rules, and the frames that they hold.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,28 +12,28 @@ use super::{Profile, Rule, Verdict, rules, rules_behind};
 use crate::frame::Frame;
 use crate::rng::Rng;
 
-/// The maximum number of frames that a pipe holds; more are lost as `overflow`.
+/// The maximum number of frames that a pipe holds; further ones are lost as `overflow`.
 const HELD_MAX: usize = 1 << 18;
 
-/// A row of rules that frames pass one after another.
+/// A sequence of rules that frames pass one after another.
 ///
-/// Frames enter by [`Pipe::push`] and leave by [`Pipe::pop`]. A frame that a rule holds goes on
-/// with the next rule at its time, so rules see frames in the order of time. Dropped frames are
-/// shown to the `lost` function of the call, with the name of the rule; what goes back to its sender is
-/// taken out by [`Pipe::take_returned`].
+/// Frames enter by [`Pipe::push`] and leave by [`Pipe::pop`]. A frame that a rule holds continues with the
+/// next rule at its time, so rules see frames in the order of time. Each dropped frame is passed to the
+/// call's `lost` function, with the name of the rule. [`Pipe::take_returned`] takes the frames that return to
+/// their sender.
 pub struct Pipe {
     stages: Vec<Stage>,
-    /// The numbers of the rules that may do something to a frame, in order.
+    /// The numbers of the rules that may affect a frame, in order.
     active: Vec<usize>,
     held: Held,
     ready: VecDeque<Frame>,
-    /// What goes back to its senders.
+    /// Frames that return to their senders.
     returned: Vec<Frame>,
     up: bool,
     counters: Counters,
 }
 
-/// Who is notified of a lost frame: time, the rule's name, the frame.
+/// Receives each lost frame: the time, the rule's name, the frame.
 pub type Lost<'a> = &'a mut dyn FnMut(Instant, &'static str, &Frame);
 
 /// A rule with its random numbers and counters.
@@ -43,55 +43,56 @@ struct Stage {
     counters: StageCounters,
 }
 
-/// What a pipe has done.
+/// The counters of a pipe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames offered, and their bytes.
+    /// The number of frames offered.
     pub sent: u64,
-    /// Bytes of them.
+    /// The number of bytes offered.
     pub sent_bytes: u64,
-    /// Frames that came out, copies included.
+    /// The number of frames delivered, including copies.
     pub delivered: u64,
-    /// Bytes of them.
+    /// The number of bytes delivered.
     pub delivered_bytes: u64,
-    /// Frames lost because the link was down.
+    /// The number of frames lost because the link was down.
     pub down: u64,
-    /// Frames lost because the pipe held as many as it can.
+    /// The number of frames lost because the pipe was full.
     pub overflow: u64,
-    /// Frames that went back to their senders.
+    /// The number of frames that returned to their senders.
     pub returned: u64,
 }
 
-/// What one rule has done.
+/// The counters of one rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageCounters {
     /// The rule's name.
     pub name: &'static str,
-    /// Frames dropped.
+    /// The number of frames dropped.
     pub dropped: u64,
-    /// Frames delayed.
+    /// The number of frames delayed.
     pub delayed: u64,
-    /// Copies made.
+    /// The number of copies made.
     pub copied: u64,
-    /// Frames changed.
+    /// The number of frames changed.
     pub changed: u64,
 }
 
 impl Pipe {
-    /// The usual rules. `label` names the direction; with the seed it decides all random numbers.
+    /// Creates a pipe with the usual rules. `label` names the direction; with the seed it determines all
+    /// random numbers.
     #[must_use]
     pub fn new(profile: &Profile, seed: u64, label: &str) -> Pipe {
         Pipe::with_rules(rules(profile), seed, label)
     }
 
-    /// The usual rules behind the queue of a device's port.
+    /// Creates a pipe with the usual rules behind the queue of a device's port.
     #[must_use]
     pub fn behind(port: Port, profile: &Profile, seed: u64, label: &str) -> Pipe {
         Pipe::with_rules(rules_behind(port, profile), seed, label)
     }
 
-    /// The usual rules behind the queue of a device's port, at an end of which addresses are translated: before all of
-    /// them on the way out, after them on the way in.
+    /// Creates a pipe with the usual rules behind the queue of a device's port, and with address translation
+    /// at one end. Translation comes before all rules on the way out, and after them on the way in.
     #[must_use]
     pub fn translated(
         port: Port,
@@ -106,7 +107,7 @@ impl Pipe {
         Pipe::with_rules(rules, seed, label)
     }
 
-    /// Rules of the caller's choice.
+    /// Creates a pipe with rules of the caller's choice.
     #[must_use]
     pub fn with_rules(rules: Vec<Box<dyn Rule>>, seed: u64, label: &str) -> Pipe {
         let stage = |rule: Box<dyn Rule>| Stage {
@@ -146,7 +147,7 @@ impl Pipe {
         }
     }
 
-    /// Takes out the next frame that has come through by `now`.
+    /// Takes the next frame that has come through by `now`.
     pub fn pop(&mut self, now: Instant, lost: Lost<'_>) -> Option<Frame> {
         self.settle(now, lost);
         let frame = self.ready.pop_front()?;
@@ -155,18 +156,18 @@ impl Pipe {
         Some(frame)
     }
 
-    /// Whether something goes back to its senders.
+    /// Returns true if frames wait to return to their senders.
     #[must_use]
     pub fn has_returned(&self) -> bool {
         !self.returned.is_empty()
     }
 
-    /// Takes out what goes back to its senders, by way of the node in front.
+    /// Takes the frames that return to their senders, by way of the node in front.
     pub fn take_returned(&mut self) -> Vec<Frame> {
         std::mem::take(&mut self.returned)
     }
 
-    /// When [`Pipe::pop`] may have something next; the origin when it has something now.
+    /// Returns the time at which [`Pipe::pop`] may next have a frame, or the origin if it has one now.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
         if self.ready.is_empty() {
@@ -176,8 +177,8 @@ impl Pipe {
         }
     }
 
-    /// Changes the parameters of all rules from `now` on. Random numbers and frames under way stay as they are, but for
-    /// those that wait for a line whose rate is another one.
+    /// Changes the parameters of all rules from `now` on. Random numbers and frames in flight stay unchanged,
+    /// except frames that wait for a line whose rate changes.
     pub fn tune(&mut self, now: Instant, profile: &Profile, lost: Lost<'_>) {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
@@ -191,7 +192,7 @@ impl Pipe {
         self.find_active();
     }
 
-    /// Has frames of these precedences, one bit each, wait in its queue from now on, and no others. A frame on the line
+    /// Holds frames of exactly these precedences, one bit each, in its queue from now on. A frame on the line
     /// is not interrupted.
     pub fn pause(&mut self, now: Instant, precedences: u8, lost: Lost<'_>) {
         self.settle(now, lost);
@@ -203,14 +204,14 @@ impl Pipe {
         }
     }
 
-    /// When a control frame of so many bytes has come through that is sent at `now`.
+    /// Returns the arrival time of a control frame of this many bytes that is sent at `now`.
     #[must_use]
     pub fn control(&self, now: Instant, bytes: u64) -> Instant {
         let rules = self.stages.iter().map(|stage| &stage.rule);
         rules.fold(now, |at, rule| rule.control(at, bytes))
     }
 
-    /// Cuts the link, or mends it. What is under way when it is cut is lost.
+    /// Cuts or restores the link. Frames in flight are lost when it is cut.
     pub fn set_up(&mut self, now: Instant, up: bool, lost: Lost<'_>) {
         self.settle(now, lost);
         self.up = up;
@@ -231,7 +232,8 @@ impl Pipe {
         frames.iter().for_each(|frame| lost(now, "down", frame));
     }
 
-    /// Loses what waits for the line, the frame on it included. What has left already comes through.
+    /// Loses the frames that wait for the line, including the one on it. Frames that have left the queue
+    /// still arrive.
     pub fn empty_queue(&mut self, now: Instant, lost: Lost<'_>) {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
@@ -244,65 +246,65 @@ impl Pipe {
         }
     }
 
-    /// What it has done.
+    /// Returns the counters of the pipe.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Whether it is up, not cut.
+    /// Returns true if the link is up.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Frames under way: in queues, on the line, and held by other rules.
+    /// Returns the number of frames in flight: in queues, on the line, and held by other rules.
     #[must_use]
     pub fn under_way(&self) -> usize {
         let kept: usize = self.stages.iter().map(|stage| stage.rule.kept()).sum();
         self.held.len() + self.ready.len() + kept
     }
 
-    /// Frames that wait in the queues of its rules at `now`, and their bytes; what is only under
-    /// path is not among them.
+    /// Returns the number of frames in the queues of its rules at `now`, and their bytes. Frames that are
+    /// merely delayed do not count.
     pub fn waiting(&mut self, now: Instant) -> (u64, u64) {
         let waiting = self.stages.iter_mut().map(|stage| stage.rule.waiting(now));
         waiting.fold((0, 0), |(frames, bytes), (n, b)| (frames + n, bytes + b))
     }
 
-    /// Packets that its queue has cut.
+    /// Returns the number of packets that its queue has trimmed.
     #[must_use]
     pub fn trimmed(&self) -> u64 {
         self.stages.iter().map(|stage| stage.rule.cut()).sum()
     }
 
-    /// How deep its queue has been; nothing where it has none.
+    /// Returns the depth of its queue, or `None` if it has no queue.
     #[must_use]
     pub fn depth(&self) -> Option<Depth> {
         self.stages.iter().find_map(|stage| stage.rule.depth())
     }
 
-    /// How deep its queue has been over time until `now`; nothing where it has none, or that is not recorded.
+    /// Returns the depth of its queue over time until `now`, or `None` if it has no queue or no record.
     #[must_use]
     pub fn depths(&self, now: Instant) -> Option<Depths> {
         self.stages.iter().find_map(|stage| stage.rule.depths(now))
     }
 
-    /// What its rules have done, in their order.
+    /// Returns the counters of its rules, in their order.
     pub fn stage_counters(&self) -> impl Iterator<Item = StageCounters> + '_ {
         self.stages
             .iter()
             .map(|s| StageCounters { changed: s.rule.changed(), ..s.counters })
     }
 
-    /// Moves on all frames whose time has come, each at its own time.
+    /// Advances all frames whose time has come, each at its own time.
     fn settle(&mut self, now: Instant, lost: Lost<'_>) {
         while let Some((at, _)) = self.held.first()
             && at <= now
             && let Some((at, stage, frame)) = self.held.take()
         {
             self.advance(at, stage, frame, lost);
-            // The rule that let it go on may keep the one that follows.
+            // The rule that released it may hold the next frame.
             let rule = stage.checked_sub(1).map(|before| &mut self.stages[before].rule);
             if let Some((then, frame)) = rule.and_then(|rule| rule.next(at)) {
                 self.held.insert(then, stage, frame);
@@ -310,7 +312,7 @@ impl Pipe {
         }
     }
 
-    /// Takes a frame from rule to rule, until one keeps it.
+    /// Passes a frame from rule to rule, until one keeps it.
     fn advance(&mut self, now: Instant, from: usize, mut frame: Frame, lost: Lost<'_>) {
         let first = self.active.partition_point(|number| *number < from);
         for place in first..self.active.len() {
@@ -353,10 +355,10 @@ impl Pipe {
     }
 }
 
-/// Frames that go on later, each with a rule by its number. Those of one time keep their order.
+/// Delayed frames, each with the number of its next rule. Frames of the same time keep their order.
 #[derive(Default)]
 struct Held {
-    /// When, a number that counts frames, the rule, and the frame's place.
+    /// The time, a running number of frames, the rule, and the frame's index.
     order: BinaryHeap<Reverse<(Instant, u64, usize, usize)>>,
     count: u64,
     frames: Vec<Frame>,
@@ -383,12 +385,12 @@ impl Held {
         self.order.push(Reverse((at, self.count, stage, place)));
     }
 
-    /// When the first one goes on, and with which rule.
+    /// Returns the time of the first frame, and its next rule.
     fn first(&self) -> Option<(Instant, usize)> {
         self.order.peek().map(|Reverse((at, _, stage, _))| (*at, *stage))
     }
 
-    /// Takes the first one, with its time and its rule.
+    /// Takes the first frame, with its time and its next rule.
     fn take(&mut self) -> Option<(Instant, usize, Frame)> {
         let Reverse((at, _, stage, place)) = self.order.pop()?;
         Some((at, stage, self.vacate(place)))
@@ -399,7 +401,7 @@ impl Held {
         std::mem::take(&mut self.frames[place])
     }
 
-    /// Takes those that go on with this rule.
+    /// Takes the frames whose next rule is this one.
     fn take_of(&mut self, stage: usize) -> Vec<Frame> {
         let order = std::mem::take(&mut self.order).into_vec();
         let (wanted, others): (Vec<_>, Vec<_>) = order.into_iter().partition(|Reverse(held)| held.2 == stage);
@@ -408,7 +410,7 @@ impl Held {
         places.map(|place| self.vacate(place)).collect()
     }
 
-    /// Those that go on with this rule do so at this time.
+    /// Moves the frames whose next rule is this one to this time.
     fn reschedule(&mut self, stage: usize, at: Instant) {
         let mut order = std::mem::take(&mut self.order).into_vec();
         let moved = order.iter_mut().filter(|Reverse(held)| held.2 == stage);

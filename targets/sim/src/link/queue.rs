@@ -1,15 +1,16 @@
-//! A line of a certain rate and the queues in front of it: drop-tail, with strict priorities, marking CE (RFC 3168)
-//! or cutting packets instead of dropping them.
+//! A line of a certain rate and the queues in front of it. The queues are drop-tail, with strict priorities.
+//! They can mark CE (RFC 3168), or trim packets instead of dropping them.
 //!
-//! A frame leaves when its last bit is on the line; then the next one of the highest priority that has one begins. A
-//! frame on the line is never interrupted. Fractions of a nanosecond carry over from frame to frame, so that a busy
-//! line has its rate exactly.
+//! A frame leaves when its last bit is on the line; then the next frame of the highest nonempty priority
+//! begins. A frame on the line is never interrupted. Fractions of a nanosecond carry over from frame to
+//! frame, so that a busy line has its exact rate.
 //!
-//! With [`Port::trim_to`], a packet that finds its queue full is cut to so many bytes and enters the queue of the
-//! highest priority, which then has a limit of its own (Handley et al., "Re-architecting datacenter networks and stacks
-//! for low latency and high performance", SIGCOMM 2017, section 3.1). What was cut is known by its IP header, which says
-//! more than is there, and has the highest priority at each further queue that cuts. Where not even that fits, it can go
-//! back to its sender (the same, section 3.2.4).
+//! With [`Port::trim_to`], a packet that finds its queue full is cut to that many bytes. It then enters the
+//! queue of the highest priority, which has a limit of its own. The method is that of Handley et al.,
+//! "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017,
+//! section 3.1. A trimmed packet is recognized by the length in its IP header, which exceeds the bytes
+//! present. It has the highest priority at each further queue that trims. If even the trimmed packet does not
+//! fit, it can return to its sender (the same paper, section 3.2.4).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,27 +25,30 @@ use crate::checksum;
 use crate::frame::Frame;
 use crate::rng::Rng;
 
-/// A bit, in the unit of the work on a line: what a rate of one bit per second sends in a nanosecond.
+/// One bit, in the unit of work on a line: the work that a rate of one bit per second does in a nanosecond.
 const BIT: u128 = 1_000_000_000;
 
-/// The maximum number of frames that wait, whatever the limits say.
+/// The maximum number of frames that wait, regardless of other limits.
 const WAITING_MAX: u64 = 1 << 18;
 
-/// What a queue has that stays as it is while its line's parameters change: that of the device which it is in.
+/// The properties of the device to which a queue belongs. They stay unchanged when the line's parameters
+/// change.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Strict priorities, 1 to 8. Which one a frame has is said by the precedence of its IP header
-    /// ([`Frame::precedence`]): of `n` priorities that is precedence · n / 8, and the highest is served first.
+    /// The number of strict priorities, 1 to 8. A frame's priority follows from the precedence of its IP
+    /// header ([`Frame::precedence`]). With `n` priorities it is precedence · n / 8, and the highest is
+    /// served first.
     pub priorities: u8,
-    /// To how many bytes a packet is cut that finds its queue full; `None`: it is lost.
+    /// The number of bytes to which a packet that finds its queue full is cut; `None` if it is lost.
     pub trim_to: Option<u64>,
-    /// Whether a packet without room even for what is left of it goes back to its sender, cut; once.
+    /// True if a packet that does not fit even when trimmed returns to its sender, at most once.
     pub return_to_sender: bool,
-    /// Memory that it shares with other ports; `None`: it has its own.
+    /// Memory that it shares with other ports; `None` if it has its own.
     pub pool: Option<Arc<Pool>>,
-    /// What counts frames by the port on which they came, and pauses their senders (PFC); `None`: nothing does.
+    /// The counters of frames by ingress port, which pause senders (PFC); `None` if the device does not
+    /// pause.
     pub ingress: Option<Arc<Ingress>>,
-    /// Where its depth over time is recorded: empty at first; `None`: it is not.
+    /// The record of its depth over time, initially empty; `None` if it is not recorded.
     pub depths: Option<Depths>,
 }
 
@@ -61,7 +65,7 @@ impl Default for Port {
     }
 }
 
-/// Memory that several queues share: so many bytes wait in all of them together.
+/// Memory that several queues share; its limit applies to the bytes in all of them together.
 #[derive(Debug)]
 pub struct Pool {
     limit: u64,
@@ -69,13 +73,14 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of so many bytes. Where packets are cut, queues of the highest priority have as many of their own.
+    /// Creates a pool of `limit` bytes. If packets are trimmed, queues of the highest priority have a further
+    /// `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Pool {
         Pool { limit, used: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
-    /// Bytes that wait in all queues together, the frames on their lines included.
+    /// Returns the bytes that wait in all queues together, including the frames on their lines.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.used.iter().map(|used| used.load(Ordering::Relaxed)).sum()
@@ -95,14 +100,14 @@ impl Pool {
     }
 }
 
-/// How deep a queue has been.
+/// The depth of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// The most bytes that waited at a time, the frame on the line included.
+    /// The maximum number of bytes that waited at once, including the frame on the line.
     pub max_bytes: u64,
-    /// The most frames.
+    /// The maximum number of frames that waited at once, including the one on the line.
     pub max_packets: u64,
-    /// Bytes times the nanoseconds that they waited, until the last change.
+    /// Waiting bytes multiplied by the nanoseconds that they waited, until the last change.
     pub byte_nanos: u128,
 }
 
@@ -115,15 +120,15 @@ pub struct Queue {
     ecn_bytes: Option<u64>,
     ecn_all: Option<(u64, f64)>,
     port: Port,
-    /// By priority, the lowest first.
+    /// The waiting frames by priority, the lowest first.
     waiting: Vec<Band>,
     on_line: Option<OnLine>,
-    /// The precedences of frames that have to wait, one bit each.
+    /// The precedences of frames that are paused, one bit each.
     held: u8,
-    /// The part of a nanosecond beyond the end of the last frame, as a multiple of 1 / rate.
+    /// The fraction of a nanosecond beyond the end of the last frame, as a multiple of 1 / rate.
     fraction: u128,
-    /// What counts against the limits: that which has limits of its own is the second, the highest priority where packets
-    /// are cut, and priorities that pause their senders.
+    /// The contents that count against the limits. The second entry has separate limits: it counts the
+    /// highest priority if packets are trimmed, and the priorities that pause their senders.
     rooms: [Room; 2],
     marked: u64,
     trimmed: u64,
@@ -131,7 +136,7 @@ pub struct Queue {
     changed_at: Instant,
 }
 
-/// Frames of one priority that wait.
+/// The waiting frames of one priority.
 #[derive(Debug, Default)]
 struct Band {
     frames: VecDeque<Frame>,
@@ -148,7 +153,7 @@ struct OnLine {
     ingress: u16,
 }
 
-/// What waits, the frame on the line included.
+/// The waiting frames, including the one on the line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
     packets: u64,
@@ -156,7 +161,7 @@ struct Room {
 }
 
 impl Queue {
-    /// The queue of a device's port.
+    /// Creates the queue of a device's port.
     #[must_use]
     pub fn of(port: Port) -> Queue {
         let mut waiting = Vec::new();
@@ -164,7 +169,7 @@ impl Queue {
         Queue { port, waiting, ..Queue::default() }
     }
 
-    /// The highest priority.
+    /// Returns the highest priority.
     fn top(&self) -> usize {
         self.waiting.len().saturating_sub(1)
     }
@@ -187,7 +192,7 @@ impl Queue {
         usize::from(self.port.trim_to.is_some() && priority > 0 && priority == self.top())
     }
 
-    /// What counts frames of this priority, where it pauses their senders.
+    /// Returns the ingress counters for this priority, if it pauses its senders.
     fn lossless(&self, priority: usize) -> Option<&Ingress> {
         self.port
             .ingress
@@ -195,7 +200,8 @@ impl Queue {
             .filter(|ingress| ingress.is_lossless(priority))
     }
 
-    /// Whether there is no room for a frame. Where its sender is paused, the room is that of the port on which it came.
+    /// Returns true if there is no room for a frame. If its sender is paused instead, the limit is that of
+    /// its ingress port.
     fn refuses(&self, priority: usize, frame: &Frame) -> bool {
         let bytes = frame.len() as u64;
         match self.lossless(priority) {
@@ -204,19 +210,20 @@ impl Queue {
         }
     }
 
-    /// Whether a frame waits though the line is idle: because its precedence is held, or that of one before it.
+    /// Returns true if a frame has to wait although the line is idle: its own precedence is paused, or that
+    /// of a frame before it.
     fn waits(&self, priority: usize, frame: &Frame) -> bool {
         self.held != 0 && (is_of(self.held, frame) || !self.waiting[priority].frames.is_empty())
     }
 
-    /// A frame that was counted where it came has left.
+    /// Removes a frame that has left from the ingress counters.
     fn credit(&self, ingress: u16, priority: usize, bytes: u64) {
         if let Some(lossless) = self.lossless(priority) {
             lossless.leave(ingress, priority, bytes);
         }
     }
 
-    /// The frame on the line has left.
+    /// Records that the frame on the line has left.
     fn clear_line(&mut self, now: Instant) {
         if let Some(frame) = self.on_line.take() {
             self.leave(now, frame.room, frame.bytes);
@@ -237,7 +244,7 @@ impl Queue {
             .is_some_and(|pool| pool.is_full(number, bytes))
     }
 
-    /// Cuts a frame that does not fit; true where it can wait with the highest priority now.
+    /// Trims a frame that does not fit; returns true if it can now wait with the highest priority.
     fn trim(&mut self, frame: &mut Frame) -> bool {
         let Some(to) = self.port.trim_to else {
             return false;
@@ -251,8 +258,8 @@ impl Queue {
         fits
     }
 
-    /// Cuts a frame that has no room at all, and turns it back; false where it is lost. Packets that are no longer than
-    /// what would be left of them are not told from data that were cut, once they are on the way back: they are lost.
+    /// Trims a frame that does not fit at all, and returns it to its sender; returns false if it is lost. On
+    /// the way back, a packet that is too short to be trimmed would look like trimmed data, so it is lost.
     fn turn_back(&mut self, frame: &mut Frame) -> bool {
         let Some(to) = self.port.trim_to.filter(|_| self.port.return_to_sender) else {
             return false;
@@ -270,7 +277,7 @@ impl Queue {
         true
     }
 
-    /// Whether a frame is marked that finds so many bytes before it.
+    /// Returns true if a frame with this many bytes ahead of it is marked.
     fn marks(&self, ahead: u64, rng: &mut Rng) -> bool {
         let Some(from) = self.ecn_bytes.filter(|from| ahead >= *from) else {
             return false;
@@ -281,7 +288,7 @@ impl Queue {
         rng.chance(share * (ahead - from) as f64 / (all - from).max(1) as f64)
     }
 
-    /// Bytes that leave before a frame of this priority.
+    /// Returns the bytes that leave before a frame of this priority.
     fn ahead(&self, priority: usize) -> u64 {
         let line = self.on_line.map_or(0, |frame| frame.bytes);
         let bands = self.waiting.iter().skip(priority);
@@ -311,7 +318,7 @@ impl Queue {
         }
     }
 
-    /// Adds what has waited since the last change.
+    /// Adds the bytes that have waited since the last change.
     fn weigh(&mut self, now: Instant) {
         let (_, bytes) = self.held();
         self.depth.byte_nanos += u128::from(bytes) * u128::from(now.nanos_since(self.changed_at));
@@ -321,13 +328,13 @@ impl Queue {
         self.changed_at = now;
     }
 
-    /// Frames that wait, the one on the line included, and their bytes.
+    /// Returns the number of waiting frames, including the one on the line, and their bytes.
     fn held(&self) -> (u64, u64) {
         let [one, other] = self.rooms;
         (one.packets + other.packets, one.bytes + other.bytes)
     }
 
-    /// Puts a frame on the line, and says when its last bit has left.
+    /// Puts a frame on the line; returns the time at which its last bit has left.
     fn begin(&mut self, now: Instant, priority: usize, frame: &Frame) -> Instant {
         let bytes = frame.len() as u64;
         let until = self.send(now, bytes);
@@ -341,13 +348,13 @@ impl Queue {
         until
     }
 
-    /// When the last bit of a frame has left whose first one goes on the line now.
+    /// Returns the time at which the last bit of a frame has left if its first bit goes on the line now.
     fn send(&mut self, now: Instant, bytes: u64) -> Instant {
         let Some(rate) = self.rate else {
             return now;
         };
         let work = u128::from(bytes) * 8 * BIT + self.fraction;
-        // Usually the work fits a machine's word, whose division is far faster.
+        // The work usually fits a machine word, for which division is far faster.
         let (nanos, fraction) = match u64::try_from(work) {
             Ok(work) => (work / rate, u128::from(work % rate)),
             Err(_) => ((work / u128::from(rate)) as u64, work % u128::from(rate)),
@@ -390,7 +397,7 @@ impl Rule for Queue {
             band.frames.push_back(std::mem::take(frame));
             return Verdict::Kept;
         }
-        // An idle line begins anew.
+        // On an idle line no fraction carries over.
         self.fraction = 0;
         let until = self.begin(now, priority, frame);
         if until <= now {
@@ -417,7 +424,7 @@ impl Rule for Queue {
         if self.on_line.is_some() {
             return None;
         }
-        // An idle line begins anew.
+        // On an idle line no fraction carries over.
         self.fraction = 0;
         self.next(now)
     }
@@ -446,7 +453,7 @@ impl Rule for Queue {
     fn reschedule(&mut self, now: Instant, profile: &Profile) -> Option<Instant> {
         let (old, new) = (self.rate?, profile.rate.map(|rate| rate.max(1)));
         let on_line = self.on_line.as_mut().filter(|_| Some(old) != new)?;
-        // A part of it has left.
+        // A part of the frame has left already.
         let work = u128::from(on_line.until.nanos_since(now)) * u128::from(old);
         on_line.until = now.plus_nanos(new.map_or(0, |new| (work / u128::from(new)) as u64));
         Some(on_line.until)
@@ -500,16 +507,16 @@ impl Rule for Queue {
     }
 }
 
-/// Sets "congestion experienced" in a packet whose transport is ECN-capable; false if it is not,
-/// or is marked already.
+/// Sets "congestion experienced" in a packet whose transport is ECN-capable. Returns false if it is not
+/// capable, or is marked already.
 //= RFC3168 5
 fn mark_ce(frame: &mut Frame) -> bool {
     let Some(headers) = frame.headers() else {
         return false;
     };
     let packet = &mut frame.head[headers.network..headers.transport];
-    // The two bits: the low ones of IPv4's second byte; of IPv6's traffic class, which straddles
-    // the first two bytes, bits 5 and 4 of the second.
+    // The two bits are the low ones of IPv4's second byte. In IPv6 the traffic class straddles the first two
+    // bytes, and the bits are 5 and 4 of the second.
     let shift = if headers.is_v4 { 0 } else { 4 };
     if !matches!(packet[1] >> shift & 3, 1 | 2) {
         return false;

@@ -1,4 +1,4 @@
-//! Holds some frames back for a while, so that later ones overtake them.
+//! Holds some frames back for a time, so that later ones overtake them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Calls get fewer, smaller and plainer.
+//! Steps to fewer, smaller and plainer calls.
 
 use super::Failing;
 use super::network::{each_flow, flow_with, lower};

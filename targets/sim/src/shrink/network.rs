@@ -5,14 +5,14 @@ use crate::scenario::{Flow, Nat, Scenario};
 
 use super::Failing;
 
-/// A copy with a change.
+/// Returns a copy of the scenario with a change.
 pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut changed = scenario.clone();
     change(&mut changed);
     changed
 }
 
-/// Without each link; what is in the way of a flow does not pass its check.
+/// Removes each link. A scenario in which a flow needs the removed link fails its check.
 pub(super) fn fewer_links(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let links = 0..scenario.link.len();
     links
@@ -20,7 +20,7 @@ pub(super) fn fewer_links(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         .collect()
 }
 
-/// Without translators, or with one that forgets less often.
+/// Removes translators, or makes them rebind less often.
 pub(super) fn fewer_translations(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let mut all = Vec::new();
     for (i, link) in scenario.link.iter().enumerate() {
@@ -41,7 +41,7 @@ pub(super) fn fewer_translations(scenario: &Scenario, _: &Failing) -> Vec<Scenar
     all
 }
 
-/// Without each switch that no more than one link leads to.
+/// Removes each switch with at most one link.
 pub(super) fn fewer_switches(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let switches = scenario.switch.iter();
     let leaves = switches.filter_map(|switch| match links_of(scenario, &switch.name)[..] {
@@ -55,7 +55,8 @@ pub(super) fn fewer_switches(scenario: &Scenario, _: &Failing) -> Vec<Scenario> 
     leaves.collect()
 }
 
-/// One link in place of a switch that two links lead to: it has the name of one of the two, its rules and its changes.
+/// Replaces each switch between two links by one link, which has the name, the rules and the changes of one
+/// of the two.
 pub(super) fn direct_links(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let mut all = Vec::new();
     for switch in &scenario.switch {
@@ -81,7 +82,8 @@ pub(super) fn direct_links(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     all
 }
 
-/// Without each host that has no link, the last first: those before give the others their addresses.
+/// Removes each host without a link, the last first, because the earlier hosts determine the addresses of the
+/// others.
 pub(super) fn fewer_hosts(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let hosts = (0..scenario.host.len()).rev();
     let unused = hosts.filter(|host| links_of(scenario, &scenario.host[*host].name).is_empty());
@@ -95,7 +97,7 @@ pub(super) fn fewer_hosts(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         .collect()
 }
 
-/// The numbers of the links that lead to a node.
+/// Returns the numbers of the links that lead to a node.
 fn links_of(scenario: &Scenario, name: &String) -> Vec<usize> {
     let links = scenario.link.iter().enumerate();
     links
@@ -114,7 +116,7 @@ fn remove_switch(scenario: &mut Scenario, name: &str) {
     scenario.at.retain(|at| at.switch.as_deref() != Some(name));
 }
 
-/// Smaller numbers, down to `min`: that itself, a half, and fewer digits.
+/// Returns smaller numbers, down to `min`: `min` itself, a half, and fewer digits.
 pub(super) fn lower(value: u64, min: u64) -> Vec<u64> {
     let digits = |kept: u32| {
         let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(kept - 1));
@@ -134,7 +136,7 @@ pub(super) fn lower(value: u64, min: u64) -> Vec<u64> {
     lower
 }
 
-/// Scenarios with each of some other forms of each flow.
+/// Returns scenarios in which one flow has one of some other forms.
 pub(super) fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
     let numbered = scenario.flow.iter().enumerate();
     numbered

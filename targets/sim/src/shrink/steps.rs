@@ -1,5 +1,5 @@
-//! The steps by which a scenario gets smaller or plainer, each a whole scenario. Every step lowers what it touches, so
-//! that there is an end.
+//! The steps by which a scenario gets smaller or plainer. Each step is a whole scenario, and lowers
+//! everything that it changes, so that shrinking ends.
 
 use crate::link::Profile;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
@@ -13,7 +13,7 @@ use super::{Failing, LostFrame, calls, streams, works};
 /// Steps of one kind, the largest first.
 type Pass = fn(&Scenario, &Failing) -> Vec<Scenario>;
 
-/// All kinds, those that save the most first.
+/// All kinds of steps, those that save the most first.
 pub(super) const PASSES: &[Pass] = &[
     fewer_flows,
     fewer_demands,
@@ -45,11 +45,11 @@ const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const MAX_RATE: u64 = 10_000_000_000;
 const USUAL_MTU: u32 = 1500;
-/// The frames of a short connection.
+/// The number of frames in a short connection.
 const EARLY: u64 = 12;
 
-/// Whether a step leads to a scenario that can be run, on links that are no worse at the beginning and at the end, and on
-/// hosts and switches that are up at the end.
+/// Returns true if a step leads to a scenario that can be run. Its links must be no worse at the beginning
+/// and at the end, and its hosts and switches must be up at the end.
 pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
     let is_no_worse = |link: &Link| {
         let label = link.label();
@@ -69,7 +69,7 @@ pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
         && after.switch.iter().all(|switch| runs(&switch.name))
 }
 
-/// A link at the beginning and at the end: whether it is up, and both directions.
+/// Returns a link's state at the beginning and at the end: whether it is up, and both directions.
 fn ends(scenario: &Scenario, link: &Link) -> [(bool, [Profile; 2]); 2] {
     let label = link.label();
     let mut profiles = [Profile::default(), Profile::default()];
@@ -109,7 +109,7 @@ fn is_no_worse(before: &[(bool, [Profile; 2]); 2], after: &[(bool, [Profile; 2])
         .all(|((up, before), (still_up, after))| (*still_up || !up) && before.iter().zip(after).all(no_worse))
 }
 
-/// A list without halves, quarters and so on of it, down to single elements.
+/// Returns the list without each of its halves, quarters and so on, down to single elements.
 fn without<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
     let mut lists = Vec::new();
     let mut size = list.len().div_ceil(2);
@@ -137,7 +137,7 @@ fn bulk(flow: &Flow, bytes: u64, back: u64) -> Flow {
     })
 }
 
-/// Bulk transfers in place of what sends in turns.
+/// Replaces applications that take turns with bulk transfers.
 fn plainer_applications(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     each_flow(scenario, |flow| {
         let mut forms = Vec::new();
@@ -145,7 +145,7 @@ fn plainer_applications(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
             let total = |sizes: Sizes| sizes.max.saturating_mul(request.count);
             forms.push(bulk(flow, total(request.size), total(request.response)));
         }
-        // A stream can take the place of a stream only.
+        // Only a stream can be replaced with a stream.
         let streamed = flow
             .messages
             .filter(|messages| messages.delivery == Delivery::Stream);
@@ -210,7 +210,7 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
 fn smaller_sizes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     each_flow(scenario, |flow| {
         let mut forms = Vec::new();
-        // With each lower value of a number, put into the flow by a function.
+        // Adds a form for each lower value of a number, which a function sets in the flow.
         let mut each = |value: u64, min: u64, put: &dyn Fn(&mut Flow, u64)| {
             let values = lower(value, min).into_iter();
             forms.extend(values.map(|value| flow_with(flow, |flow| put(flow, value))));
@@ -269,7 +269,7 @@ fn smaller_sizes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     })
 }
 
-/// Less is asked of what comes after the last byte, and of the cost.
+/// Demands less after the last byte, and of the costs.
 fn fewer_demands(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     vec![
         with(scenario, |s| (s.linger, s.forget) = (Span(0), Span(0))),
@@ -279,7 +279,8 @@ fn fewer_demands(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     ]
 }
 
-/// What it took, rounded up. Where the time was up, less of it would show nothing.
+/// Reduces the duration to the time that the run took, rounded up. If the time was up, a shorter run would
+/// prove nothing.
 fn less_time(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
     let last = scenario.at.iter().map(|at| at.time.0).max().unwrap_or(0);
     let needed = failing.took.0.max(last).max(SECOND);
@@ -296,7 +297,8 @@ fn fewer_changes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     fewer.map(|at| with(scenario, |s| s.at = at)).collect()
 }
 
-/// The frames that chance took, or a cut, are lost by number instead: the others cannot be to blame.
+/// Replaces losses by chance or by cuts with losses of the same frames by number, because no other frames can
+/// be the cause.
 fn losses_by_number(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
     let chosen = |of: fn(&LostFrame) -> u64| {
         let lost = failing
@@ -357,7 +359,7 @@ fn changes_something(at: &At) -> bool {
     at.state.is_some() || rules.iter().any(|rules| **rules != Rules::default())
 }
 
-/// Scenarios with each of some other forms of each table of rules of the links.
+/// Returns scenarios in which one table of rules of a link has one of some other forms.
 fn each_rules(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<Scenario> {
     let mut all = Vec::new();
     let tables: [fn(&mut Link) -> &mut Rules; 3] = [
@@ -374,7 +376,8 @@ fn each_rules(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<
     all
 }
 
-/// The same of the changes; a change that changes nothing any more goes.
+/// Returns scenarios in which one table of rules of a change has one of some other forms. A change without
+/// any effect is removed.
 fn each_change(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<Scenario> {
     let mut all = Vec::new();
     let tables: [fn(&mut At) -> &mut Rules; 3] =
@@ -393,9 +396,9 @@ fn each_change(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec
     all
 }
 
-/// Whole tables of rules, then single ones of them.
+/// Removes whole tables of rules, then single rules.
 fn fewer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    // A link keeps its delay, so that what happens one after the other differs in its time.
+    // A link keeps its delay, so that successive events have different times.
     let of_link = |rules: &Rules| {
         let delay_alone = Rules { delay: rules.delay, ..Rules::default() };
         let mut forms = vec![delay_alone];
@@ -413,7 +416,7 @@ fn fewer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     all
 }
 
-/// Rules without each single one.
+/// Returns the rules without each single one.
 fn without_one(rules: &Rules) -> Vec<Rules> {
     let forms = [
         Rules { rate: None, ..rules.clone() },
@@ -444,13 +447,14 @@ fn fewer_drops(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     })
 }
 
-/// The fewest bytes that a client sends: some, where it sends any. Not every transport makes a connection without.
+/// Returns the minimum number of bytes that a client sends: 1 if it sends any. Not every transport makes a
+/// connection without data.
 fn min_bytes(flow: &Flow) -> u64 {
     u64::from(flow.bulk.is_none_or(|bulk| bulk.bytes.0 > 0))
 }
 
-/// One flow alone, of which a frame is lost, or two in a row: without the others its frames have other numbers, so that
-/// no flow can be left out while the losses stay.
+/// Keeps one flow alone, of which one frame is lost, or two in a row. Without the other flows its frames have
+/// different numbers, so no flow can be removed while the losses stay the same.
 fn lone_flow(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let (mut all, mut clear) = (Vec::new(), scenario.clone());
     for link in &mut clear.link {
@@ -482,8 +486,8 @@ fn lone_flow(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     all
 }
 
-/// Where one frame is lost: a small transfer of which another one is. Its size and the number of the frame depend on each
-/// other, so that neither can get smaller alone.
+/// If one frame is lost, replaces the flow with a small transfer of which an earlier frame is lost. The size
+/// and the frame's number depend on each other, so neither can be reduced alone.
 fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let tables = scenario
         .link
@@ -516,7 +520,7 @@ fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     all
 }
 
-/// Smaller shares and delays, higher rates.
+/// Tries smaller shares and delays, and higher rates.
 fn plainer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let mut all = each_rules(scenario, plainer);
     all.extend(each_change(scenario, plainer));
@@ -526,7 +530,7 @@ fn plainer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
 fn plainer(rules: &Rules) -> Vec<Rules> {
     let mut forms = Vec::new();
     let share = |share: Option<Share>| {
-        // In parts of ten thousand, as the swarm draws them.
+        // In units of 1/10,000, as the swarm draws them.
         let lower = share
             .map(|share| lower((share.0 * 1e4).round() as u64, 0))
             .unwrap_or_default();
@@ -555,7 +559,7 @@ fn plainer(rules: &Rules) -> Vec<Rules> {
     forms
 }
 
-/// Changes at plainer times.
+/// Moves changes to plainer times.
 fn plainer_changes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     let numbered = scenario.at.iter().enumerate();
     numbered

@@ -1,4 +1,4 @@
-//! Streams get fewer, smaller and plainer.
+//! Steps to fewer, smaller and plainer streams.
 
 use super::Failing;
 use super::network::{each_flow, flow_with, lower};

@@ -1,4 +1,4 @@
-//! Shrinking by conditions of a form that is known beforehand; `tests/shrink.rs` does so by real runs.
+//! Tests of shrinking with failures that are defined by conditions on the scenario.
 
 use super::*;
 use crate::scenario::units::Share;
@@ -7,7 +7,8 @@ use crate::swarm::{self, Abilities, Subject};
 
 type Condition = fn(&Scenario) -> bool;
 
-/// What a failure may depend on, and the most that a minimal scenario has then: flows, changes, rules.
+/// A condition on which a failure may depend, and the maximum contents of a minimal scenario for it: flows,
+/// changes, rules.
 const CONDITIONS: &[(&str, Condition, [usize; 3])] = &[
     ("any flow", |_| true, [1, 0, 0]),
     (

@@ -1,4 +1,4 @@
-//! Works get fewer, smaller and plainer.
+//! Steps to fewer, smaller and plainer works.
 
 use super::Failing;
 use super::network::{each_flow, flow_with, lower};

@@ -1,48 +1,50 @@
-//! What a program can do beyond the minimum, claimed one by one: nobody is blamed for what they do not promise.
+//! The abilities of a program beyond the minimum. A program declares each of them, and is not tested for the
+//! others.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Something that a transport may be able to do beyond the minimum, which is: data in both directions once the
-/// client has sent some, and the client closing.
+/// An ability of a transport beyond the minimum. The minimum is data in both directions once the client has
+/// sent some, and closing by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ability {
-    /// Opening makes a connection at the other end too, which may send first.
+    /// Opening makes a connection at the other end too, which may then send first.
     Handshake,
-    /// Its packets keep to an MTU below 1500 bytes.
+    /// Its packets respect an MTU below 1500 bytes.
     AnyMtu,
     /// Both ends may connect at once.
     OpenBoth,
     /// An end that has closed still receives.
     HalfClose,
-    /// After both ends have closed, all connections end within five minutes, and nothing of them is left within
-    /// five more.
+    /// After both ends have closed, all connections end within five minutes, and all their state is gone
+    /// within five more.
     Ends,
-    /// Nothing is sent that the receiver has no room for, however long its application does not read.
+    /// It sends no data for which the receiver has no room, however long the application does not read.
     FlowControl,
-    /// At least 16 packets are in flight where the path takes them.
+    /// At least 16 packets are in flight if the path allows it.
     Pipelining,
-    /// A port can be used again while packets of its earlier connection are still about.
+    /// A port can be reused while packets of its earlier connection are still in the network.
     Reuse,
     /// A connection fails when its peer is gone, and can be opened again when the peer is back.
     Restart,
-    /// What an application may not ask is refused: to send after closing, to connect where it is connected, to set an
-    /// option that nobody knows.
+    /// Invalid requests of an application are refused: sending after closing, connecting again from a
+    /// connected port, and setting an unknown option.
     Refusals,
-    /// An abort ends the peer's connection at once, and leaves nothing.
+    /// An abort ends the peer's connection at once, and leaves no state.
     Aborts,
-    /// A connection fails without a timeout where nobody listens, or where the peer's host has forgotten it.
+    /// A connection fails without a timeout if no peer listens, or if the peer's host has lost the
+    /// connection.
     Resets,
-    /// What is sent again, and when, follows the round trip, also where that changes.
+    /// The times of retransmissions follow the round trip, even if it changes.
     RoundTrip,
-    /// Less is in flight where packets are lost, and more where they are not.
+    /// It has less data in flight when packets are lost, and more when they are not.
     Congestion,
-    /// A connection goes on though a translator of addresses gives its client another port, or another address.
+    /// A connection survives when an address translator gives its client another port or address.
     Migration,
 }
 
 impl Ability {
-    /// All of them.
+    /// All abilities.
     pub const ALL: [Ability; 15] = [
         Ability::Handshake,
         Ability::AnyMtu,
@@ -61,7 +63,7 @@ impl Ability {
         Ability::Migration,
     ];
 
-    /// Its name, as in `hawser swarm --without half_close`.
+    /// Returns its name, as in `hawser swarm --without half_close`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -90,7 +92,7 @@ impl fmt::Display for Ability {
     }
 }
 
-/// There is no ability of that name.
+/// No ability has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no ability `{0}`; there are: handshake, any_mtu, open_both, half_close, ends, flow_control, pipelining, reuse, \
@@ -107,29 +109,29 @@ impl FromStr for Ability {
     }
 }
 
-/// A set of them.
+/// A set of abilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities(u16);
 
 impl Abilities {
-    /// All of them.
+    /// All abilities.
     pub const ALL: Abilities = Abilities((1 << Ability::ALL.len()) - 1);
-    /// None of them.
+    /// No abilities: the minimum.
     pub const MINIMAL: Abilities = Abilities(0);
 
-    /// Whether one is among them.
+    /// Returns true if the set contains the ability.
     #[must_use]
     pub fn has(self, ability: Ability) -> bool {
         self.0 & 1 << ability as u16 != 0
     }
 
-    /// These, and one more.
+    /// Adds an ability to the set.
     #[must_use]
     pub fn with(self, ability: Ability) -> Abilities {
         Abilities(self.0 | 1 << ability as u16)
     }
 
-    /// These, and one less.
+    /// Removes an ability from the set.
     #[must_use]
     pub fn without(self, ability: Ability) -> Abilities {
         Abilities(self.0 & !(1 << ability as u16))

@@ -1,4 +1,4 @@
-//! Calls in place of the connections that were drawn, some of them over a fabric in place of the link.
+//! Replaces the drawn connections with calls, some of them over a fabric instead of the link.
 
 use super::{Abilities, Ability, EARLY, HEALED, MICROSECOND, MILLISECOND, SECOND, healing, span};
 use crate::rng::Rng;
@@ -7,25 +7,25 @@ use crate::scenario::{
     Arrivals, At, Bounds, Calls, Flow, Host, Link, Messages, Rules, Scenario, Spray, State, Switch,
 };
 
-/// The maximum number of calls of a host of a flow.
+/// The maximum number of calls that a host makes in one flow.
 const CALLS_MAX: u64 = 300;
-/// How long after it has failed a call is made again, so that each has its reply once the network has healed.
+/// The time after which a failed call is retried, so that each has its reply once the network has healed.
 const RETRY: Span = Span(SECOND);
 
-/// What calls can be asked: nothing about connections.
+/// Keeps the abilities that apply to calls, and drops those of connections.
 pub(super) fn abilities(claimed: Abilities) -> Abilities {
     let kept = [Ability::AnyMtu, Ability::Ends, Ability::Restart];
     let kept = kept.into_iter().filter(|ability| claimed.has(*ability));
     kept.fold(Abilities::MINIMAL, Abilities::with)
 }
 
-/// Calls as many as the messages that a flow would have.
+/// Replaces a flow's messages with the same number of calls.
 pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longest, one_way): (u64, bool)) {
     let max = rng.between(1, longest);
     let calls = Calls {
         reply: (!one_way).then_some(Sizes { min: 1, max }),
         interval: messages.interval,
-        // Pauses of hours are what they are: at random times some calls would be due when the run is over.
+        // Pauses of hours stay even: at random intervals some calls would be due after the end of the run.
         arrivals: if rng.chance(0.5) && messages.interval.0 < SECOND {
             Arrivals::Poisson
         } else {
@@ -43,11 +43,12 @@ pub(super) fn apply(flow: &mut Flow, messages: &Messages, rng: &mut Rng, (longes
     };
 }
 
-/// What belongs to a whole scenario of calls: nothing bounds its cost, and some have a fabric.
+/// Finishes a whole scenario of calls: it has no bounds on costs, and in some cases a fabric.
 pub(super) fn finish(scenario: &mut Scenario) {
     let rng = &mut Rng::new(scenario.seed, "swarm/fabric");
     scenario.bounds = Bounds::default();
-    // Calls to a host that stays down end by timeouts. Few at a time, they would take longer than there is.
+    // Calls to a host that stays down end by timeouts. With a limit on calls in progress, they would take
+    // longer than the run.
     if stays_down(scenario) {
         let calls = scenario.flow.iter_mut().filter_map(|flow| flow.calls.as_mut());
         calls.for_each(|calls| calls.outstanding = None);
@@ -57,7 +58,7 @@ pub(super) fn finish(scenario: &mut Scenario) {
     }
 }
 
-/// Whether a host goes down for good.
+/// Returns true if a host goes down permanently.
 fn stays_down(scenario: &Scenario) -> bool {
     let last = |name: &String| {
         let of_host = scenario.at.iter().filter(|at| at.host.as_ref() == Some(name));
@@ -69,8 +70,9 @@ fn stays_down(scenario: &Scenario) -> bool {
         .any(|host| last(&host.name) == Some(State::Down))
 }
 
-/// Two leaves with two hosts each, and two spines between them. The link that was drawn is that of the first host, and
-/// the others have no faults but that one spine goes down, or a link to it, and comes up before the network has healed.
+/// Builds two leaves with two hosts each, and two spines between them. The drawn link becomes that of the
+/// first host. The others have no faults, except that one spine or a link to it goes down and comes up before
+/// the network has healed.
 fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
     let template = scenario.host[0].clone();
     let more = ["c", "d"].map(|name| Host { name: name.to_owned(), ..template.clone() });

@@ -1,4 +1,5 @@
-//! Applications for programs that do not carry streams both ways: what was drawn, as messages or in one direction.
+//! Applications for programs that do not carry streams in both directions: the drawn traffic, as messages or
+//! in one direction.
 
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Share, Sizes, Span};
@@ -6,26 +7,27 @@ use crate::scenario::{Arrivals, Bounds, Bulk, Closing, Delivery, Flow, Messages,
 
 use super::{EARLY, Subject, span};
 
-/// The maximum number of messages of one flow.
+/// The maximum number of messages in one flow.
 const MESSAGES_MAX: u64 = 20_000;
 
-/// What a program carries. The default is a stream in both directions.
+/// The kind of data that a program carries. The default is a stream in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
-    /// What it promises about messages; of a stream, that it knows none.
+    /// The delivery that it promises for messages; for a stream, that there are none.
     pub delivery: Delivery,
-    /// The longest message that it takes, in bytes.
+    /// The maximum length of a message, in bytes.
     pub longest: u64,
-    /// It carries data from client to server only; of calls, nobody replies; of streams, who opens one sends alone.
+    /// True if it carries data only from client to server. Calls then have no replies, and only the opener of
+    /// a stream sends.
     pub one_way: bool,
-    /// What its flows are.
+    /// The kind of its flows.
     pub kind: Kind,
 }
 
-/// What flows of a program are.
+/// The kind of a program's flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Connections, each a stream or messages.
+    /// Connections, each of which carries a stream or messages.
     #[default]
     Connections,
     /// Calls from endpoint to endpoint.
@@ -37,10 +39,10 @@ pub enum Kind {
 }
 
 impl Carried {
-    /// The longest message unless stated: one packet takes it on every path.
+    /// The default for the maximum length of a message, in bytes: it fits one packet on every path.
     pub const LONGEST: u64 = 1000;
 
-    /// Flows of a kind.
+    /// Returns the data of flows of a kind.
     #[must_use]
     pub fn of(kind: Kind) -> Carried {
         let delivery = match kind {
@@ -57,9 +59,9 @@ impl Default for Carried {
     }
 }
 
-/// Changes the flows of a scenario to what a program carries.
+/// Changes the flows of a scenario to data that the program carries.
 pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
-    // Bits of their own: they shift nothing of what was drawn.
+    // A separate random stream, so that these draws do not shift any others.
     let rng = &mut Rng::new(scenario.seed, "swarm/carried");
     let carried = subject.carried;
     let Bounds { sent, time, .. } = scenario.bounds;
@@ -100,7 +102,8 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     let packets = messages.count * if messages.both_ways { 2 } else { 1 };
     let bounds =
         line.map(|line| super::themes::bounds((packets * messages.size.max, packets), line, subject));
-    // Datagrams come at a pace, and so does what was drawn for a line that is cut.
+    // Datagrams are sent at a pace, and so is traffic that was drawn for a link with cuts; neither has a
+    // bound on time.
     let is_timed = time.is_some() && carried.delivery != Delivery::Datagrams && scenario.at.is_empty();
     scenario.bounds = bounds.map_or_else(Bounds::default, |bounds| Bounds {
         time: bounds.time.filter(|_| is_timed),
@@ -108,9 +111,9 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     });
 }
 
-/// As many bytes as were drawn for a flow, as messages.
+/// Draws messages with the same total of bytes as the drawn flow.
 ///
-/// Where their cost has bounds they are no shorter than half of what fits.
+/// If costs have bounds, each message is at least half of the maximum size.
 fn messages(flow: &Flow, rng: &mut Rng, carried: Carried, is_bounded: bool) -> Messages {
     let (bytes, back, interval) = match (flow.bulk, flow.request, flow.messages) {
         (Some(bulk), _, _) => (bulk.bytes.0, bulk.back.0, Span(0)),
@@ -134,7 +137,8 @@ fn messages(flow: &Flow, rng: &mut Rng, carried: Carried, is_bounded: bool) -> M
         let max = rng.between(1, carried.longest);
         Sizes { min: rng.between(1, max), max }
     };
-    // The last is due while the network still has faults; pauses of hours are as many as were drawn.
+    // The last message is due while the network still has faults. With pauses of hours, the count stays as
+    // drawn.
     let max = match (flow.request, interval.0) {
         (Some(request), super::SECOND..) => request.count,
         (_, 0) => MESSAGES_MAX,
@@ -151,7 +155,7 @@ fn messages(flow: &Flow, rng: &mut Rng, carried: Carried, is_bounded: bool) -> M
     }
 }
 
-/// At a pace; one that the line can carry, and then none may be lost, where nothing disturbs them.
+/// Paces datagrams. In a network without faults, the line can carry them at that pace, and none may be lost.
 fn datagrams(flow: &mut Flow, rng: &mut Rng, calm: Option<(u64, u64)>) {
     if flow.close == Closing::Both {
         flow.close = Closing::Client;
@@ -169,7 +173,7 @@ fn datagrams(flow: &mut Flow, rng: &mut Rng, calm: Option<(u64, u64)>) {
     }
 }
 
-/// What the server would send is not sent, and the client closes.
+/// Removes the server's data, and lets the client close.
 fn one_way(flow: &mut Flow) {
     flow.one_way = true;
     flow.close = Closing::Client;
@@ -178,7 +182,7 @@ fn one_way(flow: &mut Flow) {
     }
     if let Some(bulk) = &mut flow.bulk {
         bulk.back.0 = 0;
-        // A flow that carries nothing at all shows nothing.
+        // A flow without any data would test nothing.
         bulk.bytes.0 = bulk.bytes.0.max(1);
     }
     if let Some(messages) = &mut flow.messages {

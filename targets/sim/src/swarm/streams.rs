@@ -6,9 +6,10 @@ use crate::scenario::{Bounds, Bulk, Closing, Flow, Openers, Opening, Scenario, S
 
 use super::{Ability, SECOND, Subject};
 
-/// The maximum number of streams that an end opens: more than programs allow at a time.
+/// The maximum number of streams that an end opens: more than programs allow at once.
 const STREAMS_MAX: u64 = 250;
-/// How long readers read nothing, at most: programs of streams end connections on which nothing comes, many after 30 seconds.
+/// The maximum time for which readers do not read. Programs of streams end idle connections, many of them
+/// after 30 seconds.
 const STOP_MAX: Span = Span(20 * SECOND);
 
 /// Changes all flows of a scenario.
@@ -19,11 +20,12 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_
     for flow in &mut scenario.flow {
         change(flow, rng, subject);
     }
-    // What a flow of one stream may cost is no bound of many.
+    // The drawn bounds hold for flows of one stream, not for many streams.
     scenario.bounds = Bounds { notice: scenario.bounds.notice, ..Bounds::default() };
 }
 
-/// A program whose ports are those of UDP, at one of them: both ends of a connection are there, and so there is one flow.
+/// Keeps one flow, at the program's UDP port: both ends of a connection use that port, so there can be only
+/// one flow.
 fn one_port(flows: &mut Vec<Flow>, port: u16) {
     flows.truncate(1);
     for flow in flows {
@@ -36,7 +38,7 @@ fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
     let (bytes, back) = match (flow.bulk, flow.request, flow.messages) {
         (Some(Bulk { bytes: Bytes(bytes), back: Bytes(back) }), _, _) => (bytes, back),
         (_, Some(request), _) => {
-            // A pause between streams is none in a stream.
+            // Pauses between streams do not apply to a single stream.
             (
                 total(request.size, request.count),
                 total(request.response, request.count),

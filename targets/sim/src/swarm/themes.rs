@@ -1,4 +1,5 @@
-//! What some seeds are about: conditions that seldom meet by chance, each with what it must not cost.
+//! The themes of some seeds: combinations of conditions that rarely occur by chance, with bounds on the costs
+//! of each.
 
 use super::{Ability, DURATION, MICROSECOND, MILLISECOND, SECOND, Subject, healing, request, span};
 use crate::rng::Rng;
@@ -8,70 +9,72 @@ use crate::scenario::{
     Scenario, State,
 };
 
-/// The largest buffers by default: 4 MiB to send and 8 MiB to receive (`hawser_engine::Limits`). A long stream has more.
+/// The bounds of the length of a long stream, in bytes. They exceed the largest default buffers, which are 4
+/// MiB to send and 8 MiB to receive (`hawser_engine::Limits`).
 const LONG: (u64, u64) = (8_700_000, 9_500_000);
-/// Bytes that a network without faults may carry for each byte that is delivered: headers, acknowledgements, and
-/// what a sender repeats until it knows the round trip.
+/// The number of bytes that a network without faults may carry for each byte delivered. It covers headers,
+/// acknowledgements, and repetitions until the sender knows the round trip.
 const SENT_PER_BYTE: f64 = 1.35;
-/// And besides, whatever the stream's length.
+/// The number of further bytes, independent of the stream's length.
 const SENT_BESIDE: u64 = 96 * 1024;
-/// The shortest packets that a program has to fill, in bytes, for the time that it may take.
+/// The minimum packet size that a program has to fill, in bytes, for the bound on time.
 const SHORT_PACKET: u64 = 1000;
-/// Packets in flight of a program that is pipelining.
+/// The number of packets in flight for a program with pipelining.
 const IN_FLIGHT: u64 = 16;
 const HOUR: u64 = 3600 * SECOND;
-/// How long an abort may take to be noticed: behind what is queued on the slowest line, and no timeout.
+/// The maximum time to notice an abort: it waits behind the data queued on the slowest line, but for no
+/// timeout.
 const NOTICE_ABORT: Span = Span(10 * SECOND);
-/// How long a refused connection may take: as long as the slowest line and a first timeout.
+/// The maximum time to notice a refused connection: the time on the slowest line and a first timeout.
 const NOTICE_RESET: Span = Span(3 * SECOND);
-/// How long it may take until a packet meets a host that has come back: a timer may have backed off, and packets be lost.
+/// The maximum time until a packet reaches a host that has come back: a timer may have backed off, and
+/// packets may be lost.
 const NOTICE_FORGOTTEN: Span = Span(50 * SECOND);
-/// As [`SENT_PER_BYTE`], through a queue that overflows.
+/// The same as [`SENT_PER_BYTE`], through a queue that overflows.
 const NARROW_SENT_PER_BYTE: f64 = 1.2;
-/// The timeout before a round trip is known: it doubles with each that follows (RFC 6298, 2.1 and 5.5).
+/// The timeout before the round trip is known; each further one doubles (RFC 6298, 2.1 and 5.5).
 const FIRST_TIMEOUT: u64 = SECOND;
-/// The same for the first data of a connection whose opening had to be repeated (RFC 6298, 5.7).
+/// The timeout for the first data of a connection whose opening had to be repeated (RFC 6298, 5.7).
 const FIRST_TIMEOUT_OF_DATA: u64 = 3 * SECOND;
-/// How long a receiver may wait before it acknowledges.
+/// The maximum time that a receiver waits before it acknowledges.
 const UPDATE: u64 = 5 * MILLISECOND;
 
-/// What a seed is about.
 enum Theme {
-    /// Chance alone.
+    /// Random conditions only.
     Usual,
     /// A network without faults: bytes and time have bounds.
     Calm,
-    /// The same, with a stream longer than any buffer.
+    /// A network without faults, with a stream longer than any buffer.
     Long,
-    /// A reader that reads nothing for minutes: the sender waits, and sends next to nothing meanwhile.
+    /// A reader that does not read for minutes: the sender waits, and sends almost no data meanwhile.
     Stopped,
-    /// A flow that is opened again and again from the same port while old packets are about.
+    /// A flow that is repeatedly reopened from the same port while old packets are in the network.
     Again,
-    /// A host that goes down without a word in the middle of it, and may come back.
+    /// A host that goes down without notice during a transfer, and may come back.
     Fall,
-    /// Hours in which nothing happens.
+    /// Hours without traffic.
     Idle,
-    /// An application aborts in the middle of it.
+    /// An application that aborts during a transfer.
     Abort,
-    /// Nobody listens.
+    /// A connection to a port at which no peer listens.
     Nobody,
     /// A host goes down and comes back, and its peer has to notice by itself.
     Forgotten,
-    /// The round trip becomes a little longer than the time after which packets are sent again.
+    /// The round trip becomes slightly longer than the retransmission timeout.
     Longer,
-    /// A queue that is shorter than what a sender may have in flight.
+    /// A queue shorter than the data that a sender may have in flight.
     Narrow,
-    /// A packet is lost while a sender finds out how much the path takes.
+    /// A packet is lost while a sender probes the capacity of the path.
     EarlyLoss,
-    /// A receive buffer of a few packets: its sender waits for each update of the window.
+    /// A receive buffer of a few packets, so that the sender waits for each window update.
     Updates,
     /// The first packets of both ends are lost.
     Opening,
     /// Single packets of a transfer are lost.
     Losses,
-    /// A stream at a pace is cut again and again.
+    /// A paced stream whose link is cut repeatedly.
     Outages,
-    /// A queue on a long path marks packets in place of losing them.
+    /// A queue on a long path that marks packets instead of losing them.
     Marks,
 }
 
@@ -98,9 +101,9 @@ fn theme(rng: &mut Rng) -> Theme {
     }
 }
 
-/// Changes a scenario that chance has drawn to what its seed is about, as far as the program can do it.
+/// Changes a randomly drawn scenario to the theme of its seed, as far as the program's abilities allow.
 pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
-    // Bits of their own: they shift nothing of what was drawn.
+    // A separate random stream, so that these draws do not shift any others.
     let rng = &mut Rng::new(scenario.seed, "swarm/theme");
     let abilities = subject.abilities;
     let theme = theme(rng);
@@ -157,9 +160,9 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
     }
 }
 
-/// Numbers begin so near to the end of their circle that they pass it: by a param of the program, which is
-/// named `START` by convention. Not where numbers of an earlier connection may be about: those are what
-/// unlike beginnings keep apart.
+/// Sets the initial sequence numbers so close to their maximum that they wrap. The program's param for this
+/// is named `START` by convention. It is not set when packets of an earlier connection may remain, because
+/// differing initial numbers keep the two apart.
 fn start_near_the_wrap(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     let Some(bits) = subject.start_bits.filter(|bits| (8..=64).contains(bits)) else {
         return;
@@ -170,7 +173,7 @@ fn start_near_the_wrap(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject
     scenario.params.insert("START".to_owned(), Value::Number(start));
 }
 
-/// One direction is up to 50 times as fast as the other.
+/// Makes one direction up to 50 times faster than the other.
 fn asymmetric(link: &mut Link, rng: &mut Rng) {
     let rate = link.both.rate.map_or(100_000_000, |rate| rate.0);
     let slow = Some(Rate((rate / rng.between(2, 50)).max(128_000)));
@@ -193,13 +196,13 @@ fn small_buffers(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) 
     }
 }
 
-/// A link without any fault, and with room in its queue for whatever is in flight.
+/// Makes a link without any fault, whose queue has room for all data in flight.
 fn perfect(link: &mut Link, rate: u64, delay: u64) {
     link.both = Rules { rate: Some(Rate(rate)), delay: Some(Span(delay)), ..Rules::default() };
     (link.forward, link.backward) = (Rules::default(), Rules::default());
 }
 
-/// The first flow alone, as a bulk transfer that its client opens and closes.
+/// Keeps only the first flow, as a bulk transfer that its client opens and closes.
 fn one_bulk(scenario: &mut Scenario, bytes: u64, back: u64) -> &mut Flow {
     scenario.flow.truncate(1);
     let flow = &mut scenario.flow[0];
@@ -242,7 +245,7 @@ fn calm(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>, long: Opt
     scenario.bounds = bounds((bytes, bytes.div_ceil(SHORT_PACKET)), (rate, delay), subject);
 }
 
-/// What so many bytes, in so many packets, may cost over a network without faults.
+/// Returns the maximum costs of this many bytes, in this many packets, over a network without faults.
 pub(super) fn bounds(
     (bytes, packets): (u64, u64),
     (rate, delay): (u64, u64),
@@ -255,14 +258,16 @@ pub(super) fn bounds(
     }
 }
 
-/// What a network without faults has to carry at most for a stream of so many bytes.
+/// Returns the maximum number of bytes that a network without faults has to carry for a stream of this many
+/// bytes.
 fn enough_sent(bytes: u64) -> Bytes {
     Bytes((bytes as f64 * SENT_PER_BYTE) as u64 + SENT_BESIDE)
 }
 
-/// How long a stream of so many bytes takes at most over a network without faults: three times what the line takes
-/// for it; five round trips for 4 packets, or for 4 times 16 of a program that is pipelining; 20 round trips to
-/// open, and to find out how much the path takes; and three seconds for a first timeout.
+/// Returns the maximum duration of a stream of this many bytes over a network without faults. It allows three
+/// times the line's time. It adds five round trips for every 4 packets, or for every 4 times 16 if the
+/// program is pipelining. It also adds 20 round trips to open and to probe the path, and three seconds for a
+/// first timeout.
 fn enough_time((bytes, packets): (u64, u64), (rate, delay): (u64, u64), subject: &Subject<'_>) -> Span {
     let line = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate);
     let rounds = if subject.abilities.has(Ability::Pipelining) {
@@ -295,7 +300,7 @@ fn stopped(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     );
 }
 
-/// Packets that are held back for seconds, and copies of others.
+/// Holds packets back for seconds, and duplicates others.
 fn old_packets(link: &mut Link, rng: &mut Rng) {
     let rules = Rules {
         loss: Some(Share(0.02)),
@@ -312,7 +317,8 @@ fn again(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     scenario.duration = Span(2 * DURATION.0);
     scenario.at = vec![healing()];
     let (bytes, back) = (rng.between(1, 40_000), rng.between(0, 40_000));
-    // Who closes first often keeps the port for a while: the others are those that use it again at once.
+    // The end that closes first often keeps the port for a while. When the server closes first, the client
+    // reuses its port at once.
     let close = if rng.chance(0.7) && subject.abilities.has(Ability::HalfClose) {
         Closing::Server
     } else {
@@ -323,13 +329,14 @@ fn again(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     flow.again = rng.between(1, 3);
 }
 
-/// One host sends the other more than gets through before that one goes down: whoever sends has to notice.
+/// One host sends the other more than gets through before the receiver goes down, so the sender has to
+/// notice.
 fn fall(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     let rate = rng.between(500_000, 1_500_000);
     let delay = span(rng, MILLISECOND, 60 * MILLISECOND).0;
     perfect(&mut scenario.link[0], rate, delay);
-    // Not before both ends have the connection, also where its first packets are full ones: an end whose peer fell before
-    // would take the next one for it.
+    // The fall comes after both ends have the connection, even if the first packets are full-sized. An end
+    // whose peer fell earlier would take the reopened connection for its own.
     let full_packet = 1500 * 8 * SECOND / rate;
     old_packets(&mut scenario.link[0], rng);
     let link = &mut scenario.link[0];
@@ -376,7 +383,7 @@ fn idle(scenario: &mut Scenario, rng: &mut Rng) {
     (flow.bulk, flow.messages, flow.request) = (None, None, Some(asked));
 }
 
-/// A perfect link whose rate and delay are usual ones, and no changes.
+/// Makes a perfect link with an ordinary rate and delay, and no changes.
 fn calm_link(scenario: &mut Scenario, rng: &mut Rng) {
     let (rate, delay) = (
         1_000_000 << rng.below(7),
@@ -386,7 +393,8 @@ fn calm_link(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.at.clear();
 }
 
-/// Mostly the end aborts that sends, or one that thinks: the other one has nothing to send by which it could notice.
+/// In most cases the aborting end sends, or pauses between requests. The other end then sends no data by
+/// which it could notice.
 fn abort(scenario: &mut Scenario, rng: &mut Rng) {
     calm_link(scenario, rng);
     let (by, sends) = match rng.below(4) {
@@ -403,7 +411,8 @@ fn abort(scenario: &mut Scenario, rng: &mut Rng) {
     flow.abort = Some(Abort { by, after: Bytes(rng.between(1, 50_000)) });
     flow.send_buffer = Some(Bytes(32_768));
     if rng.chance(0.5) {
-        // With nothing under way: what a peer acknowledges, or asks for, would be reset as well.
+        // The abort comes when no data is in flight: an acknowledgement or a request of the peer would be
+        // reset as well.
         flow.bulk = None;
         flow.request = Some(Request {
             count: 3,
@@ -424,14 +433,15 @@ fn nobody(scenario: &mut Scenario, rng: &mut Rng) {
         scenario.at = vec![healing()];
     }
     let flow = one_bulk(scenario, 1000, 1000);
-    // Long after the other one: by then no packet of that goes round any more.
+    // The second flow starts long after the first, when no packet of that remains in the network.
     let other = Flow { at: Span(20 * SECOND), ..flow.clone() };
     flow.open = Opening::Nobody;
     scenario.flow.push(other);
     scenario.bounds.notice = Some(NOTICE_RESET);
 }
 
-/// As when a host falls, but nobody opens the connection again: what the peer sends is for a connection that nobody has.
+/// The same as `fall`, but the connection is not reopened. The peer's packets are for a connection that no
+/// longer exists.
 fn forgotten(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     fall(scenario, rng, subject);
     let victim = scenario.at.iter().find_map(|at| at.host.clone());
@@ -452,8 +462,9 @@ fn forgotten(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     scenario.bounds.notice = Some(NOTICE_FORGOTTEN);
 }
 
-/// Who takes the acknowledgement of the first copy for that of the second finds the round trip to be short, and goes
-/// on to send each packet twice (Karn and Partridge, 1987). One packet is in flight at a time: no other one tells.
+/// A sender may take the acknowledgement of a first copy for that of the second. It then measures a short
+/// round trip, and continues to send each packet twice (Karn and Partridge, 1987). Only one packet is in
+/// flight at a time, so no other packet corrects the measurement.
 fn longer(scenario: &mut Scenario, rng: &mut Rng) {
     perfect(
         &mut scenario.link[0],
@@ -473,8 +484,8 @@ fn longer(scenario: &mut Scenario, rng: &mut Rng) {
     let flow = one_bulk(scenario, 0, 0);
     flow.bulk = None;
     flow.request = Some(Request { count, size: Sizes::one(size), response: Sizes::one(1), think: Span(0) });
-    // A header of 100 bytes each for a request, its response, and their acknowledgements; a quarter of the requests
-    // twice; and what opening and closing take.
+    // Allows a header of 100 bytes each for a request, its response, and their acknowledgements. Also allows
+    // repetition of a quarter of the requests, and the costs of opening and closing.
     scenario.bounds.sent = Some(Bytes(count * (size + size / 4 + 400) + 16 * 1024));
 }
 
@@ -488,7 +499,8 @@ fn narrow(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     scenario.at.clear();
     let bytes = rng.between(600_000, 1_500_000);
     one_bulk(scenario, bytes, 0);
-    // Who doubles what is in flight until something is lost has sent twice what the path holds by then.
+    // A sender that doubles its data in flight until a packet is lost has by then sent twice the capacity of
+    // the path.
     let holds = rate / 8 * 2 * delay / SECOND;
     scenario.bounds = Bounds {
         sent: Some(Bytes(
@@ -528,9 +540,9 @@ fn early_loss(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {
     };
 }
 
-/// A reader that begins late, and whose buffer is full by then: it says so, or its sender waits for a timer that has
-/// backed off. From then on each half of the buffer takes a round trip at most, and what a receiver waits before it
-/// acknowledges.
+/// A reader that begins late, after its buffer is full. It has to send an update, or its sender waits for a
+/// timer that has backed off. From then on, each half of the buffer takes at most a round trip, plus the time
+/// that a receiver waits before it acknowledges.
 fn updates(scenario: &mut Scenario, rng: &mut Rng) {
     let delay = span(rng, 100 * MICROSECOND, 5 * MILLISECOND).0;
     perfect(&mut scenario.link[0], 100_000_000, delay);
@@ -548,9 +560,10 @@ fn updates(scenario: &mut Scenario, rng: &mut Rng) {
     ));
 }
 
-/// Three times the client asks to open, and the server's first answer is lost. Each end repeats what its peer did not
-/// answer: a server that waited for its client to ask again would wait until that one's timeout, which has doubled three
-/// times. Then the first data are lost: they have a timeout of their own.
+/// The client's first three opening packets and the server's first answer are lost. Each end has to repeat
+/// packets that its peer did not answer. A server that merely waited for the client to ask again would wait
+/// for the client's timeout, which has doubled three times. Then the first data is lost, which has a timeout
+/// of its own.
 fn opening(scenario: &mut Scenario, rng: &mut Rng) {
     let delay = span(rng, MILLISECOND, 30 * MILLISECOND).0;
     perfect(&mut scenario.link[0], 10_000_000, delay);
@@ -571,8 +584,8 @@ fn opening(scenario: &mut Scenario, rng: &mut Rng) {
     ));
 }
 
-/// One packet in forty to seventy is lost, on a short path. That packets behind it have arrived says so within a round
-/// trip, and the line is busy meanwhile; who waits for a timeout leaves it idle.
+/// One packet in 40 to 70 is lost, on a short path. Packets behind it reveal the loss within a round trip,
+/// and the line stays busy meanwhile. A sender that waits for a timeout leaves the line idle.
 fn losses(scenario: &mut Scenario, rng: &mut Rng) {
     let (rate, delay) = (10_000_000, span(rng, MILLISECOND / 2, 3 * MILLISECOND).0);
     perfect(&mut scenario.link[0], rate, delay);
@@ -596,13 +609,14 @@ fn losses(scenario: &mut Scenario, rng: &mut Rng) {
         &mut link.backward
     };
     rules.drop = Some(lost);
-    // A quarter of the line's time for headers, and for windows that were halved.
+    // Allows a quarter of the line's time for headers and for windows that were halved.
     scenario.bounds.time = Some(Span(line + line / 4 + rounds * 2 * delay));
 }
 
-/// A queue marks packets once half of what the path holds waits in it, and loses none. The window is reduced once for the
-/// marks of a round trip (RFC 3168, 6.1.2), and the line stays busy. A sender that reduces it for each echo of one mark is
-/// left with a few packets in flight, and such a window takes seconds to fill the path again.
+/// A queue marks packets once it holds half of the path's capacity, and loses none. The window is reduced
+/// once for the marks of a round trip (RFC 3168, 6.1.2), and the line stays busy. A sender that reduces it
+/// for each echo of one mark is left with a few packets in flight. Such a window takes seconds to fill the
+/// path again.
 fn marks(scenario: &mut Scenario, rng: &mut Rng) {
     let (rate, delay) = (10_000_000, span(rng, 40 * MILLISECOND, 60 * MILLISECOND).0);
     perfect(&mut scenario.link[0], rate, delay);
@@ -618,9 +632,10 @@ fn marks(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.bounds.time = Some(Span(line + line / 4 + 20 * 2 * delay));
 }
 
-/// Small messages at a pace, more than a window of them during each of four cuts. A sender that has timed out in one cut
-/// knows by the next one how long the round trip takes, and a timer that waits for an acknowledgement is not put off by
-/// what is sent meanwhile. Six seconds after the last cut nothing is left of it, and the last message takes its time.
+/// Small messages at a pace, more than a window of them during each of four cuts. A sender that has timed out
+/// in one cut must know the round trip by the next one. Further data must not postpone a timer that waits for
+/// an acknowledgement. Six seconds after the last cut, its backlog is gone, and the last message takes its
+/// ordinary time.
 fn outages(scenario: &mut Scenario, rng: &mut Rng) {
     let delay = span(rng, MILLISECOND, 30 * MILLISECOND).0;
     perfect(&mut scenario.link[0], 10_000_000, delay);

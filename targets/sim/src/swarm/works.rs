@@ -6,14 +6,16 @@ use crate::scenario::{Bounds, Flow, Link, Rules, Scenario, Switch, WorkKind, Wor
 
 use super::{MILLISECOND, SECOND, span};
 
-/// The slowest line: a queue pair keeps as much under way as it may, whatever the line, and all that waits has to get
-/// through before its packets are sent again for the last time.
+/// The minimum rate of a line, in bits per second. A queue pair keeps as much in flight as it may on any
+/// line. All of it has to get through before its packets are retransmitted for the last time.
 const SLOWEST: u64 = 20_000_000;
-/// The maximum share of packets that are lost or damaged: who has seven retries needs a network that loses little.
+/// The maximum share of packets that are lost or damaged: seven retries suffice only in a network that loses
+/// little.
 const LOSS_MAX: f64 = 0.05;
-/// After which time packets go again: eight times as long lasts longer than the longest cut and five losses in a row.
+/// The time after which packets are retransmitted. Eight times this value exceeds the longest cut and five
+/// losses in a row.
 const TIMEOUT: Span = Span(2 * SECOND);
-/// The maximum number of works of an end.
+/// The maximum number of works at one end.
 const WORKS_MAX: u64 = 100;
 
 /// Changes all flows of a scenario.
@@ -26,15 +28,15 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng) {
     let link = &mut scenario.link[0];
     for rules in [&mut link.both, &mut link.forward, &mut link.backward] {
         rules.rate = rules.rate.map(|rate| Rate(rate.0.max(SLOWEST)));
-        // Each is lost for itself: where only one is under way, those lost in a row are its retries.
+        // Losses are independent. If only one packet is in flight, a burst would hit its retries.
         rules.burst = None;
         for share in [&mut rules.loss, &mut rules.corrupt].into_iter().flatten() {
             share.0 = share.0.min(LOSS_MAX);
         }
     }
-    // What a stream may cost is no bound of works.
+    // The drawn bounds hold for streams, not for works.
     scenario.bounds = Bounds::default();
-    // Who is done asks the other end after as long again as it has waited.
+    // A finished end asks the other end again only after doubling the time that it has waited.
     scenario.duration = Span(2 * scenario.duration.0);
     if rng.chance(0.3) {
         pause(scenario, rng);
@@ -64,9 +66,9 @@ fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
         0 => vec![one],
         _ => all.to_vec(),
     };
-    // A storm of receivers that are not ready: memory for few messages, which comes late.
+    // A storm of receiver-not-ready replies: memory for few messages, which is posted late.
     let is_storm = rng.chance(0.3);
-    // Beside the headers of IPv6, UDP and InfiniBand.
+    // The payload leaves room for the headers of IPv6, UDP and InfiniBand.
     let largest = (0..5)
         .rev()
         .map(|n| 256 << n)
@@ -101,7 +103,8 @@ fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
     }
 }
 
-/// A switch before the second host, whose line is slower: it loses nothing, and pauses the first host.
+/// Adds a switch before the second host, whose line is slower. The switch loses no packets, and pauses the
+/// first host.
 fn pause(scenario: &mut Scenario, rng: &mut Rng) {
     let link = &mut scenario.link[0];
     let rate = *link.both.rate.get_or_insert(Rate(1_000_000_000));
@@ -123,7 +126,7 @@ fn pause(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.switch.push(Switch {
         name: "switch".to_owned(),
         pfc_xoff: Some(Bytes(xoff)),
-        // More than comes in a second over the faster line.
+        // More than a second of data over the faster line.
         pfc_headroom: Some(Bytes(rate.0 / 8 + 100_000)),
         ..Switch::default()
     });

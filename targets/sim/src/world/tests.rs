@@ -1,4 +1,4 @@
-//! The event core with toy nodes.
+//! Tests of the event core with simple nodes.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hawser_time::Instant;
 use super::*;
 use crate::frame::samples::plain;
 
-/// Sends frames of given lengths at given times, and remembers what arrives; may answer each
+/// A node that sends frames of given lengths at given times and records arriving frames. It may answer each
 /// frame with one of the same length.
 #[derive(Default)]
 struct Toy {
@@ -49,7 +49,7 @@ const fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// What a toy remembers, with times in nanoseconds.
+/// Returns the arrivals at a node, with times in nanoseconds.
 fn arrived(toy: &Toy) -> Vec<(u64, usize)> {
     toy.arrived
         .iter()

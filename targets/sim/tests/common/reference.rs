@@ -1,6 +1,6 @@
-//! Whether the reference of a file's language names every key that its parser knows.
+//! Checks that the reference of a file's language names every key that its parser accepts.
 
-/// The keys that a table may have, out of the parser's error about one that it may not.
+/// Extracts the keys that a table may have from the parser's error about an unknown key.
 pub(crate) fn keys_in(error: &str) -> Vec<String> {
     let known = error
         .split_once(": there are ")
@@ -10,7 +10,7 @@ pub(crate) fn keys_in(error: &str) -> Vec<String> {
     known.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Each key has a row in the tables of `text`.
+/// Checks that each key has a row in the tables of `text`.
 pub(crate) fn assert_named(text: &str, table: &str, keys: &[String]) {
     assert!(keys.len() >= 2, "{table}: {keys:?}");
     for key in keys {

@@ -1,8 +1,10 @@
 //! Memory that is shared with programs in the kernel (BPF_MAP_TYPE_ARENA), addressed by offsets.
 //!
-//! Invariant: all of it belongs to one side at a time, which the word of `turn` says; only who has the turn reads and writes
-//! anything else, but for what chains have left for the stack, which it reads while it is awake and frames then leave alone. What the kernel's side may have written is numbers: an offset is compared with the arena's size before it
-//! is used, and a read beyond it gives nothing.
+//! Invariant: one side owns all of it at a time, as the word in `turn` says. Only the owner reads and writes
+//! any other part. The exception is the output that chains have left for the stack. The stack reads it while
+//! it is awake, and frames do not change it during that time. Data that the kernel's side may have written is
+//! treated as plain numbers. An offset is compared with the arena's size before it is used, and a read beyond
+//! the end returns no bytes.
 
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -11,20 +13,20 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use libbpf_rs::{AsRawLibbpf, Map, MapHandle, RingBuffer, RingBufferBuilder};
 use libbpf_sys::bpf_map__initial_value;
 
-/// The arena of a loaded object, which it must not outlive.
+/// The arena of a loaded object. It must not outlive the object.
 #[derive(Debug)]
 pub(super) struct Arena {
     first: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: it is a mapping, of which nothing is bound to a thread.
+// SAFETY: it is a mapping, and no part of it is bound to a thread.
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// Where the arena of a loaded map of `len` bytes is mapped.
+    /// Returns the arena of a loaded map of `len` bytes.
     pub(super) fn of(map: &Map<'_>, len: usize) -> Option<Arena> {
-        // SAFETY: the map is loaded, and libbpf says where it has mapped it.
+        // SAFETY: the map is loaded, and libbpf returns the address of its mapping.
         let first = unsafe { bpf_map__initial_value(map.as_libbpf_object().as_ptr(), &mut 0) };
         NonNull::new(first.cast()).map(|first| Arena { first, len })
     }
@@ -32,56 +34,55 @@ impl Arena {
     fn range(&self, at: u64, len: usize) -> Option<NonNull<u8>> {
         let begin = usize::try_from(at).ok()?;
         let end = begin.checked_add(len)?;
-        // SAFETY: it ends within the mapping.
+        // SAFETY: the range ends within the mapping.
         (end <= self.len).then(|| unsafe { self.first.add(begin) })
     }
 
-    /// So many bytes from `at` on; none where they would end beyond the arena.
+    /// Returns `len` bytes from `at` on, or an empty slice if they would end beyond the arena.
     pub(super) fn bytes(&self, at: u64, len: usize) -> &[u8] {
         match self.range(at, len) {
-            // SAFETY: the bytes are mapped, and while this side has the turn nobody else writes them: who holds the slice
-            // holds the arena, and the turn is given away by what holds it exclusively.
+            // SAFETY: the bytes are mapped, and only this side writes them while it owns the memory. The
+            // slice borrows the arena, and giving the memory away takes an exclusive borrow.
             Some(first) => unsafe { std::slice::from_raw_parts(first.as_ptr(), len) },
             None => &[],
         }
     }
 
-    /// Writes bytes at `at`, as many as there are place for.
+    /// Writes bytes at `at`, if they fit.
     pub(super) fn write(&mut self, at: u64, bytes: &[u8]) {
         if let Some(first) = self.range(at, bytes.len()) {
-            // SAFETY: the place is mapped and ours, and `bytes` are not in it.
+            // SAFETY: the range is mapped and ours, and does not overlap `bytes`.
             unsafe { first.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         }
     }
 
-    /// Clears `len` bytes from `at` on, so that there is memory for them: programs in the kernel have it no other way.
+    /// Clears `len` bytes from `at` on, which also allocates their pages: programs in the kernel have no
+    /// other memory.
     pub(super) fn clear(&mut self, at: u64, len: usize) {
         if let Some(first) = self.range(at, len) {
-            // SAFETY: as for `write`.
+            // SAFETY: the same as for `write`.
             unsafe { first.write_bytes(0, len) };
         }
     }
 
-    /// A structure at `at`.
     pub(super) fn get<T: AnyBitPattern>(&self, at: u64) -> Option<T> {
         let bytes = self.bytes(at, size_of::<T>());
         (!bytes.is_empty()).then(|| bytemuck::pod_read_unaligned(bytes))
     }
 
-    /// Writes a structure at `at`.
     pub(super) fn put<T: NoUninit>(&mut self, at: u64, value: &T) {
         self.write(at, bytemuck::bytes_of(value));
     }
 
-    /// The word at `at`, which both sides write at any time.
+    /// Returns the word at `at`, which both sides may write at any time.
     pub(super) fn word(&self, at: u64) -> Option<&AtomicU64> {
         let first = self.range(at, size_of::<u64>())?;
-        // SAFETY: it is mapped, aligned where offsets are, and only ever accessed atomically.
+        // SAFETY: it is mapped, its offset is aligned, and it is only accessed atomically.
         at.is_multiple_of(8).then(|| unsafe { first.cast().as_ref() })
     }
 }
 
-/// What the programs ring when the stack has to wake up.
+/// The ring buffer by which programs in the kernel wake the stack.
 #[derive(Debug)]
 pub(super) struct Bell {
     ring: RingBuffer<'static>,
@@ -89,11 +90,10 @@ pub(super) struct Bell {
     map: MapHandle,
 }
 
-// SAFETY: libbpf's ring buffers are memory and descriptors, of which nothing is bound to a thread.
+// SAFETY: libbpf's ring buffers are memory and descriptors, and no part of them is bound to a thread.
 unsafe impl Send for Bell {}
 
 impl Bell {
-    /// The bell of a map.
     pub(super) fn new(map: MapHandle) -> libbpf_rs::Result<Bell> {
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, |_| 0)?;
@@ -101,9 +101,9 @@ impl Bell {
         Ok(Bell { ring, map })
     }
 
-    /// It was heard.
+    /// Consumes all pending wake-ups.
     pub(super) fn silence(&self) {
-        // What it holds are sounds, all alike.
+        // The entries are all equal, so they are not read.
         let _ = self.ring.consume_raw();
     }
 }

@@ -1,4 +1,5 @@
-//! What is where in the arena: the structures of `runtime/entries.h` and `bpf/front.h`, and the memory behind them.
+//! The layout of the arena: the structures of `runtime/entries.h` and `bpf/front.h`, and the memory behind
+//! them.
 
 use bytemuck::{Pod, Zeroable};
 use hawser_ir::{Module, QueuePolicy, Source, When};
@@ -97,24 +98,24 @@ pub(super) struct Chain {
     pub(super) fresh: u64,
 }
 
-/// `hw_call` without its globals, which stand behind it.
+/// The size of `hw_call` without its globals, which follow it.
 pub(super) const CALL_BYTES: u64 = 10 * 8;
-/// Bytes of the log.
+/// The size of the log, in bytes.
 const LOG: u64 = 1 << 20;
-/// Bytes of the largest frame: `HW_LARGEST`.
+/// The size of the largest frame, in bytes: `HW_LARGEST`.
 const FRAME: u64 = 2048;
-/// Bytes of the longest header: `HW_HEADER_BYTES`.
+/// The size of the longest header, in bytes: `HW_HEADER_BYTES`.
 const HEADER: u32 = 512;
-/// Bytes of `hw_input`, and more.
+/// Space for `hw_input`, in bytes; more than its size.
 const INPUT: u64 = 1024;
 /// UDP's protocol number (RFC 768).
 const UDP: u8 = 17;
-/// A bit for each of its ports.
+/// The size of a table with one bit for each UDP port, in bytes.
 const PORTS: u64 = (1 << 16) / 8;
 /// The maximum number of contexts that are lent.
 const CONTEXTS: u64 = 65_536;
 
-/// Numbers that the C states: `#define NAME NUMBER`.
+/// Reads numbers that the C code defines: `#define NAME NUMBER`.
 pub(super) struct Stated<'a>(pub(super) &'a str);
 
 impl Stated<'_> {
@@ -126,26 +127,26 @@ impl Stated<'_> {
     }
 }
 
-/// Where everything is, and what is written there once.
+/// The offsets of all parts, and their initial contents.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) call: u64,
     pub(super) control: u64,
-    /// As it begins.
+    /// The initial contents of the control structure.
     pub(super) begun: Control,
     pub(super) log: u64,
-    /// By context type, where it is if it exists once for all.
+    /// By context type: offset and size, if one such context exists for all flows.
     pub(super) globals: Vec<(u64, usize)>,
-    /// How many contexts there is room for.
+    /// The maximum number of contexts.
     pub(super) capacity: u32,
-    /// What has to be there before programs run: from the call on, up to the first context.
+    /// The memory that must be allocated before programs run: from the call up to the first context.
     pub(super) memory: std::ops::Range<u64>,
-    /// Tables, and where.
+    /// Tables, each with its offset.
     pub(super) tables: Vec<(u64, Vec<u8>)>,
     pub(super) arena: usize,
 }
 
-/// Gives memory out, from the front to the end.
+/// Allocates memory from the front to the end.
 struct Free(u64);
 
 impl Free {
@@ -157,7 +158,7 @@ impl Free {
 }
 
 impl Layout {
-    /// Of a program, given its C and which events' chains may run.
+    /// Computes the layout for a program, given its C and the events whose chains may run.
     pub(super) fn of(module: &Module, c: &str, runs: &dyn Fn(usize) -> bool) -> Layout {
         let stated = Stated(c);
         let begin = stated.number("HW_FREE_AT");
@@ -172,7 +173,7 @@ impl Layout {
             .map(|event| plan(module, event, runs(event)))
             .collect();
         let plans = bytemuck::cast_slice(&plans).to_vec();
-        // What it takes to send a packet with a CRC or a long header, or to keep a queue's rate, is the stack's.
+        // Packets with a CRC or a long header, and queues with a rate, are left to the stack.
         let blueprints = words(
             &mut module
                 .blueprints

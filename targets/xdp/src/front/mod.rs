@@ -1,9 +1,9 @@
-//! Chains of the stack's program in the kernel, in front of the stack: while it sleeps they run on frames that arrive, and
-//! answer them.
+//! Chains of the stack's program in the kernel, in front of the stack. While the stack sleeps, they run on
+//! frames that arrive, and answer them.
 //!
 //! * `object`: the program as eBPF, compiled and loaded
-//! * `layout`: what is where in the memory that both sides share
-//! * `arena`, `turn`: that memory, and whose it is
+//! * `layout`: the layout of the memory that both sides share
+//! * `arena`, `turn`: that memory, and its current owner
 //! * [`Chains`]: the engine's [`Front`]
 //!
 //! `bpf/front.h` has the kernel's side.
@@ -36,30 +36,30 @@ use crate::program::Program;
 use arena::{Arena, Bell};
 use layout::{CALL_BYTES, Chain, Control, Entry, Layout, Place};
 
-/// How long frames may be on their way from the kernel to the stack.
+/// The maximum time for which frames are in transit from the kernel to the stack.
 const UNDER_WAY: Duration = Duration::from_millis(10);
 
-/// Why chains do not run in the kernel.
+/// Chains could not be run in the kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainsError {
-    /// A file cannot be written or read.
+    /// A file could not be written or read.
     #[error("cannot write the program's C to a temporary folder, or read what is compiled there: {0}")]
     Files(#[source] io::Error),
-    /// There is no clang.
+    /// Clang was not found, or did not start.
     #[error(
         "clang, which compiles chains for the kernel, does not start ({clang}: {error}): install it (Debian: apt-get install clang)"
     )]
     NoCompiler {
-        /// What was called.
+        /// The command that was called.
         clang: String,
-        /// How that failed.
+        /// The error from starting it.
         error: io::Error,
     },
-    /// Clang refused the program.
+    /// Clang rejected the program.
     #[error("clang does not compile the program's C: {0}")]
     Compiler(String),
-    /// The kernel refused the program.
+    /// The kernel rejected the program.
     #[error("the kernel does not take the program's chains: {0:#}")]
     Load(#[source] libbpf_rs::Error),
     /// A capability is missing.
@@ -68,25 +68,25 @@ pub enum ChainsError {
          as root, or grant all of them (setcap cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon+ep PROGRAM)"
     )]
     Permission,
-    /// Frames may take several buffers.
+    /// Frames may occupy several buffers.
     #[error(
         "chains do not run on frames that take several buffers: lower the interface's MTU to 3,826 bytes"
     )]
     InPieces,
-    /// Nothing can be set up by which they wake the stack.
+    /// The notification by which chains wake the stack could not be set up.
     #[error("cannot wait for what chains in the kernel have to say (epoll): {0}")]
     Bell(#[source] io::Error),
-    /// None can run there.
+    /// No chain of the program can run in the kernel.
     #[error(
         "none of the program's chains can run in the kernel: `hawser check --target xdp` says why of each"
     )]
     NoChain,
-    /// It has something that the kernel lacks.
+    /// The kernel lacks a required feature.
     #[error("the kernel has no {0}")]
     Kernel(&'static str),
 }
 
-/// The events whose chains run in the kernel: `hawser check --target xdp` says why.
+/// Returns the events whose chains run in the kernel; `hawser check --target xdp` gives the reasons.
 #[must_use]
 pub fn chains_in_kernel(module: &Module) -> Vec<EventId> {
     let Ok(capabilities) = Capabilities::of("xdp") else {
@@ -97,41 +97,42 @@ pub fn chains_in_kernel(module: &Module) -> Vec<EventId> {
     placed.map(|placed| placed.event).collect()
 }
 
-/// Chains in the kernel.
+/// The chains of a program that run in the kernel.
 pub(crate) struct Chains {
     object: Object,
     arena: Arena,
     layout: Layout,
-    /// By number, the ids under which a context is known.
+    /// By context number: the ids under which the kernel knows the context.
     ids: Vec<Vec<Id>>,
-    /// Contexts that are not known by all their ids, since there was no room.
+    /// Contexts that the kernel does not know by all their ids, because there was no room.
     unknown: BTreeSet<u32>,
-    /// The stack has the turn.
+    /// True while the stack owns the shared memory.
     is_ours: bool,
-    /// Frames that the stack has received of those that went to it as they came.
+    /// The number of frames passed to the stack unhandled that the stack has received.
     pub(crate) taken: u64,
-    /// Since when frames are under way to the stack, and how many had left for it by then.
+    /// The time since which frames have been in transit to the stack, and the number passed by then.
     missing: Option<(Instant, u64)>,
-    /// Frames handled when contexts were lent last.
+    /// The number of frames handled when contexts were last lent.
     handled_before: u64,
-    /// What chains did while the stack slept, and how much of it the stack has.
+    /// The frames that chains handled while the stack slept, and the number of these that the stack has
+    /// taken.
     entries: Vec<Handled>,
     next: usize,
 }
 
-/// Chains in the kernel, and what it takes to hear of them.
+/// Chains in the kernel, with their notifications.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     pub(crate) chains: Chains,
-    /// Readable when a frame waits, or when the chains have something for the stack.
+    /// Readable if a frame waits, or if the chains have output for the stack.
     pub(crate) readiness: OwnedFd,
-    /// Their frames in the wire's batch.
+    /// The range of handled frames in the wire's batch.
     pub(crate) batch: Range<usize>,
     bell: Bell,
 }
 
 impl Ahead {
-    /// Loads a program's chains, and has frames handed to them that come in front of `socket`.
+    /// Loads a program's chains, and passes them the frames that arrive for `socket`.
     pub(crate) fn load(
         module: &Module,
         c: &str,
@@ -154,15 +155,15 @@ impl Ahead {
         })
     }
 
-    /// The wire may be waited for until it can send as well.
+    /// Includes room for sending in the wire's readiness while the wire is full.
     pub(crate) fn watch_room(&self, socket: BorrowedFd<'_>, is_full: bool) {
         let mut events = EventFlags::IN;
         events.set(EventFlags::OUT, is_full);
-        // The socket was added, and stays.
+        // The socket was added before, so the call succeeds.
         let _ = epoll::modify(&self.readiness, socket, EventData::new_u64(0), events);
     }
 
-    /// The stack is awake: the bell may ring again.
+    /// Clears the notification, so that chains can notify the stack again.
     pub(crate) fn silence(&mut self) {
         self.bell.silence();
     }
@@ -176,10 +177,11 @@ fn unheard(error: rustix::io::Errno) -> ChainsError {
 #[derive(Debug)]
 struct Handled {
     at: Instant,
-    /// Where it is in the arena, and its length.
+    /// Its offset in the arena, and its length.
     frame: (u64, usize),
     chains: Vec<RanChain>,
-    /// Bytes of the scratchpad, where the stack goes on with the frame's other events: of the last frame alone.
+    /// The length of the scratchpad, in bytes, with which the stack continues on the frame's other events. It
+    /// is set only for the last frame.
     scratch: usize,
 }
 
@@ -192,7 +194,8 @@ impl std::fmt::Debug for Chains {
 }
 
 impl Chains {
-    /// Compiles and loads a program's chains, given its C for the kernel. `shared` are maps of the program that calls them.
+    /// Compiles and loads a program's chains, given its C for the kernel. `shared` are maps of the program
+    /// that calls them.
     pub(crate) fn load(module: &Module, c: &str, shared: &[MapHandle]) -> Result<Chains, ChainsError> {
         let candidates: Vec<usize> = chains_in_kernel(module)
             .into_iter()
@@ -209,7 +212,8 @@ impl Chains {
             };
             object::load(&compiled, shared, is_wanted)
         };
-        // Which of them the kernel's verifier does not take, it only says one by one; without any it takes what calls them.
+        // The verifier rejects the whole object if it rejects any chain, so each chain is then tried alone.
+        // Without any chain, it must accept the programs that call them.
         let (object, taken) = match load(&candidates) {
             Ok(object) => (object, candidates),
             Err(_) => {
@@ -229,14 +233,14 @@ impl Chains {
         let arena = map.and_then(|map| Arena::of(&map, layout.arena));
         let mut arena = arena.ok_or(ChainsError::Kernel("arenas (since Linux 6.9)"))?;
         let begin = layout.memory.start;
-        // All but the first page, which stands for nothing. A page that is absent reads as zeros, too, by a fault each
-        // time.
+        // Clears all but the first page, which stands for null. An absent page also reads as zeros, but with
+        // a fault each time.
         arena.clear(begin, (layout.memory.end - begin) as usize);
         layout
             .tables
             .iter()
             .for_each(|(at, bytes)| arena.write(*at, bytes));
-        // The stack has the turn.
+        // The stack begins as the owner.
         arena.put(layout.control, &Control { turn: turn::STACK, ..layout.begun });
         let globals: Vec<u64> = layout.globals.iter().map(|(at, _)| *at).collect();
         arena.write(layout.call + CALL_BYTES, bytemuck::cast_slice(&globals));
@@ -257,7 +261,7 @@ impl Chains {
         Ok(chains)
     }
 
-    /// Puts the programs where they call each other.
+    /// Stores the programs in the table through which they call each other.
     fn connect(&self, module: &Module) -> libbpf_rs::Result<()> {
         let chains = (0..module.chains.len()).map(|event| (2 + event as u32, format!("hw_chain_{event}")));
         let names = [(0, "hw_step".to_owned()), (1, "hw_answer".to_owned())];
@@ -281,7 +285,7 @@ impl Chains {
             .ok_or_else(|| libbpf_rs::Error::from_raw_os_error(2))
     }
 
-    /// Has frames handed to it by who calls `programs`.
+    /// Stores the entry program in `programs`, through which the caller passes it frames.
     pub(crate) fn attach(&self, programs: &MapHandle) -> Result<(), ChainsError> {
         let entry = self.object.progs().find(|program| program.name() == "hw_arrive");
         let fd = entry.map(|program| program.as_fd().as_raw_fd().to_ne_bytes());
@@ -290,7 +294,7 @@ impl Chains {
             .map_err(ChainsError::Load)
     }
 
-    /// What wakes the stack.
+    /// Returns the map by which chains wake the stack.
     pub(crate) fn bell(&self) -> Result<MapHandle, ChainsError> {
         let bell = self.map("hw_bell").and_then(|map| MapHandle::try_from(&map));
         bell.map_err(ChainsError::Load)
@@ -300,7 +304,7 @@ impl Chains {
         self.arena.word(self.layout.control)
     }
 
-    /// Takes the turn, if the stack does not have it.
+    /// Takes ownership of the shared memory, if the stack does not have it.
     pub(crate) fn take_turn(&mut self) {
         if !std::mem::replace(&mut self.is_ours, true)
             && let Some(turn) = self.turn()
@@ -316,12 +320,13 @@ impl Chains {
         }
     }
 
-    /// Frames that have left for the stack as they came.
+    /// Returns the number of frames passed to the stack unhandled.
     pub(crate) fn passed(&self) -> u64 {
         self.count(offset_of!(Control, passed))
     }
 
-    /// The stack, which is awake, has so many frames of the first `passed` to receive: others were, or were lost on the way.
+    /// Records that the stack, which is awake, has yet to receive `waiting` of the first `passed` frames. The
+    /// others were received, or were lost on the way.
     pub(crate) fn has_waiting(&self, waiting: u32, passed: u64) {
         let at = self.layout.control + offset_of!(Control, seen) as u64;
         if let Some(seen) = self.arena.word(at) {
@@ -337,20 +342,20 @@ impl Chains {
         self.layout.begun.contexts + u64::from(number) * self.layout.begun.stride
     }
 
-    /// Frames that were handled and that the stack has not received, `max` at most.
+    /// Returns the next handled frames that the stack has not received, at most `max`.
     pub(crate) fn batch(&mut self, max: usize) -> std::ops::Range<usize> {
         let begin = self.next;
         self.next = self.entries.len().min(begin + max);
         begin..self.next
     }
 
-    /// A frame of a batch, and when it came.
+    /// Returns a frame of a batch, and the time of its arrival.
     pub(crate) fn frame(&self, number: usize) -> (&[u8], Instant) {
         let entry = &self.entries[number];
         (self.arena.bytes(entry.frame.0, entry.frame.1), entry.at)
     }
 
-    /// What chains did with it.
+    /// Returns the results of the chains that ran on the frame.
     pub(crate) fn ran(&self, number: usize) -> Ran<'_> {
         let entry = &self.entries[number];
         Ran {
@@ -360,13 +365,13 @@ impl Chains {
         }
     }
 
-    /// A word of the front that counts.
+    /// Reads a counter of the front.
     fn count(&self, at: usize) -> u64 {
         let word = self.arena.word(self.layout.control + at as u64);
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
-    /// Frames handled, and answered.
+    /// Returns the number of frames handled, and of frames answered.
     pub(crate) fn handled(&self) -> (u64, u64) {
         (
             self.count(offset_of!(Control, handled)),
@@ -374,7 +379,7 @@ impl Chains {
         )
     }
 
-    /// Frames of no connection that were dropped in a flood.
+    /// Returns the number of frames without a connection that were dropped in a flood.
     pub(crate) fn sifted(&self) -> u64 {
         self.count(offset_of!(Control, sifted))
     }
@@ -385,12 +390,12 @@ impl Chains {
             return;
         };
         for id in std::mem::take(ids) {
-            // It may not have been there: the map was full.
+            // The id may be absent, because the map was full.
             let _ = self.map("hw_ids").and_then(|map| map.delete(&id.0));
         }
     }
 
-    /// Contexts on which chains ran.
+    /// Returns the contexts on which chains ran.
     fn changed(&self) -> impl Iterator<Item = u32> + '_ {
         let begin = self.layout.begun.changed;
         let words = (0..self.ids.len().div_ceil(64) as u64).map(move |i| (i, begin + i * 8));
@@ -436,7 +441,7 @@ impl Chains {
     }
 }
 
-/// A chain's records without the one that was carried out: at `answer` - 1.
+/// Returns a chain's records without the one that was already executed, at `answer` - 1.
 fn records(bytes: &[u8], answer: u64) -> RecordBuf {
     let begin = answer
         .checked_sub(1)
@@ -453,12 +458,12 @@ fn records(bytes: &[u8], answer: u64) -> RecordBuf {
     let room: &mut [u8] = bytemuck::cast_slice_mut(out.room(count));
     room[..before.len()].copy_from_slice(before);
     room[before.len()..count].copy_from_slice(behind);
-    // The chain's own code wrote whole records; what is none is left out.
+    // The chain's own code wrote whole records; an incomplete one is omitted.
     let _ = out.commit(count);
     out
 }
 
-/// How a chain ended: `HW_DONE` and the others of `runtime/hawser.h`.
+/// Decodes the outcome of a chain: `HW_DONE` and the others of `runtime/hawser.h`.
 fn outcome(word: u64) -> Outcome {
     let code = (word >> 32) as u32;
     match word as u32 {
@@ -483,7 +488,7 @@ impl Front for Chains {
             self.forget(context.number);
             self.ids[number] = context.ids.to_vec();
             for id in context.ids {
-                // Where there is no room for it, its frames go to the stack.
+                // If the map has no room for the id, its frames go to the stack.
                 let value = context.number.to_ne_bytes();
                 let map = self.map("hw_ids");
                 if map
@@ -510,9 +515,9 @@ impl Front for Chains {
     fn open(&mut self, terms: &Terms<'_>) {
         let control = self.layout.control;
         let passed = self.passed();
-        // Some came before chains were there, or were given up.
+        // Some frames arrived before the chains existed, or were counted as lost.
         self.taken = self.taken.min(passed);
-        // What has not come for so long was dropped on the way.
+        // Frames that have not arrived after this time were lost on the way.
         let now = hawser_host::Clock.now();
         self.missing = match self.missing {
             _ if passed == self.taken => None,
@@ -545,7 +550,7 @@ impl Front for Chains {
         self.handled_before = begun.handled;
         self.arena
             .clear(self.layout.begun.changed, self.ids.len().div_ceil(64) * 8);
-        // `turn` and `passed` are also the kernel's.
+        // The kernel also writes `turn` and `passed`.
         self.arena.write(control + 16, &bytemuck::bytes_of(&begun)[16..]);
         self.arena
             .write(self.layout.begun.params, bytemuck::cast_slice(terms.params));

@@ -10,19 +10,20 @@ use libbpf_rs::{MapCore, Object, ObjectBuilder, OpenObject, set_print};
 
 use super::ChainsError;
 
-/// What stands behind a program's C.
+/// The code that is appended to a program's C.
 const FRONT: &str = include_str!("../../bpf/front.h");
 
-/// Arenas begin at addresses whose lower half is 0, each at one of its own.
+/// Each arena begins at its own address, whose lower half is 0.
 const FIRST_ARENA: u64 = 1 << 44;
 const BETWEEN_ARENAS: u64 = 1 << 32;
 static ARENAS: AtomicU64 = AtomicU64::new(0);
 
-/// The last program in C that was compiled, and its object: a process opens one program again and again, and clang takes
-/// seconds for a large one.
+/// The last program in C that was compiled, and its object. A process often opens the same program
+/// repeatedly, and clang takes seconds for a large one.
 static LAST: Mutex<Option<(String, Arc<[u8]>)>> = Mutex::new(None);
 
-/// A program's C (`hawser emit --machine ebpf`), and what runs its chains in front of a stack, as an object.
+/// Compiles a program's C (`hawser emit --machine ebpf`), together with the code that runs its chains in
+/// front of a stack, to an object.
 pub(super) fn compile(c: &str) -> Result<Arc<[u8]>, ChainsError> {
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, object)) = last.as_ref().filter(|(compiled, _)| compiled == c) {
@@ -66,13 +67,14 @@ fn run_clang(c: &str) -> Result<Vec<u8>, ChainsError> {
     }
 }
 
-/// Loads the object without the programs for which `is_wanted` is false, sharing `shared` maps with others by their names.
+/// Loads the object without the programs for which `is_wanted` is false. It shares the maps in `shared` with
+/// other objects, by their names.
 pub(super) fn load(
     object: &[u8],
     shared: &[libbpf_rs::MapHandle],
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Object, ChainsError> {
-    // What libbpf would print is in the error.
+    // The error contains the text that libbpf would print.
     let print = set_print(None);
     let loaded = open(object, shared, is_wanted).and_then(OpenObject::load);
     set_print(print);

@@ -1,21 +1,23 @@
-//! Whose the shared memory is: one word that the stack and the frames on any processor take from each other.
+//! The owner of the shared memory: one word that the stack and the frames on any processor take from each
+//! other.
 //!
-//! A frame (`bpf/front.h`) takes the turn where it is free, and goes to the stack where it is not: it never waits. The
-//! stack waits while a frame has the turn, which is for as long as its chains take. While it is awake and a flood comes,
-//! frames take the turn to find out whether the stack knows their connection, and leave alone all that it reads then.
+//! A frame (`bpf/front.h`) takes the turn if it is free, and otherwise goes to the stack: it never waits. The
+//! stack waits while a frame has the turn, which lasts as long as the frame's chains run. During a flood,
+//! while the stack is awake, frames take the turn to find out whether the stack knows their connection. They
+//! do not change any data that the stack reads then.
 
 use super::sync::{AtomicU64, Ordering, pause};
 
-/// Nobody's: whoever comes first takes it.
+/// Free: the first to come takes it.
 pub(super) const FREE: u64 = 0;
-/// A frame's.
+/// Owned by a frame.
 #[allow(dead_code, reason = "frames take it, in `front.h`")]
 pub(super) const FRAME: u64 = 1;
-/// The stack's.
+/// Owned by the stack.
 pub(super) const STACK: u64 = 2;
-/// Nobody's, and the stack has to take it before a frame does.
+/// Free, but the stack has to take it before a frame does.
 pub(super) const WANTED: u64 = 3;
-/// Nobody's, and the stack is awake: a frame that takes it runs no chain, and gives it back as it was.
+/// Free while the stack is awake: a frame that takes it runs no chain, and restores this state.
 pub(super) const AWAKE: u64 = 4;
 
 /// Takes the turn for the stack.
@@ -35,7 +37,8 @@ pub(super) fn take(turn: &AtomicU64) {
     }
 }
 
-/// Gives the turn away, to who comes first or, while the stack is awake, to who asks what it knows.
+/// Gives the turn away. The new state is free or, while the stack is awake, open only to frames that look up
+/// connections.
 pub(super) fn give(turn: &AtomicU64, to: u64) {
     turn.store(to, Ordering::Release);
 }

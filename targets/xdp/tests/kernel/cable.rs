@@ -1,4 +1,4 @@
-//! A veth pair, the wire at this end of it.
+//! A veth pair with the wire at this end.
 
 use std::net::IpAddr;
 use std::process::Command;
@@ -16,7 +16,7 @@ pub(crate) const DEVICE: &str = "cable0";
 pub(crate) const PEER: &str = "eth0";
 /// The Ethernet address from which frames come.
 pub(crate) const SENDER: [u8; 6] = [2, 0, 0, 0, 0, 9];
-/// How long anything may take.
+/// The maximum duration of any step.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 /// An EtherType for experiments (IEEE 802, 9.2.4).
 pub(crate) const EXPERIMENT: [u8; 2] = [0x88, 0xb5];
@@ -25,7 +25,7 @@ pub(crate) fn addresses() -> Vec<IpAddr> {
     OURS.iter().filter_map(|ip| ip.parse().ok()).collect()
 }
 
-/// The two interfaces, up and silent: no IPv6 of the kernel's own.
+/// Creates the two interfaces, up and silent: the kernel uses no IPv6 on them.
 pub(crate) fn lay(mtu: u32, peers_mtu: u32) -> TestResult<Namespace> {
     let peer = Namespace::create()?;
     let mut here = Netlink::open()?;
@@ -52,7 +52,7 @@ pub(crate) fn open_on(name: &str) -> TestResult<XdpWire> {
     Ok(XdpWire::open(name, &options)?)
 }
 
-/// The wire, a packet socket at the other end, and the namespace of that.
+/// Returns the wire, a packet socket at the other end, and that end's namespace.
 pub(crate) fn set_up(mtu: u32) -> TestResult<(XdpWire, PacketWire, Namespace)> {
     let peer = lay(mtu, mtu)?;
     let wire = open()?;
@@ -60,7 +60,7 @@ pub(crate) fn set_up(mtu: u32) -> TestResult<(XdpWire, PacketWire, Namespace)> {
     Ok((wire, far, peer))
 }
 
-/// A frame of an experiment.
+/// Returns a frame with this EtherType and payload.
 pub(crate) fn frame(to: [u8; 6], kind: [u8; 2], payload: Vec<u8>) -> TxFrame {
     let mut head = to.to_vec();
     head.extend(SENDER);
@@ -68,7 +68,6 @@ pub(crate) fn frame(to: [u8; 6], kind: [u8; 2], payload: Vec<u8>) -> TxFrame {
     TxFrame { head, payload: vec![PayRef::from(payload)], ..TxFrame::default() }
 }
 
-/// Sends all frames.
 pub(crate) fn send(wire: &mut impl Wire, frames: &[TxFrame]) -> TestResult {
     let (begin, mut sent) = (Instant::now(), 0);
     while sent < frames.len() {
@@ -80,7 +79,7 @@ pub(crate) fn send(wire: &mut impl Wire, frames: &[TxFrame]) -> TestResult {
     Ok(())
 }
 
-/// Receives frames until there are `count`, or the time is over.
+/// Receives frames until there are `count`, or until the time is over.
 pub(crate) fn receive(wire: &mut impl Wire, count: usize, limit: Duration) -> TestResult<Vec<Vec<u8>>> {
     let (begin, mut frames) = (Instant::now(), Vec::new());
     while frames.len() < count && begin.elapsed() < limit {
@@ -93,7 +92,7 @@ pub(crate) fn receive(wire: &mut impl Wire, count: usize, limit: Duration) -> Te
     Ok(frames)
 }
 
-/// What iproute2's `ip` prints.
+/// Returns the output of iproute2's `ip`.
 pub(crate) fn ip(arguments: &str) -> TestResult<String> {
     let output = Command::new("ip").args(arguments.split(' ')).output()?;
     if !output.status.success() {

@@ -1,5 +1,5 @@
-//! Chains of transport programs as eBPF: the kernel's verifier takes them, and they do what the interpreter does, byte for
-//! byte, on random events and contexts.
+//! Chains of transport programs as eBPF. The kernel's verifier accepts them, and they do the same as the
+//! interpreter, byte for byte, on random events and contexts.
 
 use std::error::Error;
 use std::path::Path;
@@ -13,7 +13,7 @@ use hawser_testing::TestResult;
 
 use crate::side::Kernel;
 
-/// Programs, and how many courses of events each is worth.
+/// Programs, each with its number of event sequences.
 const PROGRAMS: [(&str, u64); 7] = [
     ("examples/stop-and-wait.mtp", 20),
     ("transports/selective-repeat/selective-repeat.mtp", 20),

@@ -1,4 +1,4 @@
-//! Which frames are ours, and that they arrive as they were sent.
+//! Selection of the stack's frames, and their unchanged arrival.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::cable::{DEVICE, EXPERIMENT, PEER, TIMEOUT, frame, ip, lay, open, open
 const ALL: [u8; 6] = [0xff; 6];
 const ARP: [u8; 2] = [0x08, 0x06];
 const IPV6: [u8; 2] = [0x86, 0xdd];
-/// How long nothing is waited for.
+/// The time to wait when no frame should arrive.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// RFC 826: who is `target`? (1), or an answer (2).
+/// An ARP packet (RFC 826): a request for `target` (1), or a reply (2).
 fn arp(operation: u8, target: [u8; 4]) -> TxFrame {
     let mut bytes = vec![0, 1, 8, 0, 6, 4, 0, operation];
     bytes.extend([2, 0, 0, 0, 0, 9, 10, 9, 1, 1]);
@@ -25,7 +25,7 @@ fn arp(operation: u8, target: [u8; 4]) -> TxFrame {
     frame(ALL, ARP, bytes)
 }
 
-/// RFC 4861, 4.3 and 4.4: a neighbour solicitation (135) or advertisement (136) of fd00:9:1::`last`.
+/// A neighbour solicitation (135) or advertisement (136) of fd00:9:1::`last` (RFC 4861, 4.3 and 4.4).
 fn discovery(kind: u8, last: u8) -> TxFrame {
     let mut target = [0; 16];
     (target[0], target[3], target[5], target[15]) = (0xfd, 9, 1, last);
@@ -44,13 +44,13 @@ pub(crate) fn those_to_us_are_ours_and_all_others_the_kernels() -> TestResult {
         frame(own, EXPERIMENT, vec![1; 50]),
         arp(1, [10, 9, 1, 2]),
         discovery(135, 2),
-        // Another has our address (RFC 4862, 5.4.4).
+        // Another host has our address (RFC 4862, 5.4.4).
         discovery(136, 2),
     ];
     let others = [
         frame([2, 0, 0, 0, 0, 7], EXPERIMENT, vec![2; 50]),
         frame(ALL, EXPERIMENT, vec![3; 50]),
-        // On a virtual network.
+        // A frame of a VLAN.
         frame(own, [0x81, 0x00], vec![0, 1, 0x88, 0xb5, 4]),
         arp(1, [10, 9, 1, 3]),
         arp(2, [10, 9, 1, 2]),
@@ -99,7 +99,7 @@ pub(crate) fn the_kernel_beside_us_is_reached_as_before() -> TestResult {
     Ok(())
 }
 
-/// Sends frames of these lengths of payload each way, and compares.
+/// Sends frames with payloads of these lengths each way, and compares them.
 fn exchange(wire: &mut impl Wire, own: [u8; 6], far: &mut PacketWire, lengths: &[usize]) -> TestResult {
     let payload = |len: usize| (0..len).map(|i| (i * 31 % 251) as u8).collect::<Vec<u8>>();
     for &len in lengths {
@@ -131,7 +131,7 @@ pub(crate) fn every_length_arrives_in_both_directions() -> TestResult {
     Ok(())
 }
 
-/// Around each border between buffers, for a received frame 3840 bytes and for a sent one 4096.
+/// Lengths around each border between buffers: 3840 bytes for received frames, 4096 for sent ones.
 pub(crate) fn jumbo_frames_take_several_buffers() -> TestResult {
     let (mut wire, mut far, _peer) = set_up(9000)?;
     assert!(wire.mode().is_in_pieces, "{}", wire.mode());
@@ -141,13 +141,14 @@ pub(crate) fn jumbo_frames_take_several_buffers() -> TestResult {
     }
     let own = wire.mac();
     exchange(&mut wire, own, &mut far, &lengths)?;
-    // Buffers go around: each several times.
+    // Each buffer is reused several times.
     exchange(&mut wire, own, &mut far, &[9000; 3000])?;
     assert_eq!(wire.missed()?, 0);
     Ok(())
 }
 
-/// A veth whose peer has a larger MTU than its driver takes an XDP program with, and a bridge, whose driver takes none.
+/// A veth whose peer has a larger MTU than its driver supports with an XDP program, and a bridge, whose
+/// driver supports none.
 pub(crate) fn a_driver_that_refuses_leaves_generic_xdp() -> TestResult {
     for (mtu, peers_mtu, device) in [
         (1500, 9000, DEVICE),
@@ -195,7 +196,8 @@ pub(crate) fn batches_take_few_system_calls() -> TestResult {
     Ok(())
 }
 
-/// What comes while it is received, on another processor: each frame arrives, in order, or is counted as missed.
+/// Frames that another processor sends while they are received: each arrives, in order, or is counted as
+/// missed.
 pub(crate) fn a_flood_is_received_or_counted() -> TestResult {
     let (mut wire, mut far, _peer) = set_up(1500)?;
     let own = wire.mac();
@@ -244,7 +246,8 @@ pub(crate) fn what_the_wire_cannot_send_is_refused() -> TestResult {
     Ok(())
 }
 
-/// While the interface is down the ring fills; once it is up again there is room, and all arrives in order.
+/// While the interface is down the ring fills. Once it is up again there is room, and all frames arrive in
+/// order.
 pub(crate) fn a_device_that_is_down_keeps_what_waits() -> TestResult {
     let (mut wire, mut far, _peer) = set_up(1500)?;
     let mut netlink = Netlink::open()?;

@@ -1,4 +1,5 @@
-//! Chains in the kernel, without a stack behind them: what they know of its contexts, and what is left of them.
+//! Chains in the kernel, without a stack behind them: the contexts that they know, and the results that they
+//! leave.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -20,10 +21,10 @@ use crate::TestResult;
 use crate::cable::{DEVICE, PEER, SENDER, TIMEOUT, addresses, frame, ip, lay, receive, send};
 
 const IPV4: [u8; 2] = [0x08, 0x00];
-/// For experiments (RFC 3692): the protocol of the program.
+/// The program's protocol, for experiments (RFC 3692).
 const PROTOCOL: u8 = 253;
 const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
-/// How many ids the kernel keeps: `HW_MAX_IDS`.
+/// The maximum number of ids that the kernel keeps: `HW_MAX_IDS`.
 const MAX_IDS: u32 = 65_536;
 
 fn program(path: &str) -> TestResult<Module> {
@@ -81,7 +82,7 @@ fn id(ports: [u16; 2]) -> Id {
     id
 }
 
-/// Ports with their bits, as the stack shows those that are held.
+/// Returns a bit map of these ports, in the form in which the stack passes its ports in use.
 fn held(ports: &[u16]) -> Vec<u64> {
     let mut words = vec![0; 1024];
     for port in ports {
@@ -108,7 +109,7 @@ fn lend(wire: &mut XdpWire, module: &Module, is_complete: bool, ports: &[u64]) {
     });
 }
 
-/// Makes a connection of stop-and-wait known.
+/// Lends a connection of stop-and-wait.
 fn put(wire: &mut XdpWire, module: &Module, number: u32, ports: [u16; 2]) -> TestResult {
     let mut contexts = module.contexts.iter();
     let kind = contexts.position(|context| context.name == "sw_conn");
@@ -123,7 +124,8 @@ fn put(wire: &mut XdpWire, module: &Module, number: u32, ports: [u16; 2]) -> Tes
     Ok(())
 }
 
-/// Takes all back; gives how many frames have something left for the stack, and how many came as they were.
+/// Takes all contexts back. Returns the number of frames that left output for the stack, and the number that
+/// arrived unhandled.
 fn take_back(wire: &mut XdpWire, module: &Module) -> TestResult<[usize; 2]> {
     let mut globals = vec![Vec::new(); module.contexts.len()];
     let front = wire.front().expect("chains run");
@@ -132,8 +134,8 @@ fn take_back(wire: &mut XdpWire, module: &Module) -> TestResult<[usize; 2]> {
     Ok([kept, receive(wire, 10, Duration::from_millis(50))?.len()])
 }
 
-/// While there are more contexts than it has room for, what leads to none that the kernel knows is the stack's; what leads
-/// to one is handled all the same.
+/// While there are more contexts than the kernel has room for, frames without a known context go to the
+/// stack. Frames with a known one are still handled.
 pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResult {
     let module = program(STOP_AND_WAIT)?;
     let peer = lay(1500, 1500)?;
@@ -152,7 +154,7 @@ pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResu
         );
         Ok((wire.handled().0 - before, came))
     };
-    // A chain that leaves nothing takes no room from the next.
+    // A chain without any output takes no room from the next.
     let (handled, as_it_came) = ((2, 0), (0, 2));
     assert_eq!(one(&mut wire, &unknown, true)?, handled);
     assert_eq!(one(&mut wire, &unknown, false)?, as_it_came);
@@ -170,8 +172,9 @@ pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResu
     Ok(())
 }
 
-/// While the stack is awake and more waits for it than half of its ring, frames of nobody are dropped in the kernel, so that
-/// there is room for those of connections; 20 ms later they reach it again.
+/// While the stack is awake and more than half of its ring waits for it, the kernel drops frames without a
+/// connection. The rest of the ring is kept for those with one. After 20 ms, frames without a connection
+/// reach the stack again.
 pub(crate) fn a_flood_leaves_room_for_connections() -> TestResult {
     let module = program(STOP_AND_WAIT)?;
     let peer = lay(1500, 1500)?;
@@ -193,7 +196,7 @@ pub(crate) fn a_flood_leaves_room_for_connections() -> TestResult {
     send(&mut far, &[unknown.clone(), known.clone()])?;
     assert_eq!(receive(&mut wire, 2, TIMEOUT)?.len(), 2);
     assert_eq!(wire.missed()?, beyond as u64 - 1);
-    // What found no room in the ring does not wait.
+    // Frames that found no room in the ring do not wait.
     send(&mut far, &vec![known.clone(); 4000])?;
     std::thread::sleep(Duration::from_millis(50));
     let came = receive(&mut wire, 4000, Duration::from_millis(200))?.len();
@@ -205,7 +208,7 @@ pub(crate) fn a_flood_leaves_room_for_connections() -> TestResult {
     Ok(())
 }
 
-/// The addresses of both ends, the sender's first, as a packet has them, and UDP's header behind them.
+/// The addresses of both ends, the sender's first, in the form of a packet, followed by the UDP header.
 fn pseudo(is_v4: bool) -> Vec<u8> {
     match is_v4 {
         true => vec![10, 9, 1, 1, 10, 9, 1, 2],
@@ -216,7 +219,7 @@ fn pseudo(is_v4: bool) -> Vec<u8> {
     }
 }
 
-/// A datagram of QUIC-Lite to a connection that nobody knows, long enough to be answered by a stateless reset.
+/// A datagram of QUIC-Lite to an unknown connection, long enough to be answered by a stateless reset.
 fn datagram(is_v4: bool, to_port: u16) -> Vec<u8> {
     let mut bytes = [40_000_u16, to_port, 8 + 60, 0].map(u16::to_be_bytes).concat();
     bytes.extend([0x43, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 9, 1]);
@@ -243,8 +246,9 @@ fn in_ip(to: [u8; 6], is_v4: bool, datagram: &[u8]) -> TxFrame {
     frame(to, IPV4, [&header, datagram].concat())
 }
 
-/// Datagrams are the program's in the kernel as in the stack: to the port that it registers or one that an application
-/// holds, and intact (RFC 768). The answer is a datagram, too.
+/// Datagrams reach the program in the kernel under the same conditions as in the stack. They are intact (RFC
+/// 768), and are for the port that it registers or one that an application holds. The answer is a datagram,
+/// too.
 pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
     let module = program("transports/quic-lite/quic-lite.mtp")?;
     let peer = lay(1500, 1500)?;
@@ -315,7 +319,7 @@ pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
         );
     }
     let mapped = |last| [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 1, last];
-    let whole = datagram(true, 4_433); // the sum of mapped addresses is another
+    let whole = datagram(true, 4_433); // the sum of mapped addresses differs
     let header = [0x60, 0, 0, 0, 0, whole.len() as u8, 17, 64];
     let sum = internet_checksum(&[&mapped(1), &mapped(2), &[0, 17, 0, 68], &whole[..6], &whole[8..]]);
     let packet = [&header[..], &mapped(1), &mapped(2), &with_sum(whole, sum)].concat();
@@ -324,7 +328,7 @@ pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
     Ok(())
 }
 
-/// Frames that come while chains are compiled do not count as more than were sent on.
+/// Frames that arrive while chains are compiled do not count as passed frames that have yet to arrive.
 pub(crate) fn frames_before_chains_keep_none_from_running() -> TestResult {
     let module = program(STOP_AND_WAIT)?;
     let peer = lay(1500, 1500)?;
@@ -342,7 +346,7 @@ pub(crate) fn frames_before_chains_keep_none_from_running() -> TestResult {
     Ok(())
 }
 
-/// Holds a wire with chains in the kernel until it is killed.
+/// Holds a wire with chains in the kernel until the process is killed.
 pub(crate) fn hold(name: &str) -> ExitCode {
     match program(STOP_AND_WAIT).and_then(|module| open(name, &module)) {
         Ok(wire) => {
@@ -358,7 +362,7 @@ pub(crate) fn hold(name: &str) -> ExitCode {
     }
 }
 
-/// The kernel's numbers of the programs and maps of chains.
+/// Returns the kernel's ids of the programs and maps of chains.
 fn in_the_kernel() -> BTreeSet<(bool, u32)> {
     let ours = |name: &str| name.starts_with("hw_");
     let programs = ProgInfoIter::default().filter(|program| ours(&program.name.to_string_lossy()));
@@ -385,7 +389,7 @@ pub(crate) fn a_killed_process_leaves_no_chain() -> TestResult {
     holder.wait()?;
     let begin = Instant::now();
     loop {
-        // To look at an array of programs in the moment in which the kernel empties it keeps it for ever.
+        // Inspecting an array of programs while the kernel empties it would keep it forever.
         std::thread::sleep(Duration::from_millis(500));
         let stays: Vec<_> = in_the_kernel().intersection(&held).copied().collect();
         if shown()? == untouched && stays.is_empty() {
@@ -395,7 +399,7 @@ pub(crate) fn a_killed_process_leaves_no_chain() -> TestResult {
     }
 }
 
-/// Nothing is compiled or loaded for a program that has no chain for the kernel: what is given is no C.
+/// A program without chains for the kernel is not compiled or loaded: the given text is not even C.
 pub(crate) fn a_program_without_chains_for_the_kernel_is_refused() -> TestResult {
     let _peer = lay(1500, 1500)?;
     let mut wire = XdpWire::open(DEVICE, &XdpOptions::default())?;

@@ -1,4 +1,4 @@
-//! What is left of a wire, and what becomes of one whose interface goes.
+//! State left by a wire, and the behaviour of a wire whose interface is removed.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use hawser_engine::wire::Wire;
 use crate::TestResult;
 use crate::cable::{self, DEVICE, EXPERIMENT, TIMEOUT, frame, ip, lay, set_up};
 
-/// Holds a wire until it is killed.
+/// Holds a wire until the process is killed.
 pub(crate) fn hold(name: &str) -> ExitCode {
     match hawser_xdp::XdpWire::open(name, &hawser_xdp::XdpOptions::default()) {
         Ok(wire) => {
@@ -52,7 +52,8 @@ pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
     Ok(())
 }
 
-/// A wire that sends finds out at once, an idle one within a second, and sleeps no longer.
+/// A sending wire detects the removal at once, and an idle one within a second, after which it does not
+/// sleep.
 pub(crate) fn an_interface_that_is_removed_is_an_error() -> TestResult {
     let set_up = || -> TestResult<_> {
         let (mut wire, far, peer) = set_up(1500)?;
@@ -119,7 +120,7 @@ fn detach(program: u32) -> TestResult {
         let link = unsafe { OwnedFd::from_raw_fd(link) };
         let mut info = bpf_link_info::default();
         let mut length = size_of::<bpf_link_info>() as u32;
-        // SAFETY: both are writable, and the kernel writes so many bytes of the first.
+        // SAFETY: both are writable, and the kernel writes at most `length` bytes of the first.
         let known = unsafe { bpf_link_get_info_by_fd(link.as_raw_fd(), &mut info, &mut length) };
         if known == 0 && info.prog_id == program {
             // SAFETY: it takes an open descriptor.

@@ -1,5 +1,6 @@
-//! The wire on one end of a veth pair; at the other end, in another namespace, is a packet socket, or the kernel. Real root
-//! is needed: eBPF cannot be loaded in a user namespace. Where it cannot be loaded the tests print so and pass.
+//! The wire on one end of a veth pair. At the other end, in another namespace, is a packet socket, or the
+//! kernel. Real root is needed: eBPF cannot be loaded in a user namespace. If it cannot be loaded, the tests
+//! say so and pass.
 
 mod cable;
 mod chains;

@@ -1,4 +1,4 @@
-//! Random programs in the kernel: they do there what the interpreter does.
+//! Random programs in the kernel: they do the same as in the interpreter.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,16 +10,18 @@ use hawser_testing::TestResult;
 
 use crate::side::Kernel;
 
-/// Programs in the tests, each with fifty events and those that they raise.
+/// The number of programs in the tests, each with fifty events and those that they raise.
 const PROGRAMS: u64 = 200;
-/// Seeds of programs that failed once: one puts what is absent into a sorted list, which gets zeros and not the initial values
-/// of its elements; one divides a small number, of which clang 14 forgets that it has no sign.
+/// Seeds of programs that once failed. One inserts an absent element into a sorted list, which gets zeros
+/// instead of the initial values of its elements. The other divides a small number, which clang 14 treats as
+/// signed.
 const FAILED_ONCE: [u64; 2] = [1395, 4276];
-/// Of all chains and of all events, the share that has to run in the kernel, in percent.
+/// The minimum share of all chains and of all events that runs in the kernel, in percent.
 const MIN_PERCENT: u64 = 99;
 
-/// What clang 14 or the verifier did not take once: leading zeros of a narrow number, roots and quotients bit by bit, a
-/// hash, a constant by a computed index and one that stands beside a field, a range that is split in two.
+/// Constructs that clang 14 or the verifier once rejected: leading zeros of a narrow number, bitwise roots
+/// and quotients, and a hash. Others are a constant at a computed index, such a constant beside a field, and
+/// a range that is split in two.
 const REFUSED_ONCE: &str = "
 const uint64 TABLE[4] = {3, 9, 27, 81};
 const uint64 PRIMES[5] = {2, 3, 5, 7, 11};
@@ -63,17 +65,17 @@ dispatch table {
 deploy { register_ep_chains(table); register_ctx_spec(sum, GLOBAL); }
 ";
 
-/// What some programs came to.
+/// The results of some programs.
 #[derive(Default)]
 struct Tally {
     programs: u64,
     chains: u64,
-    /// Chains that are more than the verifier goes through: seed, event, its words.
+    /// Chains that exceed the verifier's limits: the seed, the event, the verifier's message.
     refused: Vec<String>,
-    /// Events in the kernel, and elsewhere since their chain was refused.
+    /// The number of events in the kernel, and of events outside because their chain was rejected.
     ran: u64,
     missed: u64,
-    /// Where a program is not taken, or does something else: a bug of ours.
+    /// Programs that are rejected for another reason, or behave differently: bugs of ours.
     failures: Vec<String>,
 }
 
@@ -87,7 +89,7 @@ impl Tally {
         self.failures.extend(other.failures);
     }
 
-    /// Prints it; an error if a program failed, or too little ran in the kernel.
+    /// Prints the results; returns an error if a program failed, or too few events ran in the kernel.
     fn judge(self) -> TestResult {
         let refused = self.refused.len() as u64;
         for text in self.refused.iter().chain(&self.failures) {
@@ -135,7 +137,7 @@ pub(crate) fn what_was_refused_once_runs_in_the_kernel() -> TestResult {
     Ok(())
 }
 
-/// Any other amount, as `--programs` and `--first` say.
+/// Runs any other number of programs, as given by `--programs` and `--first`.
 pub(crate) fn long(arguments: &[&str]) -> ExitCode {
     let (mut first, mut programs) = (1, PROGRAMS);
     for pair in arguments.chunks(2) {
@@ -157,7 +159,7 @@ pub(crate) fn long(arguments: &[&str]) -> ExitCode {
     }
 }
 
-/// On all processors, for most of the time goes to clang.
+/// Runs on all processors, because clang takes most of the time.
 fn run(first: u64, programs: u64) -> Tally {
     let next = AtomicU64::new(first);
     let worker = || {
@@ -190,7 +192,7 @@ fn run(first: u64, programs: u64) -> Tally {
     all
 }
 
-/// One program under the events of a seed.
+/// Runs one program with the events of a seed.
 fn one(printed: Printed, seed: u64, tally: &mut Tally) -> TestResult {
     let kernel = Kernel::load(&printed.module, &printed.interpreter)?;
     let (refused, chains) = kernel.refused();

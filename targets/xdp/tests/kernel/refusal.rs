@@ -1,4 +1,4 @@
-//! What can be wrong with an interface or a process, and the error then.
+//! Unsuitable interfaces and processes, and the resulting errors.
 
 use std::process::{Command, ExitCode};
 
@@ -45,7 +45,7 @@ pub(crate) fn what_is_wrong_with_an_interface_is_named() -> TestResult {
     Ok(())
 }
 
-/// In a process of its own, since one of several threads cannot enter a user namespace.
+/// Runs in a separate process, because a process with several threads cannot enter a user namespace.
 pub(crate) fn in_a_user_namespace_a_packet_socket_works() -> TestResult {
     let output = Command::new(std::env::current_exe()?)
         .arg("in-user-namespace")
@@ -59,7 +59,7 @@ pub(crate) fn in_a_user_namespace_a_packet_socket_works() -> TestResult {
     Ok(())
 }
 
-/// Prints why the wire cannot be opened, and succeeds if a packet socket can.
+/// Prints the reason why the wire cannot be opened, and succeeds if a packet socket can.
 pub(crate) fn in_user_namespace() -> ExitCode {
     let try_both = || -> TestResult {
         enter_user_namespace()?;

@@ -1,5 +1,5 @@
-//! A program's chains in the kernel, as one side of a comparison: what the verifier takes runs by BPF_PROG_TEST_RUN, all
-//! else is the interpreter's.
+//! A program's chains in the kernel, as one side of a comparison. Chains that the verifier accepts run by
+//! BPF_PROG_TEST_RUN; the interpreter does all the rest.
 #![allow(unsafe_code)] // Memory that is shared with programs in the kernel.
 
 use std::cell::Cell;
@@ -22,39 +22,39 @@ use hawser_testing::TestResult;
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, ProgramInput};
 use libbpf_sys::{bpf_map__initial_value, bpf_program__set_log_buf};
 
-/// A program's chains in the kernel; all else is the interpreter's.
+/// A program's chains in the kernel; the interpreter does all the rest.
 pub(crate) struct Kernel<'a> {
     module: &'a Module,
     interpreter: &'a Interpreter,
-    /// By event.
+    /// The chains by event, or the reasons for their rejection.
     chains: Vec<Result<Chain, Refusal>>,
-    /// The first byte of an arena that is ours to use.
+    /// The offset of the first free byte of an arena.
     free: usize,
-    /// Where the run and variables are.
+    /// The ranges of the run and of the variables.
     variables: [Range<usize>; 2],
-    /// Events that ran in the kernel, and those that did not.
+    /// The number of events that ran in the kernel, and of those that did not.
     pub(crate) ran: Cell<u64>,
     pub(crate) missed: Cell<u64>,
 }
 
-/// A chain that the verifier took, with an arena of its own: one that it refuses takes no other with it.
+/// A chain that the verifier accepted. It has an arena of its own, so that a rejected chain does not affect
+/// any other.
 struct Chain {
     object: Object,
     /// The first byte of the arena.
     arena: NonNull<u8>,
 }
 
-/// Why the verifier refused a chain.
+/// The verifier rejected a chain.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
-    /// The event's name.
     pub(crate) event: String,
-    /// The verifier's last words.
+    /// The last lines of the verifier's log.
     pub(crate) reason: String,
 }
 
 impl Refusal {
-    /// Whether the chain is more than the verifier goes through, and not something that it forbids.
+    /// Returns true if the chain exceeds the verifier's limits, and contains no forbidden operation.
     pub(crate) fn is_for_size(&self) -> bool {
         [
             "BPF program is too large",
@@ -66,21 +66,23 @@ impl Refusal {
     }
 }
 
-/// Where arenas are mapped: nothing else is there. Each has an address whose lower half is 0.
+/// The address range for arenas, which is otherwise unused. Each arena has an address whose lower half is 0.
 const ARENAS: u64 = 1 << 44;
 const APART: u64 = 1 << 32;
 /// The maximum number of arenas at once.
 const COUNT: u64 = 4096;
-/// Where a call is described, and how: `hw_call` of `runtime/entries.h`, without its contexts of all flows.
+/// The place and form of a call's description: `hw_call` of `runtime/entries.h`, without its contexts of all
+/// flows.
 const CALL: usize = 4096;
 const OUTCOME: usize = 0;
 const RECORDS: usize = 8;
 const WORDS: usize = 10;
-/// What memory holds that a chain has to set before it reads it.
+/// The initial content of memory that a chain has to set before it reads it.
 const GARBAGE: u8 = 0xa5;
-/// Verifiers' logs without the states of the program (BPF_LOG_STATS).
+/// Verifier logs without the states of the program (BPF_LOG_STATS).
 const STATISTICS: u32 = 4;
-/// Bytes of a log. The verifier writes states to it that it takes back, and fails if there is no room for those.
+/// The size of a log, in bytes. The verifier also writes states that it later removes, and fails if there is
+/// no room for them.
 const LOG: usize = 1 << 24;
 
 impl<'a> Kernel<'a> {
@@ -117,7 +119,7 @@ impl<'a> Kernel<'a> {
         })
     }
 
-    /// The chains with processors that the verifier refused, and the number of all.
+    /// Returns the nonempty chains that the verifier rejected, and the number of all nonempty chains.
     pub(crate) fn refused(&self) -> (Vec<&Refusal>, usize) {
         let chains = self.chains.iter().zip(&self.module.chains);
         let running = chains.filter(|(_, chain)| !chain.processors.is_empty());
@@ -129,7 +131,7 @@ impl<'a> Kernel<'a> {
     }
 }
 
-/// Within 6 GB of memory.
+/// Runs clang with at most 6 GB of memory.
 fn compile(source: &Path, object: &Path) -> TestResult {
     let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     let mut command = Command::new("sh");
@@ -143,7 +145,7 @@ fn compile(source: &Path, object: &Path) -> TestResult {
 }
 
 impl Chain {
-    /// Loads the chain of the events with a number, or returns why the verifier does not take it.
+    /// Loads the chain of the event with this number, or returns the reason why the verifier rejects it.
     fn load(object: &[u8], number: usize) -> TestResult<Result<Chain, String>> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut open = ObjectBuilder::default().open_memory(object)?;
@@ -163,13 +165,13 @@ impl Chain {
         };
         let map = object.maps().find(|map| map.name() == "hw_arena");
         let map = map.ok_or("it has no arena")?;
-        // SAFETY: the map is loaded; what is asked for is where libbpf has mapped it, which is all that may map it.
+        // SAFETY: the map is loaded. The result is the address of libbpf's mapping, which is the only one.
         let arena = unsafe { bpf_map__initial_value(map.as_libbpf_object().as_ptr(), &mut 0) };
         let arena = NonNull::new(arena.cast()).ok_or("the arena is not mapped")?;
         Ok(Ok(Chain { object, arena }))
     }
 
-    /// Runs it on what lies in its arena.
+    /// Runs the chain on the contents of its arena.
     fn run(&self) {
         let mut programs = self.object.progs_mut();
         let program = programs
@@ -180,8 +182,8 @@ impl Chain {
     }
 
     fn write(&self, at: usize, bytes: &[u8]) {
-        // SAFETY: the arena is mapped as long as the object is there, is larger than what a call takes, and no program
-        // runs while it is written.
+        // SAFETY: the arena is mapped as long as the object exists, and is larger than the memory of a call.
+        // No program runs while it is written.
         unsafe {
             self.arena
                 .add(at)
@@ -190,7 +192,7 @@ impl Chain {
     }
 
     fn read(&self, at: usize, bytes: &mut [u8]) {
-        // SAFETY: as for `write`.
+        // SAFETY: the same as for `write`.
         unsafe {
             NonNull::from(&mut *bytes)
                 .cast::<u8>()
@@ -205,16 +207,17 @@ impl Chain {
     }
 }
 
-/// How the lines begin that a verifier's log ends with.
+/// The beginnings of the last lines in a verifier's log.
 const STATISTIC: [&str; 3] = ["processed ", "verification time ", "stack depth "];
 
-/// Has one program of an object loaded, and the verifier's log written to `log`, which must live until it is.
+/// Selects one program of an object to be loaded, with the verifier's log in `log`, which must live until the
+/// load is done.
 fn choose(object: &mut OpenObject, name: &str, log: &mut [u8]) -> TestResult {
     for mut program in object.progs_mut() {
         program.set_autoload(program.name() == name);
         program.set_log_level(STATISTICS);
         let raw = program.as_libbpf_object().as_ptr();
-        // SAFETY: the program is there; the caller keeps the log until it is loaded.
+        // SAFETY: the program exists, and the caller keeps the log until it is loaded.
         let result = unsafe { bpf_program__set_log_buf(raw, log.as_mut_ptr().cast(), log.len() as _) };
         if result != 0 {
             return Err(format!("no log for {name}: {result}").into());

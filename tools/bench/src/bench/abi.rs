@@ -1,7 +1,7 @@
-//! `hawser bench abi`: what the border between program and engine costs in itself.
+//! `hawser bench abi`: the cost of the interface between program and engine.
 //!
-//! The same hand-written chains on the same small engine (`tools/bench/handwritten/abi_cost.c`), once with
-//! records that are written and then carried out, once with calls that act at once.
+//! The same hand-written chains run on the same small engine (`tools/bench/handwritten/abi_cost.c`). One
+//! variant writes records, which are executed afterwards; the other makes calls that act at once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,23 +13,22 @@ use crate::report::{Better, Metric, Report};
 /// Measure the record ABI against direct calls: hand-written chains on a small engine
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Events of each run
+    /// Events in each run
     #[arg(long, value_name = "N")]
     events: Option<u64>,
 }
 
-/// A part of a measurement: how the chain reaches the engine, and whether segments bring data.
+/// One part of a measurement: how the chain calls the engine, and whether segments carry data.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Once {
     /// 1: direct calls
     direct: u8,
     /// 1: data segments; 0: acknowledgements
     data: u8,
-    /// How many
+    /// The number of events
     events: u64,
 }
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
 const NAMES: [&str; 2] = ["records, then carried out", "direct calls"];
@@ -37,7 +36,7 @@ const NAMES: [&str; 2] = ["records, then carried out", "direct calls"];
 /// Runs the bench.
 ///
 /// # Errors
-/// None; the report says when valgrind is missing.
+/// None. The report mentions a missing valgrind.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let events = args
         .events
@@ -73,14 +72,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Nanoseconds per event.
+/// Returns the nanoseconds per event.
 fn time(direct: bool, data: bool, events: u64) -> f64 {
     let begin = Instant::now();
     black_box(cost(direct, data, events));
     begin.elapsed().as_nanos() as f64 / events as f64
 }
 
-/// Instructions per event, by the difference of two runs under valgrind.
+/// Returns the instructions per event, as the difference of two runs under valgrind.
 fn instructions(direct: bool, data: bool) -> Result<f64, Failure> {
     const FEW: u64 = 1000;
     const MANY: u64 = 11_000;
@@ -95,7 +94,7 @@ fn instructions(direct: bool, data: bool) -> Result<f64, Failure> {
     Ok((count(MANY)? - count(FEW)?) as f64 / (MANY - FEW) as f64)
 }
 
-/// The hidden sub-command: what is run under valgrind.
+/// Executes the hidden sub-command, which runs under valgrind.
 ///
 /// # Errors
 /// None.

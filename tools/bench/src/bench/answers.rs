@@ -1,7 +1,8 @@
-//! `hawser bench answers`: how soon a stack that sleeps answers a packet, and what an answer costs.
+//! `hawser bench answers`: the latency and the cost of a sleeping stack's answer to a packet.
 //!
-//! The peer is a packet socket that repeats one data packet of an open connection, which the receiver has to acknowledge
-//! each time. So nothing but answers is measured: no window grows, and nothing is left to read.
+//! The peer is a packet socket that repeats one data packet of an open connection, which the receiver has to
+//! acknowledge each time. The bench therefore measures only answers: no window grows, and the application has
+//! no data to read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,24 +25,24 @@ use crate::report::{Better, Metric, Report};
 use crate::stage::{self, PORT, address};
 use crate::sys;
 
-/// The devices, the first of which is compared with.
+/// The devices. The first is the baseline.
 const DEVICES: [&str; 3] = ["packet", "xdp", "xdp-chains"];
 /// The cable's ends: the stack's and the peer's.
 const ENDS: [&str; 2] = ["near0", "far0"];
-/// How long anything may take.
+/// The longest time for one step.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the stack is left alone before a packet, so that it sleeps.
+/// The pause before a packet, after which the stack sleeps.
 const PAUSE: Duration = Duration::from_micros(200);
-/// How many packets are under way at a time where their cost is measured.
+/// The number of packets in flight while their cost is measured.
 const BURST: usize = 16;
 
-/// Measure how soon a stack that sleeps answers a packet, and what that costs
+/// Measure the latency and the cost of a sleeping stack's answer to a packet
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// The program, whose data packets are acknowledged one by one
     #[arg(long, default_value = "selective-repeat")]
     program: String,
-    /// Packets of each run
+    /// Packets in each run
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
 }
@@ -49,7 +50,7 @@ pub(crate) struct Args {
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
     let rounds = args
@@ -77,8 +78,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     Ok(report)
 }
 
-/// Percentiles of the time to an answer, and processor time for each where many come: of the stack's thread, and with the
-/// peer and what the kernel does on behalf of either.
+/// Returns percentiles of the time to an answer, and the processor time for each answer when many packets
+/// come. The processor time is that of the stack's thread, and that of the stack and the peer together with
+/// the kernel's work for both.
 fn measure(device: &str, program: &str, common: &Common, rounds: usize) -> io::Result<Vec<f64>> {
     let failed = |error: NamespaceError| io::Error::other(error);
     let near = Namespace::create().map_err(failed)?;
@@ -89,7 +91,7 @@ fn measure(device: &str, program: &str, common: &Common, rounds: usize) -> io::R
         netlink.bring_up(ENDS[0]).map_err(failed)?;
         far.run(|| {
             let mut netlink = Netlink::open()?;
-            // Who sees frames as they are needs checksums that are complete.
+            // A receiver of raw frames needs complete checksums.
             netlink.set_checksum_offload(ENDS[1], false)?;
             netlink.bring_up(ENDS[1])
         })
@@ -114,23 +116,23 @@ fn measure(device: &str, program: &str, common: &Common, rounds: usize) -> io::R
     .map_err(failed)?
 }
 
-/// An endpoint on a device.
+/// Opens an endpoint on a device.
 fn open(program: &str, common: &Common, device: DeviceSpec, is_near: bool) -> io::Result<Endpoint> {
     let program = engine::named(&common.engine, program, &[]).map_err(io::Error::other)?;
     let setup = Setup::new(device, (address(is_near), 24));
     host::open(program, &setup).map_err(io::Error::other)
 }
 
-/// Takes what comes until it is over; says on request how much processor time this thread has had.
+/// Receives until the bench ends, and reports the processor time of this thread at intervals.
 fn serve(mut endpoint: Endpoint, is_over: &AtomicBool, times: &mpsc::Sender<Duration>) -> io::Result<()> {
     endpoint.listen(SocketAddr::new(address(true), PORT), 1)?;
     let mut reported = Instant::now();
     while !is_over.load(Ordering::Relaxed) {
         while endpoint.poll()? {}
-        // A question has no way into the thread's sleep: the time is sent now and then.
+        // A request for the time could not wake the thread, so it sends the time periodically.
         if reported.elapsed() > Duration::from_millis(50) {
             reported = Instant::now();
-            // The peer may be gone.
+            // The receiving end may be closed already.
             let _ = times.send(sys::thread_time());
         }
         endpoint.wait(Some(Duration::from_millis(50)))?;
@@ -138,7 +140,7 @@ fn serve(mut endpoint: Endpoint, is_over: &AtomicBool, times: &mpsc::Sender<Dura
     Ok(())
 }
 
-/// A packet socket that keeps the last frame with payload that went through it.
+/// A packet socket that keeps the last frame with payload that passed through it.
 struct Recorder {
     wire: PacketWire,
     last: Arc<Mutex<Option<TxFrame>>>,
@@ -179,7 +181,7 @@ impl Device for Recorder {
     }
 }
 
-/// Opens a connection, sends a byte, and repeats the packet that it was in.
+/// Opens a connection, sends a byte, and repeats the packet that carried it.
 fn peer(
     program: &str,
     common: &Common,
@@ -245,7 +247,7 @@ fn peer(
     ])
 }
 
-/// What the stack's thread says next of its processor time.
+/// Returns the next processor time that the stack's thread reports.
 fn newest(times: &mpsc::Receiver<Duration>) -> io::Result<Duration> {
     while times.try_recv().is_ok() {}
     times.recv_timeout(TIMEOUT).map_err(io::Error::other)
@@ -259,7 +261,7 @@ fn drain(wire: &mut PacketWire) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives so many frames of the stack.
+/// Receives this many frames from the stack.
 fn await_answers(wire: &mut PacketWire, count: usize, sleeps: bool) -> io::Result<()> {
     let (begin, mut received) = (Instant::now(), 0);
     while received < count {

@@ -1,4 +1,4 @@
-//! `hawser bench bulk`: one flow or several, as fast as they go, in every constellation.
+//! `hawser bench bulk`: one flow or several, at full speed, in every constellation.
 
 use std::io;
 
@@ -9,25 +9,26 @@ use crate::sides::spec::{Bulk, Measured, Work};
 use crate::sides::transport::CHUNK;
 use crate::stage::{self, Constellation, Manner, Medium, Stack};
 
-/// Measure the rate of one flow, or of several at once: Linux, Hawser and smoltcp with each other, alternating
+/// Measure the rate of one flow, or of several at once: Linux, Hawser and smoltcp with each other,
+/// alternating
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds that count, of each run
+    /// Measured seconds of each run
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Seconds before, which do not count
+    /// Seconds before the measured ones
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
     warm_up: f64,
-    /// Compare every byte that arrives; it costs the receiver time
+    /// Compare every byte that arrives, at a cost to the receiver
     #[arg(long)]
     verify: bool,
     /// Flows at the same time; with more than one, smoltcp is left out
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     flows: u32,
-    /// Also Hawser in so many shards, with Linux, beside Hawser in one
+    /// Also measure Hawser in this many shards, with Linux, beside Hawser in one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
     shards: u16,
-    /// Only constellations whose name contains this: `Hawser →`, `TUN`
+    /// Run only constellations whose name contains this: `Hawser →`, `TUN`
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Set a param of Hawser's TCP: RCV_BUF=4194304 (repeatable)
@@ -35,9 +36,9 @@ pub(crate) struct Args {
     params: Vec<String>,
 }
 
-/// Hawser's receive buffer; Linux sizes its own (up to 6 MiB by default).
+/// Hawser's receive buffer. Linux sizes its own (up to 6 MiB by default).
 const RECEIVE_BUFFER: &str = "RCV_BUF=4194304";
-/// What the others are compared with.
+/// The baseline of the other constellations.
 const BASELINE: Constellation = pair(Stack::Linux, Stack::Linux, Medium::Veth);
 
 const fn pair(client: Stack, server: Stack, medium: Medium) -> Constellation {
@@ -59,7 +60,7 @@ pub(crate) const ALL: [Constellation; 11] = [
     pair(Stack::Linux, Stack::Smoltcp, Medium::Device),
 ];
 
-/// Hawser and smoltcp in the same place, each over the device that suits it.
+/// Hawser and smoltcp in the same position, each over the device that suits it.
 const BESIDE_SMOLTCP: [(Constellation, Constellation); 2] = [
     (
         pair(Stack::Hawser, Stack::Linux, Medium::Device),
@@ -74,7 +75,7 @@ const BESIDE_SMOLTCP: [(Constellation, Constellation); 2] = [
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     let in_user_namespace = stage::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });
@@ -136,7 +137,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     Ok(report)
 }
 
-/// What is measured, the baseline first.
+/// Returns the constellations to measure, the baseline first.
 fn constellations(args: &Args) -> Vec<Constellation> {
     let has = |c: &Constellation, stack| [c.client, c.server].contains(&stack);
     let all = ALL
@@ -145,13 +146,13 @@ fn constellations(args: &Args) -> Vec<Constellation> {
     if args.shards == 1 {
         return all.collect();
     }
-    // Linux's TCP is the peer in all rows: what shards change is on our side.
+    // Linux's TCP is the peer in all rows, because shards change only our side.
     let ours = all.filter(|c| has(c, Stack::Hawser) && has(c, Stack::Linux));
     let ours = ours.flat_map(|c| [c, in_shards(c, args.shards)]);
     [BASELINE].into_iter().chain(ours).collect()
 }
 
-/// The same with ours in so many shards.
+/// Returns the constellation with our stacks in this many shards.
 fn in_shards(constellation: Constellation, count: u16) -> Constellation {
     let sharded = |stack| match stack {
         Stack::Hawser => Stack::Shards(count),
@@ -164,7 +165,7 @@ fn in_shards(constellation: Constellation, count: u16) -> Constellation {
     }
 }
 
-/// The metrics of a row, from what [`measure`] gave.
+/// Makes the metrics of a row from the figures of [`measure`].
 pub(super) fn metrics(samples: &[Vec<f64>]) -> Vec<Option<Metric>> {
     vec![
         Metric::new("rate", "Gbit/s", Better::Higher, column(samples, 0)),
@@ -174,13 +175,13 @@ pub(super) fn metrics(samples: &[Vec<f64>]) -> Vec<Option<Metric>> {
     ]
 }
 
-/// Rate, rate per CPU, and the share of a core that either side used.
+/// Measures the rate, the rate per CPU, and the share of a core that each side used.
 pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::Result<Vec<f64>> {
     let (sender, receiver) = transfer(constellation, manner, plan)?;
     figures(&sender, &receiver)
 }
 
-/// Moves bytes: what both sides measured. All must have arrived.
+/// Moves bytes, and returns the measurements of both sides. All bytes must have arrived.
 pub(super) fn transfer(
     constellation: &Constellation,
     manner: &Manner,
@@ -201,7 +202,7 @@ pub(super) fn transfer(
     Ok((sender, receiver))
 }
 
-/// What [`metrics`] are made of.
+/// Returns the figures from which [`metrics`] makes a row.
 pub(super) fn figures(sender: &Measured, receiver: &Measured) -> io::Result<Vec<f64>> {
     let share = |side: &Measured| (side.user_s + side.system_s) / side.seconds;
     let rate = receiver.counted_bytes as f64 * 8.0 / 1e9 / receiver.seconds;

@@ -1,8 +1,9 @@
-//! `hawser bench callgrind`: instructions per packet of the stack alone, which do not depend on who
-//! else uses the machine.
+//! `hawser bench callgrind`: instructions per packet of the stack alone, which do not depend on other users
+//! of the machine.
 //!
-//! It runs itself under valgrind twice, with a small and a large transfer, or with few and many round trips: what both
-//! have in common, such as the start and the compiling of the program, cancels out.
+//! The command runs itself under valgrind twice, with a small and a large transfer, or with few and many
+//! round trips. The common cost of both runs, such as the start and the compilation of the program, cancels
+//! out.
 
 use std::process::{Command, Stdio};
 
@@ -37,7 +38,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// These engines alone, with transfers of at most so many MiB, in this manner.
+    /// Selects these engines alone, with transfers of at most `size` MiB, in this manner.
     pub(crate) fn of(engines: &[&str], size: u64, manner: Manner) -> Self {
         Self {
             size: Some(size),
@@ -47,7 +48,7 @@ impl Args {
         }
     }
 
-    /// Round trips of these engines alone.
+    /// Selects round trips of these engines alone.
     pub(crate) fn of_round_trips(engines: &[&str]) -> Self {
         Self {
             engines: engines.iter().map(|&engine| engine.to_owned()).collect(),
@@ -60,7 +61,7 @@ impl Args {
         }
     }
 
-    /// What is counted: the smaller amount and the larger, in bytes or in round trips.
+    /// Returns the smaller and the larger amount of the two runs, in bytes or in round trips.
     fn amounts(&self, common: &Common) -> [u64; 2] {
         let large = match self.round_trips {
             true if common.quick => ROUNDS / 4,
@@ -71,17 +72,17 @@ impl Args {
     }
 }
 
-/// Round trips of the larger run.
+/// The number of round trips of the larger run.
 const ROUNDS: u64 = 4096;
-/// Bytes of a round trip, each way.
+/// The bytes of a round trip, each way.
 const ROUND_TRIP: usize = 32;
 
-/// What is run under valgrind: one transfer, or round trips, once.
+/// The part that runs under valgrind: one transfer, or round trips, once.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Once {
     /// An engine, or `smoltcp`
     subject: String,
-    /// KiB
+    /// The receive window, KiB
     window: u32,
     /// Bytes, or round trips
     amount: u64,
@@ -94,11 +95,10 @@ pub(crate) struct Once {
     manner: Manner,
 }
 
-/// Thresholds in bytes that are never reached.
+/// Thresholds in bytes that no copy reaches.
 const PLAIN_COPIES: &str =
     "glibc.cpu.x86_rep_movsb_threshold=1073741824:glibc.cpu.x86_rep_stosb_threshold=1073741824";
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
 fn subject(name: &str) -> Subject {
@@ -112,7 +112,7 @@ fn subject(name: &str) -> Subject {
 /// Runs the bench.
 ///
 /// # Errors
-/// When valgrind is absent.
+/// Valgrind is absent, or a run failed.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let version = Command::new("valgrind").arg("--version").output();
     let version =
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
             }
         }));
     }
-    // By hand is what programmability is measured against; otherwise the first.
+    // The hand-written TCP is the baseline of the program's cost; without it, the first row is.
     let by_hand = subject(crate::engine::HANDWRITTEN).name();
     let known = report.rows.iter().any(|row| row.name == by_hand);
     if let Some(first) = report.rows.first().map(|row| row.name.clone()) {
@@ -184,7 +184,7 @@ fn figures(args: &Args, instructions: u64, traffic: Traffic) -> Vec<f64> {
     }
 }
 
-/// Instructions and traffic of one run.
+/// Returns the instructions and the traffic of one run.
 fn once_counted(name: &str, args: &Args, amount: u64) -> Result<(u64, Traffic), Failure> {
     let (window, amount) = (args.window.to_string(), amount.to_string());
     let mut words = vec!["once", name, &window, &amount];
@@ -200,17 +200,17 @@ fn once_counted(name: &str, args: &Args, amount: u64) -> Result<(u64, Traffic), 
     ))
 }
 
-/// Instructions of one run of this very program with these arguments, and what it printed.
+/// Runs this program once with these arguments, and returns its instructions and its output.
 ///
 /// # Errors
-/// When valgrind is absent, or the run fails.
+/// Valgrind is absent, or the run failed.
 pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe()?);
-    // The C library copies and clears large blocks by one instruction that callgrind counts once for
-    // each byte: it shall do it as it does small ones.
+    // The C library copies and clears large blocks by one instruction that callgrind counts once for each
+    // byte. These settings make it treat them like small blocks.
     command.env("GLIBC_TUNABLES", PLAIN_COPIES);
     let output = command.args(arguments).stdin(Stdio::null()).output();
     let output = output.map_err(|e| format!("valgrind cannot be started ({e})"))?;
@@ -225,10 +225,11 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     Ok((instructions, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// The hidden sub-command: one transfer or some round trips, and what went over the wire.
+/// Executes the hidden sub-command: makes one transfer or some round trips, and prints the traffic on the
+/// wire.
 ///
 /// # Errors
-/// When it fails.
+/// The transfer failed.
 pub(crate) fn once(args: &Once) -> Result<(), Failure> {
     let mut running = Running::start(&subject(&args.subject), args.window, &args.params, args.manner)?;
     match args.round_trips {

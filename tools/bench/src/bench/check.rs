@@ -1,4 +1,4 @@
-//! `hawser bench check`: how fast programs are checked.
+//! `hawser bench check`: the speed of checking programs.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,13 +15,13 @@ pub(crate) struct Args {
     files: Vec<std::path::PathBuf>,
 }
 
-/// What the sketches import.
+/// The files that the sketches import.
 const PARTS: [(&str, &str); 1] = [(
     "parts/newreno.mtp",
     include_str!("../../../../lang/tests/pass/parts/newreno.mtp"),
 )];
 
-/// Five transports as one file each, but for a part.
+/// Five transports, each as one file apart from an imported part.
 const SKETCHES: [(&str, &str); 5] = [
     ("tcp.mtp", include_str!("../../../../lang/tests/pass/tcp.mtp")),
     ("homa.mtp", include_str!("../../../../lang/tests/pass/homa.mtp")),
@@ -39,7 +39,7 @@ const SKETCHES: [(&str, &str); 5] = [
 /// Runs the bench.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// A file could not be read.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     let mut texts: Vec<(String, String)> = Vec::new();
     for file in &args.files {

@@ -11,10 +11,10 @@ use crate::stage::{self, Constellation, Manner, OVER_A_CABLE, Stack};
 /// Measure connections per second: connect, a byte each way, close
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Connections of each run
+    /// Connections in each run
     #[arg(long, value_name = "N")]
     connections: Option<u32>,
-    /// How many at the same time, in the second half
+    /// Connections at the same time, in the second half
     #[arg(long, value_name = "N", default_value_t = 100)]
     at_once: u32,
 }
@@ -26,7 +26,7 @@ fn name(constellation: &Constellation, at_once: u32) -> String {
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
     let connections = args
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         }
         report.rows.push(row);
     }
-    // One after another against the same of Linux's, and at once likewise.
+    // Each row is compared with Linux's row of the same kind, one after another or at once.
     report.against(|row| {
         row.rsplit_once(", ")
             .map(|(_, how)| format!("{}, {how}", OVER_A_CABLE[0].name()))
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     Ok(report)
 }
 
-/// Connections per second, and how many contexts were left in the end.
+/// Returns the connections per second, and the number of contexts left at the end.
 fn measure(constellation: &Constellation, engine: &str, plan: Many) -> io::Result<(Vec<f64>, u64)> {
     let params = vec!["MSL=5ms".to_owned(), "SYN_BACKLOG=1024".to_owned()];
     let manner = Manner {

@@ -1,5 +1,5 @@
-//! `hawser bench dpdk`: TCP over memory that two processes share as ports of DPDK, below what such a port can do at most and
-//! beside what others do.
+//! `hawser bench dpdk`: TCP over memory that two processes share as ports of DPDK, compared with the ceiling
+//! of such a port and with other stacks.
 
 mod testpmd;
 
@@ -16,13 +16,13 @@ use testpmd::Ports;
 /// Measure TCP over DPDK's memif: beside a bare loop, testpmd, smoltcp, gVisor, and our own TUN wire
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds that count, of each run
+    /// Measured seconds of each run
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Only rows whose name contains this: `memif`, `64 B`
+    /// Run only rows whose name contains this: `memif`, `64 B`
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Compare every byte that arrives; it costs the receiver time
+    /// Compare every byte that arrives, at a cost to the receiver
     #[arg(long)]
     verify: bool,
     /// Set a param of Hawser's TCP: RCV_BUF=4194304 (repeatable)
@@ -32,23 +32,23 @@ pub(crate) struct Args {
 
 /// Hawser's receive buffer, as in `bulk`.
 const RECEIVE_BUFFER: &str = "RCV_BUF=4194304";
-/// Small writes leave at once.
+/// Disables Nagle's algorithm, so that small writes leave at once.
 const WITHOUT_NAGLE: &str = "NAGLE=false";
 /// Bytes of a small write.
 const SMALL: usize = 64;
-/// Bytes of payload in a frame of the bare loop: those of TCP with timestamps.
+/// The payload bytes of a frame of the bare loop: those of a TCP segment with timestamps.
 const BARE_PAYLOAD: f64 = 1448.0;
-/// Seconds at the start that do not count.
+/// The seconds before the measured ones.
 const WARM_UP_S: f64 = 0.3;
 
-/// What a row measures.
+/// The measurement of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// As many bytes as go.
+    /// A bulk transfer at full speed.
     Bulk(Constellation),
     /// Writes of [`SMALL`] bytes, each in a packet of its own.
     Small(Constellation),
-    /// testpmd, which hands on what it receives.
+    /// testpmd, which forwards the frames that it receives.
     Testpmd(Ports),
 }
 
@@ -92,7 +92,7 @@ const ALL: [Kind; 14] = [
     TUN_SMALL,
 ];
 
-/// What is compared beside the baseline, and in what.
+/// Additional comparisons besides those with the baseline: two rows and a metric.
 const COMPARED: [(Kind, Kind, &str); 8] = [
     (OURS, BARE, "rate"),
     (OURS_BY_REFERENCE, BARE, "rate"),
@@ -133,7 +133,7 @@ impl Kind {
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     Ok(report)
 }
 
-/// The figures of `bulk`, packets a second, and bytes of payload in each.
+/// Returns the figures of `bulk`, the packets per second, and the payload bytes of each packet.
 fn measure(kind: Kind, args: &Args, common: &Common, seconds: f64) -> io::Result<Vec<f64>> {
     let (constellation, write) = match kind {
         Kind::Testpmd(ports) => return testpmd::measure(ports, seconds),
@@ -199,7 +199,8 @@ fn measure(kind: Kind, args: &Args, common: &Common, seconds: f64) -> io::Result
     let mut params = args.params.clone();
     params.extend((write == SMALL).then(|| WITHOUT_NAGLE.to_owned()));
     let manner = Manner {
-        // Nobody is woken by frames in shared memory, and a wake-up for each small packet would be the measurement.
+        // Frames in shared memory wake no process, and a wake-up for each small packet would dominate the
+        // measurement.
         sleeps: constellation.medium != Medium::Memif && write == CHUNK,
         program: TCP.to_owned(),
         engine: common.engine.clone(),

@@ -1,9 +1,10 @@
-//! `hawser bench fabric`: how many packets a second a simulated fabric carries on one core, and what memory its hosts
-//! take.
+//! `hawser bench fabric`: the packets per second of a simulated fabric on one core, and the memory of its
+//! hosts.
 //!
-//! A leaf-spine network, half of whose hosts send to the other half, which is behind other leaves: each packet crosses
-//! four links, host to leaf to spine to leaf to host. Stacks, applications that check each byte, queues and the run's
-//! hash are in the time. Each run is a process of its own, so that its memory is its own.
+//! In a leaf-spine network, half of the hosts send to the other half, which is behind other leaves. Each
+//! packet therefore crosses four links: host to leaf to spine to leaf to host. The measured time includes
+//! stacks, applications that check each byte, queues and the run's hash. Each run is a process of its own, so
+//! that its memory can be measured.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     seconds: Option<f64>,
 }
 
-/// What a run's process is given.
+/// The arguments of a run's process.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Once {
     transport: String,
@@ -48,22 +49,21 @@ pub(crate) struct Once {
     seconds: f64,
 }
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
-/// The most hosts of a leaf.
+/// The largest number of hosts of a leaf.
 const LEAF: usize = 20;
-/// Messages of all hosts together: more than are sent in the time.
+/// The number of messages of all hosts together: more than are sent in the time.
 const MESSAGES: usize = 256_000;
-/// Bytes of each.
+/// The size of each message.
 const MESSAGE: &str = "10kB";
-/// The links of each packet's path.
+/// The number of links on each packet's path.
 const LINKS: u64 = 4;
 
 /// Runs the bench.
 ///
 /// # Errors
-/// When there is no such engine.
+/// The engine does not exist.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let _: Engine = common.engine.parse()?;
     let little = |usual, quick| if common.quick { quick } else { usual };
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// The figures of one run.
+/// Returns the figures of one run.
 fn once_in_a_process(engine: &str, transport: &str, hosts: usize, seconds: f64) -> io::Result<Vec<f64>> {
     let words = [transport.to_owned(), hosts.to_string(), seconds.to_string()];
     let output = Command::new(std::env::current_exe()?)
@@ -130,11 +130,14 @@ fn once_in_a_process(engine: &str, transport: &str, hosts: usize, seconds: f64) 
     ))
 }
 
-/// The hidden sub-command: packets delivered a second, those over links a second, KiB of a host before anything is
-/// sent, the process's greatest memory in KiB, and both kinds of packets.
+/// Executes the hidden sub-command. It prints these figures:
+///
+/// * the packets delivered per second, and the packets over links per second
+/// * the KiB of a host before it sends, and the process's peak memory in KiB
+/// * the numbers of both kinds of packets
 ///
 /// # Errors
-/// When the network cannot be built, or a run goes wrong.
+/// The network could not be built, or the run failed.
 pub(crate) fn once(args: &Once, common: &Common) -> Result<(), Failure> {
     let engine: Engine = common.engine.parse()?;
     let resolve = |name: &str, params: &[String]| -> Result<_, ResolveError> {
@@ -144,7 +147,7 @@ pub(crate) fn once(args: &Once, common: &Common) -> Result<(), Failure> {
     let needs = Needs::of(program.module());
     let scenario = Scenario::parse(&scenario(&args.transport, needs, args.hosts)?)?;
     let limit = Duration::try_from_secs_f64(args.seconds)?;
-    // As long again, several times: other processes may take turns.
+    // The limit is several times the planned time, because other processes may take turns.
     sys::do_not_outlive(Duration::from_secs(120) + limit * 20);
     if let Some(core) = sys::cores()?.last() {
         sys::pin(*core)?;
@@ -156,7 +159,7 @@ pub(crate) fn once(args: &Once, common: &Common) -> Result<(), Failure> {
     run.go_on(|events, _| events.is_multiple_of(4096) && spent() - begin >= limit);
     let took = (spent() - begin).as_secs_f64();
     let report = run.report();
-    // Whatever is still under way is no failure; a byte that is not what was sent is.
+    // Data still in flight is not a failure; a byte that differs from the sent one is.
     let wrong = report
         .failures
         .iter()
@@ -185,12 +188,12 @@ fn spent() -> Duration {
     user + system
 }
 
-/// What a program has use for.
+/// The features that a program uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Needs {
-    /// It carries calls by itself; otherwise it has streams.
+    /// True if it carries calls by itself; otherwise it has streams.
     calls: bool,
-    /// It reads packets that a switch has cut.
+    /// True if it reads packets that a switch has trimmed.
     cut: bool,
 }
 
@@ -204,8 +207,9 @@ impl Needs {
     }
 }
 
-/// A leaf-spine network whose first half of hosts sends to the second: messages where the program carries calls,
-/// streams where not. Switches cut packets where it reads such, and have priorities otherwise.
+/// Returns the scenario of a leaf-spine network whose first half of hosts sends to the second: messages if
+/// the program carries calls, otherwise streams. Switches trim packets if the program reads trimmed ones, and
+/// otherwise have priorities.
 fn scenario(transport: &str, needs: Needs, hosts: usize) -> Result<String, Failure> {
     let half = hosts / 2;
     let leaf = (1..=LEAF)
@@ -241,7 +245,8 @@ fn scenario(transport: &str, needs: Needs, hosts: usize) -> Result<String, Failu
 mod tests {
     use super::*;
 
-    /// Of the programs' own texts: Homa carries calls, NDP does and reads cut packets, TCP has streams.
+    /// According to the programs' own texts, Homa carries calls, NDP carries calls and reads trimmed packets,
+    /// and TCP has streams.
     #[test]
     fn a_program_is_asked_what_it_offers() {
         let needs = |name: &str| {

@@ -1,50 +1,50 @@
-//! `hawser bench gates`: whether what is counted in instructions keeps within its limits. Such counts do not
-//! depend on who else uses the machine.
+//! `hawser bench gates`: checks that counts of instructions stay within their limits. Such counts do not
+//! depend on other users of the machine.
 
 use super::{Common, callgrind, policy, race};
 use crate::report::Report;
 use crate::ring::Manner;
 
-/// Check that instructions per packet, per ranking and per selection keep within their limits
+/// Check that instructions per packet, per ranking and per selection stay within their limits
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {}
 
-/// What is counted, and its limit.
+/// A count, and its limit.
 struct Gate {
     name: String,
     count: f64,
     limit: f64,
 }
 
-/// Limits are what was counted when they were written, and some percent for other compilers. Lower them when
-/// the code has become cheaper; a change that makes it dearer says why.
+/// The size of the larger transfer, in MiB. With 1 MiB, the count of one program varied from 1.19 to 1.23
+/// between runs.
 ///
-/// The larger transfer in MiB. With 1 MiB, one program counted 1.19 to 1.23 from run to run.
+/// The limits below are the counts at the time of writing, plus some per cent for other compilers. Lower them
+/// when the code has become cheaper; a change that raises them gives the reason.
 const TRANSFER: u64 = 16;
-/// Instructions for a data packet by generated code (2,526) and by code by hand in the same engine (2,478), and the
-/// first as a multiple of the second. They are no multiples of smoltcp's: how the compiler inlines that moved its count
-/// by 5 % from one build to another, while nothing of it had changed and ours moved by 0.2 %.
+/// The instructions per data packet of generated code (2,526) and of hand-written code in the same engine
+/// (2,478), and their ratio. They are not compared with smoltcp's. The compiler's inlining moved smoltcp's
+/// count by 5 % between builds of unchanged code, while ours moved by 0.2 %.
 const PACKET_LIMITS: [f64; 3] = [2_600.0, 2_550.0, 1.04];
-/// The same where each packet is an event (6,260 and 5,534), which shows what a chain costs.
+/// The same limits where each packet is an event (6,260 and 5,534), which shows the cost of a chain.
 const ALONE_LIMITS: [f64; 3] = [6_330.0, 5_610.0, 1.17];
-/// The same where checksums are made and verified in software (3,828 and 3,764): whether a compiler makes vector
-/// instructions of a sum depends on what it is part of.
+/// The same limits with checksums in software (3,828 and 3,764). The compiler vectorizes a sum or not
+/// depending on the code around it.
 const SUMS_LIMITS: [f64; 3] = [3_940.0, 3_880.0, 1.04];
-/// Instructions for a round trip of 32 bytes each way, at both ends, likewise (31,238 and 27,559).
+/// The same limits for a round trip of 32 bytes each way, at both ends (31,238 and 27,559).
 const ROUND_TRIP_LIMITS: [f64; 3] = [32_200.0, 28_400.0, 1.17];
-/// Instructions for ranking 100 candidates under 50 policies (3,709,903, in 0.87 ms), and for a selection that
-/// is remembered (78).
+/// The instructions to rank 100 candidates under 50 policies (3,709,903, in 0.87 ms), and for a cached
+/// selection (78).
 const RANKING_LIMITS: [f64; 2] = [4_100_000.0, 100.0];
-/// Instructions for a selection with its race, warm (45,083, in 4.5 µs) and cold (41,456).
+/// The instructions for a selection with its race, warm (45,083, in 4.5 µs) and cold (41,456).
 const RACE_LIMITS: [f64; 2] = [49_600.0, 45_600.0];
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
-/// Counts, prints each count beside its limit, and shows whether all keep within theirs.
+/// Counts, prints each count beside its limit, and returns whether all are within their limits.
 ///
 /// # Errors
-/// When valgrind is absent, or something cannot be measured.
+/// Valgrind is absent, or a measurement failed.
 pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
     let common = Common {
         json: true, // no progress is shown
@@ -78,21 +78,21 @@ pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
     Ok(kept)
 }
 
-/// Round trips of 32 bytes each way.
+/// Counts round trips of 32 bytes each way.
 fn round_trips(common: &Common) -> Result<[Gate; 3], Failure> {
     let args = callgrind::Args::of_round_trips(&["native", "handwritten"]);
     let report = callgrind::run(&args, common)?;
     compared(&report, "per round trip", "a round trip", ROUND_TRIP_LIMITS)
 }
 
-/// Data packets in one manner, which `what` names.
+/// Counts data packets in one manner, which `what` names.
 fn packets(common: &Common, what: &str, manner: Manner, limits: [f64; 3]) -> Result<[Gate; 3], Failure> {
     let args = callgrind::Args::of(&["native", "handwritten"], TRANSFER, manner);
     let report = callgrind::run(&args, common)?;
     compared(&report, "per data packet", what, limits)
 }
 
-/// A metric of generated code, of code by hand, and the first as a multiple of the second.
+/// Returns a metric of generated code, the same of hand-written code, and their ratio.
 fn compared(report: &Report, metric: &str, what: &str, limits: [f64; 3]) -> Result<[Gate; 3], Failure> {
     let [native, by_hand] = [figure(report, 0, metric)?, figure(report, 1, metric)?];
     let code = ["generated code", "code by hand", "generated code / code by hand"];
@@ -119,7 +119,7 @@ fn selections(common: &Common) -> Result<[Gate; 2], Failure> {
     counted(&report, names, RACE_LIMITS)
 }
 
-/// The instructions of a report's first two rows.
+/// Returns the instructions of a report's first two rows.
 fn counted(report: &Report, names: [&'static str; 2], limits: [f64; 2]) -> Result<[Gate; 2], Failure> {
     let gate = |row: usize| {
         figure(report, row, "instructions").map(|count| Gate {
@@ -131,7 +131,7 @@ fn counted(report: &Report, names: [&'static str; 2], limits: [f64; 2]) -> Resul
     Ok([gate(0)?, gate(1)?])
 }
 
-/// The median of a metric of a row, by its name.
+/// Returns the median of a row's metric, by its name.
 fn figure(report: &Report, row: usize, name: &str) -> Result<f64, String> {
     let metrics = report.rows.get(row).map_or(&[][..], |row| &row.metrics);
     let metric = metrics.iter().find(|metric| metric.name == name);

@@ -1,9 +1,9 @@
-//! `hawser bench http`: closed-loop clients fetch files from `hawser serve` and from nginx, through one line that
-//! cross traffic shares.
+//! `hawser bench http`: closed-loop clients fetch files from `hawser serve` and from nginx, through one link
+//! that cross traffic shares.
 //!
 //! * [`mod@line`]: the network, and the cross traffic on it
 //! * [`server`]: the two servers
-//! * [`clients`]: who fetches
+//! * [`clients`]: the clients
 
 mod clients;
 mod line;
@@ -23,38 +23,38 @@ use clients::{Target, Window};
 use line::{CrossTraffic, Line};
 use server::{Kind, Server};
 
-/// Measure fetches of files over HTTP: `hawser serve` beside nginx, on a line with and without cross traffic
+/// Measure fetches of files over HTTP: `hawser serve` beside nginx, on a link with and without cross traffic
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds that count, of each run
+    /// Measured seconds of each run
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Seconds before, which do not count
+    /// Seconds before the measured ones
     #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
     warm_up: f64,
-    /// Clients, each of which fetches a file again and again
+    /// Clients, each of which fetches a file repeatedly
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
-    /// A connection for each fetch, in place of one for all fetches of a client
+    /// Open a connection for each fetch, in place of one for all fetches of a client
     #[arg(long)]
     reconnect: bool,
     /// Set a param of Hawser's TCP: MIN_RTO=200ms (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
-    /// The line's rate in Mbit/s
+    /// The link's rate in Mbit/s
     #[arg(long, value_name = "MBIT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     rate: u64,
 }
 
-/// The files: how they are called in reports, and their bytes.
+/// The files: their names in reports, and their bytes.
 const FILES: [(&str, usize); 2] = [("1 MiB", 1 << 20), ("8 KiB", 8 << 10)];
 
-/// What limits the fetches.
+/// The bottleneck of the fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
-    /// The server alone: the line has no rate.
+    /// The server alone: the link has no rate.
     Saturated,
-    /// A line of which cross traffic has so many percent.
+    /// A link of which cross traffic takes this many per cent.
     Shared(u64),
 }
 
@@ -65,7 +65,6 @@ const LOADS: [Load; 4] = [
     Load::Shared(90),
 ];
 
-/// A row.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     server: Kind,
@@ -74,7 +73,7 @@ struct Case {
 }
 
 impl Case {
-    /// The line's bits a second.
+    /// Returns the link's rate in bits per second.
     fn rate(&self, args: &Args) -> Option<u64> {
         (self.load != Load::Saturated).then_some(args.rate * 1_000_000)
     }
@@ -91,7 +90,7 @@ impl Case {
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.5 } else { 5.0 });
@@ -141,7 +140,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     Ok(report)
 }
 
-/// Files whose bytes do not repeat from packet to packet.
+/// Writes files whose bytes do not repeat from packet to packet.
 fn write_files(folder: &Folder) -> io::Result<Vec<Arc<[u8]>>> {
     let byte = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0];
     let mut files = Vec::new();
@@ -171,13 +170,13 @@ fn metrics(samples: &[Vec<f64>]) -> Vec<Option<Metric>> {
     ]
 }
 
-/// The n-th core, or the last.
+/// Returns the n-th core, or the last.
 fn core(n: usize) -> io::Result<usize> {
     let cores = sys::cores()?;
     Ok(cores.get(n).or(cores.last()).copied().unwrap_or_default())
 }
 
-/// What [`metrics`] are made of; the last two only where the line has a rate.
+/// Returns the figures from which [`metrics`] makes a row. The last two exist only if the link has a rate.
 fn measure(
     case: &Case,
     args: &Args,

@@ -1,4 +1,4 @@
-//! `hawser bench idle` and `hawser bench flows`: what many connections cost.
+//! `hawser bench idle` and `hawser bench flows`: the cost of many connections.
 
 use std::time::{Duration, Instant};
 
@@ -25,24 +25,23 @@ pub(crate) struct FlowsArgs {
     /// Connections, in each row
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     connections: Vec<usize>,
-    /// Bytes that each sends at a time: two full packets are acknowledged at once, so that a turn
-    /// leaves nothing behind and is the same work with few connections and with many
+    /// Bytes that each connection sends at a time. Two full packets are acknowledged at once, so a turn
+    /// leaves no work behind and is the same with few connections and with many
     #[arg(long, value_name = "BYTES", default_value_t = 2 * 1448)]
     size: usize,
 }
 
-/// Connections that send between two looks at the wire.
+/// The number of connections that send between two polls of the wire.
 const BATCH: usize = 64;
-/// Time in which timers settle: delayed acknowledgements, for instance.
+/// The time in which timers settle, such as those of delayed acknowledgements.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
 /// Runs `idle`.
 ///
 /// # Errors
-/// When the engine does not exist, or connections fail.
+/// The engine does not exist, or connections failed.
 pub(crate) fn idle(args: &IdleArgs, common: &Common) -> Result<Report, Failure> {
     let connections = args
         .connections
@@ -54,7 +53,7 @@ pub(crate) fn idle(args: &IdleArgs, common: &Common) -> Result<Report, Failure> 
     report.setting("engine", &common.engine);
     let program = engine::program(&common.engine, &[])?;
     let mut pair = Pair::new(&program)?;
-    // Tables that the first connections make are not theirs.
+    // Tables that the first connections allocate are shared, and do not count.
     let before = sys::allocated_bytes();
     pair.open(connections)?;
     if args.sent > 0 {
@@ -80,7 +79,7 @@ pub(crate) fn idle(args: &IdleArgs, common: &Common) -> Result<Report, Failure> 
 /// Runs `flows`.
 ///
 /// # Errors
-/// When the engine does not exist.
+/// The engine does not exist.
 pub(crate) fn flows(args: &FlowsArgs, common: &Common) -> Result<Report, Failure> {
     let counts = match (args.connections.is_empty(), common.quick) {
         (false, _) => args.connections.clone(),
@@ -99,7 +98,7 @@ pub(crate) fn flows(args: &FlowsArgs, common: &Common) -> Result<Report, Failure
     if let Some(core) = sys::cores()?.last() {
         sys::pin(*core)?;
     }
-    // Opened once: it takes longer than the measuring.
+    // The connections are opened once, because opening takes longer than the measurement.
     let max_count = counts.iter().copied().max().unwrap_or(1).max(1);
     let mut pairs = Vec::new();
     for count in &counts {
@@ -134,7 +133,7 @@ pub(crate) fn flows(args: &FlowsArgs, common: &Common) -> Result<Report, Failure
     Ok(report)
 }
 
-/// Packets per second; the same number of packets whatever the number of connections.
+/// Returns the packets per second. The number of packets is the same for any number of connections.
 fn measure(pair: &mut Pair, rounds: usize, size: usize) -> Result<Vec<f64>, Failure> {
     let (begin, before) = (Instant::now(), pair.traffic());
     for _ in 0..rounds {

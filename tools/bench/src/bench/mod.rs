@@ -1,4 +1,4 @@
-//! The benches: what is run, in which order, and what is made of it. One file for each.
+//! The benches, one file each.
 
 pub(crate) mod abi;
 pub(crate) mod answers;
@@ -28,10 +28,10 @@ use crate::report::Row;
 /// Options of all benches.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Common {
-    /// The report as JSON
+    /// Print the report as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// The table as Markdown, for tools/bench/README.md
+    /// Print the table as Markdown, for tools/bench/README.md
     #[arg(long, global = true, conflicts_with = "json")]
     pub(crate) markdown: bool,
     /// Also draw the report
@@ -40,25 +40,25 @@ pub(crate) struct Common {
     /// Runs of each row
     #[arg(long, value_name = "N", global = true)]
     pub(crate) runs: Option<u32>,
-    /// Little of everything: a look, not a measurement
+    /// Measure little of everything: a first impression, not a measurement
     #[arg(long, global = true)]
     pub(crate) quick: bool,
-    /// What runs Hawser's TCP: native, interp; or handwritten: TCP by hand in C
+    /// The engine that runs Hawser's TCP: native, interp; or handwritten, which is TCP by hand in C
     #[arg(long, default_value = crate::engine::DEFAULT, value_name = "ENGINE", global = true)]
     pub(crate) engine: String,
 }
 
 impl Common {
-    /// How often each row runs.
+    /// Returns the number of runs of each row.
     #[must_use]
     pub(crate) fn runs(&self) -> u32 {
         self.runs.unwrap_or(if self.quick { 1 } else { 5 }).max(1)
     }
 }
 
-/// Runs everything once, then everything again, so that what disturbs the machine for a while
-/// disturbs all alike. Every second round goes backwards. Each thing gives its figures, or why it
-/// cannot be measured here, after which it is left alone.
+/// Measures all items once, then all again, so that a temporary disturbance of the machine affects all alike.
+/// Every second round is in reverse order. Each measurement returns its figures, or the reason why it is
+/// impossible here, after which it is skipped.
 pub(crate) fn alternate<T>(
     common: &Common,
     what: &str,
@@ -87,7 +87,7 @@ pub(crate) fn alternate<T>(
     results
 }
 
-/// The n-th figure of all runs.
+/// Returns the n-th figure of all runs.
 #[must_use]
 pub(crate) fn column(samples: &[Vec<f64>], n: usize) -> Vec<f64> {
     samples
@@ -96,10 +96,10 @@ pub(crate) fn column(samples: &[Vec<f64>], n: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The median, the 90th and the 99th percentile of sorted times, in microseconds.
+/// Returns the median, the 90th and the 99th percentile of sorted times, in microseconds.
 ///
 /// # Errors
-/// When there is none.
+/// There are no times.
 pub(crate) fn percentiles(sorted_ns: &[u64]) -> io::Result<Vec<f64>> {
     let percentile = |share: f64| {
         let time = sorted_ns.get((sorted_ns.len() as f64 * share) as usize);
@@ -109,7 +109,7 @@ pub(crate) fn percentiles(sorted_ns: &[u64]) -> io::Result<Vec<f64>> {
     figures.ok_or_else(|| io::Error::other("nothing was timed"))
 }
 
-/// A row from what [`alternate`] gave.
+/// Makes a row from the results of [`alternate`].
 pub(crate) fn row(
     name: String,
     result: Result<Vec<Vec<f64>>, String>,

@@ -1,7 +1,7 @@
-//! `hawser bench policy`: ranking candidates under policies, and a selection that is remembered.
+//! `hawser bench policy`: ranking candidates under policies, and a cached selection.
 //!
-//! A request of 20 alternatives meets four interfaces, which makes 100 candidates, and 50 policies, of
-//! which each candidate matches about a third. Warm is the same request again.
+//! A request of 20 alternatives over four interfaces makes 100 candidates. There are 50 policies, of which
+//! each candidate matches about a third. A warm selection repeats the same request.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,16 +20,15 @@ pub(crate) struct Args {
     rankings: Option<u64>,
 }
 
-/// What is run under valgrind.
+/// The part that runs under valgrind.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Once {
     /// 1: the same request again; 0: ranked anew
     warm: u8,
-    /// How often
+    /// The number of rankings
     times: u64,
 }
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
 const NAMES: [&str; 2] = ["100 candidates, 50 policies", "warm selection"];
@@ -38,7 +37,7 @@ const TRANSPORTS: [&str; 5] = ["session", "QUIC", "TLS/TCP", "TCP", "SCTP/UDP"];
 /// Runs the bench.
 ///
 /// # Errors
-/// None; the report says when valgrind is missing.
+/// None. The report mentions a missing valgrind.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let rankings = args
         .rankings
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Instructions each, by the difference of two runs under valgrind.
+/// Returns the instructions of each, as the difference of two runs under valgrind.
 fn instructions(warm: bool) -> Result<f64, Failure> {
     let (few, many) = if warm { (1_000, 21_000) } else { (2, 22) };
     let count = |times: u64| {
@@ -83,16 +82,16 @@ fn instructions(warm: bool) -> Result<f64, Failure> {
     Ok((count(many)? - count(few)?) as f64 / (many - few) as f64)
 }
 
-/// The hidden sub-command.
+/// Executes the hidden sub-command.
 ///
 /// # Errors
-/// None that is known: the case is within every limit.
+/// None is known: the case is within every limit.
 pub(crate) fn once(args: &Once) -> Result<(), Failure> {
     println!("{}", Case::new()?.work(args.warm != 0, args.times)?);
     Ok(())
 }
 
-/// Everything that is ranked.
+/// The input of the ranking.
 struct Case {
     names: Names,
     pib: Pib,
@@ -127,7 +126,7 @@ impl Case {
         }
     }
 
-    /// So many rankings; how many candidates there were.
+    /// Ranks this many times, and returns the number of candidates.
     fn work(&mut self, warm: bool, times: u64) -> Result<usize, String> {
         let mut candidates = 0;
         for _ in 0..times {
@@ -150,7 +149,7 @@ fn first(diagnostics: Vec<document::Diagnostic>) -> String {
     diagnostics.first().map_or_else(String::new, ToString::to_string)
 }
 
-/// 50: by transport, by interface, by both, by size, and what applies to all.
+/// Returns 50 policies: by transport, by interface, by both, by size, and for all requests.
 fn policies(names: &mut Names) -> Result<Pib, String> {
     let mut pib = Pib::default();
     for n in 0..50 {

@@ -1,6 +1,6 @@
-//! `hawser bench race`: what a selection costs: consulting a full cache for some candidates, the race
-//! with its winner, and what is recorded of it. Warm: a cached winner starts alone; cold: nothing is known
-//! of any.
+//! `hawser bench race`: the cost of a selection, which consults a full cache for some candidates, runs the
+//! race until it is won, and records the outcome. In a warm selection, a cached winner starts alone; in a
+//! cold one, no candidate is known.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use hawser::time::Instant;
 use super::{Common, alternate, callgrind, column, row};
 use crate::report::{Better, Metric, Report};
 
-/// Transport × family × interface, as a laptop has them.
+/// The number of candidates: transport × family × interface, as on a laptop.
 const CANDIDATES: u32 = 12;
 
 /// Measure a warm and a cold selection among twelve candidates
@@ -25,22 +25,21 @@ pub(crate) struct Args {
     selections: Option<u32>,
 }
 
-/// What is run under valgrind.
+/// The part that runs under valgrind.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Once {
     /// 1: a cached winner; 0: none
     warm: u8,
-    /// How often
+    /// The number of selections
     times: u32,
 }
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
 /// Runs the bench.
 ///
 /// # Errors
-/// None; the report says when valgrind is missing.
+/// None. The report mentions a missing valgrind.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let selections = args
         .selections
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Instructions each, by the difference of two runs under valgrind.
+/// Returns the instructions of each, as the difference of two runs under valgrind.
 fn instructions(warm: bool) -> Result<f64, Failure> {
     let (few, many) = (10, 210);
     let count = |times: u32| {
@@ -83,12 +82,12 @@ fn instructions(warm: bool) -> Result<f64, Failure> {
     Ok((count(many)? - count(few)?) as f64 / f64::from(many - few))
 }
 
-/// The hidden sub-command.
+/// Executes the hidden sub-command.
 pub(crate) fn once(args: &Once) {
     Case::new(args.warm != 0).work(args.times);
 }
 
-/// A cache, and what is selected among.
+/// A cache, and the candidates of a selection.
 struct Case {
     network: Arc<str>,
     cache: Cache,
@@ -111,7 +110,7 @@ impl Case {
         }
         let candidates: Vec<Candidate> = (0..CANDIDATES).map(candidate).collect();
         if is_warm {
-            // The best of all: nothing that is preferred to it is untried.
+            // The best candidate of all: no untried one is preferred to it.
             cache.record(Key::of(&network, &candidates[3]), won, Instant::ORIGIN);
         }
         Self { network, cache, candidates, is_warm }

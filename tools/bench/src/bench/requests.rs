@@ -1,4 +1,4 @@
-//! `hawser bench requests`: many connections that stay open, of which some at a time carry requests.
+//! `hawser bench requests`: many connections that stay open, some of which carry requests at a time.
 
 use std::io;
 
@@ -9,27 +9,27 @@ use crate::sides::spec::{Measured, Standing, Work};
 use crate::stage::{self, Constellation, Manner, OVER_A_CABLE, Stack};
 use crate::table::number;
 
-/// Measure requests on a moving part of many connections that stay open: their rate, their time, and memory
+/// Measure requests on a changing subset of many open connections: their rate, their time, and memory
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Connections, in each group of rows
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(100..=500_000))]
     connections: Vec<u32>,
-    /// Requests under way at the same time
+    /// Requests in flight at the same time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     at_once: u32,
-    /// Seconds that count, of each run
+    /// Measured seconds of each run
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
 }
 
-/// Bytes of a request, and of an answer.
+/// The bytes of a request, and of an answer.
 const REQUEST: usize = 64;
 const ANSWER: usize = 512;
-/// Ports of the server: a stack has 16,384 ports of its own for each (RFC 6335).
+/// The number of ports of the server. A stack has 16,384 ports of its own for each (RFC 6335).
 const PORTS: u16 = 32;
 
-/// A row: how many connections between whom.
+/// A row: the number of connections, and the two stacks.
 type Case = (u32, Constellation);
 
 fn name((connections, constellation): &Case) -> String {
@@ -39,7 +39,7 @@ fn name((connections, constellation): &Case) -> String {
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
     let counts = match (args.connections.is_empty(), common.quick) {
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         let is_measured = result.is_ok();
         let mut row = row(name(case), result, |samples| metrics(&case.1, samples));
         if is_measured {
-            // Otherwise there would be no figures.
+            // A run in which a connection had no answer fails, and has no figures.
             row.facts
                 .push(("answered in the end".to_owned(), u64::from(case.0)));
         }
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         let (_, connections) = row.rsplit_once(", ")?;
         Some(format!("{}, {connections}", OVER_A_CABLE[0].name()))
     });
-    // What many connections cost beside few, also where Linux cannot have as many.
+    // The cost of many connections compared with few, also at numbers that Linux cannot hold.
     for (few, many) in counts.iter().zip(counts.iter().skip(1)) {
         for constellation in OVER_A_CABLE {
             let [few, many] = [few, many].map(|count| name(&(*count, constellation)));
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
 
 fn metrics(constellation: &Constellation, samples: &[Vec<f64>]) -> Vec<Option<Metric>> {
     let time = |name, n| Metric::new(name, "µs", Better::Lower, column(samples, n));
-    // Linux's is in the kernel.
+    // The memory of Linux's TCP is in the kernel.
     let memory = |name, stack, n| match stack {
         Stack::Hawser => Metric::new(name, "bytes/connection", Better::Lower, column(samples, n)),
         _ => None,
@@ -120,7 +120,8 @@ fn metrics(constellation: &Constellation, samples: &[Vec<f64>]) -> Vec<Option<Me
     ]
 }
 
-/// What [`metrics`] are made of. All connections have been asked in the end, and have been closed by both ends.
+/// Returns the figures from which [`metrics`] makes a row. By the end, every connection has carried a
+/// request, and both ends have closed it.
 fn measure(constellation: &Constellation, engine: &str, plan: &Standing) -> io::Result<Vec<f64>> {
     let manner = Manner {
         sleeps: true,

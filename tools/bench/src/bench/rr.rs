@@ -14,10 +14,10 @@ pub(crate) struct Args {
     /// Bytes each way
     #[arg(long, default_value_t = 32)]
     size: usize,
-    /// Round trips of each run, spinning; asleep a quarter of it
+    /// Round trips of each run when spinning; a quarter of them when asleep
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Spinning only
+    /// Measure only spinning stacks
     #[arg(long)]
     spinning: bool,
 }
@@ -33,7 +33,7 @@ fn name(constellation: &Constellation, sleeps: bool) -> String {
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
     let rounds = args
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     Ok(report)
 }
 
-/// Percentiles in microseconds.
+/// Returns percentiles in microseconds.
 pub(super) fn measure(constellation: &Constellation, manner: &Manner, plan: Echo) -> io::Result<Vec<f64>> {
     let (client, server) = stage::run(
         constellation,

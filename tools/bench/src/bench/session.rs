@@ -1,4 +1,4 @@
-//! `hawser bench session` and `hawser bench crowd`: what sessions cost, beside their carriers alone.
+//! `hawser bench session` and `hawser bench crowd`: the cost of sessions, compared with their carriers alone.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ pub(crate) struct CrowdArgs {
     sessions: Option<usize>,
 }
 
-/// What is run under valgrind: one transfer, once.
+/// The part that runs under valgrind: one transfer, once.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Once {
     /// `tcp` or `quic`
@@ -48,19 +48,18 @@ pub(crate) struct Once {
     bytes: u64,
 }
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
-/// Bytes handed over at once.
+/// The number of bytes in one write.
 const PIECE: usize = 262_144;
-/// What callers of a session wait for at most.
+/// The longest time for which callers of a session wait.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs `session`.
 ///
 /// # Errors
-/// When valgrind is absent.
+/// Valgrind is absent, or a run failed.
 pub(crate) fn session(args: &SessionArgs, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     let large = args.size.unwrap_or(if common.quick { 8 } else { 32 }) << 20;
     let small = large / 4;
@@ -101,10 +100,10 @@ pub(crate) fn session(args: &SessionArgs, common: &Common) -> Result<Report, Box
     Ok(report)
 }
 
-/// The hidden sub-command: one transfer.
+/// Executes the hidden sub-command: one transfer.
 ///
 /// # Errors
-/// When it fails.
+/// The transfer failed.
 pub(crate) fn once(args: &Once) -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -171,7 +170,7 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A server on loopback, and what its clients need.
+/// A server on loopback, and the data that its clients need.
 struct Endpoints {
     server: Server,
     tls: Arc<rustls::ClientConfig>,
@@ -190,7 +189,7 @@ impl Endpoints {
         Ok(Self { server, tls })
     }
 
-    /// A session over these transports, one carrier each.
+    /// Opens a session over these transports, one carrier each.
     fn call(&self, transports: &[&str]) -> Result<Session, Failure> {
         let address = |name: &str| {
             let found = self
@@ -248,7 +247,7 @@ async fn over_session(quic: bool, bytes: u64) -> Result<(), Failure> {
 /// Runs `crowd`.
 ///
 /// # Errors
-/// When sessions cannot be had.
+/// The sessions could not be opened.
 pub(crate) fn crowd(args: &CrowdArgs, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     let sessions = args
         .sessions
@@ -302,10 +301,10 @@ struct Figures {
     round_trip: f64,
 }
 
-/// Opens sessions until each has all its carriers, leaves them idle, and has each say something.
+/// Opens sessions until each has all its carriers, leaves them idle, and then sends a message over each.
 async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
     let endpoints = Endpoints::open()?;
-    // What the first session makes for all is not another's.
+    // The first session allocates memory that all share, and does not count.
     let first = endpoints.call(mix)?;
     let first_there = endpoints.server.accept().await?;
     until_joined(std::slice::from_ref(&first), mix.len()).await?;
@@ -318,7 +317,7 @@ async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
     }
     until_joined(&here, mix.len()).await?;
     let took = began.elapsed().as_secs_f64();
-    // Until nothing is under way any more.
+    // Wait until no data is in flight.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let held = sys::allocated_bytes().saturating_sub(before);
     let began = Instant::now();
@@ -354,7 +353,7 @@ async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
     })
 }
 
-/// Waits until each session has so many carriers.
+/// Waits until each session has this many carriers.
 async fn until_joined(sessions: &[Session], carriers: usize) -> Result<(), Failure> {
     let began = Instant::now();
     for session in sessions {

@@ -9,38 +9,38 @@ use crate::stage::{self, Constellation, Manner, Medium, Stack};
 /// Measure QUIC-Lite beside quinn and Linux's TCP over ordinary sockets: one stream, and round trips
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Seconds of bulk transfer that count, of each run
+    /// Measured seconds of bulk transfer in each run
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Round trips of each run, spinning; asleep a quarter of it
+    /// Round trips of each run when spinning; a quarter of them when asleep
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Only rows whose name contains this: `bulk`, `QUIC-Lite`
+    /// Run only rows whose name contains this: `bulk`, `QUIC-Lite`
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Compare every byte of bulk transfer that arrives; it costs the receiver time
+    /// Compare every byte of bulk transfer that arrives, at a cost to the receiver
     #[arg(long)]
     verify: bool,
     /// The file of another program in UDP with streams, in place of QUIC-Lite
     #[arg(long, value_name = "PROGRAM", default_value = "quic-lite")]
     program: String,
-    /// Set a param of it: WINDOW=4194304 (repeatable)
+    /// Set a param of the program: WINDOW=4194304 (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE", default_values = WINDOWS)]
     params: Vec<String>,
 }
 
-/// What QUIC-Lite's receiver takes ahead: as much as its stack holds for a connection that sends, by default.
+/// The receive windows of QUIC-Lite: as large as its stack's default send buffer of a connection.
 const WINDOWS: [&str; 2] = ["WINDOW=4194304", "STREAM_WINDOW=4194304"];
-/// The stacks, at both ends alike; the first is what the others are compared with.
+/// The stacks, the same at both ends. The first is the baseline of the others.
 const STACKS: [Stack; 3] = [Stack::Quinn, Stack::QuicLite, Stack::Linux];
-/// Seconds at the start of bulk transfer that do not count.
+/// The seconds of bulk transfer before the measured ones.
 const WARM_UP_S: f64 = 0.3;
-/// Bytes of a question, and of its answer.
+/// The bytes of a question, and of its answer.
 const SIZE: usize = 32;
-/// Seconds after which a side that hangs is ended, beyond the time of bulk transfer.
+/// The seconds, in addition to those of bulk transfer, after which a hanging side is ended.
 const TIMEOUT_S: u64 = 60;
 
-/// What a row measures.
+/// The measurement of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Bulk,
@@ -77,7 +77,7 @@ fn name(stack: Stack, kind: Kind) -> String {
 /// Runs the bench.
 ///
 /// # Errors
-/// When no measurement is possible here at all.
+/// No measurement is possible on this machine.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
     let seconds = args.seconds.unwrap_or(if common.quick { 0.3 } else { 3.0 });

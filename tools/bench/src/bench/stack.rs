@@ -1,4 +1,4 @@
-//! `hawser bench stack`: the stack alone, ring to ring: packets per second of one core.
+//! `hawser bench stack`: packets per second of the stack alone on one core, over a ring in memory.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// Seconds of each run
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Receive window and buffers, KiB: small enough for the processor's own memory
+    /// Receive window and buffers, KiB: small enough for the processor's caches
     #[arg(long, value_name = "KIB", default_value_t = 256)]
     window: u32,
     /// Engines to compare, in place of --engine: interp,native
@@ -29,20 +29,19 @@ pub(crate) struct Args {
     manner: Manner,
 }
 
-/// Bytes between looks at the clock.
+/// The bytes moved between two readings of the clock.
 const STRIDE: u64 = 1 << 20;
 
-/// What is measured.
+/// The stack under measurement.
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
-    /// Our engine, and what runs the program.
+    /// Our engine, with the name of the engine that runs the program.
     Hawser(String),
-    /// smoltcp.
     Smoltcp,
 }
 
 impl Subject {
-    /// As reports call it.
+    /// Returns the name in reports.
     pub(crate) fn name(&self) -> String {
         match self {
             Subject::Hawser(engine) => format!("Hawser, {engine}"),
@@ -51,17 +50,16 @@ impl Subject {
     }
 }
 
-/// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
-/// Something that moves bytes from ring to ring.
+/// Two stacks that move bytes from ring to ring.
 pub(crate) enum Running {
     Hawser(Box<Pair>),
     Smoltcp(Box<Peers>),
 }
 
 impl Running {
-    /// Two stacks with an open connection.
+    /// Starts two stacks with an open connection.
     pub(crate) fn start(
         subject: &Subject,
         window_kib: u32,
@@ -85,7 +83,7 @@ impl Running {
         }
     }
 
-    /// Moves so many bytes more.
+    /// Moves this many further bytes.
     pub(crate) fn bulk(&mut self, bytes: u64) -> Result<(), Failure> {
         match self {
             Running::Hawser(pair) => pair.bulk(bytes),
@@ -93,7 +91,7 @@ impl Running {
         }
     }
 
-    /// Moves so many bytes there and back, so many times.
+    /// Moves `len` bytes there and back, `rounds` times.
     pub(crate) fn round_trips(&mut self, rounds: u64, len: usize) -> Result<(), Failure> {
         match self {
             Running::Hawser(pair) => pair.round_trips(rounds, len),
@@ -101,7 +99,7 @@ impl Running {
         }
     }
 
-    /// What went over the wire so far.
+    /// Returns the traffic on the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
         match self {
             Running::Hawser(pair) => pair.traffic(),
@@ -113,7 +111,7 @@ impl Running {
 /// Runs the bench.
 ///
 /// # Errors
-/// When an engine does not exist.
+/// An engine does not exist.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let seconds = args.seconds.unwrap_or(if common.quick { 0.1 } else { 1.0 });
     let mut report = Report::new(

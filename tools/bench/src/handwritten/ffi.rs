@@ -36,7 +36,7 @@ unsafe extern "C" {
     ) -> u32;
     pub(super) fn abi_cost_records(params: *const u64, data: u32, count: u64) -> u64;
     pub(super) fn abi_cost_direct(params: *const u64, data: u32, count: u64) -> u64;
-    /// `sizeof` of each structure in the order of the constants in `tables`, then where a
-    /// connection's timers begin.
+    /// The `sizeof` of each structure in the order of the constants in `tables`, then the offset of a
+    /// connection's timers.
     pub(super) static handwritten_sizes: [u32; 13];
 }

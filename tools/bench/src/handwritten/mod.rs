@@ -1,9 +1,9 @@
-//! TCP as written by hand in C (`tools/bench/handwritten/`), behind [`Program`].
+//! The hand-written TCP in C (`tools/bench/handwritten/`), behind [`Program`].
 //!
-//! It stands where generated code stands, behind the same calls with the same checks, so that what
-//! differs is the code alone: what programmability costs.
+//! It takes the place of generated code, behind the same calls with the same checks. The difference is
+//! therefore in the code alone, and shows the cost of programmability.
 //!
-//! * [`tables`]: what the engine has to know of it; a generated program's tables come from its source
+//! * [`tables`]: the tables that the engine needs; a generated program's tables come from its source
 //! * [`ffi`]: the C side's functions
 
 mod ffi;
@@ -27,10 +27,10 @@ pub(crate) struct Handwritten {
 }
 
 impl Handwritten {
-    /// Params as users write them: `RCV_BUF=262144`.
+    /// Makes the program with params as users write them: `RCV_BUF=262144`.
     ///
     /// # Errors
-    /// A setting that is wrong, or of no param.
+    /// A setting is malformed, or names no param.
     pub(crate) fn new(settings: &[String]) -> Result<Handwritten, Error> {
         let module = tables::module();
         let set = hawser_load::parse_params(&module.params, &module.enums, settings)?;
@@ -38,15 +38,15 @@ impl Handwritten {
         Ok(Handwritten { module, params })
     }
 
-    /// Bytes of an event by its number.
+    /// Returns the size of an event by its number, in bytes.
     fn event_bytes(&self, number: u16) -> Option<usize> {
         let event = self.module.events.get(usize::from(number))?;
         Some(self.module.structure(event.body).size as usize)
     }
 }
 
-/// Runs `events` acknowledgements, or data segments, through the chains on a small engine: by direct
-/// calls, or by records. What comes back depends on all of them, and is the same either way.
+/// Runs `events` acknowledgements, or data segments, through the chains on a small engine: by direct calls,
+/// or by records. The result depends on all of them, and is the same either way.
 pub(crate) fn cost(direct: bool, data: bool, events: u64) -> u64 {
     let params = tables::defaults();
     let run = if direct {
@@ -54,11 +54,11 @@ pub(crate) fn cost(direct: bool, data: bool, events: u64) -> u64 {
     } else {
         ffi::abi_cost_records
     };
-    // SAFETY: the params are as many as the C side has; it keeps no address.
+    // SAFETY: there are as many params as the C side has; it keeps no address.
     unsafe { run(params.as_ptr(), u32::from(data), events) }
 }
 
-/// Whether memory is at least as large as a structure, and lies where one can.
+/// Returns whether memory is at least as large as a structure, and is aligned for one.
 fn holds(bytes: &[u8], size: u32) -> bool {
     bytes.len() >= size as usize && bytes.as_ptr().align_offset(8) == 0
 }
@@ -93,9 +93,8 @@ impl Program for Handwritten {
         let room = out.room(LARGEST_EVENT);
         let span = room.as_mut_ptr_range();
         let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, capacity: 1 };
-        // SAFETY: the params are those of `tables::module`; packet and request are borrowed for the
-        // call and hold what they say; `events` spans room for the largest event, and each parser
-        // gives one at most.
+        // SAFETY: the params are those of `tables::module`; packet and request are borrowed for the call and
+        // are as long as stated; `events` has room for the largest event, and each parser emits at most one.
         let error = unsafe {
             ffi::handwritten_parse(
                 self.params.as_ptr(),
@@ -146,9 +145,9 @@ impl Program for Handwritten {
         let wanted = out.wanted();
         let span = out.room(RECORD_BYTES).as_mut_ptr_range();
         let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
-        // SAFETY: event and contexts are aligned and as large as the C structures, as was just
-        // compared; they do not overlap, being borrowed exclusively; `records` has room for the
-        // worst case of any chain.
+        // SAFETY: event and contexts are aligned and as large as the C structures, as was just checked; they
+        // do not overlap, because they are borrowed exclusively; `records` has room for the worst case of any
+        // chain.
         let ended = unsafe {
             ffi::handwritten_react(self.params.as_ptr(), event.as_mut_ptr(), &regions, &mut records)
         };
@@ -164,8 +163,8 @@ impl Program for Handwritten {
         }
         let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
         let Segment { index, count, len } = segment;
-        // SAFETY: the image is aligned and as large as the C structure; the header has the room that
-        // is told, with which the code compares.
+        // SAFETY: the image is aligned and as large as the C structure; the header has the stated room, which
+        // the code checks.
         let built = unsafe {
             let (params, image, header) = (self.params.as_ptr(), image.as_mut_ptr(), header.as_mut_ptr());
             ffi::handwritten_build(params, packet, image, index, count, len, header, room)

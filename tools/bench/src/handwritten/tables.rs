@@ -1,4 +1,4 @@
-//! What the engine has to know of the program by hand: the tables that a compiler would make.
+//! The tables that the engine needs about the hand-written program. A compiler would generate them.
 
 use hawser_ir::{
     AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Ends, Event, EventId,
@@ -8,7 +8,7 @@ use hawser_ir::{
 
 use super::ffi;
 
-/// Places in the C side's list of sizes; the first two are context types as well.
+/// Indices into the C side's list of sizes. The first two are context types as well.
 const SEGMENT: usize = 2;
 const OPEN: usize = 3;
 const AMOUNT: usize = 4;
@@ -17,21 +17,21 @@ const BARE: usize = 6;
 /// A segment's image.
 pub(super) const IMAGE: usize = 7;
 const TIMERS_AT: usize = 8;
-/// The first of four places: local address and port, remote address and port.
+/// The index of the first of four offsets: local address and port, remote address and port.
 const ENDS_AT: usize = 9;
 
-/// Bytes of the largest event; compared when the tables are made.
+/// The bytes of the largest event, checked when the tables are made.
 pub(super) const LARGEST_EVENT: usize = 512;
-/// Bytes of the records of any chain: a segment can make a connection, send twice, and end it.
+/// The bytes of the records of any chain. A segment can make a connection, send twice, and end it.
 pub(super) const RECORD_BYTES: usize = 4096;
 
-/// `sizeof` of each structure, and where a connection has its timers and its ends.
+/// Returns the `sizeof` of each structure, and the offsets of a connection's timers and ends.
 pub(super) fn sizes() -> &'static [u32; 13] {
     // SAFETY: a constant of the C side, of that length.
     unsafe { &ffi::handwritten_sizes }
 }
 
-/// Name, source, and structure of each event, in the order of `enum event`.
+/// The name, source and structure of each event, in the order of `enum event`.
 const EVENTS: [(&str, EventKind, usize); 14] = [
     ("segment", EventKind::Net, SEGMENT),
     ("connect", EventKind::App, OPEN),
@@ -49,12 +49,12 @@ const EVENTS: [(&str, EventKind, usize); 14] = [
     ("child_failed", EventKind::Internal, CHILD),
 ];
 
-/// The first of the timers' events.
+/// The number of the first timer event.
 const FIRST_TIMER: u32 = 8;
-/// Timers of a connection.
+/// The number of timers of a connection.
 const TIMERS: u32 = 4;
 
-/// Sources in the order of `enum parser`.
+/// The parsers' sources, in the order of `enum parser`.
 const PARSERS: [Source; 8] = [
     Source::Ip(6),
     Source::App(AppOp::Listen),
@@ -67,7 +67,7 @@ const PARSERS: [Source; 8] = [
 ];
 
 const SECOND: u64 = 1_000_000_000;
-/// Params in the order of `enum param`, with the defaults of `transports/tcp/tcp.mtp`.
+/// The params in the order of `enum param`, with the defaults of `transports/tcp/tcp.mtp`.
 const PARAMS: [(&str, Ty, u64); 12] = [
     ("INITIAL_RTO", Ty::Duration, SECOND),
     ("MIN_RTO", Ty::Duration, SECOND / 5),
@@ -83,12 +83,11 @@ const PARAMS: [(&str, Ty, u64); 12] = [
     ("USER_TIMEOUT", Ty::Duration, 300 * SECOND),
 ];
 
-/// The params' defaults.
 pub(super) fn defaults() -> [u64; PARAMS.len()] {
     PARAMS.map(|(_, _, default)| default)
 }
 
-/// What an event's chain may create.
+/// Returns the type of context that an event's chain may create.
 pub(super) fn creates(event: u16) -> Option<ContextId> {
     match event {
         0 | 1 => Some(ContextId(0)),
@@ -97,8 +96,8 @@ pub(super) fn creates(event: u16) -> Option<ContextId> {
     }
 }
 
-/// On what an event's chain creates: connections on listeners alone, both kinds where there is
-/// nothing yet.
+/// Returns the conditions under which an event's chain creates a context: connections only on listeners, both
+/// types where there is no context yet.
 fn creators(event: u16) -> Vec<When> {
     match event {
         0 => vec![When::Found(ContextId(1))],
@@ -107,7 +106,6 @@ fn creators(event: u16) -> Vec<When> {
     }
 }
 
-/// All tables.
 pub(super) fn module() -> Module {
     let structs =
         sizes()[..=IMAGE]
@@ -161,7 +159,8 @@ pub(super) fn module() -> Module {
             fixed_len: 20,
             max_len: 60,
         }],
-        // Numbers grow by the payload, PSH and FIN stand on the last, and CWR is never set.
+        // Sequence numbers grow by the payload, PSH and FIN are set on the last segment only, and CWR is
+        // never set.
         offloads: vec![Offload {
             blueprint: BlueprintId(0),
             rules: Vec::new(),
@@ -180,7 +179,7 @@ pub(super) fn module() -> Module {
     }
 }
 
-/// Where a connection has its two ends.
+/// Returns the offsets of a connection's two ends.
 fn ends() -> Ends {
     let [local_ip, local_port, remote_ip, remote_port] = [0, 1, 2, 3].map(|n| sizes()[ENDS_AT + n]);
     Ends { local_ip, local_port, remote_ip, remote_port }

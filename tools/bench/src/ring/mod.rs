@@ -1,37 +1,37 @@
-//! Two stacks in one thread and a wire of memory between them: no device, no system call.
+//! Two stacks in one thread and a wire in memory between them: no device, no system call.
 //!
 //! * [`hawser_testing::lane`]: the wire: one copy per packet on each side, as over a shared-memory ring
 //! * [`pair`]: two of our stacks
 //! * [`peer`]: two of smoltcp's
 //!
-//! Time is virtual, a step per turn: the same run takes the same instructions each time.
+//! Time is virtual and advances by a step per turn, so that each run executes the same instructions.
 
 pub(crate) mod pair;
 pub(crate) mod peer;
 
-/// Bytes of an IP packet.
+/// The largest size of an IP packet, in bytes.
 pub(crate) const MTU: usize = 1500;
-/// Bytes of one write and one read.
+/// The bytes of one write and one read.
 pub(crate) const CHUNK: usize = 64 << 10;
-/// What time advances by from turn to turn, in nanoseconds.
+/// The step of time from turn to turn, in nanoseconds.
 pub(crate) const STEP: u64 = 10_000;
 
-/// What stacks have to do for each packet, beside the protocol.
+/// The work of stacks for each packet, in addition to the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct Manner {
-    /// Each packet that is received is an event of its own, as where packets come one by one
+    /// Make each received packet an event of its own, as when packets come one by one
     #[arg(long)]
     pub(crate) no_merge: bool,
-    /// Checksums are made and verified in software, as on wires without checksum offload
+    /// Compute and verify checksums in software, as on wires without checksum offload
     #[arg(long)]
     pub(crate) checksums: bool,
-    /// Applications hand memory over to Hawser, in place of bytes to be copied
+    /// Let applications pass memory to Hawser, in place of bytes to be copied
     #[arg(long)]
     pub(crate) by_reference: bool,
 }
 
 impl Manner {
-    /// The options that stand for it.
+    /// Returns the command-line options of this manner.
     pub(crate) fn options<'a>(self) -> impl Iterator<Item = &'a str> {
         let merge = self.no_merge.then_some("--no-merge");
         let sums = self.checksums.then_some("--checksums");
@@ -39,7 +39,7 @@ impl Manner {
         merge.into_iter().chain(sums).chain(reference)
     }
 
-    /// Who computes checksums, for a report.
+    /// Describes the computation of checksums, for a report.
     pub(crate) fn checksums(self) -> &'static str {
         match self.checksums {
             true => "made and verified in software, by both stacks",
@@ -48,14 +48,14 @@ impl Manner {
     }
 }
 
-/// What went over the wire.
+/// The traffic on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
-    /// Packets from the sender to the receiver: data.
+    /// The number of packets from the sender to the receiver: data.
     pub(crate) data: u64,
-    /// Packets the other way: acknowledgements.
+    /// The number of packets in the other direction: acknowledgements.
     pub(crate) answers: u64,
-    /// Bytes that the receiver's application has read.
+    /// The number of bytes that the receiver's application has read.
     pub(crate) bytes: u64,
 }
 

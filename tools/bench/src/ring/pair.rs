@@ -14,16 +14,16 @@ use hawser_testing::lane::{End, Shared};
 
 use super::{CHUNK, MTU, Manner, STEP, Traffic};
 
-/// The port that the server listens on; with many connections, the first of several.
+/// The port that the server listens on, or the first of several if there are many connections.
 const PORT: u16 = 5201;
-/// Connections that one port takes: as many as the client has ports.
+/// The number of connections to one port, limited by the client's ports.
 const PER_PORT: usize = 60_000;
-/// Connections that are being opened at a time.
+/// The number of connections that are being opened at a time.
 const OPENING: usize = 100;
-/// From a connection's turn to its next.
+/// The time from a connection's turn to its next.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// What goes wrong: the stack's own words.
+/// An error of the stack, or of the transfer.
 type Failure = Box<dyn std::error::Error>;
 
 /// One stack and its end of the wire.
@@ -47,7 +47,7 @@ impl Host {
         Ok(Host { stack, end, notices: Vec::new() })
     }
 
-    /// Does all that is to be done at this time; true when that was anything.
+    /// Executes all work that is due at this time, and returns whether there was any.
     fn work(&mut self, now: Instant) -> Result<bool, Failure> {
         let mut any = false;
         while self.stack.poll(now, &mut self.end)? {
@@ -63,7 +63,7 @@ impl Host {
         Ok(any)
     }
 
-    /// Sends bytes at once, and does what else is to be done behind them, as an endpoint does for an application that
+    /// Sends bytes at once, then executes the other due work, as an endpoint does for an application that
     /// spins.
     fn say(&mut self, now: Instant, handle: Handle, bytes: &[u8]) -> Result<(), Failure> {
         let taken = self.stack.send(now, handle, bytes)?;
@@ -75,7 +75,7 @@ impl Host {
         Ok(())
     }
 
-    /// Reads what has just arrived: as many bytes as `out` has room for.
+    /// Reads the bytes that have just arrived. They must fill `out`.
     fn hear(&mut self, now: Instant, handle: Handle, out: &mut [u8]) -> Result<(), Failure> {
         self.stack.poll(now, &mut self.end)?;
         while self.stack.next_notice().is_some() {}
@@ -98,25 +98,25 @@ pub(crate) struct Pair {
     now: Instant,
     bytes: u64,
     chunk: Bytes,
-    /// The application hands `chunk` over, in place of bytes to be copied.
+    /// True if the application passes `chunk` by reference, in place of bytes to be copied.
     by_reference: bool,
-    /// Open connections, as client and server name them.
+    /// The open connections, each with the client's and the server's handle.
     flows: Vec<(Handle, Handle)>,
 }
 
 impl Pair {
-    /// Two stacks that run this program, as they do on a device.
+    /// Makes two stacks that run this program in the default manner, as on a device.
     ///
     /// # Errors
-    /// When the program cannot be run.
+    /// The program cannot be run.
     pub(crate) fn new(program: &Arc<dyn Program>) -> Result<Pair, Failure> {
         Pair::of(program, Manner::default())
     }
 
-    /// The same in another manner.
+    /// Makes two stacks that run this program in another manner.
     ///
     /// # Errors
-    /// When the program cannot be run.
+    /// The program cannot be run.
     pub(crate) fn of(program: &Arc<dyn Program>, manner: Manner) -> Result<Pair, Failure> {
         let lanes = [Shared::default(), Shared::default()];
         let host = |number, outward, inward| {
@@ -143,7 +143,7 @@ impl Pair {
     /// Opens connections until there are `count`.
     ///
     /// # Errors
-    /// When one cannot be opened.
+    /// A connection could not be opened.
     pub(crate) fn open(&mut self, count: usize) -> Result<(), Failure> {
         while self.flows.len() < count {
             let port = PORT + (self.flows.len() / PER_PORT) as u16;
@@ -175,7 +175,7 @@ impl Pair {
         if accepted.len() != count {
             return Err(format!("{} of {count} connections were opened", accepted.len()).into());
         }
-        // Both ends of a connection find each other by the client's port.
+        // The client's port identifies both ends of a connection.
         let port_of = |end: Option<SocketAddr>| end.map_or(0, |end| end.port());
         opening.sort_by_key(|handle| port_of(self.client.stack.local(*handle)));
         accepted.sort_by_key(|handle| port_of(self.server.stack.peer(*handle)));
@@ -183,7 +183,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Lets both hosts do all that is to be done now.
+    /// Lets both hosts execute all due work.
     pub(crate) fn settle(&mut self) -> Result<(), Failure> {
         loop {
             let any = self.client.work(self.now)? | self.server.work(self.now)?;
@@ -194,10 +194,10 @@ impl Pair {
         }
     }
 
-    /// Lets so much time pass, timer by timer.
+    /// Advances the time by `time`, timer by timer.
     ///
     /// # Errors
-    /// When a connection fails.
+    /// A connection failed.
     pub(crate) fn pass(&mut self, time: Duration) -> Result<(), Failure> {
         let until = self.now + time;
         loop {
@@ -218,7 +218,7 @@ impl Pair {
     /// Sends on the first connection until the receiver's application has `bytes` more.
     ///
     /// # Errors
-    /// When the connection fails, or nothing goes on.
+    /// The connection failed, or made no progress.
     pub(crate) fn bulk(&mut self, bytes: u64) -> Result<(), Failure> {
         let &(from, to) = self.flows.first().ok_or("no connection is open")?;
         let goal = self.bytes + bytes;
@@ -247,7 +247,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Offers bytes to a connection of the client's; returns how many it took.
+    /// Offers bytes to a connection of the client's, and returns the number of bytes that it took.
     fn offer(&mut self, from: Handle) -> Result<usize, RequestError> {
         let stack = &mut self.client.stack;
         match self.by_reference {
@@ -256,10 +256,10 @@ impl Pair {
         }
     }
 
-    /// Sends `len` bytes on the first connection and as many back, so many times, one after the other.
+    /// Sends `len` bytes on the first connection and as many back, `rounds` times, one after the other.
     ///
     /// # Errors
-    /// When the connection fails, or does not carry them at once.
+    /// The connection failed, or did not carry the bytes at once.
     pub(crate) fn round_trips(&mut self, rounds: u64, len: usize) -> Result<(), Failure> {
         let &(here, there) = self.flows.first().ok_or("no connection is open")?;
         let mut out = vec![0; len];
@@ -278,14 +278,14 @@ impl Pair {
         Ok(())
     }
 
-    /// Sends `len` bytes on every connection, `batch` connections at a time, in an order in which
-    /// neighbours in time are none in memory; the server reads everything.
+    /// Sends `len` bytes on every connection, `batch` connections at a time. The order is such that
+    /// consecutive connections are not neighbours in memory. The server reads all bytes.
     ///
-    /// The whole takes [`ROUND`] of virtual time, evenly spread, so that as much time passes between
-    /// a connection's turns whatever the number of connections.
+    /// The round takes [`ROUND`] of virtual time, evenly spread, so that the time between a connection's
+    /// turns does not depend on the number of connections.
     ///
     /// # Errors
-    /// When a connection fails.
+    /// A connection failed.
     pub(crate) fn round(&mut self, len: usize, batch: usize) -> Result<(), Failure> {
         let count = self.flows.len();
         let stride = (count * 2 / 3..)
@@ -317,7 +317,7 @@ impl Pair {
         Ok(())
     }
 
-    /// What went over the wire so far.
+    /// Returns the traffic on the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
         let packets = |lane: &Shared| lane.borrow().packets;
         Traffic {
@@ -327,14 +327,14 @@ impl Pair {
         }
     }
 
-    /// Bytes that both stacks hold for applications: to be sent, and received.
+    /// Returns the bytes that both stacks hold for applications, both to send and received.
     pub(crate) fn held_bytes(&self) -> u64 {
         let held = |host: &Host| host.stack.held_bytes();
         let [(out, back), (there, here)] = [held(&self.client), held(&self.server)];
         out + back + there + here
     }
 
-    /// Contexts of both stacks.
+    /// Returns the number of contexts of both stacks.
     pub(crate) fn contexts(&self) -> usize {
         self.client.stack.contexts() + self.server.stack.contexts()
     }
@@ -374,7 +374,7 @@ mod tests {
         for engine in ENGINES {
             let traffic = traffic_of_bulk(engine, 1 << 20);
             assert!(traffic.bytes >= 1 << 20);
-            // 1500 less two headers of 20 and a timestamp option of 12.
+            // 1500 bytes minus two headers of 20 and a timestamp option of 12.
             assert!(traffic.data >= (1 << 20) / 1448, "{engine}: {traffic:?}");
             assert!(
                 traffic.answers > 0 && traffic.answers <= traffic.data,
@@ -383,7 +383,7 @@ mod tests {
         }
     }
 
-    /// What they cost can be compared only while they do the same.
+    /// Their costs can be compared only if they send the same packets.
     #[test]
     fn by_hand_as_many_packets_are_sent() {
         let [interp, native, by_hand] = ENGINES.map(|engine| traffic_of_bulk(engine, 8 << 20));
@@ -430,7 +430,7 @@ mod tests {
             let mut pair = pair(engine);
             pair.open(250).unwrap();
             assert_eq!(pair.flows.len(), 250);
-            // A listener beside both ends of each connection.
+            // One listener, and both ends of each connection.
             assert_eq!(pair.contexts(), 501);
             let before = pair.traffic();
             pair.round(100, 64).unwrap();

@@ -1,4 +1,4 @@
-//! Two of smoltcp's stacks, ring to ring, as ours are in [`super::pair`].
+//! Two of smoltcp's stacks, ring to ring, in the same arrangement as ours in [`super::pair`].
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -40,7 +40,7 @@ impl phy::RxToken for Received {
 impl phy::TxToken for Sending {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
         let mut result = None;
-        // Tokens are handed out only while there is room.
+        // A token exists only while there is room.
         self.0.borrow_mut().put(len, 0, |room| result = Some(write(room)));
         result.unwrap_or_else(|| unreachable!("a token without room"))
     }
@@ -92,7 +92,7 @@ impl Host {
         let mut end = End { sums, outward: Rc::clone(outward), inward: Rc::clone(inward) };
         let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut end, Instant::ZERO);
         interface.update_ip_addrs(|list| {
-            // The list is empty, and has room for one at least.
+            // The list is empty, and has room for at least one address.
             let _ = list.push(IpCidr::new(address(number), 24));
         });
         let mut sockets = SocketSet::new(Vec::new());
@@ -119,7 +119,7 @@ impl Host {
         }
     }
 
-    /// Reads what has just arrived: as many bytes as `out` has room for.
+    /// Reads the bytes that have just arrived. They must fill `out`.
     fn hear(&mut self, now: u64, out: &mut [u8]) -> Result<(), Box<dyn std::error::Error>> {
         self.work(now);
         match self.socket().recv_slice(out)? == out.len() {
@@ -144,10 +144,11 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Two stacks with a connection between them and buffers of `window` bytes, that make and verify checksums or do not.
+    /// Makes two stacks with a connection between them and buffers of `window` bytes. With `sums`, they
+    /// compute and verify checksums.
     ///
     /// # Errors
-    /// When the connection cannot be opened.
+    /// The connection could not be opened.
     pub(crate) fn new(window: usize, sums: bool) -> Result<Peers, Box<dyn std::error::Error>> {
         let lanes = [Shared::default(), Shared::default()];
         let client = Host::new(1, [&lanes[0], &lanes[1]], window, sums);
@@ -177,7 +178,7 @@ impl Peers {
     /// Sends until the receiver's application has `bytes` more.
     ///
     /// # Errors
-    /// When the connection fails, or nothing goes on.
+    /// The connection failed, or made no progress.
     pub(crate) fn bulk(&mut self, bytes: u64) -> Result<(), Box<dyn std::error::Error>> {
         let goal = self.bytes + bytes;
         let mut out = vec![0; CHUNK];
@@ -209,10 +210,10 @@ impl Peers {
         Ok(())
     }
 
-    /// Sends `len` bytes and as many back, so many times, one after the other.
+    /// Sends `len` bytes and as many back, `rounds` times, one after the other.
     ///
     /// # Errors
-    /// When the connection fails, or does not carry them at once.
+    /// The connection failed, or did not carry the bytes at once.
     pub(crate) fn round_trips(&mut self, rounds: u64, len: usize) -> Result<(), Box<dyn std::error::Error>> {
         let mut out = vec![0; len];
         for _ in 0..rounds {
@@ -227,7 +228,7 @@ impl Peers {
         Ok(())
     }
 
-    /// What went over the wire so far.
+    /// Returns the traffic on the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
         let packets = |lane: &Shared| lane.borrow().packets;
         Traffic {

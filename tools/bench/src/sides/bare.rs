@@ -1,5 +1,5 @@
-//! A port of DPDK without any stack: frames of the size of TCP's, filled, sent, received and emptied by a loop in C
-//! (`tools/bench/dpdk/bare.c`). It is the ceiling of stacks on the same port.
+//! A port of DPDK without a stack: a loop in C (`tools/bench/dpdk/bare.c`) fills, sends, receives and empties
+//! frames of the size of TCP's. Its rate is the ceiling of stacks on the same port.
 
 use std::ffi::{CString, c_char, c_int};
 use std::io;
@@ -12,7 +12,7 @@ use super::spec::{BareWork, Spec, StackKind};
 use super::transport::Transport;
 use crate::sys;
 
-/// The port, as C has it.
+/// The port, as C represents it.
 #[repr(C)]
 struct Raw {
     _data: [u8; 0],
@@ -33,17 +33,17 @@ unsafe extern "C" {
     fn bare_receive(port: *mut Raw, bytes: *mut u8, room: usize, is_over: *mut bool) -> usize;
 }
 
-/// A port. There is one in a process, and it stays until the process ends.
+/// A port. There is one in a process, and it exists until the process ends.
 pub(crate) struct Bare {
     port: NonNull<Raw>,
     is_over: bool,
 }
 
 impl Bare {
-    /// Opens it.
+    /// Opens the port.
     ///
     /// # Errors
-    /// What is wrong with the orders, or the device.
+    /// The orders are invalid, or the device failed.
     pub(crate) fn new(spec: &Spec) -> io::Result<Bare> {
         let StackKind::Bare { device, work } = &spec.stack else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -56,14 +56,14 @@ impl Bare {
         let device = CString::new(device.as_str())?;
         let mut arguments = Vec::new();
         for argument in arguments_of_dpdk()? {
-            // DPDK keeps them.
+            // DPDK keeps the pointers, so the strings are leaked.
             arguments.push(CString::new(argument)?.into_raw());
         }
         let count = arguments.len() as c_int;
         arguments.push(std::ptr::null_mut());
         let mut error = 0;
-        // SAFETY: as many texts as stated, which live on, with a null behind them as `main` has it; a text; room for a
-        // number.
+        // SAFETY: there are as many strings as stated, which are leaked, with a null after them as in `main`;
+        // the device is a string; the error has room for a number.
         let port = unsafe {
             bare_open(
                 count,
@@ -83,8 +83,8 @@ impl Bare {
     }
 }
 
-/// As Hawser starts DPDK (`targets/dpdk`): without files, on this thread's processors, with huge pages where there are
-/// some.
+/// Returns DPDK's arguments, the same as Hawser's (`targets/dpdk`): without files, on this thread's
+/// processors, with huge pages if there are any.
 fn arguments_of_dpdk() -> io::Result<Vec<String>> {
     let memory = std::fs::read_to_string("/proc/meminfo")?;
     let has_huge_pages = memory
@@ -104,7 +104,7 @@ fn arguments_of_dpdk() -> io::Result<Vec<String>> {
     Ok(arguments)
 }
 
-/// The one connection: whoever is at the other end.
+/// The only connection leads to the process at the other end.
 impl Transport for Bare {
     type Connection = ();
 
@@ -141,7 +141,7 @@ impl Transport for Bare {
     }
 
     fn write(&mut self, (): (), bytes: &[u8]) -> io::Result<Option<usize>> {
-        // SAFETY: the port is open, and so many bytes are there.
+        // SAFETY: the port is open, and `bytes` is readable for its length.
         unsafe { bare_send(self.port.as_ptr(), bytes.as_ptr(), bytes.len()) };
         Ok(Some(bytes.len()))
     }

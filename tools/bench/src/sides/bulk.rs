@@ -1,4 +1,4 @@
-//! Bulk transfer: one connection or several at once, as much as goes through in some time.
+//! Bulk transfer: one connection or several at once, at full speed for some time.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,22 +10,24 @@ use super::spec::{Bulk, Measured};
 use super::transport::{CHUNK, Transport};
 use crate::sys;
 
-/// Bytes after which what is sent repeats: a prime, so that no two chunks look alike.
+/// The number of bytes after which the data repeats: a prime, so that no two chunks are alike.
 const PERIOD: usize = 65_521;
-/// The sender goes on for a little after its own time is over, so that the receiver's is full.
+/// The time for which the sender continues after its own measured time, so that the receiver's measured time
+/// is full.
 const TAIL: Duration = Duration::from_millis(100);
-/// Small writes after which the stack works: a stack in poll mode would gather them otherwise, and send less often.
+/// The number of small writes after which the stack works. Otherwise a stack in poll mode would gather them,
+/// and send less often.
 const WRITES: u64 = 32;
-/// How long a side sleeps at most: it looks at the clock again then.
+/// The longest time for which a side sleeps before it reads the clock again.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What is sent: any `CHUNK` bytes from an offset below [`PERIOD`].
+/// Returns the data: any `CHUNK` bytes from an offset below [`PERIOD`] can be sent.
 fn pattern() -> Vec<u8> {
     let byte = |i: usize| ((i % PERIOD) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
     (0..PERIOD + CHUNK).map(|i| byte(i) as u8).collect()
 }
 
-/// Measures between the warm-up's end and the end of the time that counts.
+/// Measures from the end of the warm-up to the end of the measured time.
 struct Window {
     from: Duration,
     until: Duration,
@@ -41,7 +43,7 @@ impl Window {
         Window { from, until, begin: Instant::now(), start: None, end: None }
     }
 
-    /// Notes where things stand; true once the time is over.
+    /// Notes the bytes so far, and returns true once the time is over.
     fn note(&mut self, bytes: u64) -> bool {
         let elapsed = self.begin.elapsed();
         if self.start.is_none() && elapsed >= self.from {
@@ -68,7 +70,7 @@ impl Window {
     }
 }
 
-/// Connections that came in and that ended, of all stacks of a side.
+/// The numbers of connections that were accepted and that ended, of all stacks of a side.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     accepted: AtomicU32,
@@ -79,7 +81,7 @@ pub(crate) struct Arrivals {
 struct Flow<C> {
     connection: C,
     bytes: u64,
-    /// There was nothing to read, or no room to write, since the last news.
+    /// True if the flow had no bytes to read, or no room to write, since its last change.
     waits: bool,
 }
 
@@ -88,16 +90,16 @@ impl<C: Copy + Eq> Flow<C> {
         Flow { connection, bytes: 0, waits: false }
     }
 
-    /// Where in the pattern its next byte is.
+    /// Returns the offset of the next byte in the pattern.
     fn at(&self) -> usize {
         (self.bytes % PERIOD as u64) as usize
     }
 }
 
-/// Connects so many flows, sends for as long as planned, and waits until the peer has everything.
+/// Opens `flows` connections, sends for the planned time, and waits until the peer has all bytes.
 ///
 /// # Errors
-/// When a connection fails.
+/// A connection failed.
 pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::Result<Measured> {
     let mut flows = connect(stack, plan, flows)?;
     let pattern = Bytes::from(pattern());
@@ -150,12 +152,12 @@ fn connect<T: Transport>(stack: &mut T, plan: &Bulk, flows: u32) -> io::Result<V
     Ok(open)
 }
 
-/// Whether nothing can be done on any flow.
+/// Returns whether all flows wait.
 fn all_wait<C>(flows: &[Flow<C>]) -> bool {
     flows.iter().all(|flow| flow.waits)
 }
 
-/// Lets the stack work, and notes the flows about which there is news.
+/// Lets the stack work, and notes the flows that changed.
 fn wait<T: Transport>(
     stack: &mut T,
     flows: &mut [Flow<T::Connection>],
@@ -163,16 +165,17 @@ fn wait<T: Transport>(
 ) -> io::Result<()> {
     turn(stack, changed)?;
     for flow in flows {
-        // Some stacks report nothing: then each flow may have news.
+        // Some stacks report no changes. In that case every flow may have changed.
         flow.waits &= !changed.is_empty() && !changed.contains(&flow.connection);
     }
     Ok(())
 }
 
-/// Accepts connections and receives until all have ended: those of this stack, and of those beside it.
+/// Accepts connections and receives until all have ended, both of this stack and of the other stacks of this
+/// side.
 ///
 /// # Errors
-/// When a connection fails, or bytes are not what was sent.
+/// A connection failed, or bytes differ from the sent ones.
 pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk, arrivals: &Arrivals) -> io::Result<Measured> {
     let expected = if plan.verify { pattern() } else { Vec::new() };
     let mut chunk = vec![0; CHUNK];
@@ -210,13 +213,13 @@ pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk, arrivals: &Arriv
             wait(stack, &mut flows, &mut changed)?;
         }
     }
-    // A shard may have had none.
+    // A shard may have had no connections.
     let measured = window.map_or_else(Measured::default, |window| window.measured(got));
     for connection in over {
         stack.shutdown(connection)?;
         stack.close(connection);
     }
-    // What still has to leave does so.
+    // Let the last packets leave.
     let begin = Instant::now();
     while begin.elapsed() < NAP {
         turn(stack, &mut changed)?;
@@ -228,7 +231,7 @@ pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk, arrivals: &Arriv
 /// Waits for a connection.
 ///
 /// # Errors
-/// When the stack fails.
+/// The stack failed.
 pub(crate) fn accept<T: Transport>(
     stack: &mut T,
     changed: &mut Vec<T::Connection>,

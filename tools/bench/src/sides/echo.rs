@@ -1,4 +1,4 @@
-//! Questions and answers of a few bytes, one at a time: the round trip as an application sees it.
+//! Questions and answers of a few bytes, one at a time: the round trip from an application's view.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use super::spec::{Echo, Measured};
 use super::transport::Transport;
 use crate::sys;
 
-/// How long a side sleeps at most.
+/// The longest time for which a side sleeps.
 const NAP: Duration = Duration::from_millis(200);
 
 /// Connects and asks.
 ///
 /// # Errors
-/// When the connection fails or ends early.
+/// The connection failed or ended early.
 pub(crate) fn ping<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Measured> {
     let mut changed = Vec::new();
     let opening = stack.connect(plan.peer)?;
@@ -59,10 +59,10 @@ pub(crate) fn ping<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Measu
     })
 }
 
-/// Accepts and answers until the peer ends.
+/// Accepts a connection, and answers until the peer closes it.
 ///
 /// # Errors
-/// When the connection fails.
+/// The connection failed.
 pub(crate) fn pong<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Measured> {
     let mut changed = Vec::new();
     let connection = accept(stack, &mut changed)?;
@@ -76,7 +76,7 @@ pub(crate) fn pong<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Measu
     let seconds = begin.elapsed().as_secs_f64();
     stack.shutdown(connection)?;
     stack.close(connection);
-    // The last packets leave.
+    // Let the last packets leave.
     for _ in 0..8 {
         stack.turn(Some(Duration::from_millis(5)), &mut changed)?;
     }
@@ -100,7 +100,7 @@ fn write_all<T: Transport>(stack: &mut T, connection: T::Connection, mut bytes: 
     Ok(())
 }
 
-/// Fills `out`; false when the stream ends before its first byte.
+/// Fills `out`, or returns false if the stream ends before its first byte.
 fn read_exact<T: Transport>(stack: &mut T, connection: T::Connection, out: &mut [u8]) -> io::Result<bool> {
     let mut changed = Vec::new();
     let mut filled = 0;

@@ -1,18 +1,19 @@
-//! gVisor's network stack, the one in Go that its containers and others have: a program of ours around it
-//! (`tools/bench/gvisor`), which follows the orders of a side. It is built when it is first needed.
+//! gVisor's network stack, which is written in Go. A program of ours around it (`tools/bench/gvisor`) follows
+//! the orders of a side. It is built when it is first needed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Its source.
+/// The folder of its source.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/gvisor");
 
-/// The program, beside our own. It is built once in a process; Go's cache makes that short when nothing has changed.
+/// Returns the path of the program, beside our own. It is built once in a process; Go's cache makes that fast
+/// if its source is unchanged.
 ///
 /// # Errors
-/// Why there is none.
+/// The program could not be built.
 pub(crate) fn program() -> io::Result<PathBuf> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT

@@ -1,4 +1,4 @@
-//! Our own stack, by its public face: an endpoint in poll mode.
+//! Our own stack, by its public interface: an endpoint in poll mode.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,9 +13,9 @@ use super::spec::{Spec, StackKind};
 use super::transport::{Transport, ready};
 use crate::engine;
 
-/// How long connections get to end by themselves before they count as left over.
+/// The time in which connections must end before they count as left over.
 const END_LIMIT: Duration = Duration::from_secs(2);
-/// Connections that may wait to be accepted.
+/// The number of connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 /// An endpoint on a device.
@@ -23,17 +23,18 @@ pub(crate) struct Hawser {
     endpoint: Endpoint,
     address: IpAddr,
     sleeps: bool,
-    /// What is written is referred to, not copied.
+    /// True if writes pass memory by reference, in place of copying it.
     by_reference: bool,
     listeners: Vec<Handle>,
     open: HashSet<Handle>,
 }
 
 impl Hawser {
-    /// Opens the device and puts the program on it: a stack for each shard, each to be driven by a thread of its own.
+    /// Opens the device and runs the program on it: a stack for each shard, each to be driven by a thread of
+    /// its own.
     ///
     /// # Errors
-    /// What is wrong with the orders, or the device.
+    /// The orders are invalid, or the device failed.
     pub(crate) fn open(spec: &Spec) -> io::Result<Vec<Hawser>> {
         let StackKind::Hawser { device, kernel, program, engine, params, shards, by_reference } = &spec.stack
         else {
@@ -48,7 +49,7 @@ impl Hawser {
         setup.kernel_addresses.extend(*kernel);
         let endpoints = host::open_shards(&program, &setup, *shards).map_err(io::Error::other)?;
         let stacks = endpoints.into_iter().map(|mut endpoint| {
-            // What changes from now on is noted.
+            // Enables the list of changed connections.
             endpoint.take_changed(&mut Vec::new());
             Hawser {
                 endpoint,

@@ -1,7 +1,7 @@
-//! The kernel's own TCP, with cubic: the yardstick.
+//! The kernel's own TCP, with cubic, as the baseline.
 //!
-//! One connection that may sleep is used by blocking calls alone, as the kernel serves it best;
-//! many at once are waited for by epoll; a side that does not sleep asks without blocking.
+//! A single connection that may sleep uses blocking calls alone, which the kernel serves best. A side with
+//! many connections waits for them by epoll. A side that does not sleep polls without blocking.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,19 +16,19 @@ use super::transport::{Transport, ready};
 use crate::sys::Poller;
 
 const CONGESTION_CONTROL: &str = "cubic";
-/// The listeners' number in the poller; connections have their place in the table.
+/// The number of the listeners in the poller. A connection's number is its index in the table.
 const LISTENER: u64 = u64::MAX;
-/// Descriptors beside those of connections: listeners, the poller, standard streams.
+/// The number of descriptors in addition to those of connections: listeners, the poller, standard streams.
 const SPARE_DESCRIPTORS: u64 = 64;
 
-/// How the kernel is waited for.
+/// The manner of waiting for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// Each call sleeps by itself.
+    /// Each call blocks.
     InCalls,
-    /// One call for all connections.
+    /// One call waits for all connections.
     ForAll,
-    /// Not at all.
+    /// The side never waits.
     Never,
 }
 
@@ -36,7 +36,7 @@ enum Waiting {
 pub(crate) struct Linux {
     address: IpAddr,
     waiting: Waiting,
-    /// Room for what is to be sent is news, too.
+    /// True if the side also waits for room to write.
     waits_for_room: bool,
     listeners: Vec<TcpListener>,
     streams: Vec<Option<TcpStream>>,
@@ -46,10 +46,10 @@ pub(crate) struct Linux {
 }
 
 impl Linux {
-    /// Nothing open yet.
+    /// Makes an empty table.
     ///
     /// # Errors
-    /// When descriptors run out.
+    /// There are too few descriptors.
     pub(crate) fn new(spec: &Spec) -> io::Result<Linux> {
         let waiting = match (&spec.work, spec.sleeps) {
             (_, false) => Waiting::Never,
@@ -92,7 +92,7 @@ impl Linux {
     }
 }
 
-/// Each connection is a descriptor.
+/// Raises the limit of descriptors, because each connection takes one.
 fn allow_descriptors(wanted: u64) -> io::Result<()> {
     let (soft, hard) = Resource::NOFILE.get()?;
     if soft >= wanted {
@@ -109,7 +109,7 @@ impl Transport for Linux {
     type Connection = usize;
 
     fn listen(&mut self, port: u16) -> io::Result<()> {
-        // The kernel's end of a TUN device gets its address when the other side opens it.
+        // The kernel's end of a TUN device gets its address only when the other side opens it.
         let any: IpAddr = if self.address.is_ipv4() {
             [0; 4].into()
         } else {
@@ -135,7 +135,7 @@ impl Transport for Linux {
     fn connect(&mut self, to: SocketAddr) -> io::Result<usize> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         linux_tcp::set_congestion_control(&socket, CONGESTION_CONTROL)?;
-        // A side that sleeps in calls sleeps here until the connection is open.
+        // With blocking calls, this call sleeps until the connection is open.
         socket.set_nonblocking(self.waiting != Waiting::InCalls)?;
         match socket.connect(&to.into()) {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),

@@ -7,12 +7,12 @@ use super::spec::{Many, Measured};
 use super::transport::Transport;
 use crate::sys;
 
-/// How long a side sleeps at most.
+/// The longest time for which a side sleeps.
 const NAP: Duration = Duration::from_millis(200);
-/// How long the server waits for connections to end after the last has been answered.
+/// The time for which the server waits for connections to end after the last answer.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// How far a client's connection is.
+/// The progress of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Opening,
@@ -20,12 +20,12 @@ enum Stage {
     Closing,
 }
 
-/// Opens all connections, so many at a time.
+/// Opens all connections, `at_once` at a time.
 ///
 /// # Errors
-/// When one of them fails.
+/// A connection failed.
 pub(crate) fn connect<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Measured> {
-    // The first one finds the peer's link-layer address, and does not count.
+    // The first connection resolves the peer's link-layer address, and does not count.
     open_and_close(stack, plan, 1, 1)?;
     let (begin, (user, system)) = (Instant::now(), sys::cpu_time());
     let done = open_and_close(stack, plan, plan.connections, plan.at_once as usize)?;
@@ -40,7 +40,7 @@ pub(crate) fn connect<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Me
     })
 }
 
-/// Takes so many connections from their opening to their end, so many at the same time.
+/// Takes `total` connections from their opening to their end, `at_once` at the same time.
 fn open_and_close<T: Transport>(stack: &mut T, plan: &Many, total: u32, at_once: usize) -> io::Result<u32> {
     let mut active: Vec<(T::Connection, Stage)> = Vec::new();
     let mut changed = Vec::new();
@@ -69,7 +69,7 @@ fn open_and_close<T: Transport>(stack: &mut T, plan: &Many, total: u32, at_once:
     Ok(done)
 }
 
-/// Takes a client's connection as far as it goes; true at its end.
+/// Advances a client's connection as far as possible, and returns true at its end.
 fn advance<T: Transport>(
     stack: &mut T,
     (connection, stage): &mut (T::Connection, Stage),
@@ -92,7 +92,7 @@ fn advance<T: Transport>(
         stack.shutdown(*connection)?;
         *stage = Stage::Closing;
     }
-    // The other direction's end: the whole handshake is measured.
+    // Wait for the end of the other direction, so that the whole handshake is measured.
     if stack.read(*connection, &mut byte)? != Some(0) {
         return Ok(false);
     }
@@ -100,17 +100,17 @@ fn advance<T: Transport>(
     Ok(true)
 }
 
-/// Answers all connections, and closes after the client.
+/// Answers all connections, and closes each after the client.
 ///
 /// # Errors
-/// When one of them fails.
+/// A connection failed.
 pub(crate) fn serve<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Measured> {
     let mut active: Vec<T::Connection> = Vec::new();
     let mut changed = Vec::new();
     let mut done = 0;
     let (user, system) = sys::cpu_time();
     let (mut begin, mut last) = (None, Instant::now());
-    // One more than are counted.
+    // The client opens one more than it counts.
     while done <= plan.connections && last.elapsed() < END_LIMIT {
         changed.clear();
         stack.turn(Some(NAP), &mut changed)?;
@@ -142,14 +142,14 @@ pub(crate) fn serve<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Meas
     })
 }
 
-/// Answers what was asked; true when the client has closed.
+/// Answers a byte, and returns true once the client has closed.
 fn answer<T: Transport>(stack: &mut T, connection: T::Connection) -> io::Result<bool> {
     let mut byte = [0];
     loop {
         match stack.read(connection, &mut byte)? {
             None => return Ok(false),
             Some(0) => break,
-            // One byte always finds room.
+            // There is always room for one byte.
             Some(_) => drop(stack.write(connection, &byte)?),
         }
     }

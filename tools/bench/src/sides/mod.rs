@@ -1,16 +1,16 @@
-//! One side of a measurement: a stack and what its application does, in a process of its own, so
-//! that its processor time is known exactly.
+//! One side of a measurement: a stack and its application, in a process of its own, so that its processor
+//! time is known exactly.
 //!
-//! * [`spec`]: what a side is to do, and what it has measured
+//! * [`spec`]: the orders of a side, and its measurements
 //! * [`process`]: the parent's view of a side
-//! * [`transport`]: what all stacks have in common
+//! * [`transport`]: the common interface of all stacks
 //! * [`linux`], [`hawser`], [`smoltcp`], [`quinn`]: the stacks; [`gvisor`] is a program of its own, in Go
-//! * `bare`: none, over a port of DPDK; `port`: such a port for smoltcp
-//! * `shards`: stacks beside each other, each with the application in a thread of its own
+//! * `bare`: a port of DPDK without a stack; `port`: such a port for smoltcp
+//! * `shards`: several stacks, each with the application in a thread of its own
 //! * [`bulk`], [`echo`], [`many`], [`standing`]: the applications
 //!
-//! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints
-//! its [`spec::Measured`] as JSON.
+//! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints its
+//! [`spec::Measured`] as JSON.
 
 #[cfg(feature = "dpdk")]
 #[allow(unsafe_code)] // It calls C.
@@ -39,10 +39,10 @@ use bulk::Arrivals;
 use spec::{Measured, Spec, StackKind, Work};
 use transport::Transport;
 
-/// Runs a side to its end: the body of the hidden sub-command. Its parent learns what went wrong.
+/// Runs a side to its end: the body of the hidden sub-command. An error is reported to the parent.
 ///
 /// # Errors
-/// When even that is impossible.
+/// The error could not be reported.
 pub(crate) fn run(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     if let Err(error) = obey(text) {
         println!("{}{error}", process::FAILED);
@@ -53,7 +53,7 @@ pub(crate) fn run(text: &str) -> Result<(), Box<dyn std::error::Error>> {
 fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     let spec: Spec = serde_json::from_str(text)?;
     sys::do_not_outlive(Duration::from_secs(spec.timeout_s));
-    // Those of all: once it is pinned, a thread sees its own alone.
+    // The cores of the process. Once pinned, a thread sees only its own.
     let cores = sys::cores()?;
     if let Some(core) = spec.core {
         sys::pin(core)?;
@@ -73,7 +73,7 @@ fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What is on a port of DPDK, beside our own stack.
+/// Runs a side on a port of DPDK that is not our own stack.
 #[cfg(feature = "dpdk")]
 fn on_port(spec: &Spec) -> io::Result<Measured> {
     match &spec.stack {
@@ -100,7 +100,7 @@ fn listen<T: Transport>(stack: &mut T, spec: &Spec) -> io::Result<()> {
     ports.try_for_each(|port| stack.listen(port))
 }
 
-/// The parent learns that the side can be reached, and says when to begin.
+/// Reports to the parent that the side can be reached, and waits until the parent starts it.
 fn wait_for_the_sign() -> io::Result<()> {
     println!("ready");
     io::stdout().flush()?;
@@ -108,7 +108,8 @@ fn wait_for_the_sign() -> io::Result<()> {
     Ok(())
 }
 
-/// The application on one stack, which opens so many of its flows, or shares `arrivals` with other stacks.
+/// Runs the application on one stack. It opens `flows` of its connections, or shares `arrivals` with other
+/// stacks.
 fn apply<T: Transport>(stack: &mut T, spec: &Spec, flows: u32, arrivals: &Arrivals) -> io::Result<Measured> {
     let mut measured = match &spec.work {
         Work::Send(plan) => bulk::send(stack, plan, flows)?,
@@ -120,7 +121,7 @@ fn apply<T: Transport>(stack: &mut T, spec: &Spec, flows: u32, arrivals: &Arriva
         Work::Ask(plan) => standing::ask(stack, plan)?,
         Work::Answer(plan) => standing::answer(stack, plan)?,
     };
-    // Elsewhere connections may wait for their end longer than a measurement lasts.
+    // In other benches, connections may take longer to end than a measurement lasts.
     if matches!(spec.work, Work::Connect(_) | Work::Serve(_)) {
         measured.left_over = stack.left_over()?;
     }

@@ -1,8 +1,8 @@
 //! A port of DPDK for smoltcp: the same wire that our own stack has.
 //!
-//! Frames come and go in batches, as they do for Hawser. What smoltcp builds is copied into the port's memory once more;
-//! Hawser's payload is sent from where it lies. Nobody makes or checks sums on the way, so that smoltcp does both, as
-//! Hawser does.
+//! Frames are received and sent in batches, as for Hawser. Frames that smoltcp builds are copied into the
+//! port's memory once more; Hawser's payload is sent from its own memory. The port neither computes nor
+//! verifies checksums, so smoltcp does both, as Hawser does.
 
 use std::io;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use smoltcp::time::Instant;
 use super::smoltcp::{Link, Smoltcp};
 use super::spec::{Spec, StackKind};
 
-/// Frames that are received or sent at a time.
+/// The number of frames that are received or sent at a time.
 const BATCH: usize = 64;
-/// Bytes of an Ethernet header.
+/// The bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// Opens a port and puts smoltcp on it.
+/// Opens a port and runs smoltcp on it.
 ///
 /// # Errors
-/// What is wrong with the orders, or the device.
+/// The orders are invalid, or the device failed.
 pub(crate) fn smoltcp(spec: &Spec) -> io::Result<Smoltcp<Port>> {
     let StackKind::Smoltcp { device, .. } = &spec.stack else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -44,16 +44,16 @@ pub(crate) struct Port {
     wire: DpdkWire,
     received: usize,
     next: usize,
-    /// Frames to send, in front, and memory for more.
+    /// The frames to send come first; the rest is spare memory.
     queue: Vec<TxFrame>,
     queued: usize,
 }
 
 impl Port {
-    /// Whether there is room for one more frame to send.
+    /// Returns whether there is room for one more frame to send.
     fn has_room(&mut self) -> bool {
         if self.queued == BATCH {
-            // A wire that has failed says so at the next flush.
+            // A failed wire reports its error at the next flush.
             let _ = self.flush();
         }
         self.queued < BATCH

@@ -1,5 +1,5 @@
-//! The parent's view of a side: a process that is started in a namespace, given a sign to begin, and asked
-//! what it measured.
+//! The parent's view of a side: a process that the parent starts in a namespace, signals to begin, and asks
+//! for its measurements.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -8,10 +8,10 @@ use hawser::host::netns::Namespace;
 
 use super::spec::{Measured, Spec, StackKind};
 
-/// What a side's last line begins with when it failed.
+/// The beginning of the last line of a side that failed.
 pub(super) const FAILED: &str = "failed: ";
 
-/// A side that runs; ended when dropped.
+/// A running side, which is killed when this is dropped.
 pub(crate) struct Side {
     child: Child,
     orders: ChildStdin,
@@ -23,7 +23,7 @@ impl Side {
     /// Starts a side in a namespace and waits until it can be reached.
     ///
     /// # Errors
-    /// When it cannot be started, or what it says itself.
+    /// The side could not be started, or reported an error.
     pub(crate) fn start(name: &'static str, namespace: &Namespace, spec: &Spec) -> io::Result<Side> {
         let program = match &spec.stack {
             StackKind::Gvisor { program, .. } => program.clone(),
@@ -44,19 +44,19 @@ impl Side {
         }
     }
 
-    /// Tells it to begin.
+    /// Signals the side to begin.
     ///
     /// # Errors
-    /// When it has ended.
+    /// The side has ended.
     pub(crate) fn go(&mut self) -> io::Result<()> {
         self.orders.write_all(b"go\n")?;
         self.orders.flush()
     }
 
-    /// Waits for its end and takes what it measured.
+    /// Waits for the side's end and returns its measurements.
     ///
     /// # Errors
-    /// What it says itself, or that it ended without a word.
+    /// The side reported an error, or ended without a result.
     pub(crate) fn finish(mut self) -> io::Result<Measured> {
         let line = self.line()?;
         serde_json::from_str(&line).map_err(io::Error::other)
@@ -87,10 +87,10 @@ impl Drop for Side {
     }
 }
 
-/// Runs both sides of a measurement: `server` is there first, `client` begins.
+/// Runs both sides of a measurement: starts `server`, then `client`.
 ///
 /// # Errors
-/// When either fails.
+/// A side failed.
 pub(crate) fn run_pair(
     server: (&Namespace, &Spec),
     client: (&Namespace, &Spec),

@@ -1,8 +1,8 @@
 //! quinn, QUIC in Rust on an ordinary UDP socket: encrypted, as all of QUIC is.
 //!
-//! One thread, socket buffers and windows that hold nothing up, everything
-//! else as it is by default (segments cut by the kernel, a search for the path's MTU, CUBIC). Calls sleep until they are
-//! done; a side that does not sleep has a task that is always ready.
+//! It has one thread, and socket buffers and windows that do not limit it. All other settings are the
+//! defaults (segmentation by the kernel, path MTU discovery, CUBIC). Calls sleep until they are done. A side
+//! that does not sleep has a task that is always ready.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,11 +21,11 @@ use tokio::runtime::{Builder, Runtime};
 use super::spec::Spec;
 use super::transport::Transport;
 
-/// Bytes that may be under way, on the stream and on the connection.
+/// The bytes that may be in flight, on the stream and on the connection.
 const WINDOW: u32 = 16 << 20;
-/// Bytes that the kernel keeps for the socket each way, as for Hawser's.
+/// The size of the socket's buffers in the kernel in each direction, in bytes, as for Hawser.
 const BUFFERS: usize = 4 << 20;
-/// The name that the server's certificate has.
+/// The name in the server's certificate.
 const NAME: &str = "localhost";
 
 /// A socket with at most one connection.
@@ -37,10 +37,10 @@ pub(crate) struct Quinn {
 }
 
 impl Quinn {
-    /// Nothing open yet.
+    /// Makes a side without a connection.
     ///
     /// # Errors
-    /// When there is no runtime.
+    /// The runtime could not be started.
     pub(crate) fn new(spec: &Spec) -> io::Result<Quinn> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         if !spec.sleeps {
@@ -147,11 +147,11 @@ impl Transport for Quinn {
         send.finish().map_err(io::Error::other)
     }
 
-    /// What was written last may still have to leave: the connection ends with its side.
+    /// Keeps the connection until the side ends, because the last bytes may still have to leave.
     fn close(&mut self, (): ()) {}
 
     fn turn(&mut self, limit: Option<Duration>, _: &mut Vec<()>) -> io::Result<()> {
-        // A timer begins within the runtime.
+        // A timer has to be created within the runtime.
         let nap = async { tokio::time::sleep(limit.unwrap_or_default()).await };
         self.runtime.block_on(nap);
         Ok(())

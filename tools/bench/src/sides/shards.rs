@@ -1,4 +1,5 @@
-//! Several stacks on the queues of one device, each in a thread and on a core of its own: what they measured together.
+//! Several stacks on the queues of one device, each in a thread and on a core of its own, and their combined
+//! measurements.
 
 use std::io;
 use std::thread;
@@ -9,10 +10,10 @@ use super::transport::Transport;
 use super::{apply, listen, wait_for_the_sign};
 use crate::sys;
 
-/// Runs the application on all stacks, of which each has one of the cores; on the only one in this thread.
+/// Runs the application on all stacks, each on one of the cores. A single stack runs in this thread.
 ///
 /// # Errors
-/// When a stack fails, or the application knows no more than one.
+/// A stack failed, or the application supports only one.
 pub(super) fn work<T: Transport + Send>(
     mut stacks: Vec<T>,
     spec: &Spec,
@@ -33,7 +34,7 @@ pub(super) fn work<T: Transport + Send>(
     let (count, arrivals) = (stacks.len() as u32, Arrivals::default());
     let measured = thread::scope(|scope| {
         let shards = (0..).zip(stacks).map(|(shard, mut stack)| {
-            // The first shards have one flow more where they cannot be shared out evenly.
+            // If the flows cannot be divided evenly, the first shards have one more.
             let flows = spec.work.flows() / count + u32::from(shard < spec.work.flows() % count);
             let (core, arrivals) = (core(spec, cores, shard as usize), &arrivals);
             scope.spawn(move || {
@@ -51,13 +52,14 @@ pub(super) fn work<T: Transport + Send>(
     Ok(measured.into_iter().fold(Measured::default(), together))
 }
 
-/// The core of a shard: the first has the side's, and the others those that follow.
+/// Returns the core of a shard: the first has the side's core, the others have the following ones.
 fn core(spec: &Spec, cores: &[usize], shard: usize) -> Option<usize> {
     let first = cores.iter().position(|core| Some(*core) == spec.core)?;
     Some(cores[(first + shard) % cores.len()])
 }
 
-/// Shards measure at the same time, and each has the processor time of them all.
+/// Combines the measurements of shards. They measure at the same time, and each has the processor time of
+/// them all.
 fn together(mut sum: Measured, shard: Measured) -> Measured {
     sum.bytes += shard.bytes;
     sum.counted_bytes += shard.counted_bytes;

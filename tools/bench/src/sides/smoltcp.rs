@@ -1,8 +1,9 @@
-//! smoltcp, a well-kept TCP/IP stack in Rust, on its own TAP device or on a port of DPDK (`port`).
+//! smoltcp, a well-maintained TCP/IP stack in Rust, on its own TAP device or on a port of DPDK (`port`).
 //!
-//! Its best configuration, as far as one is known: no congestion control (its default), no Nagle, buffers of 1 MiB (more
-//! is not faster), MTU 1500. On TAP: no check of received transport checksums (the kernel made them on this very machine;
-//! smoltcp has to make those that it sends), the kernel's queue towards the device as long as for Hawser's TUN.
+//! It runs in its best known configuration: no congestion control (its default), no Nagle, buffers of 1 MiB
+//! (larger ones are not faster), MTU 1500. On TAP, it does not verify received transport checksums, because
+//! the kernel made them on this very machine. It has to compute those that it sends. The kernel's queue
+//! towards the device is as long as for Hawser's TUN.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,31 +20,31 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 use super::spec::{Spec, StackKind};
 use super::transport::Transport;
 
-/// Bytes of each buffer.
+/// The size of each buffer, in bytes.
 pub(crate) const BUFFER: usize = 1 << 20;
-/// Packets that wait in the kernel for the device.
+/// The number of packets that may wait in the kernel for the device.
 const QUEUE_PACKETS: u32 = 4096;
-/// The port that connections leave from.
+/// The local port of connections.
 const LOCAL_PORT: u16 = 49_152;
 
-/// Where frames come in and go out.
+/// A device that receives and sends frames.
 pub(crate) trait Link: Device {
-    /// Lets go what was sent.
+    /// Sends the queued frames.
     ///
     /// # Errors
-    /// When the device failed.
+    /// The device failed.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Sleeps until frames have come, or `limit` is over.
+    /// Sleeps until frames have come, or `limit` has passed.
     ///
     /// # Errors
-    /// When that is impossible.
+    /// Waiting failed.
     fn wait(&self, limit: Option<Duration>) -> io::Result<()>;
 }
 
-/// A TAP device, which needs no check of received checksums.
+/// A TAP device, which needs no verification of received checksums.
 pub(crate) struct Tap(TunTapInterface);
 
 impl Link for Tap {
@@ -72,10 +73,10 @@ impl Device for Tap {
     }
 }
 
-/// Opens a TAP device and sets both ends up.
+/// Opens a TAP device and configures both ends.
 ///
 /// # Errors
-/// What is wrong with the orders, or the device.
+/// The orders are invalid, or the device failed.
 pub(crate) fn on_tap(spec: &Spec) -> io::Result<Smoltcp<Tap>> {
     let StackKind::Smoltcp { device, kernel: Some(kernel) } = &spec.stack else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -102,10 +103,10 @@ pub(crate) struct Smoltcp<L> {
 }
 
 impl<L: Link> Smoltcp<L> {
-    /// Puts the stack on a device.
+    /// Runs the stack on a device.
     ///
     /// # Errors
-    /// What is wrong with the orders.
+    /// The orders are invalid.
     pub(crate) fn new(mut device: L, spec: &Spec) -> io::Result<Smoltcp<L>> {
         let IpAddr::V4(address) = spec.address.0 else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -114,7 +115,7 @@ impl<L: Link> Smoltcp<L> {
         let config = Config::new(HardwareAddress::Ethernet(mac));
         let mut interface = Interface::new(config, &mut device, Instant::now());
         interface.update_ip_addrs(|list| {
-            // The list is empty, and has room for one at least.
+            // The list is empty, and has room for at least one address.
             let _ = list.push(IpCidr::new(address.into(), spec.address.1));
         });
         let sockets = SocketSet::new(Vec::new());
@@ -141,7 +142,7 @@ impl<L: Link> Smoltcp<L> {
     }
 }
 
-/// A socket with buffers of so many bytes, set up as said above.
+/// Makes a socket with buffers of this many bytes, in the configuration described above.
 #[must_use]
 pub(crate) fn socket(buffer: usize) -> tcp::Socket<'static> {
     let memory = || tcp::SocketBuffer::new(vec![0; buffer]);
@@ -167,7 +168,7 @@ impl<L: Link> Transport for Smoltcp<L> {
         if !self.sockets.get::<tcp::Socket<'_>>(handle).may_recv() {
             return Ok(None);
         }
-        // A listening socket becomes the connection.
+        // The listening socket becomes the connection.
         self.listening = None;
         self.open.push(handle);
         self.listen(port)?;

@@ -1,93 +1,91 @@
-//! What a side is to do, and what it has measured: plain values that cross between processes as JSON.
+//! The orders of a side, and its measurements: plain values that cross between processes as JSON.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A side's orders.
+/// The orders of a side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// Which stack.
+    /// The stack to run.
     pub(crate) stack: StackKind,
     /// The stack's own address and its prefix length.
     pub(crate) address: (IpAddr, u8),
-    /// The core to stay on.
+    /// The core to which the side is pinned.
     pub(crate) core: Option<usize>,
-    /// Sleep while there is nothing to do; otherwise ask again and again.
+    /// True if the side sleeps while it is idle; otherwise it polls.
     pub(crate) sleeps: bool,
-    /// What the application does.
+    /// The work of the application.
     pub(crate) work: Work,
-    /// The side ends itself after so many seconds, come what may.
+    /// The number of seconds after which the side ends itself in any case.
     pub(crate) timeout_s: u64,
 }
 
-/// Which stack a side runs.
+/// The stack of a side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum StackKind {
     /// The kernel's own TCP, cubic.
     Linux,
-    /// Ours.
     Hawser {
-        /// `tun:NAME`, `packet:NAME`, `xdp:NAME`, `dpdk:DEVICE` or `udp:ADDRESS:PORT`.
+        /// The device: `tun:NAME`, `packet:NAME`, `xdp:NAME`, `dpdk:DEVICE` or `udp:ADDRESS:PORT`.
         device: String,
         /// The kernel's address at the other end of a TUN device.
         kernel: Option<(IpAddr, u8)>,
         /// The program's name.
         program: String,
-        /// What runs it.
+        /// The engine that runs it.
         engine: String,
-        /// The program's params: `MSL=5ms`.
+        /// The program's params, such as `MSL=5ms`.
         params: Vec<String>,
-        /// Stacks beside each other on queues of the device, each in a thread of its own.
+        /// The number of stacks on the queues of the device, each in a thread of its own.
         shards: u16,
-        /// What the application writes is referred to, not copied.
+        /// True if the application's writes are passed by reference, not copied.
         by_reference: bool,
     },
     /// quinn on a UDP socket.
     Quinn,
-    /// smoltcp.
     Smoltcp {
-        /// `tap:NAME`, or `dpdk:DEVICE` as for ours.
+        /// The device: `tap:NAME`, or `dpdk:DEVICE` as for ours.
         device: String,
         /// The kernel's address at the other end of a TAP device.
         kernel: Option<(IpAddr, u8)>,
     },
-    /// gVisor's on a packet socket: a program of its own.
+    /// gVisor's stack on a packet socket, in a program of its own.
     Gvisor {
-        /// The program.
+        /// The path of the program.
         program: PathBuf,
         /// The interface's name.
         device: String,
     },
-    /// None: a bare loop over a port of DPDK.
+    /// A bare loop over a port of DPDK, without a stack.
     Bare {
         /// The port's device.
         device: String,
-        /// What it does.
+        /// The loop's work on payload.
         work: BareWork,
     },
 }
 
-/// What a bare loop does with a frame beside its headers.
+/// The work of a bare loop on a frame, in addition to its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum BareWork {
-    /// Nothing: payload is counted alone.
+    /// The loop only counts the payload.
     Headers,
-    /// It copies payload from the application's memory, and to it.
+    /// The loop copies payload from the application's memory, and to it.
     Copies,
-    /// It makes their Internet checksums as well.
+    /// The loop also computes the Internet checksums of frames.
     Sums,
 }
 
-/// What the application does.
+/// The work of the application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// Connects and sends for some time.
     Send(Bulk),
     /// Accepts one connection and receives until its end.
     Receive(Bulk),
-    /// Connects and asks, question by question.
+    /// Connects and asks one question at a time.
     Ping(Echo),
     /// Accepts one connection and answers.
     Pong(Echo),
@@ -95,14 +93,14 @@ pub(crate) enum Work {
     Connect(Many),
     /// Accepts connections and answers the byte on each.
     Serve(Many),
-    /// Opens connections that stay, and asks on some at a time.
+    /// Opens connections that stay open, and asks on some at a time.
     Ask(Standing),
     /// Accepts such connections and answers.
     Answer(Standing),
 }
 
 impl Work {
-    /// The ports that the side listens on.
+    /// Returns the ports that the side listens on.
     #[must_use]
     pub(crate) fn listens(&self) -> Vec<u16> {
         match self {
@@ -114,7 +112,7 @@ impl Work {
         }
     }
 
-    /// Connections that bulk transfer has at the same time.
+    /// Returns the number of concurrent connections of a bulk transfer.
     #[must_use]
     pub(crate) fn flows(&self) -> u32 {
         match self {
@@ -132,96 +130,96 @@ impl Work {
 /// A bulk transfer. Rates are measured after the warm-up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Bulk {
-    /// Where the receiver listens.
+    /// The address of the receiver.
     pub(crate) peer: SocketAddr,
-    /// Seconds at the start that do not count.
+    /// The seconds before the measured ones.
     pub(crate) warm_up_s: f64,
-    /// Seconds that count.
+    /// The measured seconds.
     pub(crate) seconds: f64,
-    /// The receiver compares every byte with what was sent.
+    /// True if the receiver compares every byte with the sent one.
     pub(crate) verify: bool,
-    /// Bytes of one write: `CHUNK`, or fewer.
+    /// The bytes of one write: `CHUNK`, or fewer.
     pub(crate) write: usize,
-    /// Connections at the same time, which all stacks of a side share out.
+    /// The number of concurrent connections, which are divided among all stacks of a side.
     pub(crate) flows: u32,
 }
 
 /// Questions and answers of the same size, one at a time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Echo {
-    /// Where the answering side listens.
+    /// The address of the answering side.
     pub(crate) peer: SocketAddr,
-    /// Round trips at the start that do not count.
+    /// The round trips before the measured ones.
     pub(crate) warm_up: u32,
-    /// Round trips that count.
+    /// The measured round trips.
     pub(crate) rounds: u32,
-    /// Bytes each way.
+    /// The bytes in each direction.
     pub(crate) size: usize,
 }
 
 /// Many short connections.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Many {
-    /// Where the server listens.
+    /// The address of the server.
     pub(crate) peer: SocketAddr,
-    /// How many in all.
+    /// The total number of connections.
     pub(crate) connections: u32,
-    /// How many at the same time.
+    /// The number of concurrent connections.
     pub(crate) at_once: u32,
 }
 
 /// Connections that stay open, and requests on some of them at a time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Standing {
-    /// Where the server listens: there, and at the ports that follow.
+    /// The address of the server. It also listens on the following ports.
     pub(crate) peer: SocketAddr,
-    /// How many ports: a client has no more connections to one than it has ports itself.
+    /// The number of the server's ports. A client's connections to one port are limited by its own ports.
     pub(crate) ports: u16,
-    /// How many connections.
+    /// The number of connections.
     pub(crate) connections: u32,
-    /// Requests under way at the same time.
+    /// The number of requests in flight at the same time.
     pub(crate) at_once: u32,
-    /// Seconds at the start that do not count.
+    /// The seconds before the measured ones.
     pub(crate) warm_up_s: f64,
-    /// Seconds that count.
+    /// The measured seconds.
     pub(crate) seconds: f64,
-    /// Bytes of a request.
+    /// The size of a request, in bytes.
     pub(crate) request: usize,
-    /// Bytes of an answer.
+    /// The size of an answer, in bytes.
     pub(crate) answer: usize,
 }
 
 impl Standing {
-    /// The ports that the server listens on.
+    /// Returns the ports that the server listens on.
     pub(crate) fn ports(&self) -> impl Iterator<Item = u16> + Clone {
         (0..self.ports).map(|n| self.peer.port() + n)
     }
 }
 
-/// What a side has measured.
+/// The measurements of a side.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Measured {
-    /// Bytes sent or received in all.
+    /// The total bytes sent or received.
     pub(crate) bytes: u64,
-    /// Bytes within the time that counts.
+    /// The bytes within the measured time.
     pub(crate) counted_bytes: u64,
-    /// The time that counts, as this side's clock has it.
+    /// The measured time in seconds, by this side's clock.
     pub(crate) seconds: f64,
-    /// Processor seconds in user space during that time.
+    /// The processor time in user space during the measured time, in seconds.
     pub(crate) user_s: f64,
-    /// Processor seconds in the kernel during that time.
+    /// The processor time in the kernel during the measured time, in seconds.
     pub(crate) system_s: f64,
-    /// Round trips in nanoseconds, in order of size.
+    /// The round-trip times in nanoseconds, sorted.
     pub(crate) round_trips_ns: Vec<u64>,
-    /// Connections that were opened, used and closed.
+    /// The number of connections that were opened, used and closed.
     pub(crate) connections: u64,
-    /// Requests that were answered.
+    /// The number of requests that were answered.
     pub(crate) requests: u64,
-    /// Bytes that the process has allocated for its connections.
+    /// The bytes that the process has allocated for its connections.
     pub(crate) memory: u64,
-    /// Connections that the stack still holds at the end, where it says.
+    /// The number of connections that the stack still holds at the end, if it reports this.
     pub(crate) left_over: Option<u64>,
-    /// What the stack says of itself, for reports.
+    /// Further counters of the stack, for reports.
     pub(crate) notes: Vec<(String, u64)>,
 }

@@ -1,5 +1,5 @@
-//! Many connections that stay open, of which some at a time carry a request and its answer. Which ones moves on: each
-//! answer is followed by a request on the next connection, so that all have their turn.
+//! Many connections that stay open, some of which carry a request and its answer at a time. Each answer is
+//! followed by a request on the next connection, so that all have their turn.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,25 +8,25 @@ use super::spec::{Measured, Standing};
 use super::transport::Transport;
 use crate::sys;
 
-/// Connections that are being opened, or closed, at a time.
+/// The number of connections that are being opened, or closed, at a time.
 const OPENING: usize = 100;
-/// How long a side sleeps at most.
+/// The longest time for which a side sleeps.
 const NAP: Duration = Duration::from_millis(50);
-/// Bytes that are read at a time.
+/// The number of bytes that are read at a time.
 const READ: usize = 4096;
 
-/// A request under way.
+/// A request in flight.
 struct Asked<C> {
     connection: C,
     begin: Instant,
-    /// Bytes of the answer that are still to come.
+    /// The bytes of the answer that are still to come.
     left: usize,
 }
 
-/// Opens all connections, asks for as long as planned, then once more on each, and closes them.
+/// Opens all connections, asks for the planned time, then once more on each, and closes them.
 ///
 /// # Errors
-/// When a connection fails or ends.
+/// A connection failed or ended.
 pub(crate) fn ask<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Measured> {
     let before = sys::allocated_bytes();
     let connections = open(stack, plan)?;
@@ -39,7 +39,7 @@ pub(crate) fn ask<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Me
     let (seconds, (user2, system2)) = (begin.elapsed().as_secs_f64(), sys::cpu_time());
     let own = times.capacity() * size_of::<u64>() + connections.capacity() * size_of::<T::Connection>();
     let memory = sys::allocated_bytes().saturating_sub(before + own as u64);
-    // A connection on which nothing is asked would break unnoticed.
+    // A connection without requests could break unnoticed.
     let answered = ask_each(stack, plan, connections.iter().copied())?.len();
     close(stack, &connections)?;
     times.sort_unstable();
@@ -55,7 +55,7 @@ pub(crate) fn ask<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Me
     })
 }
 
-/// Opens all, so many at a time, to all ports of the server alike.
+/// Opens all connections, `OPENING` at a time, evenly over the ports of the server.
 fn open<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Vec<T::Connection>> {
     let mut connections = Vec::with_capacity(plan.connections as usize);
     let (mut opening, mut changed) = (Vec::new(), Vec::new());
@@ -84,7 +84,8 @@ fn open<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Vec<T::Conne
     }
 }
 
-/// Asks on each of these connections, so many at a time, and waits for all answers: how long they took, in nanoseconds.
+/// Asks on each of these connections, a limited number at a time, and waits for all answers. Returns their
+/// times in nanoseconds.
 fn ask_each<T: Transport>(
     stack: &mut T,
     plan: &Standing,
@@ -97,7 +98,7 @@ fn ask_each<T: Transport>(
         while active.len() < plan.at_once as usize
             && let Some(connection) = turns.next()
         {
-            // One whose answer is late keeps its turn.
+            // A connection whose answer is still outstanding is skipped.
             if !active.iter().any(|asked| asked.connection == connection) {
                 let begin = Instant::now();
                 write_all(stack, connection, &request)?;
@@ -121,7 +122,7 @@ fn ask_each<T: Transport>(
     }
 }
 
-/// Writes what always has room on a connection on which nothing is under way.
+/// Writes a request on a connection without a request in flight, which always has room for it.
 fn write_all<T: Transport>(stack: &mut T, connection: T::Connection, bytes: &[u8]) -> io::Result<()> {
     match stack.write(connection, bytes)? {
         Some(n) if n == bytes.len() => Ok(()),
@@ -129,7 +130,7 @@ fn write_all<T: Transport>(stack: &mut T, connection: T::Connection, bytes: &[u8
     }
 }
 
-/// Reads what has come of an answer; whether that was all.
+/// Reads the available bytes of an answer, and returns whether it is complete.
 fn is_answered<T: Transport>(stack: &mut T, asked: &mut Asked<T::Connection>) -> io::Result<bool> {
     let mut bytes = [0; READ];
     while asked.left > 0 {
@@ -143,7 +144,7 @@ fn is_answered<T: Transport>(stack: &mut T, asked: &mut Asked<T::Connection>) ->
     Ok(true)
 }
 
-/// Closes all, so many at a time, and waits for the other end to do the same.
+/// Closes all connections, `OPENING` at a time, and waits for the other end to do the same.
 fn close<T: Transport>(stack: &mut T, connections: &[T::Connection]) -> io::Result<()> {
     let mut changed = Vec::new();
     for some in connections.chunks(OPENING) {
@@ -161,19 +162,19 @@ fn close<T: Transport>(stack: &mut T, connections: &[T::Connection]) -> io::Resu
     Ok(())
 }
 
-/// What is under way on a connection of the server.
+/// The unfinished work on a connection of the server.
 struct Answering<C> {
     connection: C,
-    /// Bytes of a request that have come.
+    /// The bytes received of a request.
     received: usize,
-    /// Bytes of answers that are still to be written.
+    /// The bytes of answers that are still to be written.
     pending: usize,
 }
 
 /// Accepts all connections, and answers each request until all have been closed.
 ///
 /// # Errors
-/// When a connection fails.
+/// A connection failed.
 pub(crate) fn answer<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result<Measured> {
     let before = sys::allocated_bytes();
     let mut server = Server {
@@ -210,7 +211,7 @@ pub(crate) fn answer<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result
             ));
         }
     }
-    // What still has to leave does so.
+    // Let the last packets leave.
     let begin = Instant::now();
     while begin.elapsed() < NAP {
         stack.turn(Some(NAP), &mut changed)?;
@@ -232,14 +233,14 @@ pub(crate) fn answer<T: Transport>(stack: &mut T, plan: &Standing) -> io::Result
 struct Server<'a, C> {
     plan: &'a Standing,
     text: Vec<u8>,
-    /// Few at any time: of a request that has come whole the answer mostly leaves at once.
+    /// There are few at any time, because the answer to a complete request usually leaves at once.
     unfinished: Vec<Answering<C>>,
     requests: u64,
     ended: u32,
 }
 
 impl<C: Copy + Eq> Server<'_, C> {
-    /// Does what can be done on a connection.
+    /// Serves a connection as far as possible.
     fn serve<T: Transport<Connection = C>>(&mut self, stack: &mut T, connection: C) -> io::Result<()> {
         let known = self
             .unfinished

@@ -1,4 +1,4 @@
-//! `ndp-incast`: many hosts send to one at the same time, and each of 432 hosts to another one.
+//! `ndp-incast`: many hosts send to one at the same time, and each of 432 hosts sends to another one.
 
 use hawser::sim::Report;
 use serde_json::{Value, json};
@@ -8,13 +8,13 @@ use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
 
-/// A fat tree of switches with so many ports has 432 hosts.
+/// The number of ports of a switch. A fat tree of such switches has 432 hosts.
 const PORTS: usize = 12;
 const HOSTS: usize = PORTS * PORTS * PORTS / 4;
 const BYTES: u64 = 135_000;
 const LONG: u64 = 4_000_000;
 const RATE: f64 = 10e9;
-/// Bytes of a packet, and of its headers (IPv6 is not used): IPv4's and NDP's.
+/// The bytes of a packet, and of its headers: IPv4's and NDP's (IPv6 is not used).
 const PACKET: f64 = 9000.0;
 const HEADERS: f64 = 20.0 + 32.0;
 
@@ -37,12 +37,12 @@ fn scenario(flow: &str) -> String {
     )
 }
 
-/// What so many bytes take on a line that is never idle.
+/// Returns the time, in seconds, that this many bytes take on a link that is never idle.
 fn ideal(bytes: f64) -> f64 {
     bytes * PACKET / (PACKET - HEADERS) * 8.0 / RATE
 }
 
-/// Packets that were cut, and that were lost.
+/// Returns the numbers of trimmed and of lost packets.
 fn fates(report: &Report) -> (u64, u64) {
     let links = &report.links;
     (
@@ -51,7 +51,8 @@ fn fates(report: &Report) -> (u64, u64) {
     )
 }
 
-/// Each host to the one that lies half of all hosts and a few further, so that every path crosses the core.
+/// Pairs each host with the one that is half of all hosts and a few further away, so that every path crosses
+/// the core.
 fn permutation(seed: u64) -> String {
     let away = HOSTS / 2 + (seed % 97) as usize;
     let list = |shift: usize| -> String {

@@ -1,4 +1,4 @@
-//! `roce-loss`: writes over a line that loses packets, by go-back-N and by selective repeat.
+//! `roce-loss`: RDMA writes over a link that loses packets, by go-back-N and by selective repeat.
 
 use hawser::sim::Report;
 use serde_json::json;
@@ -8,12 +8,13 @@ use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
 
-/// The programs, and what they do about a loss.
+/// The programs, each with its method of loss recovery.
 const PROGRAMS: [(&str, &str); 2] = [("roce", "go-back-N"), ("roce-irn", "selective repeat")];
 
-/// Writes of 64 kB between two hosts, 8 at a time, over a line of 40 Gbit/s and a round trip of 24 us, which takes 120 kB: the
-/// network of IRN's evaluation between two of its hosts. Packets of a line are lost at random, each for itself; pairs wait for
-/// 0.32 ms until they repeat (IRN, section 4.1).
+/// Returns a scenario of writes of 64 kB between two hosts, 8 at a time. The link has 40 Gbit/s and a round
+/// trip of 24 us, so it holds 120 kB. This is the network of IRN's evaluation between two of its hosts.
+/// Packets are lost at random and independently. Queue pairs wait for 0.32 ms before they retransmit (IRN,
+/// section 4.1).
 fn scenario(program: &str, percent: f64, millis: u64) -> String {
     format!(
         "name = \"{program}, {percent} % lost\"\n\
@@ -32,7 +33,7 @@ fn scenario(program: &str, percent: f64, millis: u64) -> String {
     )
 }
 
-/// What came, in Gbit/s, and how many bytes left for each of them.
+/// Returns the goodput, in Gbit/s, and the number of bytes sent for each byte received.
 fn figures(report: &Report) -> Result<(f64, f64), Error> {
     let flow = &report.flows.first().ok_or("there is no flow")?.forward;
     let seconds = flow.seconds.ok_or("the writes did not end")?;

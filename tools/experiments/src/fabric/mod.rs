@@ -27,7 +27,7 @@ const WORKLOADS: [(&str, &str); 5] = [
     ("w5.cdf", include_str!("../../../../examples/workloads/w5.cdf")),
 ];
 
-/// Runs a scenario that reads no files but workloads; a run that breaks its promise is an error.
+/// Runs a scenario that reads no files but workloads. A run that breaks its promise is an error.
 fn run(text: &str, seed: u64) -> Result<Report, Error> {
     run_with(text, seed, &WORKLOADS)
 }

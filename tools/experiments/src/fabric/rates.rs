@@ -9,11 +9,12 @@ use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
 
-/// Of the lines, in bits per second.
+/// The rate of the links, in bits per second.
 const RATE: u64 = 40_000_000_000;
 
-/// So many senders, each beginning a fifth of a millisecond after the one before, over a switch that loses nothing: it
-/// pauses who sends to it (PFC), and marks as the paper's do. `LINK_RATE` 0: without DCQCN.
+/// Returns a scenario with this many senders, each of which begins a fifth of a millisecond after the
+/// previous one. The switch loses no packets: it pauses the senders (PFC), and marks packets as the paper's
+/// switches do. A `link_rate` of 0 disables DCQCN.
 fn scenario(senders: usize, link_rate: u64, millis: u64) -> String {
     let mut text = format!(
         "name = \"{senders} to 1\"\n\
@@ -42,7 +43,7 @@ fn scenario(senders: usize, link_rate: u64, millis: u64) -> String {
     text
 }
 
-/// Jain's index of fairness: 1 when all have the same, 1 / n when one has everything.
+/// Returns Jain's index of fairness: 1 if all shares are equal, 1 / n if one sender has everything.
 fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| {
         (sum + share, squares + share * share)
@@ -54,8 +55,8 @@ fn jain(shares: &[f64]) -> f64 {
     }
 }
 
-/// Runs a scenario, and tells what each sender has written in the second half of its time: by then flows that have begun one
-/// after the other share the line.
+/// Runs a scenario, and returns the bytes that each sender wrote in the second half of its time. By then,
+/// flows that began one after the other share the link.
 fn second_half(text: &str, seed: u64, millis: u64) -> Result<(Report, Vec<f64>), Error> {
     let scenario = Scenario::parse(text).map_err(|error| format!("{error}\n{text}"))?;
     let mut written: Vec<Vec<u64>> = Vec::new();
@@ -144,7 +145,8 @@ pub(crate) fn rates(context: &Context<'_>) -> Result<Outcome, Error> {
 mod tests {
     use super::*;
 
-    /// Jain, Chiu and Hawe, DEC-TR-301 (1984): k of n with equal shares and the others without any have k / n.
+    /// Jain, Chiu and Hawe, DEC-TR-301 (1984): if k of n senders have equal shares and the others have none,
+    /// the index is k / n.
     #[test]
     fn the_index_of_fairness_is_the_share_of_those_that_have_something() {
         assert!((jain(&[5.0, 5.0, 5.0, 5.0]) - 1.0).abs() < 1e-12);

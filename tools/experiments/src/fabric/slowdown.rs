@@ -1,4 +1,4 @@
-//! `mtp-homa-slowdown`: requests of 100 to 500 kB beside cross traffic of half the receiver's line.
+//! `mtp-homa-slowdown`: requests of 100 to 500 kB beside cross traffic that takes half the receiver's link.
 
 use hawser::sim::Report;
 use serde_json::json;
@@ -10,8 +10,8 @@ use crate::plot::{Axes, Group, bars};
 
 const SIZES_KB: [u64; 5] = [100, 200, 300, 400, 500];
 
-/// The client and the source of the cross traffic at one switch, the server at the other. The switches' memory holds
-/// what TCP's window holds.
+/// Returns a scenario with the client and the source of the cross traffic at one switch, and the server at
+/// the other. The switches' buffers hold a whole window of TCP.
 fn scenario(program: &str, params: &str, flows: &str) -> String {
     format!(
         "name = \"slowdown of {program}\"\n\
@@ -29,7 +29,8 @@ fn scenario(program: &str, params: &str, flows: &str) -> String {
     )
 }
 
-/// What a transport's requests and its cross traffic are in a scenario: `COUNT` and `SIZE` stand for numbers.
+/// The parts of a scenario for a transport: its params, its requests and its cross traffic. `COUNT` and
+/// `SIZE` are placeholders for numbers.
 struct Transport {
     name: &'static str,
     program: &'static str,
@@ -43,7 +44,7 @@ const TRANSPORTS: [Transport; 2] = [
     Transport {
         name: "Homa",
         program: "homa",
-        // The module's share for the oldest message is 5 % of the line, which is 50 kB in 800 us.
+        // The kernel module reserves 5 % of the link for the oldest message, which is 50 kB in 800 us.
         params: "UNSCHEDULED = 60000, WINDOW = 60000, FIFO_EVERY = \"800us\"",
         requests: "calls = { count = COUNT, size = \"SIZEkB\", reply = 170, outstanding = 1 }",
         cross: "calls = { count = COUNT, size = \"1MB\", reply = 170, load = 0.5, arrivals = \"poisson\" }",
@@ -73,7 +74,7 @@ impl Transport {
     }
 }
 
-/// Median and 99th percentile of the first flow's times, in seconds.
+/// Returns the median and the 99th percentile of the first flow's times, in seconds.
 fn times(report: &Report) -> Result<(f64, f64), Error> {
     let times = report.flows.first().and_then(|flow| flow.times);
     times

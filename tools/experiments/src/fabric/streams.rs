@@ -1,4 +1,5 @@
-//! `mtp-quiclite-hol`: messages of 32 KB and of 1 MB take turns on one connection, over QUIC-Lite's streams and over TCP's one.
+//! `mtp-quiclite-hol`: messages of 32 KB and of 1 MB alternate on one connection, over QUIC-Lite's streams
+//! and over TCP's single one.
 
 use std::fmt::Write as _;
 
@@ -12,10 +13,10 @@ use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Group, bars};
 
-/// Bytes of the small messages, and of the large ones.
+/// The sizes of the small and of the large messages, in bytes.
 pub(crate) const SIZES: [u64; 2] = [32 << 10, 1 << 20];
 
-/// Of the line, without headers.
+/// The offered loads, as shares of the link without headers.
 pub(crate) const LOADS: [f64; 3] = [0.5, 0.7, 0.9];
 
 const BITS_PER_SECOND: f64 = 10e9;
@@ -23,8 +24,8 @@ const BITS_PER_SECOND: f64 = 10e9;
 const TRANSPORTS: [(&str, &str, &str); 2] =
     [("QUIC-Lite", "quic-lite", ""), ("TCP", "tcp", "OFFER_ECN = true")];
 
-/// Small and large messages in turn, at random times (an open loop: nobody waits for anything), for a line of so many
-/// bits per second: nanoseconds and bytes.
+/// Returns small and large messages in turn, at random times, for a link of this rate: each as its time in
+/// nanoseconds and its bytes. The loop is open: no message waits for another.
 pub(crate) fn in_turn(pairs: u64, load: f64, bits_per_second: f64, seed: u64) -> Vec<(u64, u64)> {
     let bits = SIZES.iter().sum::<u64>() as f64 * 8.0;
     let interval_ns = bits / (load * bits_per_second) * 1e9 / 2.0;
@@ -45,8 +46,8 @@ fn trace(pairs: u64, load: f64, seed: u64) -> String {
     text
 }
 
-/// A client and a server, each at a switch of its own, with a line between these that is the narrowest. Packets are marked
-/// when more than 97 kB wait for it.
+/// Returns a scenario with a client and a server, each at a switch of its own. The link between the switches
+/// is the bottleneck. Packets are marked when more than 97 kB wait for it.
 fn scenario((program, params): (&str, &str)) -> String {
     format!(
         "name = \"two sizes over {program}\"\n\
@@ -73,7 +74,8 @@ fn run(transport: (&str, &str), trace: &str, seed: u64) -> Result<Report, Error>
     run_with(&scenario(transport), seed, &[("messages.txt", trace)])
 }
 
-/// How long a message of each size takes alone, in seconds, by which the report measures.
+/// Returns the time that a message of each size takes alone, in seconds. The report's slowdowns are relative
+/// to it.
 fn alone(transport: (&str, &str), seed: u64) -> Result<[f64; 2], Error> {
     let [small, large] = SIZES;
     let report = run(
@@ -90,7 +92,7 @@ fn alone(transport: (&str, &str), seed: u64) -> Result<[f64; 2], Error> {
     Ok(alone)
 }
 
-/// How messages of this size were slowed down.
+/// Returns the slowdown of messages of this size.
 fn of_size(report: &Report, bytes: u64) -> Result<slowdown::Group, Error> {
     let groups = report.slowdown.iter().flat_map(|slowdown| &slowdown.by_size);
     let mut of_size = groups.filter(|group| (group.min_bytes, group.max_bytes) == (bytes, bytes));
@@ -172,7 +174,7 @@ mod tests {
             .split("ns")
             .next()
             .and_then(|at| at.parse::<f64>().ok());
-        // 1000 times 8,650,752 bits are half of what the line carries in 1.73 s.
+        // 1000 times 8,650,752 bits are half of the link's capacity in 1.73 s.
         let share = 1.73015 / (last.expect("a time") / 1e9);
         assert!((0.9..1.1).contains(&share), "{share}");
     }

@@ -9,17 +9,17 @@ use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
 
 const LOADS: [f64; 2] = [0.5, 0.8];
-/// Bytes of a round trip at a host's rate, as in the paper: 9.7 kB.
+/// The bytes of a round trip at a host's rate, as in the paper: 9.7 kB.
 const ROUND_TRIP: u64 = 9_700;
-/// Longer messages are cut to this.
+/// The length, in bytes, to which longer messages are cut.
 const LONGEST: u64 = 4_000_000;
-/// How much each host sends, and in how many messages at most.
+/// The number of bytes that each host sends, and the limit on its messages.
 const BYTES: f64 = 40e6;
 const MESSAGES: u64 = 2_000;
-/// Priorities of the paper's switches.
+/// The number of priorities of the paper's switches.
 const LEVELS: usize = 8;
 
-/// A workload's sizes with their shares of the messages.
+/// Returns a workload's sizes with their shares of the messages.
 fn sizes(text: &str) -> Vec<(f64, f64)> {
     let mut before = 0.0;
     let lines = text.lines().filter_map(|line| {
@@ -38,8 +38,9 @@ fn mean(sizes: &[(f64, f64)]) -> f64 {
     sizes.iter().map(|(bytes, share)| bytes * share).sum()
 }
 
-/// The longest message of each priority of unscheduled bytes, the highest priority first (Homa, section 3.4): as many
-/// of the eight as unscheduled bytes are of all bytes, and as many unscheduled bytes on each.
+/// Returns the longest message of each priority of unscheduled bytes, the highest priority first (Homa,
+/// section 3.4). The share of the eight priorities is that of unscheduled bytes in all bytes. Each of these
+/// priorities carries the same number of unscheduled bytes.
 fn cutoffs(sizes: &[(f64, f64)]) -> Vec<u64> {
     let unscheduled = |(bytes, share): &(f64, f64)| bytes.min(ROUND_TRIP as f64) * share;
     let all: f64 = sizes.iter().map(unscheduled).sum();
@@ -58,8 +59,9 @@ fn cutoffs(sizes: &[(f64, f64)]) -> Vec<u64> {
     cutoffs
 }
 
-/// The paper's network: nine racks of sixteen hosts, four spines, 10 and 40 Gbit/s. The delays make the round trip of a
-/// full packet and its grant the paper's 7.8 us: 250 ns of each switch and 1.5 us of each host are on the links.
+/// Returns a scenario of the paper's network: nine racks of sixteen hosts, four spines, 10 and 40 Gbit/s.
+/// With the delays, the round trip of a full packet and its grant is the paper's 7.8 us. The links include
+/// 250 ns of each switch and 1.5 us of each host.
 fn scenario(transport: &str, workload: &str, sizes: &[(f64, f64)], load: f64, quick: bool) -> String {
     let (params, switch) = match transport {
         "homa" => {
@@ -79,7 +81,7 @@ fn scenario(transport: &str, workload: &str, sizes: &[(f64, f64)], load: f64, qu
             );
             (params, "priorities = 8, buffer = \"5MB\"")
         }
-        // Its messages are framed on connections that are open before the first of them.
+        // TCP's messages are framed on connections that are open before the first message.
         "tcp" => (
             "OFFER_ECN = true".to_owned(),
             "buffer = \"5MB\", mark_above = \"97kB\"",
@@ -116,7 +118,7 @@ fn scenario(transport: &str, workload: &str, sizes: &[(f64, f64)], load: f64, qu
     )
 }
 
-/// The highest 99th percentile among the groups of the smaller half of the messages.
+/// Returns the highest 99th percentile among the groups of the smaller half of the messages.
 fn small_p99(report: &Report) -> Option<f64> {
     let slowdown = report.slowdown.as_ref()?;
     let (mut seen, mut highest) = (0, 0.0_f64);
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn each_priority_has_as_many_unscheduled_bytes() {
-        // All bytes are unscheduled: seven priorities, as far as there are sizes.
+        // All bytes are unscheduled: seven priorities, if there are enough sizes.
         let even: Vec<(f64, f64)> = (1..=70)
             .map(|size| (f64::from(size), 1.0 / f64::from(size) / 10.0))
             .collect();
@@ -209,7 +211,7 @@ mod tests {
             cutoffs(&[(100.0, 0.99), (9_900.0, 0.01)]),
             [100, 9900, 0x7fff_ffff]
         );
-        // An eighth is unscheduled: one priority.
+        // An eighth of the bytes is unscheduled: one priority.
         assert_eq!(cutoffs(&[(77_600.0, 1.0)]), [0x7fff_ffff]);
     }
 

@@ -1,6 +1,6 @@
-//! `itcp-fast-lab`: the same for a minute on an emulated network, by real programs: our TCP on a packet
-//! socket under FAST, by itself and by T-wares, Reno and CUBIC; Linux's TCP under FAST by T-wares, Reno and
-//! CUBIC; Linux receives.
+//! `itcp-fast-lab`: the transfers of `itcp-fast` for a minute on an emulated network, by real programs. Our
+//! TCP on a packet socket runs FAST, built in and by T-wares, Reno and CUBIC. Linux's TCP runs FAST by
+//! T-wares, Reno and CUBIC. Linux receives.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -22,14 +22,14 @@ use super::steering::{CONGESTION_CONTROL, Steering, missing, options};
 use crate::Error;
 use crate::experiment::{Context, Outcome};
 
-/// Whose TCP sends, under which congestion control.
+/// The TCP that sends, and its congestion control.
 #[derive(Clone, Copy)]
 pub(super) enum Sender {
-    /// A program of ours, with T-wares or without.
+    /// One of our programs, with T-wares or without.
     Program(&'static str, Option<Steering>),
-    /// Linux, with a congestion control of this name.
+    /// Linux, with the congestion control of this name.
     Linux(&'static str),
-    /// Linux, with T-wares or without, and with the eBPF congestion control that lets them steer.
+    /// Linux with the eBPF congestion control that T-wares can steer, with T-wares or without.
     Kernel(Option<Steering>),
 }
 
@@ -42,18 +42,18 @@ const CONTENDERS: [(&str, Sender); 7] = [
     ("CUBIC", Sender::Program("tcp", None)),
     ("Linux CUBIC", Sender::Linux("cubic")),
 ];
-/// Of them, those whose congestion control is FAST, for which the buffer is swept at the shorter round trip.
+/// The number of senders under FAST. The buffer is swept for these at the shorter round trip.
 const FASTS: usize = 3;
 const SWEPT: [f64; 3] = [0.25, 1.0, 2.0];
 
 const ROUND_TRIPS: [u64; 2] = [120, 400];
 const BUFFER: f64 = 0.5;
 pub(super) const PORT: u16 = 5_001;
-/// What counts as start-up, seconds.
+/// The duration of the start-up phase, in seconds.
 const START: f64 = 30.0;
-/// Between two samples.
+/// The interval between two samples.
 const EVERY: Duration = Duration::from_millis(100);
-/// What a connection may hold at either end, so that it never limits; bytes.
+/// The buffer of a connection at either end, in bytes: large enough that it never limits the transfer.
 const HELD: u64 = 64 << 20;
 
 pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -83,7 +83,7 @@ pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
             rows.push(row(&mut outcome, &run, START));
             runs.push(run);
         }
-        // The sweep is in the rows alone.
+        // The figures show one buffer; the sweep is in the rows alone.
         if path.buffer == BUFFER {
             let name = format!("figure-9-{}ms", path.round_trip_ms);
             figure_9(&mut outcome, &format!("{place}, in the lab"), &name, &runs);
@@ -99,7 +99,8 @@ pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// The bottleneck. Its line counts Ethernet's 14 bytes, which are not of the 200 Mbit/s.
+/// Returns the lab of the bottleneck. Its link counts Ethernet's 14 bytes, which the 200 Mbit/s do not
+/// include.
 fn network(path: Path) -> String {
     let framed = |bytes: u64| bytes * 1514 / 1500;
     format!(
@@ -118,12 +119,12 @@ fn network(path: Path) -> String {
     )
 }
 
-/// What both ends report while they run.
+/// The state that both ends report while they run.
 #[derive(Default)]
 struct Shared {
     received: AtomicU64,
     over: AtomicBool,
-    /// Window, round trip and retransmissions of the sender.
+    /// The sender's window, round-trip time and retransmissions.
     sender: Mutex<Sample>,
 }
 
@@ -133,7 +134,7 @@ impl Shared {
     }
 }
 
-/// Bytes for so long, sampled all the while; `sample` receives the seconds at each sample.
+/// Sends bytes for this time and samples the transfer. `sample` receives the seconds of each sample.
 pub(super) fn transfer(
     name: &str,
     sender: Sender,
@@ -170,7 +171,7 @@ pub(super) fn transfer(
     Ok(Run { contender: name.into(), path, samples })
 }
 
-/// Sockets of this host may hold [`HELD`] bytes. Linux sets these limits by a machine's memory.
+/// Lets sockets of this host hold [`HELD`] bytes. Linux derives the default limits from a machine's memory.
 fn buffers() -> std::io::Result<()> {
     for name in ["tcp_rmem", "tcp_wmem"] {
         std::fs::write(
@@ -181,7 +182,7 @@ fn buffers() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads whatever comes over one connection.
+/// Reads all bytes of one connection.
 fn take(listener: &TcpListener, shared: &Shared) -> Result<(), Error> {
     let (mut stream, _) = listener.accept()?;
     stream.set_read_timeout(Some(EVERY))?;
@@ -209,7 +210,8 @@ fn start(host: Host<'_>, sender: Sender, to: SocketAddr, shared: Arc<Shared>) ->
             Sender::Program(program, steering) => send_by_program(program, steering, to, &shared),
             Sender::Linux(congestion) => send_by_linux(congestion, to, &shared),
             Sender::Kernel(steering) => {
-                // Served from within this host: that is whose sockets can be reached.
+                // The kernel source is served from within this host, because it reaches the sockets of its
+                // own host.
                 let bus = Bus::new();
                 let _serving = serve_kernel(&bus, &options(steering))?;
                 let _steered = steering.map(|s| s.begin(&bus, "kernel.tcp")).transpose()?;
@@ -219,7 +221,7 @@ fn start(host: Host<'_>, sender: Sender, to: SocketAddr, shared: Arc<Shared>) ->
     })?)
 }
 
-/// Linux's TCP; what it does comes from `TCP_INFO`.
+/// Sends by Linux's TCP, and reports its state from `TCP_INFO`.
 fn send_by_linux(congestion: &str, to: SocketAddr, shared: &Shared) -> Result<(), Error> {
     buffers()?;
     let mut stream = TcpStream::connect(to)?;
@@ -240,7 +242,7 @@ fn send_by_linux(congestion: &str, to: SocketAddr, shared: &Shared) -> Result<()
     Ok(())
 }
 
-/// A program of ours, beside the kernel's TCP on the same interface, with an address of its own.
+/// Sends by one of our programs, on the same interface as the kernel's TCP but with an address of its own.
 fn send_by_program(
     program: &str,
     steering: Option<Steering>,
@@ -254,7 +256,7 @@ fn send_by_program(
     let mut endpoint = open(program, &setup)?;
     let bus = Bus::new();
     if steering.is_some() {
-        // It is polled with every packet: nobody has to wake it.
+        // The endpoint is polled with every packet, so it needs no waker.
         endpoint.interact(&bus, None)?;
     }
     let _steered = steering.map(|s| s.begin(&bus, "tcp")).transpose()?;

@@ -1,4 +1,4 @@
-//! Figures 9 and 10: throughput and window over time, and what came over in all.
+//! Figures 9 and 10: throughput and window over time, and the total bytes transferred.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::run::Run;
 use crate::experiment::Outcome;
 use crate::plot::{Axes, Group, Line, bars, lines};
 
-/// Points of a line, at most.
+/// The largest number of points of a line.
 const POINTS: usize = 300;
 
-/// Figure 9 of the runs over one path: throughput and window over time.
+/// Draws Figure 9 for the runs over one path: throughput and window over time.
 pub(super) fn figure_9(outcome: &mut Outcome, title: &str, name: &str, runs: &[Run]) {
     let over_time = |of: &dyn Fn(&Run, f64, f64) -> f64| -> Vec<Line> {
         runs.iter()
@@ -32,7 +32,7 @@ pub(super) fn figure_9(outcome: &mut Outcome, title: &str, name: &str, runs: &[R
         .push((format!("{name}-window"), lines(&axes, &windows)));
 }
 
-/// A value for each of so many parts of the time.
+/// Divides the run's time into equal parts, and returns a value for each.
 fn points(run: &Run, of: &dyn Fn(&Run, f64, f64) -> f64) -> Vec<(f64, f64)> {
     let parts = run.samples.len().min(POINTS);
     let each = run.seconds() / parts.max(1) as f64;
@@ -42,7 +42,7 @@ fn points(run: &Run, of: &dyn Fn(&Run, f64, f64) -> f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Figure 10: gigabytes in all; a group for each path, a bar for each contender.
+/// Draws Figure 10: total gigabytes, with a group for each path and a bar for each contender.
 pub(super) fn figure_10(outcome: &mut Outcome, title: &str, name: &str, groups: &[(String, Vec<Run>)]) {
     let kinds: Vec<String> = groups
         .first()
@@ -63,7 +63,8 @@ pub(super) fn figure_10(outcome: &mut Outcome, title: &str, name: &str, groups: 
     ));
 }
 
-/// A run's line for people, and its figures; drops at start-up are those of the first `start` seconds.
+/// Adds a run's line for people, and returns its figures. Drops at start-up are those of the first `start`
+/// seconds.
 pub(super) fn row(outcome: &mut Outcome, run: &Run, start: f64) -> Value {
     let [whole, settled] = run.rates();
     let [early, drops] = run.dropped(start);

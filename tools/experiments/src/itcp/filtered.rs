@@ -1,4 +1,5 @@
-//! Filters in the kernel: acknowledgements of Linux's TCP, all of them and through each filter beside.
+//! Measures filters in the kernel: the acknowledgements of Linux's TCP without a filter, and through each
+//! filter at the same time.
 
 use std::time::Duration;
 
@@ -10,25 +11,27 @@ use super::emulated::{PORT, Sender, transfer};
 use super::run::Path;
 use crate::Error;
 
-/// What Linux calls the congestion control, whose events are complete: it follows its own rules.
+/// Linux's name for the congestion control that is observed. Its events are complete, because it follows
+/// rules of its own.
 const CONGESTION_CONTROL: &str = "hawser_filter";
-/// What is received between two samples, a tenth of a second apart, takes some 2 MB.
+/// The bytes of the ring. The signals between two samples, a tenth of a second apart, take some 2 MB.
 const RING: u32 = 32 << 20;
-/// The longest interval, and what a timer may be late.
+/// The longest interval of a filter, and the lateness of a timer.
 const REST: Duration = Duration::from_millis(300);
 
-/// What came through one filter in a transfer.
+/// The signals through one filter in a transfer.
 pub(super) struct Through {
     pub(super) filter: Filter,
-    /// When all happened that it could let through.
+    /// The times of all events that the filter could let through.
     pub(super) happened: Vec<Instant>,
-    /// And what it did let through.
+    /// The times of the events that it let through.
     pub(super) delivered: Vec<Instant>,
-    /// Records that found no room in the ring, filtered or not.
+    /// The number of records that did not fit the ring, filtered or not.
     pub(super) lost: u64,
 }
 
-/// Transfers for so long, as often as it takes to have all filters and one open subscription in each.
+/// Runs transfers of this duration until every filter has been measured, with one unfiltered subscription in
+/// each transfer.
 pub(super) fn listen(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Through>, Error> {
     let mut all = Vec::with_capacity(filters.len());
     for some in filters.chunks(SUBSCRIPTIONS - 1) {
@@ -41,7 +44,7 @@ fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Th
     let name = Some(CONGESTION_CONTROL.to_owned());
     let mut kernel =
         Kernel::load(&Options { congestion_control: name, ring_bytes: RING, ..Options::default() })?;
-    // The other end has the port as well, and nothing that is acknowledged.
+    // The other end has the same port, but it sends no data that could be acknowledged.
     let only = hawser_linux::Filter { port: Some(PORT), ..hawser_linux::Filter::default() };
     let mut ids = vec![kernel.subscribe(Event::Acked, only)?];
     for filter in filters {

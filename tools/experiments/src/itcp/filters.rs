@@ -1,5 +1,5 @@
-//! `itcp-filters`: how much of what happens is delivered, by interval and by frequency: of our own TCP in
-//! virtual time, of Linux's in the lab by filters in the kernel.
+//! `itcp-filters`: the share of events that is delivered, by interval and by frequency. Our own TCP runs in
+//! virtual time; Linux's runs in the lab, with filters in the kernel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
 
-/// Milliseconds between two that survive; 0: all do.
+/// The interval, in milliseconds, of which one event survives; with 0, all survive.
 const INTERVALS_MS: [u64; 6] = [0, 1, 2, 5, 10, 50];
-/// Of the survivors, each so-manieth passes.
+/// The frequency n: every n-th survivor passes.
 const FREQUENCIES: [u32; 4] = [1, 2, 5, 10];
 const SENDER: Contender = Contender { name: "FAST", program: "tcp-fast", twares: false };
 
-/// When something was delivered, or happened.
+/// The times of deliveries or events.
 type Moments = Vec<Instant>;
 
-/// Notes when it is signalled, for each of its filters.
+/// A T-ware that notes the times of signals for each of its filters.
 struct Listener {
     filters: Vec<Filter>,
     delivered: Arc<Mutex<Vec<Moments>>>,
@@ -53,13 +53,13 @@ impl Tware for Listener {
     }
 }
 
-/// All filters, the open one first.
+/// Returns all filters, the one that passes every event first.
 fn all() -> Vec<Filter> {
     let of = |ms: u64| FREQUENCIES.map(|frequency| Filter { interval: Duration::from_millis(ms), frequency });
     INTERVALS_MS.into_iter().flat_map(of).collect()
 }
 
-/// When what was delivered through each filter.
+/// Runs a transfer, and returns the times of deliveries through each filter.
 fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec<Moments>, Error> {
     let delivered = Arc::new(Mutex::new(vec![Vec::new(); filters.len()]));
     let bus = Bus::new();
@@ -77,8 +77,9 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     Ok(delivered)
 }
 
-/// The paper's words (section 2.4) on the events that happened: cut into intervals, each of which begins
-/// with the first event after the last; of each interval that is over one survives; of those, each F-th.
+/// Applies the paper's definition (section 2.4) to the events that happened. Time is cut into intervals, each
+/// of which begins with the first event after the previous one. Of each complete interval one event survives,
+/// and every F-th survivor passes.
 fn model(happened: &[Instant], filter: Filter, end: Instant) -> usize {
     let survivors = if filter.interval.is_zero() {
         happened.len()
@@ -95,12 +96,12 @@ fn model(happened: &[Instant], filter: Filter, end: Instant) -> usize {
     survivors / filter.frequency.max(1) as usize
 }
 
-/// What came through one filter.
+/// The result of one filter.
 struct Row {
     filter: Filter,
     happened: usize,
     delivered: usize,
-    /// What the model lets through.
+    /// The number of events that the model lets through.
     expected: usize,
 }
 
@@ -180,7 +181,7 @@ pub(crate) fn filters(context: &Context<'_>) -> Result<Outcome, Error> {
 mod tests {
     use super::*;
 
-    /// Figure 4 of the paper: eleven events, of which the filters leave three, and one.
+    /// Figure 4 of the paper has eleven events, of which the filters pass three and one.
     #[test]
     fn the_model_is_the_papers() {
         let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300].map(Instant::from_nanos);
@@ -199,7 +200,7 @@ mod tests {
         assert!(delivered[0].len() > 1_000, "{}", delivered[0].len());
         for (filter, times) in filters.iter().zip(&delivered) {
             let expected = model(&delivered[0], *filter, Instant::NEVER);
-            // An interval that ends with the run may be told, or not.
+            // An interval that ends with the run may or may not be delivered.
             assert!(
                 times.len().abs_diff(expected) <= 1,
                 "{filter:?}: {} of {expected}",
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// The filters in the kernel are the model's, to the record.
+    /// The filters in the kernel match the model exactly.
     #[test]
     fn linux_is_filtered_as_modelled() {
         if let Some(reason) = missing() {

@@ -1,6 +1,6 @@
 //! The experiments of the paper on interactive TCP (Khan, Punnam and Zaghal, *Event based Extensible
-//! Interactive Transparent Networking: Performance Study with Fast TCP Principles*) on
-//! congestion controllers, and on what it costs to be notified.
+//! Interactive Transparent Networking: Performance Study with Fast TCP Principles*). They measure congestion
+//! controllers, and the cost of notifications.
 
 mod emulated;
 mod figures;

@@ -1,5 +1,6 @@
-//! `itcp-overhead`: Tables 3 and 4, what iFAST costs at 200 Mbit/s and 120 ms when it is only signalled,
-//! when it probes, and when it sets the window; over Linux's TCP and ours, in the loop and in a thread.
+//! `itcp-overhead`: Tables 3 and 4, the cost of iFAST at 200 Mbit/s and 120 ms. The T-ware only receives
+//! signals, or also probes, or also sets the window. It runs over Linux's TCP and ours, in the loop and in a
+//! thread.
 
 use std::time::Duration;
 
@@ -14,22 +15,22 @@ use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Group, bars};
 
-/// At most one signal of acknowledgements in this time; zero: each is signalled.
+/// The minimum time between two signals of acknowledgements. With zero, each acknowledgement is signalled.
 const INTERVALS: [Duration; 2] = [Duration::ZERO, Duration::from_millis(10)];
-/// What is drawn, in this order.
+/// The modes drawn, in this order.
 const MODES: [(&str, Mode); 3] = [
     ("signal only", Mode::Signal),
     ("probe", Mode::Probe),
     ("full", Mode::Full),
 ];
 const PLACES: [(&str, Place); 2] = [("loop", Place::Loop), ("thread", Place::Thread)];
-/// Of one processor, the paper's full T-ware on each acknowledgement (Table 3), per cent.
+/// The cost of the paper's full T-ware on each acknowledgement (Table 3), in per cent of one processor.
 const PAPER: [f64; 3] = [7.17, 8.58, 9.74];
 
 /// One row of the table.
 struct Case {
     linux: bool,
-    /// Nothing: without a T-ware, for comparison.
+    /// The T-ware's place, mode and interval; `None` without a T-ware, for comparison.
     steered: Option<(usize, usize, Duration)>,
 }
 
@@ -45,8 +46,8 @@ impl Case {
         }
     }
 
-    /// Whose processor time is the T-ware's. In the loop of our TCP it is that of all of the sender, and what
-    /// the T-ware adds is in `ns_in_tware`.
+    /// Returns the threads whose processor time is the T-ware's. In the loop of our TCP, it is the time of
+    /// the whole sender, and the T-ware's own share is in `ns_in_tware`.
     fn threads(&self) -> &'static [&'static str] {
         match (self.linux, self.steered) {
             (true, _) => &["kernel-tcp", "tware-"],
@@ -70,7 +71,7 @@ impl Case {
     }
 }
 
-/// The rows: all, or in quick mode one of each kind.
+/// Returns all rows, or in quick mode one of each kind.
 fn cases(quick: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for linux in [true, false] {
@@ -86,7 +87,7 @@ fn cases(quick: bool) -> Vec<Case> {
     cases
 }
 
-/// How things stood at a time.
+/// The counters at one time.
 #[derive(Clone, Copy)]
 struct Standing {
     seconds: f64,
@@ -122,9 +123,9 @@ pub(crate) fn overhead(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// A transfer, of which the first `warm` seconds do not count.
+/// Measures a transfer, without its first `warm` seconds.
 fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outcome) -> Result<Value, Error> {
-    // The T-ware may outlive its transfer by a moment; there are a few dozen of these.
+    // The T-ware may outlive its transfer by a moment, so the count is leaked. There are a few dozen of them.
     let count: &'static Count = Box::leak(Box::default());
     let mut standings: Vec<Standing> = Vec::new();
     let mut wrong = None;
@@ -175,7 +176,7 @@ fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outco
     }))
 }
 
-/// Table 3 as bars: processor time of Linux's TCP and of T-wares in threads, by mode.
+/// Draws Table 3 as bars: the processor time of Linux's TCP and of T-wares in threads, by mode.
 fn draw(outcome: &mut Outcome, cases: &[Case], rows: &[Value]) {
     let mut groups: Vec<Group> = Vec::new();
     for (case, row) in cases.iter().zip(rows) {

@@ -1,66 +1,66 @@
-//! One transfer under one congestion control: what the figures are drawn from.
+//! One transfer under one congestion control, as the figures are drawn from it.
 
 use serde::Serialize;
 
-/// Bits that a packet of 1500 bytes brings, of those that it takes: 1448 bytes of text.
+/// The share of payload in a packet of 1500 bytes: 1448 bytes of data.
 pub(crate) const PAYLOAD: f64 = 1448.0 / 1500.0;
 
 /// The paper's bottleneck.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Path {
-    /// Bits a second of the line, headers of IP and TCP included.
+    /// The rate of the link, in bits per second, headers of IP and TCP included.
     pub(crate) rate: u64,
-    /// The round trip without a queue.
+    /// The round-trip time without a queue.
     pub(crate) round_trip_ms: u64,
-    /// The queue in front of the line, as a share of the bandwidth-delay product.
+    /// The size of the queue before the link, as a share of the bandwidth-delay product.
     pub(crate) buffer: f64,
 }
 
 impl Path {
-    /// The paper's: 200 Mbit/s.
+    /// Returns a path of the paper's rate, 200 Mbit/s.
     pub(crate) fn new(round_trip_ms: u64, buffer: f64) -> Self {
         Self { rate: 200_000_000, round_trip_ms, buffer }
     }
 
-    /// Bandwidth-delay product in bytes, headers included.
+    /// Returns the bandwidth-delay product in bytes, headers included.
     pub(crate) fn product(&self) -> u64 {
         self.rate / 8 * self.round_trip_ms / 1_000
     }
 
-    /// Bytes that the queue holds.
+    /// Returns the bytes that the queue holds.
     pub(crate) fn queue(&self) -> u64 {
         (self.product() as f64 * self.buffer) as u64
     }
 
-    /// What an application can get of it, in Mbit/s.
+    /// Returns the highest rate of an application, in Mbit/s.
     pub(crate) fn ceiling(&self) -> f64 {
         self.rate as f64 * PAYLOAD / 1e6
     }
 }
 
-/// How things were at a time.
+/// The state of a transfer at one time.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Sample {
-    /// Seconds since the start.
+    /// The time, in seconds since the start.
     pub(crate) seconds: f64,
-    /// Bytes that the receiver had read.
+    /// The number of bytes that the receiver had read.
     pub(crate) received: u64,
-    /// The sender's congestion window, bytes.
+    /// The sender's congestion window, in bytes.
     pub(crate) window: u64,
-    /// Its smoothed round-trip time, milliseconds.
+    /// The sender's smoothed round-trip time, in milliseconds.
     pub(crate) round_trip_ms: f64,
-    /// Packets that the bottleneck's queue had dropped.
+    /// The number of packets that the bottleneck's queue had dropped.
     pub(crate) dropped: u64,
-    /// Packets lost otherwise: by a machine too slow for its lab.
+    /// The number of packets lost because the machine was too slow for its lab.
     pub(crate) overrun: u64,
-    /// Segments, or runs of them, that it had sent again.
+    /// The number of segments, or runs of segments, that the sender had retransmitted.
     pub(crate) again: u64,
 }
 
-/// What came of a transfer.
+/// The samples of a transfer.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Run {
-    /// Which congestion control, where.
+    /// The congestion control, and the TCP that ran it.
     pub(crate) contender: String,
     pub(crate) path: Path,
     pub(crate) samples: Vec<Sample>,
@@ -71,7 +71,7 @@ impl Run {
         self.samples.last().copied().unwrap_or_default()
     }
 
-    /// The last sample at or before a time.
+    /// Returns the last sample at or before a time.
     pub(crate) fn at(&self, seconds: f64) -> Sample {
         let until = self
             .samples
@@ -80,12 +80,12 @@ impl Run {
         until.last().copied().unwrap_or_default()
     }
 
-    /// How long it was looked at.
+    /// Returns the duration of the run, in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.last().seconds
     }
 
-    /// Mbit/s from one time to another.
+    /// Returns the rate between two times, in Mbit/s.
     pub(crate) fn rate(&self, from: f64, to: f64) -> f64 {
         let (first, last) = (self.at(from), self.at(to));
         let seconds = last.seconds - first.seconds;
@@ -96,13 +96,15 @@ impl Run {
         }
     }
 
-    /// Mbit/s over all, and of its second half, when what there is to settle has settled.
+    /// Returns the rate in Mbit/s over the whole run, and over its second half, when the transfer has
+    /// settled.
     pub(crate) fn rates(&self) -> [f64; 2] {
         let end = self.seconds();
         [self.rate(0.0, end), self.rate(end / 2.0, end)]
     }
 
-    /// When it first had 95 % of what there is, over a second; if ever.
+    /// Returns the time, in seconds, at which the rate over one second first reached 95 % of the path's
+    /// ceiling, if it did.
     pub(crate) fn full_after(&self) -> Option<f64> {
         let enough = 0.95 * self.path.ceiling();
         let full = |sample: &&Sample| {
@@ -111,12 +113,12 @@ impl Run {
         self.samples.iter().find(full).map(|sample| sample.seconds)
     }
 
-    /// Packets dropped until a time, and in all.
+    /// Returns the number of packets dropped until a time, and in total.
     pub(crate) fn dropped(&self, start: f64) -> [u64; 2] {
         [self.at(start).dropped, self.last().dropped]
     }
 
-    /// The mean window of the second half, bytes.
+    /// Returns the mean window of the second half, in bytes.
     pub(crate) fn settled_window(&self) -> f64 {
         let half = self.seconds() / 2.0;
         let windows: Vec<u64> = self
@@ -128,7 +130,7 @@ impl Run {
         windows.iter().sum::<u64>() as f64 / windows.len().max(1) as f64
     }
 
-    /// Bytes in all.
+    /// Returns the total bytes received.
     pub(crate) fn total(&self) -> u64 {
         self.last().received
     }

@@ -15,15 +15,15 @@ use super::run::{Path, Run, Sample};
 use crate::Error;
 use crate::experiment::{Context, Outcome};
 
-/// Who takes part: a name, and the program that it is.
+/// A contender: a name, and its program.
 pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) program: &'static str,
-    /// The paper's six T-wares set the window, as part of the sender's events.
+    /// True if the paper's six T-wares set the window, in the sender's loop.
     pub(super) twares: bool,
 }
 
-/// In the order of the figures.
+/// The contenders, in the order of the figures.
 const CONTENDERS: [Contender; 4] = [
     Contender { name: "FAST", program: "tcp-fast", twares: false },
     Contender { name: "iFAST", program: "tcp-newreno", twares: true },
@@ -31,15 +31,15 @@ const CONTENDERS: [Contender; 4] = [
     Contender { name: "Reno", program: "tcp-newreno", twares: false },
 ];
 
-/// The paper's round trips, milliseconds.
+/// The paper's round-trip times, in milliseconds.
 const ROUND_TRIPS: [u64; 2] = [120, 400];
-/// Buffers, as shares of the bandwidth-delay product; the figures are drawn at the second.
+/// The buffers, as shares of the bandwidth-delay product. The figures are drawn at the second.
 const BUFFERS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 const USUAL: f64 = 0.5;
-/// What counts as start-up, seconds.
+/// The duration of the start-up phase, in seconds.
 const START: f64 = 30.0;
 
-/// How long a transfer is looked at, and how often.
+/// The duration of a transfer, and the interval of its samples.
 #[derive(Clone, Copy)]
 pub(super) struct Times {
     pub(super) seconds: u64,
@@ -56,7 +56,7 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
         .flat_map(|path| CONTENDERS.iter().map(move |contender| (contender, path)))
         .collect();
     let done = AtomicUsize::new(0);
-    // Virtual time: what runs beside a transfer changes nothing of it.
+    // Transfers run in virtual time, so transfers in parallel do not affect each other.
     let runs = transfers.par_iter().with_max_len(1).map(|(contender, path)| {
         let what = format!("{} at {} ms", contender.name, path.round_trip_ms);
         (context.progress)(done.load(Ordering::Relaxed), transfers.len(), &what);
@@ -90,10 +90,10 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// The scenario of one transfer. What a connection holds never limits it.
+/// Returns the scenario of one transfer. The connection's buffers never limit it.
 pub(super) fn scenario_text(contender: &Contender, path: Path, times: Times, params: &[&str]) -> String {
     let half = path.round_trip_ms * 500;
-    // More than there is time for, the send buffer included.
+    // More bytes than the time allows, the send buffer included.
     let bytes = path.rate / 8 * times.seconds + (128 << 20);
     let params: String = params.iter().map(|param| format!(", {param}")).collect();
     format!(
@@ -120,7 +120,7 @@ pub(super) fn scenario_text(contender: &Contender, path: Path, times: Times, par
     )
 }
 
-/// Runs one.
+/// Runs one transfer.
 fn transfer(
     contender: &Contender,
     path: Path,
@@ -165,7 +165,7 @@ fn transfer(
     };
     let report =
         run_steered(&scenario, Some(seed), watch, &bus, steered).map_err(|error| error.to_string())?;
-    // More is to be sent than there is time for, which is no fault here.
+    // The transfer is longer than the time allows, so an incomplete transfer is not a failure.
     let wrong: Vec<&String> = report
         .failures
         .iter()
@@ -195,14 +195,14 @@ fn sample(moment: &Moment) -> Sample {
 mod tests {
     use super::*;
 
-    /// A tenth of the paper's rate with a tenth of α: the same queue of 12 ms.
+    /// Runs at a tenth of the paper's rate with a tenth of α, so that the queue of 12 ms stays the same.
     fn small(contender: &Contender, round_trip: u64, seconds: u64) -> Run {
         let path = Path { rate: 20_000_000, ..Path::new(round_trip, USUAL) };
         let times = Times { seconds, every_ms: 100 };
         transfer(contender, path, times, 1, &["FAST_ALPHA = 20"]).expect("a run")
     }
 
-    /// Equation 3 at its fixed point: the bandwidth-delay product, and α.
+    /// Equation 3 at its fixed point: the window is the bandwidth-delay product plus α.
     #[test]
     fn fast_settles_at_the_product_and_alpha_without_a_loss() {
         for contender in &CONTENDERS[..2] {
@@ -223,8 +223,8 @@ mod tests {
         );
     }
 
-    /// The program and the T-wares are the same controller: the same transfer, byte for byte in time; over
-    /// CUBIC, too, which would have a window of its own in mind.
+    /// The program and the T-wares are the same controller, so the transfers are the same, byte for byte over
+    /// time. This holds over CUBIC too, which would choose another window by itself.
     #[test]
     fn twares_in_the_loop_do_what_the_program_does() {
         let program = small(&CONTENDERS[0], 120, 20);

@@ -1,4 +1,4 @@
-//! iFAST at a sender: where the T-ware runs, and how much of it is done.
+//! iFAST at a sender: the thread in which the T-ware runs, and the steps that it executes.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -11,54 +11,54 @@ use hawser::interact::{
 
 use crate::Error;
 
-/// What Linux calls the congestion control that T-wares steer.
+/// Linux's name for the congestion control that T-wares steer.
 pub(super) const CONGESTION_CONTROL: &str = "hawser_ifast";
-/// Signals that may wait for a T-ware in a thread.
+/// The number of signals that may wait for a T-ware in a thread.
 const SLOTS: usize = 4_096;
 
-/// Where a T-ware runs.
+/// The thread in which a T-ware runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the thread that publishes.
+    /// The thread that publishes.
     Loop,
-    /// In one of its own.
+    /// A thread of its own.
     Thread,
 }
 
-/// How a sender is steered.
+/// The steering of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steering {
     pub(super) place: Place,
     pub(super) mode: Mode,
-    /// Between two acknowledgements that it is signalled; zero: each.
+    /// The minimum time between two signalled acknowledgements. With zero, each is signalled.
     pub(super) interval: Duration,
-    /// Counts what was delivered.
+    /// Counts the delivered signals.
     pub(super) count: Option<&'static Count>,
 }
 
-/// What was delivered to T-wares.
+/// Counters of the signals delivered to T-wares.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     pub(super) signals: AtomicU64,
-    /// Nanoseconds in the T-ware itself.
+    /// The nanoseconds spent in the T-ware itself.
     pub(super) spent: AtomicU64,
 }
 
 impl Count {
-    /// Signals and nanoseconds until now.
+    /// Returns the signals and the nanoseconds so far.
     pub(super) fn now(&self) -> [u64; 2] {
         [self.signals.load(Relaxed), self.spent.load(Relaxed)]
     }
 }
 
-/// Steers until it is dropped.
+/// An attached T-ware, which steers until this is dropped.
 pub(super) enum Steered {
     Loop { _subscriber: Subscriber },
     Thread { _running: Running },
 }
 
 impl Steering {
-    /// All of it, on each acknowledgement, in the loop.
+    /// The full T-ware on each acknowledgement, in the loop.
     pub(super) const FULL: Steering = Steering {
         place: Place::Loop,
         mode: Mode::Full,
@@ -89,7 +89,8 @@ impl Steering {
     }
 }
 
-/// How the kernel wakes the reader: as often as acknowledgements are signalled, but not for each.
+/// Returns the options that make the kernel wake the reader at the interval of the signals, but not for each
+/// acknowledgement.
 pub(super) fn options(steering: Option<Steering>) -> Options {
     let usual = Options::default();
     let interval = steering.map_or(Duration::ZERO, |steering| steering.interval);
@@ -97,14 +98,14 @@ pub(super) fn options(steering: Option<Steering>) -> Options {
     Options { congestion_control: name, wake: interval.max(usual.wake), ..usual }
 }
 
-/// Why Linux's TCP cannot be steered here, if it cannot.
+/// Returns the reason if Linux's TCP cannot be steered on this machine.
 pub(super) fn missing() -> Option<String> {
     serve_kernel(&Bus::new(), &options(None))
         .err()
         .map(|error| error.to_string())
 }
 
-/// Counts the signals of a T-ware, and its time.
+/// A wrapper that counts the signals of a T-ware, and its time.
 struct Counted {
     tware: Box<dyn Tware>,
     count: &'static Count,

@@ -1,4 +1,4 @@
-//! What threads of this process, and the machine, have used: as `/proc` reports it.
+//! The processor time of this process's threads and of the machine, as `/proc` reports it.
 
 use std::fs::read_to_string;
 
@@ -9,9 +9,9 @@ use crate::Error;
 /// Processor time and context switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Usage {
-    /// Seconds on a processor, to the nanosecond (`schedstat`).
+    /// The processor time in seconds, to the nanosecond (`schedstat`).
     pub(super) cpu: f64,
-    /// Of them in the process and in the kernel, in clock ticks (`stat`).
+    /// The parts of it in user mode and in the kernel, at the resolution of clock ticks (`stat`).
     pub(super) user: f64,
     pub(super) system: f64,
     pub(super) voluntary: u64,
@@ -19,7 +19,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Of all threads whose names begin so.
+    /// Adds up all threads whose names begin with one of these.
     pub(super) fn of(names: &[&str]) -> Result<Self, Error> {
         let mut sum = Self::default();
         for task in std::fs::read_dir("/proc/self/task")? {
@@ -37,10 +37,10 @@ impl Usage {
         Ok(sum)
     }
 
-    /// Adds a thread (proc_pid_stat(5), proc_pid_status(5)).
+    /// Adds a thread's usage (proc_pid_stat(5), proc_pid_status(5)).
     fn add(&mut self, stat: &str, schedstat: &str, status: &str) {
         let ticks = rustix::param::clock_ticks_per_second() as f64;
-        // After the name, which may hold anything, come fields 3 and on.
+        // Fields 3 and on follow the name, which may contain any character.
         let fields: Vec<&str> = stat
             .rsplit(')')
             .next()
@@ -70,7 +70,7 @@ impl Usage {
         self.forced += number("nonvoluntary_ctxt_switches:");
     }
 
-    /// From then to now.
+    /// Returns the usage from `then` to now.
     pub(super) fn since(&self, then: &Self) -> Self {
         Self {
             cpu: self.cpu - then.cpu,
@@ -82,7 +82,7 @@ impl Usage {
     }
 }
 
-/// Ticks in which the machine was at work, and all (proc_stat(5)).
+/// Returns the ticks in which the machine was busy, and all ticks (proc_stat(5)).
 pub(super) fn machine() -> Result<[u64; 2], Error> {
     Ok(ticks(&read_to_string("/proc/stat")?))
 }
@@ -96,7 +96,7 @@ fn ticks(stat: &str) -> [u64; 2] {
         .filter_map(|t| t.parse().ok())
         .collect();
     let sum: u64 = all.iter().sum();
-    // Idle, and waiting for input.
+    // The fourth and fifth columns are the time idle and waiting for input.
     [sum - all.iter().skip(3).take(2).sum::<u64>(), sum]
 }
 

@@ -1,4 +1,4 @@
-//! What all carriers of calls have in common: whom a client calls and how often, and what it measures.
+//! The definitions that all carriers of calls share: a client's task, and its measurements.
 
 use std::net::IpAddr;
 
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// What a server prints when it can be called.
+/// The line that a server prints when it accepts calls.
 pub(super) const READY: &str = "listening";
 
 pub(super) const PORT: u16 = 7_000;
-/// Linux's congestion control, whatever the machine's default is.
+/// Linux's congestion control, independent of the machine's default.
 pub(super) const CONGESTION_CONTROL: &str = "cubic";
 
-/// What a client does.
+/// The task of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Calls {
     pub(super) server: IpAddr,
     pub(super) size: usize,
-    /// Calls before those that count.
+    /// The number of calls before the measured ones.
     pub(super) warm_up: usize,
     pub(super) count: usize,
 }
 
-/// What a client prints, in JSON.
+/// The output of a client, in JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Made {
-    /// How long each call took that was answered, in nanoseconds.
+    /// The duration of each answered call, in nanoseconds.
     pub(super) times: Vec<u64>,
-    /// Calls that the transport gave up: Homa ends one whose peer gives no sign for 100 ms, as on a machine that has
-    /// more to do than processors.
+    /// The number of calls that the transport aborted. Homa aborts a call whose peer is silent for 100 ms,
+    /// which happens on an overloaded machine.
     pub(super) failed: u64,
 }
 

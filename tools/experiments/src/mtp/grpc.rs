@@ -1,5 +1,5 @@
-//! Calls by gRPC: tonic with its own client and server, as an application has them, but for messages of plain bytes in
-//! place of Protocol Buffers.
+//! Calls by gRPC. The client and server are tonic's own, as in an application, but messages are plain bytes
+//! in place of Protocol Buffers.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -23,12 +23,12 @@ use tonic::{Request, Response, Status};
 use super::calls::{CONGESTION_CONTROL, Calls, Made, PORT, READY, check, message};
 use crate::Error;
 
-/// The one method.
+/// The path of the only method.
 const PATH: &str = "/hawser.Echo/Call";
-/// How long a call may take.
+/// The longest duration of a call.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Messages are their bytes.
+/// A codec that leaves messages as plain bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Plain;
 
@@ -66,7 +66,7 @@ impl Decoder for Plain {
     }
 }
 
-/// Replies to a call by its own bytes.
+/// A method that answers a call with the call's own bytes.
 #[derive(Clone, Copy, Debug)]
 struct Echo;
 
@@ -84,7 +84,7 @@ impl Service<Request<Bytes>> for Echo {
     }
 }
 
-/// What the server hands each HTTP request to.
+/// The service that handles each HTTP request of the server.
 #[derive(Clone, Copy, Debug)]
 struct Method;
 
@@ -102,7 +102,7 @@ impl Service<http::Request<tonic::body::Body>> for Method {
     }
 }
 
-/// Opens connections with the congestion control of the other carriers.
+/// Opens connections with the same congestion control as the other carriers.
 #[derive(Clone, Copy, Debug)]
 struct Connector(SocketAddr);
 
@@ -126,14 +126,14 @@ impl Service<http::Uri> for Connector {
     }
 }
 
-/// One thread, like the other ends.
+/// Makes a runtime with one thread, like the other ends.
 fn runtime() -> Result<Runtime, Error> {
     Ok(tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?)
 }
 
-/// Does not end: its parent ends it.
+/// Serves calls. It does not return; its parent ends the process.
 pub(super) fn serve(own: IpAddr) -> Result<(), Error> {
     runtime()?.block_on(async {
         let listener = TcpListener::bind(SocketAddr::new(own, PORT)).await?;

@@ -1,9 +1,10 @@
-//! `mtp-rpc-latency`: how long calls take between two processes over a veth, by Homa and TCP in MTP, by Linux's TCP and by
-//! gRPC over that: alone, both ends spinning (gRPC's sleep), and over a link of 200 Mbit/s with strict priorities beside
-//! bulk traffic of Linux's TCP in both directions.
+//! `mtp-rpc-latency`: the latency of calls between two processes over a veth. The carriers are Homa and TCP
+//! in MTP, Linux's TCP, and gRPC over Linux's TCP. The calls run alone, with both ends spinning (gRPC's
+//! sleep). They also run over a link of 200 Mbit/s with strict priorities, beside bulk traffic of Linux's TCP
+//! in both directions.
 //!
-//! Rounds alternate between the carriers, every second one backwards. What counts is the ratio to Linux's TCP of the same
-//! round.
+//! Rounds alternate between the carriers, every second one in reverse order. The result is the ratio to
+//! Linux's TCP of the same round.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -36,18 +37,18 @@ interfaces = ["eth0", "eth0"]
 "#;
 
 pub(super) const HOSTS: [&str; 2] = ["client", "server"];
-/// The stacks' own addresses, beside those of the kernel.
+/// The addresses of the stacks, in addition to those of the kernel.
 pub(super) const STACKS: [[u8; 4]; 2] = [[10, 77, 0, 3], [10, 77, 0, 4]];
-/// Of the link beside bulk traffic, bits per second.
+/// The rate of the link with bulk traffic, in bits per second.
 const RATE: u64 = 200_000_000;
-/// Bytes that its queue of each priority holds: 10 ms.
+/// The size of the link's queue for each priority, in bytes: 10 ms.
 const QUEUE: u64 = 250_000;
-/// Where bulk traffic goes.
+/// The port of bulk traffic.
 const BULK_PORT: u16 = 7_100;
-/// How long bulk traffic fills the queues before calls begin.
+/// The time for which bulk traffic fills the queues before calls begin.
 const FILLING: Duration = Duration::from_millis(500);
 
-/// One kind of calls, over each carrier.
+/// One kind of call, over each carrier.
 #[derive(Clone, Copy)]
 struct Plan {
     name: &'static str,
@@ -84,11 +85,11 @@ fn plans(quick: bool) -> [Plan; 3] {
     ]
 }
 
-/// Times of the calls of one run, in microseconds.
+/// The durations of the calls of one run, in microseconds.
 pub(super) struct Quantiles {
     pub(super) p50: f64,
     pub(super) p99: f64,
-    /// Calls that were not answered.
+    /// The number of calls without an answer.
     failed: u64,
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn latency(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// The calls of one client over one carrier.
+/// Runs the calls of one client over one carrier.
 fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
     let cores = std::thread::available_parallelism()?.get();
     let spins = !plan.is_beside_bulk && cores > 1;
@@ -159,7 +160,7 @@ fn run(lab: &Lab, plan: &Plan, carrier: Carrier) -> Result<Made, Error> {
     exchange(lab, PEER, &peer(1, None)?, &peer(0, Some(calls))?)
 }
 
-/// What a client prints, in the first host, after a server has begun in the second.
+/// Starts a server in the second host and a client in the first, and returns the client's output.
 pub(super) fn exchange(
     lab: &Lab,
     variable: &str,
@@ -178,14 +179,14 @@ pub(super) fn exchange(
     Ok(serde_json::from_str(&line)?)
 }
 
-/// A process in a host, which ends with this.
+/// A process in a host, which is killed when this is dropped.
 struct Process {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
 }
 
 impl Process {
-    /// Starts this program again in a host, with what it is to be in an environment variable.
+    /// Starts this program again in a host, with its role in an environment variable.
     fn start(lab: &Lab, place: usize, variable: &str, role: &impl Serialize) -> Result<Process, Error> {
         let mut command = lab.host(HOSTS[place])?.command(std::env::current_exe()?)?;
         let mut child = command
@@ -213,10 +214,10 @@ impl Drop for Process {
     }
 }
 
-/// Traffic of Linux's TCP in both directions, as much as the link carries.
+/// Traffic of Linux's TCP in both directions that fills the link.
 struct Bulk {
     over: Arc<AtomicBool>,
-    /// Bytes that each host has received.
+    /// The number of bytes that each host has received.
     received: [Arc<AtomicU64>; 2],
     began: std::time::Instant,
 }
@@ -243,7 +244,7 @@ impl Bulk {
         Ok(Bulk { over, received, began: std::time::Instant::now() - FILLING })
     }
 
-    /// Ends it: Mbit/s that came to each host.
+    /// Ends the traffic, and returns the rate at each host, in Mbit/s.
     fn end(self) -> Result<[f64; 2], Error> {
         let seconds = self.began.elapsed().as_secs_f64();
         let rates = self
@@ -263,7 +264,7 @@ impl Drop for Bulk {
     }
 }
 
-/// Writes until it is over, or the peer is gone with the lab.
+/// Writes until the end of the traffic, or until the lab has taken the peer down.
 fn give(mut stream: TcpStream, over: &AtomicBool) {
     let bytes = vec![0; 65_536];
     while !over.load(Relaxed) && stream.write(&bytes).is_ok() {}
@@ -282,14 +283,15 @@ fn take(listener: &TcpListener, over: &AtomicBool, count: &AtomicU64) {
     }
 }
 
-/// Gives what leaves a host a rate and eight strict priorities, by the precedence in the IP header, as in the simulator's
-/// switches: the kernel's HTB (`tc-htb(8)`), where each priority may borrow the whole rate.
+/// Gives a host's egress a rate and eight strict priorities, by the precedence in the IP header, as in the
+/// simulator's switches. It uses the kernel's HTB (`tc-htb(8)`), in which each priority may borrow the whole
+/// rate.
 fn shape(lab: &Lab, host: &str) -> Result<(), Error> {
     let host = lab.host(host)?;
-    // Frames are as they would be on a cable.
+    // Without segmentation offload, frames have the size that they have on a cable.
     host.run(|| Netlink::open()?.set_segmentation("eth0", false))??;
     let rate = format!("{RATE}bit");
-    // What each priority has in any case; strictly that ought to be nothing.
+    // The guaranteed rate of each priority. Strict priorities would have none.
     let own = format!("{}bit", RATE / 100);
     tc(
         lab,
@@ -350,7 +352,7 @@ pub(super) fn quantiles(Made { mut times, failed }: Made) -> Result<Quantiles, E
     }
 }
 
-/// A row for each carrier, with its ratio to Linux's TCP in the same round.
+/// Adds a row for each carrier, with its ratio to Linux's TCP in the same round.
 fn report(
     outcome: &mut Outcome,
     rows: &mut Vec<Value>,
@@ -399,7 +401,7 @@ fn report(
         .push((plan.name.into(), bars(&axes, &kinds, &groups)));
 }
 
-/// The machine's load: processes that run or want to, over the last minute.
+/// Returns the machine's load: the number of running or runnable processes, averaged over the last minute.
 pub(super) fn load() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
@@ -409,7 +411,7 @@ pub(super) fn load() -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// The nearest-rank method: the least value that so many per cent do not exceed.
+    /// The nearest-rank method: the smallest value that this percentage of the values does not exceed.
     #[test]
     fn quantiles_are_by_nearest_rank() {
         let times: Vec<u64> = (1..=200).rev().map(|n| n * 1_000).collect();

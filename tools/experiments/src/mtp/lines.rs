@@ -1,7 +1,7 @@
-//! `mtp-loc`: how long the programs are that come with Hawser, beside those of MTP's Table 2.
+//! `mtp-loc`: the length of the built-in programs, beside that of the programs in MTP's Table 2.
 //!
-//! A line counts if it has something that is neither a comment nor blank, and a program has the lines of each file that
-//! it imports.
+//! A line counts if it contains anything besides comments and white space. The lines of a program include
+//! those of each file that it imports.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::plot::{Axes, Group, bars};
 /// The transports' files, by their paths below `transports/`: programs, and lists of variants.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/transports.rs"));
 
-/// Table 2: programs, and the code of the targets that run them.
+/// Table 2: the programs, and the code of the targets that run them.
 const PAPER: [(&str, u32); 5] = [
     ("TCP", 753),
     ("Homa", 1_205),
@@ -27,12 +27,12 @@ const PAPER: [(&str, u32); 5] = [
     ("MTP-DPDK", 15_593),
     ("MTP-XDP", 14_837),
 ];
-/// Of them, the programs.
+/// The number of rows of the table that are programs.
 const PROGRAMS: usize = 3;
-/// Ours that are the same protocol as one of the paper's.
+/// Our programs that implement a protocol of the paper, each with its row in the table.
 const SAME: [(&str, usize); 3] = [("tcp", 0), ("homa", 1), ("quic-lite", 2)];
 
-/// A program, its files, and how many lines of each count.
+/// A program with its files, and the number of counted lines of each.
 struct Program {
     name: String,
     files: Vec<(String, usize)>,
@@ -43,7 +43,7 @@ impl Program {
         self.files.iter().map(|(_, lines)| lines).sum()
     }
 
-    /// Those of files of the library.
+    /// Returns the number of lines in files of the library.
     fn of_library(&self) -> usize {
         let files = self.files.iter().filter(|(path, _)| is_library(path));
         files.map(|(_, lines)| lines).sum()
@@ -111,7 +111,7 @@ fn group(name: &str, height: f64) -> Group {
     Group { name: name.to_owned(), bars: vec![(height, height, height)] }
 }
 
-/// All programs of `transports/` and their variants, by name.
+/// Returns all programs of `transports/` and their variants, by name.
 fn programs() -> Result<Vec<Program>, Error> {
     let texts = Memory::new(FILES.iter().copied());
     let mut programs = Vec::new();
@@ -136,7 +136,8 @@ fn programs() -> Result<Vec<Program>, Error> {
     Ok(programs)
 }
 
-/// Programs that are that of a folder but for a file: their names, the file, and the one in its place.
+/// Returns the variants of a folder's program, which differ from it in one file: the name of each, that file,
+/// and its replacement.
 fn variants(folder: &str) -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let path = format!("{folder}/variants");
     let file = FILES.iter().find(|(known, _)| *known == path);
@@ -162,7 +163,7 @@ fn counted(name: &str, compilation: hawser_driver::Compilation) -> Result<Progra
     })
 }
 
-/// Lines on which a token is.
+/// Counts the lines with at least one token.
 fn count(text: &str) -> usize {
     let line_of = |byte: u32| text[..byte as usize].matches('\n').count();
     let tokens = lex(text, 0).tokens;
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(count("event a : EVENT { }"), 1);
     }
 
-    /// By hand-made rules: blocks are taken out, then what follows `//`, then blank lines.
+    /// Counts lines by simple text rules: removes block comments, then line comments, then blank lines.
     fn by_text(text: &str) -> usize {
         let mut rest = text;
         let mut kept = String::new();

@@ -1,7 +1,8 @@
-//! The two processes between which messages go on one connection of a transport program, over a packet socket: on a stream
-//! for each where connections have streams within them, otherwise one behind the other on the only one.
+//! The two processes that exchange messages on one connection of a transport program, over a packet socket.
+//! If the program's connections have streams, each message has its own stream; otherwise the messages follow
+//! each other on the single stream.
 //!
-//! A message is its length in eight bytes and as many bytes; its reply are [`REPLY`] bytes.
+//! A message is its length in eight bytes and that many bytes; its reply is [`REPLY`] bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind};
@@ -15,32 +16,31 @@ use serde::{Deserialize, Serialize};
 use super::calls::{Made, PORT, READY};
 use crate::Error;
 
-/// Set for a process that is one of the two; its value is an [`End`] in JSON.
+/// The variable that marks a process as one of the two. Its value is an [`End`] in JSON.
 pub(super) const END: &str = "HAWSER_EXPERIMENT_MESSAGES";
-/// Bytes of a reply.
 const REPLY: usize = 16;
-/// Bytes before a message.
+/// The number of bytes before a message.
 const HEADER: usize = 8;
-/// How long a side sleeps at most.
+/// The longest time for which a side sleeps.
 const NAP: Duration = Duration::from_millis(100);
-/// Bytes that are read or written at a time.
+/// The number of bytes that are read or written at a time.
 const PIECE: usize = 1 << 18;
 
-/// One of the two.
+/// The role of one of the two processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) program: String,
     pub(super) has_streams: bool,
     pub(super) own: IpAddr,
-    /// A client's: the server, and when each message is due, in nanoseconds, and its bytes.
+    /// For a client: the server, and the due time of each message in nanoseconds with its size in bytes.
     pub(super) due: Option<(IpAddr, Vec<(u64, usize)>)>,
 }
 
-/// Whether this process was started to be one of the two, and how that went. A client prints what it has [`Made`]: how
-/// long it took to each message's reply from when it was due.
+/// Runs one of the two processes if this process was started as one, and returns its result; otherwise
+/// returns `None`. A client prints a [`Made`]: for each message, the time from when it was due to its reply.
 ///
 /// # Errors
-/// Whatever ended it.
+/// The exchange failed.
 pub(super) fn serve() -> Option<Result<(), Error>> {
     let end = std::env::var(END).ok()?;
     Some(act(&end))
@@ -63,7 +63,7 @@ fn act(end: &str) -> Result<(), Error> {
     }
 }
 
-/// What cannot be done now is none.
+/// Turns an operation that would block into `None`.
 fn now<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -76,22 +76,23 @@ struct Client {
     endpoint: Endpoint,
     connection: Handle,
     has_streams: bool,
-    /// What is sent on each stream, and the messages that wait for replies.
+    /// The messages on each stream that wait to be sent or to be answered.
     lanes: BTreeMap<Handle, Lane>,
     bytes: Vec<u8>,
 }
 
 #[derive(Default)]
 struct Lane {
-    /// Messages that are not all written, with their bytes and what of them was.
+    /// The messages that are not completely written: the size of each without its header, and the bytes of it
+    /// written so far, header included.
     unsent: VecDeque<(usize, usize)>,
-    /// Numbers of those without a reply, and what came of the first one's.
+    /// The numbers of the messages without a reply. `received` counts the bytes of the first one's reply.
     unanswered: VecDeque<usize>,
     received: usize,
 }
 
 impl Client {
-    /// With a connection that is open.
+    /// Opens a connection, and waits until it is established.
     fn connect(mut endpoint: Endpoint, end: &End, server: IpAddr) -> Result<Client, Error> {
         let connection = endpoint.connect(SocketAddr::new(server, PORT))?;
         while !endpoint.connected(connection)? {
@@ -108,7 +109,8 @@ impl Client {
         })
     }
 
-    /// Sends each message when it is due, whatever is under way, until all have their replies.
+    /// Sends each message when it is due, independent of other messages in flight, until all have their
+    /// replies.
     fn send_all(mut self, due: &[(u64, usize)]) -> Result<Made, Error> {
         let mut times = vec![0; due.len()];
         let (mut begun, mut done) = (0, 0);
@@ -143,7 +145,7 @@ impl Client {
         Ok(Made { times, failed: 0 })
     }
 
-    /// Where the next message goes, unless the peer allows no stream for it yet.
+    /// Returns the stream for the next message, or `None` while the peer permits no further stream.
     fn stream(&mut self) -> io::Result<Option<Handle>> {
         match self.has_streams {
             true => now(self.endpoint.open_stream(self.connection, Direction::Both)),
@@ -151,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Writes what there is room for; true when that was anything.
+    /// Writes as much as the send buffer takes, and returns whether it took any bytes.
     fn write(&mut self, handle: Handle) -> io::Result<bool> {
         let Some(lane) = self.lanes.get_mut(&handle) else {
             return Ok(false);
@@ -179,7 +181,8 @@ impl Client {
         Ok(is_busy)
     }
 
-    /// The numbers of messages whose replies have come. A stream of one message ends with its reply.
+    /// Returns the numbers of messages whose replies have come. If each message has a stream, the stream ends
+    /// with its reply.
     fn read(&mut self, handle: Handle) -> Result<Vec<usize>, Error> {
         let (mut answered, mut reply) = (Vec::new(), [0; 64 * REPLY]);
         let Some(lane) = self.lanes.get_mut(&handle) else {
@@ -206,18 +209,18 @@ impl Client {
     }
 }
 
-/// What a server has of a stream.
+/// A server's state of a stream.
 #[derive(Default)]
 struct Coming {
     header: [u8; HEADER],
-    /// Bytes of the message that came, with its header.
+    /// The number of bytes received of the current message, including its header.
     received: usize,
     unsent: usize,
     ended: bool,
 }
 
 impl Coming {
-    /// Takes bytes; each message that is whole now gets a reply.
+    /// Takes bytes, and queues a reply for each message that they complete.
     fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let of_header = HEADER.saturating_sub(self.received).min(bytes.len());
@@ -239,7 +242,7 @@ impl Coming {
     }
 }
 
-/// Does not end: its parent ends it.
+/// Answers messages. It does not return; its parent ends the process.
 fn answer(mut endpoint: Endpoint, end: &End) -> Result<(), Error> {
     let listener = endpoint.listen(SocketAddr::new(end.own, PORT), 4)?;
     println!("{READY}");
@@ -254,7 +257,7 @@ fn answer(mut endpoint: Endpoint, end: &End) -> Result<(), Error> {
             }
         }
         for connection in &connections {
-            // One that has ended has no streams any more.
+            // A connection that has ended has no streams any more.
             while let Ok(stream) = endpoint.accept(*connection) {
                 streams.insert(stream, Coming::default());
             }
@@ -279,7 +282,7 @@ fn answer(mut endpoint: Endpoint, end: &End) -> Result<(), Error> {
     }
 }
 
-/// Reads what has come and writes the replies; true when that was anything.
+/// Reads the available bytes and writes the replies, and returns whether it made progress.
 fn go_on(endpoint: &mut Endpoint, handle: Handle, coming: &mut Coming, bytes: &mut [u8]) -> io::Result<bool> {
     let mut is_busy = false;
     while !coming.ended

@@ -1,5 +1,5 @@
-//! The measurements of MTP (*High-Level and Target-Agnostic Transport Programs*): how long programs are, and how long
-//! calls and works on registered memory take over them.
+//! The measurements of MTP (*High-Level and Target-Agnostic Transport Programs*): the length of programs, and
+//! the latency of calls and of RDMA work requests over them.
 
 mod calls;
 mod grpc;
@@ -18,10 +18,11 @@ pub(crate) use streams::streams;
 
 use crate::Error;
 
-/// Whether this process was started to be an end of calls or of works, and how that went.
+/// Runs an end of calls or of work requests if this process was started as one, and returns its result;
+/// otherwise returns `None`.
 ///
 /// # Errors
-/// What ended it.
+/// The end failed.
 pub(crate) fn serve() -> Option<Result<(), Error>> {
     peers::serve().or_else(works::serve).or_else(messages::serve)
 }

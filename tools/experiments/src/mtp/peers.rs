@@ -1,8 +1,8 @@
-//! The two processes between which calls are made: over a transport program, over Linux's TCP with the same frames, or by
-//! gRPC over Linux's TCP.
+//! The two processes between which calls are made: over a transport program, over Linux's TCP with the same
+//! frames, or by gRPC over Linux's TCP.
 //!
-//! One call at a time, and each reply is its call's bytes. Who spins never sleeps: our end polls its device, Linux's
-//! socket is read without blocking.
+//! There is one call at a time, and each reply repeats the bytes of its call. A spinning process never
+//! sleeps: our end polls its device, and Linux's socket is read without blocking.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -18,20 +18,20 @@ use super::calls::{CONGESTION_CONTROL, Calls, Made, PORT, READY, check, message}
 use super::grpc;
 use crate::Error;
 
-/// Set for a process that is one of the two; its value is a [`Peer`] in JSON.
+/// The variable that marks a process as one of the two. Its value is a [`Peer`] in JSON.
 pub(super) const PEER: &str = "HAWSER_EXPERIMENT_PEER";
 /// The interface of each host.
 const DEVICE: &str = "eth0";
 /// The longest message.
 const MAX_SIZE: usize = 1_000_000;
-/// How long a side sleeps at most.
+/// The longest time for which a side sleeps.
 const NAP: Duration = Duration::from_millis(100);
-/// Of a frame on a stream (docs/messages.md): length, kind and number.
+/// The size of a frame's header on a stream (docs/messages.md): length, kind and number.
 const HEADER: usize = 12;
 const CALL: u8 = 1;
 const REPLY: u8 = 2;
 
-/// What carries the calls.
+/// A carrier of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Carrier {
     /// A built-in program over a packet socket.
@@ -44,7 +44,7 @@ pub(super) enum Carrier {
 }
 
 impl Carrier {
-    /// The last one is what the others are compared with.
+    /// All carriers. The last one is the baseline for the others.
     pub(super) const ALL: [Carrier; 4] = [Carrier::Homa, Carrier::Tcp, Carrier::Grpc, Carrier::Linux];
 
     pub(super) fn name(self) -> &'static str {
@@ -65,29 +65,30 @@ impl Carrier {
     }
 }
 
-/// One of the two.
+/// The role of one of the two processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Peer {
     pub(super) carrier: Carrier,
-    /// Its own address: of the stack, or of the kernel.
+    /// Its own address, of the stack or of the kernel.
     pub(super) own: IpAddr,
-    /// A client's: whom it calls, how often, and the bytes of each call. A server has none.
+    /// For a client: the server, the number of calls, and the bytes of each call. For a server, `None`.
     pub(super) calls: Option<Calls>,
     pub(super) spins: bool,
-    /// The processor that it stays on.
+    /// The processor that it is pinned to.
     pub(super) core: Option<usize>,
 }
 
-/// Whether this process was started to be one of the two, and how that went. A client prints what it has [`Made`].
+/// Runs one of the two processes if this process was started as one, and returns its result; otherwise
+/// returns `None`. A client prints a [`Made`].
 ///
 /// # Errors
-/// Whatever ended the calls.
+/// The calls failed.
 pub(crate) fn serve() -> Option<Result<(), Error>> {
     let peer = std::env::var(PEER).ok()?;
     Some(act(&peer))
 }
 
-/// Keeps this process on a processor.
+/// Pins this process to a processor.
 pub(super) fn stay_on(core: usize) -> Result<(), Error> {
     let mut set = CpuSet::new();
     set.set(core);
@@ -109,7 +110,7 @@ fn act(peer: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Times each call that counts; one that gives false has failed.
+/// Times each call after the warm-up. A call that returns false has failed.
 fn timed(calls: &Calls, mut call: impl FnMut(usize) -> Result<bool, Error>) -> Result<Made, Error> {
     let mut made = Made::default();
     for number in 0..calls.warm_up + calls.count {
@@ -139,7 +140,7 @@ fn endpoint(program: &str, peer: &Peer, port: u16) -> Result<(Endpoint, Socket),
     Ok((endpoint, socket))
 }
 
-/// Does not end: its parent ends it.
+/// Serves calls. It does not return; its parent ends the process.
 fn serve_by_program(program: &str, peer: &Peer) -> Result<(), Error> {
     let (mut endpoint, socket) = endpoint(program, peer, PORT)?;
     println!("{READY}");
@@ -208,7 +209,7 @@ fn call_by_linux(peer: &Peer, calls: &Calls) -> Result<Made, Error> {
     })
 }
 
-/// Frames on a stream of Linux's, one at a time.
+/// Frames on a stream of Linux's TCP, one at a time.
 struct Framed {
     stream: TcpStream,
     frame: Vec<u8>,
@@ -222,7 +223,8 @@ impl Framed {
         Ok(Framed { stream, frame })
     }
 
-    /// Takes one whole frame of a kind: the bytes of its message. Nothing where the stream ends before one.
+    /// Receives one whole frame of a kind, and returns the size of its message. Returns `None` if the stream
+    /// ends before a frame.
     fn receive(&mut self, kind: u8) -> Result<Option<usize>, Error> {
         let (mut filled, mut needed) = (0, HEADER);
         while filled < needed {

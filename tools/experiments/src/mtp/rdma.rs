@@ -1,8 +1,8 @@
-//! `rdma-latency`: how long writes and reads of 64 bytes take by RoCE between two processes over a veth, and how much
-//! writes of 64 KB carry, beside round trips and a stream of Linux's TCP.
+//! `rdma-latency`: the latency of writes and reads of 64 bytes, and the throughput of writes of 64 KB, by
+//! RoCE between two processes over a veth. The baseline is round trips and a stream of Linux's TCP.
 //!
-//! Rounds alternate between the kinds, every second one backwards. What counts is the ratio to Linux's TCP of the same
-//! round.
+//! Rounds alternate between the kinds, every second one in reverse order. The result is the ratio to Linux's
+//! TCP of the same round.
 
 use std::net::IpAddr;
 
@@ -16,10 +16,10 @@ use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Group, bars};
 
-/// The goal for the median of writes: at most so many of Linux's round trips.
+/// The goal for the median of writes, as a share of Linux's round trip.
 const GOAL: f64 = 0.7;
 
-/// One kind of work.
+/// One kind of work request.
 #[derive(Clone, Copy)]
 struct Plan {
     name: &'static str,
@@ -30,13 +30,14 @@ struct Plan {
 }
 
 impl Plan {
-    /// Whether its whole time counts, and not that of each work.
+    /// Returns whether the total time is measured, and not the time of each request.
     fn is_bulk(&self) -> bool {
         self.size > 64
     }
 }
 
-/// In each kind the last one is what the others are compared with.
+/// Returns the plans: three with small requests, then two with large ones. The last of each group is the
+/// baseline of the others.
 fn plans(quick: bool) -> [Plan; 5] {
     let [small, large] = if quick { [500, 50] } else { [50_000, 4_000] };
     let plan = |name, kind, size, depth, count| Plan { name, kind, size, depth, count };
@@ -49,7 +50,7 @@ fn plans(quick: bool) -> [Plan; 5] {
     ]
 }
 
-/// What one run showed: p50 and p99 in microseconds, or the rate in Gbit/s, twice.
+/// The result of one run: the 50th and the 99th percentile in microseconds, or the rate in Gbit/s twice.
 type Seen = [f64; 2];
 
 pub(crate) fn rdma(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -86,7 +87,7 @@ pub(crate) fn rdma(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// The works of one client.
+/// Runs the work requests of one client.
 fn run(lab: &Lab, plan: &Plan) -> Result<Made, Error> {
     let spins = std::thread::available_parallelism()?.get() > 1;
     let server = lab.host(HOSTS[1])?.ipv4();
@@ -116,7 +117,7 @@ fn summed(plan: &Plan, made: Made) -> Result<Seen, Error> {
     Ok([bits as f64 / *nanos as f64; 2])
 }
 
-/// A row for each of some plans, with its ratio to the last of them in the same round.
+/// Adds a row for each of these plans, with its ratio to the last of them in the same round.
 fn report(outcome: &mut Outcome, plans: &[Plan], places: &[usize], seen: &[Vec<Seen>]) -> Vec<Value> {
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     let is_bulk = plans[places[0]].is_bulk();

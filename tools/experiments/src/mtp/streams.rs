@@ -1,7 +1,8 @@
-//! `mtp-quiclite-hol-lab`: messages of 32 KB and of 1 MB take turns on one connection between two processes over a veth
-//! that carries 200 Mbit/s, over QUIC-Lite's streams and over the one of TCP in MTP.
+//! `mtp-quiclite-hol-lab`: messages of 32 KB and of 1 MB alternate on one connection between two processes
+//! over a veth of 200 Mbit/s. The connection has QUIC-Lite's streams, or the single stream of TCP in MTP.
 //!
-//! Rounds alternate between the two, every second one backwards. What counts is their ratio in the same round.
+//! Rounds alternate between the two, every second one in reverse order. The result is their ratio in the same
+//! round.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::experiment::{Context, Outcome, Spread};
 use crate::fabric::{LOADS, SIZES, in_turn};
 use crate::plot::{Axes, Group, bars};
 
-/// What carries the messages.
+/// A carrier of messages.
 struct Carrier {
     name: &'static str,
     program: &'static str,
@@ -27,12 +28,12 @@ const CARRIERS: [Carrier; 2] = [
     Carrier { name: "QUIC-Lite", program: "quic-lite", has_streams: true },
     Carrier { name: "TCP in MTP", program: "tcp", has_streams: false },
 ];
-/// What the line carries of frames, bits per second.
+/// The rate of the link for whole frames, in bits per second.
 const RATE: u64 = 200_000_000;
-/// Bytes that wait for it at most: 4 ms.
+/// The size of the link's queue, in bytes: 4 ms.
 const QUEUE: u64 = 100_000;
 
-/// Mean and 99th percentile of the messages of one size in one run, in microseconds.
+/// The mean and the 99th percentile of the messages of one size in one run, in microseconds.
 #[derive(Clone, Copy)]
 struct Seen {
     mean: f64,
@@ -119,9 +120,9 @@ pub(crate) fn streams(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// Gives what leaves a host its rate and its queue: the kernel's HTB (`tc-htb(8)`).
+/// Gives a host's egress its rate and its queue, by the kernel's HTB (`tc-htb(8)`).
 fn narrow(lab: &Lab, host: &str) -> Result<(), Error> {
-    // Frames are as they would be on a cable.
+    // Without segmentation offload, frames have the size that they have on a cable.
     lab.host(host)?
         .run(|| Netlink::open()?.set_segmentation("eth0", false))??;
     let limits = [
@@ -132,7 +133,7 @@ fn narrow(lab: &Lab, host: &str) -> Result<(), Error> {
     limits.iter().try_for_each(|limit| tc(lab, host, limit))
 }
 
-/// One run of one client: what became of the messages of each size.
+/// Runs one client, and returns the results for the messages of each size.
 fn run(lab: &Lab, carrier: &Carrier, due: &[(u64, u64)]) -> Result<[Seen; 2], Error> {
     let end = |place: usize, due| End {
         program: carrier.program.into(),
@@ -156,7 +157,7 @@ fn run(lab: &Lab, carrier: &Carrier, due: &[(u64, u64)]) -> Result<[Seen; 2], Er
     }
 }
 
-/// The 99th percentile is the least time that so many do not exceed.
+/// Summarizes the times. The 99th percentile is the smallest time that 99 % of them do not exceed.
 fn summed(mut times: Vec<Duration>) -> Option<Seen> {
     times.sort_unstable();
     let rank = (times.len() * 99).div_ceil(100).checked_sub(1)?;

@@ -1,8 +1,8 @@
-//! The two processes between which memory is written and read: by RoCE over a packet socket, or, to compare, bytes over
-//! Linux's TCP.
+//! The two processes between which memory is written and read: by RoCE over a packet socket, or, as the
+//! baseline, as bytes over Linux's TCP.
 //!
-//! The ends of RoCE agree over Linux's TCP, as perftest's do. Who spins never sleeps: it polls its device, or reads its
-//! socket without blocking.
+//! The ends of RoCE exchange their parameters over Linux's TCP, as perftest does. A spinning process never
+//! sleeps: it polls its device, or reads its socket without blocking.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -21,51 +21,52 @@ use super::calls::{CONGESTION_CONTROL, Made, PORT, READY, check, message};
 use super::peers::stay_on;
 use crate::Error;
 
-/// Set for a process that is one of the two; its value is a [`Role`] in JSON.
+/// The variable that marks a process as one of the two. Its value is a [`Role`] in JSON.
 pub(super) const ROLE: &str = "HAWSER_EXPERIMENT_WORK";
-/// Payload bytes of RoCE's packets on a link of Ethernet's 1500.
+/// The payload bytes of RoCE's packets on a link with Ethernet's MTU of 1500.
 const MTU: u32 = 1024;
-/// How long a side sleeps at most.
+/// The longest time for which a side sleeps.
 const NAP: Duration = Duration::from_millis(100);
 
-/// What is done.
+/// The kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Kind {
-    /// Writes into the server's memory, each until its completion.
+    /// Writes into the server's memory, each measured until its completion.
     Write,
-    /// Reads from it.
+    /// Reads from the server's memory.
     Read,
     /// Bytes to the server and back by Linux's TCP.
     RoundTrip,
-    /// Bytes to the server by Linux's TCP, until it says that it has all.
+    /// Bytes to the server by Linux's TCP, until the server confirms that it has them all.
     Stream,
 }
 
-/// One of the two.
+/// The role of one of the two processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Role {
     pub(super) kind: Kind,
     pub(super) is_client: bool,
-    /// The stacks' addresses, its own first.
+    /// The addresses of the stacks, its own first.
     pub(super) stacks: [IpAddr; 2],
-    /// The server's address in Linux.
+    /// The address of the server in Linux.
     pub(super) server: IpAddr,
     pub(super) size: usize,
-    /// Works under kind at a time.
+    /// The number of work requests in flight.
     pub(super) depth: usize,
-    /// Works before those that count.
+    /// The number of work requests before the measured ones.
     pub(super) warm_up: usize,
     pub(super) count: usize,
     pub(super) spins: bool,
-    /// The processor that it stays on.
+    /// The processor that it is pinned to.
     pub(super) core: Option<usize>,
 }
 
-/// Whether this process was started to be one of the two, and how that went. A client prints what it has [`Made`]: the
-/// time of each work or round trip, and of a stream its whole time alone.
+/// Runs one of the two processes if this process was started as one, and returns its result; otherwise
+/// returns `None`. A client prints a [`Made`]: the time of each work request or round trip, or the total time
+/// of a stream.
 ///
 /// # Errors
-/// Whatever ended it.
+/// The work failed.
 pub(super) fn serve() -> Option<Result<(), Error>> {
     let role = std::env::var(ROLE).ok()?;
     Some(act(&role))
@@ -84,7 +85,7 @@ fn act(role: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A stack with a queue pair and memory.
+/// A stack with a queue pair and registered memory.
 struct Host {
     endpoint: Endpoint,
     queue: CompletionQueue,
@@ -110,7 +111,8 @@ impl Host {
         Ok(Host { endpoint, queue, pair, memory })
     }
 
-    /// Tells the peer this end's pair and key, and connects to the peer's; the peer's key.
+    /// Sends this end's queue pair and key to the peer, and connects to the peer's queue pair. Returns the
+    /// peer's key.
     fn agree(&mut self, role: &Role, control: &mut TcpStream) -> Result<u32, Error> {
         writeln!(control, "{} {}", self.pair.number(), self.memory.key())?;
         let mut line = String::new();
@@ -128,7 +130,7 @@ impl Host {
         Ok(key.parse()?)
     }
 
-    /// Polls until there is nothing more to do for now, or sleeps.
+    /// Polls until the endpoint is idle for now, or sleeps.
     fn turn(&mut self, spins: bool) -> Result<(), Error> {
         if !self.endpoint.poll()? && !spins {
             self.endpoint.wait(Some(NAP))?;
@@ -136,7 +138,8 @@ impl Host {
         Ok(())
     }
 
-    /// Does works, as many at a time as the role says, with so many before those whose times count.
+    /// Executes work requests, `role.depth` at a time. The times of the first `warm_up` requests are not
+    /// recorded.
     fn all(&mut self, role: &Role, warm_up: usize, request: &SendRequest) -> Result<Made, Error> {
         let mut made = Made::default();
         let mut posted_at = VecDeque::with_capacity(role.depth);
@@ -170,8 +173,8 @@ impl Host {
     }
 }
 
-/// Writes into the server's memory or reads from it, and compares it with what it has to be. With several works under kind
-/// their whole time counts, in place of the times of each.
+/// Writes into the server's memory or reads from it, and compares the contents with the expected ones. With
+/// several requests in flight, the total time is recorded in place of the time of each.
 fn work(role: &Role) -> Result<Made, Error> {
     let mut host = Host::new(role)?;
     let mut control = TcpStream::connect(SocketAddr::new(role.server, PORT))?;
@@ -210,7 +213,7 @@ fn work(role: &Role) -> Result<Made, Error> {
     Ok(made)
 }
 
-/// Does not end: its parent ends it.
+/// Serves memory. It does not return; its parent ends the process.
 fn serve_memory(role: &Role) -> Result<(), Error> {
     let mut host = Host::new(role)?;
     if role.kind == Kind::Read {
@@ -225,7 +228,7 @@ fn serve_memory(role: &Role) -> Result<(), Error> {
     }
 }
 
-/// Round trips, or a stream, over Linux's TCP.
+/// Makes round trips, or sends a stream, over Linux's TCP.
 fn exchange(role: &Role) -> Result<Made, Error> {
     let stream = TcpStream::connect(SocketAddr::new(role.server, PORT))?;
     let mut stream = Bytes::new(stream, role)?;
@@ -261,8 +264,8 @@ fn whole(begin: Instant) -> Made {
     Made { times: vec![begin.elapsed().as_nanos() as u64], failed: 0 }
 }
 
-/// Sends back what comes; of a stream a byte when all is there, before what counts and at the end. Does not end: its
-/// parent ends it.
+/// Sends received bytes back. Of a stream, it confirms the whole warm-up and the whole measured part with one
+/// byte each. It does not return; its parent ends the process.
 fn serve_bytes(role: &Role) -> Result<(), Error> {
     let listener = TcpListener::bind(SocketAddr::new(role.server, PORT))?;
     println!("{READY}");
@@ -282,7 +285,7 @@ fn serve_bytes(role: &Role) -> Result<(), Error> {
     Ok(())
 }
 
-/// A stream of Linux's, without Nagle's algorithm; who spins does not block.
+/// A stream of Linux's TCP without Nagle's algorithm. It does not block if the process spins.
 struct Bytes(TcpStream);
 
 impl Bytes {

@@ -1,4 +1,4 @@
-//! Figures 7, 8 and 9: a second path that comes, and paths that take turns.
+//! Figures 7, 8 and 9: a second path that joins, and paths that take turns.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Line, lines};
 use crate::{Error, Report, Stage, Transfer};
 
-/// How long one point of a drawing is.
+/// The duration of one point of a drawing, in seconds.
 const POINT: f64 = 0.5;
 
 fn wifi(is_up: bool) -> impl Fn(&Lab) -> Result<(), Error> + Send + 'static {
@@ -20,7 +20,7 @@ fn wifi(is_up: bool) -> impl Fn(&Lab) -> Result<(), Error> + Send + 'static {
     }
 }
 
-/// Mbit/s of each path over time, and of all.
+/// Returns the rate of each path over time, and of all together, in Mbit/s.
 fn series(report: &Report) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     let mut names = report.paths.clone();
@@ -65,7 +65,7 @@ fn series(report: &Report) -> Vec<Line> {
     all
 }
 
-/// Mean Mbit/s of each line between two times.
+/// Returns the mean rate of each line between two times, in Mbit/s.
 fn means(lines: &[Line], from: f64, to: f64) -> serde_json::Map<String, serde_json::Value> {
     let mean = |line: &Line| {
         let within: Vec<f64> = line
@@ -82,7 +82,7 @@ fn means(lines: &[Line], from: f64, to: f64) -> serde_json::Map<String, serde_js
         .collect()
 }
 
-/// A download of `seconds`, as much as the links can carry; what is left at the end does not matter.
+/// Downloads for `seconds` at the rate of the links. Bytes left at the end are ignored.
 fn download(
     stage: &Stage,
     carriers: [&str; 2],
@@ -102,7 +102,7 @@ fn download(
     transfer.run(stage)
 }
 
-/// The paper's order: cellular first, WiFi joins.
+/// The pairs of carriers in the paper's order: cellular first, then WiFi joins.
 const MIXES: [(&str, [&str; 2]); 4] = [
     ("tcp-tcp", ["tcp:wwan", "tcp:wlan"]),
     ("quic-quic", ["quic:wwan", "quic:wlan"]),
@@ -114,7 +114,7 @@ pub(crate) fn aggregate(context: &Context<'_>) -> Result<Outcome, Error> {
     let stage = stage()?;
     let join = if context.quick { 3.0 } else { 15.0 };
     let seconds = 2.0 * join;
-    // What 5G alone carries until then, and both afterwards.
+    // The capacity of 5G alone until the join, and of both links afterwards.
     let bytes = ((170.0 * join + 340.0 * (seconds - join)) * 125_000.0) as u64;
     let mut outcome = Outcome::default();
     let mut figures = serde_json::Map::new();
@@ -153,7 +153,7 @@ pub(crate) fn switch(context: &Context<'_>) -> Result<Outcome, Error> {
     let stage = stage()?;
     let every = if context.quick { 2.0 } else { 15.0 };
     let seconds = 4.0 * every;
-    // More than either carries in its turns, so that the last turn is whole.
+    // More than either link carries in its turns, so that the last turn is complete.
     let bytes = (200.0 * seconds * 125_000.0) as u64;
     let mut outcome = Outcome::default();
     let mut figures = serde_json::Map::new();

@@ -1,4 +1,4 @@
-//! Figures 5 and 10: what a session costs over one link, beside the same carrier without one.
+//! Figures 5 and 10: the cost of a session over one link, compared with the same carrier without a session.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Group, bars};
 use crate::{Error, opening};
 
-/// The paper's small transfer.
+/// The paper's small transfer, in bytes.
 const SMALL: u64 = 25_000;
 
 pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -38,7 +38,7 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
                 let large = large(context.quick, rates[index]);
                 let mut seen = [(); 4].map(|()| Vec::new());
                 for _ in 0..times {
-                    // In turn, so that whatever else the machine does meets both alike.
+                    // The two alternate, so that other load on the machine affects both alike.
                     seen[0].push(1e3 * bare(&stage, &carrier, SMALL, direction)?.seconds);
                     seen[1].push(1e3 * session(&stage, &[&carrier], "ecf", SMALL, direction)?.seconds);
                     seen[2].push(bare(&stage, &carrier, large, direction)?.rate() / 1e6);
@@ -83,7 +83,8 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// The paper's 256 MB, or about five seconds' worth where the link is slower; a second's if quick.
+/// Returns the paper's 256 MB, or the bytes of about five seconds on a slower link; in quick mode, of one
+/// second.
 fn large(quick: bool, mbits: u64) -> u64 {
     let second = mbits * 125_000;
     if quick {

@@ -1,12 +1,12 @@
-//! The paper's links: 1 Gbit/s with a round trip of 0.25 ms; 200 Mbit/s, 1.8 ms; 190 down and 35 up
-//! Mbit/s, 46 ms.
+//! The paper's links: 1 Gbit/s with a round trip of 0.25 ms; 200 Mbit/s with 1.8 ms; 190 Mbit/s down and 35
+//! Mbit/s up with 46 ms.
 
 use std::time::Duration;
 
 use crate::report::Report;
 use crate::{Bare, Direction, Error, Stage, Transfer};
 
-/// The three links, as a lab file. Queues are a bandwidth-delay product of the slowest link or more.
+/// The three links, as a lab file. Each queue holds at least the bandwidth-delay product of the slowest link.
 pub(super) const LAB: &str = r#"# The links of the MULTI paper's testbed (Figures 3 and 4).
 name = "MULTI"
 seed = 1
@@ -36,7 +36,7 @@ forward = { rate = "35Mbit/s" }
 backward = { rate = "190Mbit/s" }
 "#;
 
-/// Interface, what the paper calls it, Mbit/s down and up.
+/// Each link's interface, its name in the paper, and its rates down and up in Mbit/s.
 pub(super) const LINKS: [(&str, &str, [u64; 2]); 3] = [
     ("eth", "Ethernet", [1_000, 1_000]),
     ("wlan", "WiFi", [200, 200]),
@@ -47,10 +47,10 @@ pub(super) fn stage() -> Result<Stage, Error> {
     Stage::from_toml(LAB)
 }
 
-/// Down first.
+/// Both directions, down first, with their names in the paper.
 pub(super) const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Down, "Rx"), (Direction::Up, "Tx")];
 
-/// One transfer by a session over `carriers`, as in `tcp:eth`.
+/// Runs one transfer by a session over `carriers`, such as `tcp:eth`.
 pub(super) fn session(
     stage: &Stage,
     carriers: &[&str],
@@ -69,7 +69,7 @@ pub(super) fn session(
     transfer.run(stage)
 }
 
-/// The same over one carrier without a session.
+/// Runs the same transfer over one carrier without a session.
 pub(super) fn bare(stage: &Stage, carrier: &str, bytes: u64, direction: Direction) -> Result<Report, Error> {
     let (transport, interface) = carrier
         .split_once(':')

@@ -16,7 +16,7 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
     let large = if context.quick { 32_000_000 } else { 256_000_000 };
     let mut outcome = Outcome::default();
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
-    // As the paper's colours: T or Q for Ethernet, WiFi and 5G; and two without 5G (its Figure 11).
+    // The paper's legend: T or Q for each of Ethernet, WiFi and 5G, and pairs without 5G (its Figure 11).
     let mut mixes = vec!["TT", "QQ", "TQ", "QT", "TTT", "QQQ"];
     if !context.quick {
         mixes.extend(["TTQ", "TQT", "QTT", "QQT", "QTQ", "TQQ"]);

@@ -1,5 +1,6 @@
-//! De Coninck and Bonaventure's design (CoNEXT 2017): pairs of paths spread evenly over what paths can
-//! be, by the WSP algorithm (Santiago, Claeys-Bruno and Sergent 2012), and how much two of them bring.
+//! De Coninck and Bonaventure's design (CoNEXT 2017): pairs of paths, and the benefit of using both. The WSP
+//! algorithm (Santiago, Claeys-Bruno and Sergent 2012) spreads the pairs evenly over the space of path
+//! properties.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Line, lines};
 
-/// For each of two paths: rate, round trip, queueing delay, loss.
+/// The number of factors: rate, round trip, queueing delay and loss for each of two paths.
 const FACTORS: usize = 8;
 
-/// A class of the paper's: the largest round trip and queueing delay in ms, and the largest loss.
+/// A class of the paper: the largest round trip and queueing delay in ms, and the largest loss.
 struct Class {
     name: &'static str,
     round_trip: f64,
@@ -41,18 +42,18 @@ const CLASSES: [Class; 4] = [
 
 const SCHEDULERS: [&str; 4] = ["ecf", "blest", "lowest-latency", "rr"];
 
-/// The paper's long transfer.
+/// The paper's long transfer, in bytes.
 const BYTES: u64 = 20 << 20;
 
-/// From 0 up to 1.
+/// Returns a random number from 0 up to but excluding 1.
 fn share(rng: &mut Rng) -> f64 {
     rng.fraction()
 }
 
 type Point = [f64; FACTORS];
 
-/// Of `candidates` random points those that lie at least `apart` from each other, beginning with the
-/// first and always going to the nearest that is left.
+/// Returns the random points of `candidates` that are at least `apart` from each other. The selection begins
+/// with the first point and always proceeds to the nearest remaining one.
 fn spread(candidates: &[Point], apart: f64) -> Vec<Point> {
     let distance = |a: &Point, b: &Point| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
     let mut left: Vec<Point> = candidates.to_vec();
@@ -70,7 +71,7 @@ fn spread(candidates: &[Point], apart: f64) -> Vec<Point> {
     }
 }
 
-/// At least `count` points, as few more as a bisection of the distance finds.
+/// Returns at least `count` points, with as few extra points as a bisection of the distance achieves.
 fn design(count: usize, seed: u64) -> Vec<Point> {
     let mut rng = Rng::new(seed, "wsp");
     let candidates: Vec<Point> = (0..2_000.max(8 * count))
@@ -88,7 +89,7 @@ fn design(count: usize, seed: u64) -> Vec<Point> {
     spread(&candidates, near)
 }
 
-/// The two paths of a point. Rates are spread over 0.1 to 100 Mbit/s by their logarithm.
+/// Returns the two paths of a point. Rates are spread logarithmically over 0.1 to 100 Mbit/s.
 fn paths(point: &Point, class: &Class) -> [Link; 2] {
     [&point[..4], &point[4..]].map(|part| {
         let rate = 10f64.powf(-1.0 + 3.0 * part[0]) * 125_000.0;
@@ -103,7 +104,7 @@ fn paths(point: &Point, class: &Class) -> [Link; 2] {
     })
 }
 
-/// Bytes per second, or none when it was not done in time.
+/// Returns the goodput in bytes per second, or `None` if the transfer did not finish in time.
 fn goodput(links: &[Link], scheduler: &str, bytes: u64, seed: u64) -> Option<f64> {
     let mut config = WorldConfig::new(links.to_vec()).transfer(Side::Server, bytes);
     config.handshakes = vec![1; links.len()];
@@ -114,7 +115,7 @@ fn goodput(links: &[Link], scheduler: &str, bytes: u64, seed: u64) -> Option<f64
     report.done.then(|| bytes as f64 / took.as_secs_f64())
 }
 
-/// Aggregation benefit (Paasch et al. 2013): 0 is the better path alone, 1 the sum of both.
+/// Returns the aggregation benefit (Paasch et al. 2013): 0 equals the better path alone, 1 the sum of both.
 fn benefit(together: f64, alone: [f64; 2]) -> f64 {
     let (best, sum) = (alone[0].max(alone[1]), alone[0] + alone[1]);
     if together >= best {
@@ -189,7 +190,7 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// How many of all values are at most so much.
+/// Returns the cumulative distribution of the values.
 fn distribution(name: &str, mut values: Vec<f64>) -> Line {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;
@@ -209,7 +210,7 @@ mod tests {
         let points = design(60, 3);
         assert!((60..90).contains(&points.len()), "{}", points.len());
         assert!(points.iter().flatten().all(|part| (0.0..1.0).contains(part)));
-        // Each factor is used from end to end.
+        // Each factor covers its whole range.
         for factor in 0..FACTORS {
             let values = || points.iter().map(|point| point[factor]);
             assert!(values().fold(1.0, f64::min) < 0.1 && values().fold(0.0, f64::max) > 0.9);

@@ -1,12 +1,12 @@
-//! What remembering winners saves: processor time of a connection against the cache's hit rate, without
-//! and with TLS, by the rules of the race. Papastergiou et al. (*On the Cost of Using Happy
-//! Eyeballs for Transport Protocol Selection*, ANRW 2016) found it to fall linearly.
+//! The savings of remembering winners: processor time of a connection against the cache's hit rate, with and
+//! without TLS, under the rules of the race. Papastergiou et al. (*On the Cost of Using Happy Eyeballs for
+//! Transport Protocol Selection*, ANRW 2016) found that it falls linearly.
 //!
-//! TLS handshakes are whole ones: no server gives tickets to resume from.
+//! TLS handshakes are full handshakes, because no server issues tickets for resumption.
 //!
-//! A miss is a connection before which all outcomes were forgotten. Each host has a thread of its own,
-//! and what is counted is the time of these two threads: their programs, and the kernel at their calls;
-//! not the network between them.
+//! A miss is a connection before which all outcomes were forgotten. Each host has a thread of its own. The
+//! experiment measures the time of these two threads, in their programs and in the kernel on their behalf,
+//! without the network between them.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -44,17 +44,17 @@ both = { rate = "1Gbit/s", queue = "1MB", delay = "20ms" }
 "#;
 
 const PORT: u16 = 80;
-/// Bytes that a client asks with, and is answered with.
+/// The bytes of a client's question, and of the answer.
 const QUESTION: usize = 100;
 const ANSWER: usize = 1_000;
-/// How often of a hundred the cache knows.
+/// The hit rates of the cache, in per cent.
 const HIT_RATES: [u32; 5] = [0, 25, 50, 75, 100];
 
-/// What is measured in one go.
+/// One series of measurements.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     profile: &'static str,
-    /// Candidates: the transports tried, at one address.
+    /// The transports tried, all at one address.
     candidates: &'static [&'static str],
     is_secure: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
     for case in cases {
         let mut seen = vec![Vec::new(); rates.len()];
         for _ in 0..times {
-            // In turn, so that whatever else the machine does meets all alike.
+            // The rates alternate, so that other load on the machine affects all alike.
             for (place, rate) in rates.iter().enumerate() {
                 let name = format!(
                     "{} {}",
@@ -148,7 +148,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Microseconds of processor time for a connection.
+/// The processor time of a connection, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     client: f64,
@@ -156,7 +156,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// The client's, the server's, both.
+    /// Returns the time of the client, of the server, or of both.
     fn of(self, which: usize) -> f64 {
         [self.client, self.server, self.client + self.server][which]
     }
@@ -173,7 +173,7 @@ fn measure(lab: &Lab, case: Case, hit_rate: u32, connections: u32) -> Result<Cos
     let trust = case.is_secure.then(|| Trust::Pin(identity.digest()));
     let tls = case.is_secure.then(|| server_config(&identity)).transpose()?;
     let serving = std::thread::spawn(move || on(&at_server, serve(tls, is_over, ready)));
-    // A server that ended before it was ready says why when it is joined.
+    // A server that ended before it was ready reports its error when it is joined.
     let _ = is_ready.recv();
     let destination = Destination::new(&address.to_string(), PORT)?;
     let calling =
@@ -187,7 +187,7 @@ fn measure(lab: &Lab, case: Case, hit_rate: u32, connections: u32) -> Result<Cos
     })
 }
 
-/// Runs a task in this thread, at a host.
+/// Runs a task in this thread, inside a host.
 fn on<T>(host: &HostHandle, task: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     host.enter()?;
     tokio::runtime::Builder::new_current_thread()
@@ -196,13 +196,13 @@ fn on<T>(host: &HostHandle, task: impl Future<Output = Result<T, Error>>) -> Res
         .block_on(task)
 }
 
-/// Microseconds that this thread has been running.
+/// Returns the processor time of this thread, in microseconds.
 fn cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }
 
-/// Answers until it is over; what that cost.
+/// Answers until the end of the experiment, and returns the processor time in microseconds.
 async fn serve(
     tls: Option<TlsServer>,
     is_over: Arc<AtomicBool>,
@@ -214,7 +214,7 @@ async fn serve(
     while !is_over.load(Ordering::Relaxed) {
         let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
         let Ok(accepted) = accepted else { continue };
-        // Who lost the race asks nothing, and may be gone.
+        // A connection that lost the race sends no question, and may be closed already.
         if let Ok(incoming) = accepted {
             tokio::spawn(answer(incoming));
         }
@@ -237,14 +237,14 @@ async fn answer(incoming: TcpIncoming) -> std::io::Result<()> {
     poll_fn(|cx| carrier.poll_finish(cx)).await
 }
 
-/// TLS without tickets.
+/// Returns a TLS configuration without tickets.
 fn server_config(identity: &Identity) -> Result<TlsServer, Error> {
     let mut config = rustls::ServerConfig::clone(&*identity.server(&[])?);
     config.send_tls13_tickets = 0;
     Ok(TlsServer { config: Arc::new(config) })
 }
 
-/// Connects and asks, so many times; what that cost.
+/// Connects and asks this many times, and returns the processor time in microseconds.
 async fn call(
     to: Destination,
     trust: Option<Trust>,
@@ -256,12 +256,12 @@ async fn call(
     let transports = transports(case, trust.as_ref())?;
     let profile = Profile::by_name(case.profile).ok_or("no such profile")?;
     let request = Request { transports, profile, ..Request::to(to) };
-    // The first one of all is a miss; it is not counted, as it also warms the code.
+    // The first connection is a miss. It is not counted, because it also warms the code.
     ask(&racer, &request).await?;
     let before = cpu();
     let mut pending = 0;
     for _ in 0..connections {
-        // Hits are spread evenly.
+        // Spread hits evenly over the connections.
         pending += hit_rate;
         if pending >= 100 {
             pending -= 100;
@@ -281,7 +281,8 @@ async fn ask(racer: &Racer, request: &Request) -> Result<(), Error> {
     Ok(())
 }
 
-/// The transports of a case, each in a class of its own: NEAT's spacing is the place in the list.
+/// Returns the transports of a case, each in a class of its own, because NEAT spaces candidates by their
+/// place in the list.
 fn transports(case: Case, trust: Option<&Trust>) -> Result<Arc<[Arc<dyn Transport>]>, Error> {
     let mut transports: Vec<Arc<dyn Transport>> = Vec::new();
     for (class, name) in (0..).zip(case.candidates) {

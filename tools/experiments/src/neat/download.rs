@@ -1,9 +1,9 @@
-//! What an application gets that asks for a service and names no transport: downloads over what the
-//! selection picks, and over TCP, by size; two paths of 10 Mbit/s.
+//! The benefit for an application that asks for a service and names no transport. It compares downloads over
+//! the transport that the selection picks with downloads over TCP, by size, on two paths of 10 Mbit/s.
 //!
-//! The selection ranks by the profiles that come with Hawser and races what it ranks: SCTP with
-//! concurrent multipath transfer first, then MPTCP, then TCP. The server is a process of its own, as a
-//! process has one stack of SCTP.
+//! The selection ranks by the built-in profiles and races the ranked candidates: SCTP with concurrent
+//! multipath transfer first, then MPTCP, then TCP. The server is a process of its own, because a process has
+//! one SCTP stack.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +25,7 @@ use crate::Error;
 use crate::experiment::{Context, Outcome, Spread};
 use crate::plot::{Axes, Line, lines};
 
-/// Two paths, which a transport over both can add up.
+/// Two paths, whose rates a transport over both can add up.
 const LAB: &str = r#"# Two paths of 10 Mbit/s, with round trips of 10 and 20 ms.
 name = "two paths"
 seed = 1
@@ -47,16 +47,16 @@ both = { rate = "10Mbit/s", queue = "50kB", delay = "10ms" }
 "#;
 
 const PORT: u16 = 80;
-/// Sizes of downloads in bytes.
+/// The sizes of downloads, in bytes.
 const SIZES: [u64; 10] = [
     10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000, 4_000_000, 16_000_000, 32_000_000, 64_000_000,
 ];
-/// The largest one in quick mode.
+/// The largest size in quick mode, in bytes.
 const QUICK: u64 = 2_000_000;
-/// Bytes written and read at once.
+/// The number of bytes written and read at once.
 const CHUNK: usize = 65_536;
 
-/// What downloads go by.
+/// The two kinds of download.
 const CONTENDERS: [&str; 2] = ["TCP", "selection"];
 
 pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -88,7 +88,7 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
         let mut seen = [Vec::new(), Vec::new()];
         let mut transports = [String::new(), String::new()];
         for time in 0..times {
-            // In turn, so that whatever else the machine does meets both alike.
+            // The two alternate, so that other load on the machine affects both alike.
             for (contender, name) in CONTENDERS.into_iter().enumerate() {
                 let step = (number * times + time) * CONTENDERS.len() + contender;
                 (context.progress)(
@@ -118,7 +118,7 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
                 "bytes": size, "way": CONTENDERS[contender], "transport": transports[contender], "seconds": seconds[contender],
                 "mbit_per_second": rate[contender],
             }));
-            // Sizes over three orders of magnitude: their logarithms.
+            // The sizes span three orders of magnitude, so the axis shows their logarithms.
             let size = (size as f64 / 1e6).log10();
             points[contender][0].push((size, seconds[contender].median));
             points[contender][1].push((size, rate[contender]));
@@ -156,7 +156,7 @@ fn policies() -> Result<Policies, Error> {
     )?)
 }
 
-/// Downloads so many bytes: seconds, and what won.
+/// Downloads this many bytes, and returns the duration in seconds and the transport that won.
 async fn fetch(racer: Racer, request: Request, bytes: u64) -> Result<(f64, String), Error> {
     let begin = Instant::now();
     let connected = racer.connect(request).await?;
@@ -174,7 +174,7 @@ async fn fetch(racer: Racer, request: Request, bytes: u64) -> Result<(f64, Strin
     Ok((begin.elapsed().as_secs_f64(), transport))
 }
 
-/// A server in a process of its own, which ends with this.
+/// A server in a process of its own, which is killed when this is dropped.
 struct Server(Child);
 
 impl Server {
@@ -211,13 +211,14 @@ impl Drop for Server {
     }
 }
 
-/// Set for the process that is the server of [`download`]: it listens at the addresses in its arguments.
+/// The variable that marks the process of [`download`]'s server. It listens at the addresses in its
+/// arguments.
 const SERVE: &str = "HAWSER_EXPERIMENT_SERVE";
 
-/// Whether this process was started to be a server, and how that went.
+/// Runs the server if this process was started as one, and returns its result; otherwise returns `None`.
 ///
 /// # Errors
-/// An address is none, or cannot be listened at.
+/// An argument is not an address, or the server cannot listen there.
 pub(crate) fn serve() -> Option<Result<(), Error>> {
     std::env::var_os(SERVE)?;
     Some(listen())
@@ -248,7 +249,7 @@ async fn accept(mut listener: Listener) {
     }
 }
 
-/// Sends what is asked for. A client that goes is no news.
+/// Sends the requested bytes. A client that disconnects is not an error.
 async fn answer(incoming: Incoming) -> std::io::Result<()> {
     let mut stream = incoming.stream;
     let mut left = stream.read_u64().await?;

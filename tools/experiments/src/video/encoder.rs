@@ -1,18 +1,18 @@
-//! An encoder: how many bytes the next frame has at a target rate.
+//! A model of an encoder: the size of the next frame at a target rate.
 
 use std::time::Duration;
 
-/// Frames in a second.
+/// The number of frames per second.
 pub(super) const FRAMES: u64 = 25;
-/// Frames in a group of pictures: an I frame, then P frames.
+/// The number of frames in a group of pictures: an I frame, then P frames.
 const GROUP: u64 = 25;
-/// How many P frames an I frame is as large as.
+/// The size of an I frame, in P frames.
 const INTRA: u64 = 4;
-/// From frame to frame.
+/// The time between two frames.
 pub(super) const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / FRAMES);
 
-/// Bytes of frame `number`, the first being 0, at `rate` bit/s. A whole group at one rate has a
-/// second's worth of it.
+/// Returns the bytes of frame `number`, counted from 0, at `rate` bit/s. A whole group at one rate has the
+/// bytes of one second.
 pub(super) fn frame(number: u64, rate: u64) -> u64 {
     let parts = INTRA + GROUP - 1;
     let group = rate / 8 * GROUP / FRAMES;

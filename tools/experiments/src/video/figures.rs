@@ -1,4 +1,4 @@
-//! Rate and capacity over time, delay over time, and what there was of it in all.
+//! Draws rate and capacity over time, delay over time, and the totals.
 
 use hawser::time::{Instant, nanos};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::scenario::{PARTS, capacity, seconds};
 use crate::experiment::Outcome;
 use crate::plot::{Axes, Group, Line, bars, lines};
 
-/// A run's line for people, and its figures.
+/// Adds a run's line for people, and returns its figures.
 pub(super) fn row(outcome: &mut Outcome, run: &Run) -> Value {
     let (stalls, longest) = run.stalls();
     let (frames, late, dropped) = (run.frames.len(), run.late(), run.dropped());
@@ -27,7 +27,7 @@ pub(super) fn row(outcome: &mut Outcome, run: &Run) -> Value {
     })
 }
 
-/// All drawings.
+/// Adds all drawings.
 pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
     let start = runs
         .iter()
@@ -86,7 +86,7 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
         .push(("quality".into(), bars(&axes, &kinds, &groups)));
 }
 
-/// The line's capacity as steps.
+/// Returns the link's capacity as steps.
 fn steps(part: u64) -> Vec<(f64, f64)> {
     let edge = |number: usize| (number as u64 * part) as f64;
     (0..PARTS.len())

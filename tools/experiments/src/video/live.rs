@@ -1,8 +1,8 @@
-//! Live video as a simulated application: a frame every 40 ms is written to the connection; the other
-//! end notes when it was whole.
+//! Live video as a simulated application. The sender writes a frame every 40 ms to the connection; the
+//! receiver notes when the frame is complete.
 //!
-//! A frame is not made while an earlier one still waits for room in the send buffer: live video drops
-//! what it cannot send.
+//! A frame is not made while an earlier one still waits for room in the send buffer: live video drops frames
+//! that it cannot send.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,16 +15,16 @@ use hawser::time::Instant;
 
 use super::encoder::{FRAMES, INTERVAL, frame};
 
-/// A frame's course, by the simulation's clock.
+/// The history of a frame, by the simulation's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// When it was due.
+    /// The time at which it was due.
     pub(super) made: Instant,
-    /// The encoder's target rate then, bit/s.
+    /// The encoder's target rate at that time, in bit/s.
     pub(super) rate: u64,
-    /// Where it ends in the stream; nothing: it was dropped.
+    /// The offset of its end in the stream, or `None` if it was dropped.
     pub(super) end: Option<u64>,
-    /// When its last byte was read.
+    /// The time at which its last byte was read.
     pub(super) came: Option<Instant>,
 }
 
@@ -32,36 +32,35 @@ pub(super) struct Frame {
 #[derive(Debug, Default)]
 pub(super) struct Film {
     pub(super) frames: Vec<Frame>,
-    /// Bytes of all frames so far.
+    /// The bytes of all frames so far.
     bytes: u64,
-    /// Whether the last frame was made.
+    /// True if the last frame was made.
     over: bool,
 }
 
-/// Who decides at which rate to encode.
+/// The component that sets the encoder's rate.
 pub(super) enum Pilot {
-    /// Nobody: the dial stands where it is.
+    /// The rate is fixed: the dial keeps its value.
     Fixed,
     /// A T-ware turns the dial.
     Transport,
-    /// The same controller with what an application sees by itself: what the send buffer took, and that it
-    /// was full.
+    /// The same controller with the data that an application has by itself: the bytes that the send buffer
+    /// took, and whether it was full.
     Buffer(RateController),
 }
 
-/// The sender's end.
 pub(super) struct Camera {
     film: Rc<RefCell<Film>>,
     dial: Arc<Dial>,
     pilot: Pilot,
     start: Instant,
-    /// How many frames there will be.
+    /// The total number of frames.
     count: u64,
     sent: u64,
 }
 
 impl Camera {
-    /// A film of so many seconds that starts at `start`.
+    /// Makes the sender of a film of this many seconds that starts at `start`.
     pub(super) fn new(
         film: Rc<RefCell<Film>>,
         dial: Arc<Dial>,
@@ -72,7 +71,7 @@ impl Camera {
         Self { film, dial, pilot, start, count: seconds * FRAMES, sent: 0 }
     }
 
-    /// When the next frame is due.
+    /// Returns the time at which the next frame is due.
     fn due(&self) -> Option<Instant> {
         let number = self.film.borrow().frames.len() as u64;
         (number < self.count).then(|| self.start + INTERVAL * number as u32)
@@ -134,10 +133,9 @@ impl Script for Camera {
     }
 }
 
-/// The receiver's end.
 pub(super) struct Screen {
     film: Rc<RefCell<Film>>,
-    /// Frames that have come, those dropped among them.
+    /// The number of frames that are complete or were dropped.
     come: usize,
 }
 

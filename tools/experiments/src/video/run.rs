@@ -19,21 +19,21 @@ use super::scenario::{PORT, seconds, text};
 use crate::Error;
 use crate::experiment::{Context, Outcome};
 
-/// From the making of a frame to its showing.
+/// The time from making a frame to showing it, in milliseconds.
 pub(super) const PLAYOUT_MS: u64 = 400;
 
-/// Who sends.
+/// The sender of a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Sender {
-    /// Adapts to what its transport signals.
+    /// Adapts to the signals of its transport.
     Symbiotic,
-    /// Encodes at one rate, bit/s.
+    /// Encodes at one rate, in bit/s.
     Fixed(u64),
-    /// Adapts, by the same controller, to what it sees of a send buffer of so many KiB.
+    /// Adapts, by the same controller, to the state of a send buffer of this many KiB.
     Buffer(u64),
 }
 
-/// The send buffer of those that do not look at it, KiB.
+/// The size in KiB of a send buffer that the sender does not observe.
 const BUFFER: u64 = 512;
 
 impl Sender {
@@ -54,17 +54,17 @@ impl Sender {
     }
 }
 
-/// A film as it came over.
+/// A film as it was received.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) sender: Sender,
-    /// In order; times are from the start.
+    /// The frames in order. Times are relative to the start.
     pub(super) frames: Vec<Frame>,
     pub(super) trace_hash: String,
 }
 
 impl Run {
-    /// Whether each frame was there when it was to be shown.
+    /// Returns for each frame whether it was complete at its showing time.
     fn shown(&self) -> impl Iterator<Item = bool> + '_ {
         let late = |frame: &Frame| {
             frame
@@ -74,17 +74,17 @@ impl Run {
         self.frames.iter().map(late)
     }
 
-    /// Frames that came too late, or never.
+    /// Returns the number of frames that came too late, or never.
     pub(super) fn late(&self) -> usize {
         self.shown().filter(|shown| !shown).count()
     }
 
-    /// Of these, frames that were never sent.
+    /// Returns the number of late frames that were never sent.
     pub(super) fn dropped(&self) -> usize {
         self.frames.iter().filter(|frame| frame.end.is_none()).count()
     }
 
-    /// How often the picture stood still, and for how long at most, in seconds.
+    /// Returns the number of stalls, and the duration of the longest in seconds.
     pub(super) fn stalls(&self) -> (usize, f64) {
         let (mut stalls, mut longest, mut length) = (0, 0u64, 0u64);
         for shown in self.shown() {
@@ -95,18 +95,18 @@ impl Run {
         (stalls, longest as f64 / FRAMES as f64)
     }
 
-    /// The mean of the encoder's rates over frames shown, frames not shown counting as 0; bit/s.
+    /// Returns the mean of the encoder's rates in bit/s, where a frame that was not shown counts as 0.
     pub(super) fn quality(&self) -> f64 {
         let shown = self.frames.iter().zip(self.shown()).filter(|(_, shown)| *shown);
         shown.map(|(frame, _)| frame.rate as f64).sum::<f64>() / self.frames.len().max(1) as f64
     }
 
-    /// The mean of the encoder's rates, bit/s.
+    /// Returns the mean of the encoder's rates, in bit/s.
     pub(super) fn rate(&self) -> u64 {
         self.frames.iter().map(|frame| frame.rate).sum::<u64>() / self.frames.len().max(1) as u64
     }
 
-    /// The delay under which that share of the frames that came stayed, milliseconds.
+    /// Returns the delay in milliseconds that this share of the received frames did not exceed.
     pub(super) fn delay_ms(&self, share: f64) -> f64 {
         let mut delays: Vec<u64> = self
             .frames
@@ -127,7 +127,7 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
         transfer(sender, part, context.seed)
     };
     runs.push(film(Sender::Symbiotic, 0)?);
-    // As good a picture on the whole, without looking.
+    // The fixed sender has the same mean rate as the first, without adaptation.
     let alike = runs[0].rate();
     let others = [
         Sender::Fixed(alike),
@@ -148,7 +148,7 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-/// Sends a film, the parts of whose time have so many seconds.
+/// Sends a film over the scenario, each of whose parts lasts `part` seconds.
 pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Error> {
     let params = RateParams { deadline: Duration::from_millis(PLAYOUT_MS), ..RateParams::default() };
     let (bus, film) = (Bus::new(), Rc::<RefCell<Film>>::default());
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Measured with this seed: 63 frames late, 416 and 357; 84 % of the last one's rate.
+    /// Measured with this seed: 63 frames late, compared with 416 and 357, at 84 % of the last one's rate.
     #[test]
     fn a_sender_that_receives_events_of_the_transport_is_late_less_often() {
         let film = |sender| transfer(sender, 8, 1).expect("a film");

@@ -1,6 +1,6 @@
-//! The bottleneck: 50 ms there and back, a queue of 128 KiB, and a capacity that changes.
+//! The bottleneck: a round trip of 50 ms, a queue of 128 KiB, and a capacity that changes.
 
-/// What the line does in each part of the time, one after the other, Mbit/s; what else happens then.
+/// The consecutive parts of the time, each with the link's rate in Mbit/s and a further condition.
 pub(super) const PARTS: [(u64, &str); 6] = [
     (10, ""),
     (3, ""),
@@ -10,24 +10,23 @@ pub(super) const PARTS: [(u64, &str); 6] = [
     (10, "a bulk transfer beside it"),
 ];
 
-/// The video's port.
 pub(super) const PORT: u16 = 7001;
-/// Share of packets lost in the fifth part.
+/// The share of packets lost in the fifth part.
 const LOSS: f64 = 0.005;
 
-/// How long all parts take.
+/// Returns the duration of all parts, in seconds.
 pub(super) fn seconds(part: u64) -> u64 {
     part * PARTS.len() as u64
 }
 
-/// What the line can carry at a time, Mbit/s; the bulk transfer's share is not taken off.
+/// Returns the link's capacity at a time in Mbit/s, without deducting the bulk transfer's share.
 pub(super) fn capacity(part: u64, at: f64) -> f64 {
     let number = ((at / part as f64) as usize).min(PARTS.len() - 1);
     PARTS[number].0 as f64
 }
 
-/// The scenario with parts of so many seconds, and a send buffer of so many KiB. Its first flow is the
-/// video, whose place an application of the experiment takes.
+/// Returns the scenario with parts of `part` seconds, and a send buffer of `buffer_kib` KiB. Its first flow
+/// is the video, whose traffic an application of the experiment generates.
 pub(super) fn text(name: &str, part: u64, buffer_kib: u64) -> String {
     let mut text = format!(
         "name = \"{name}\"\n\
@@ -53,7 +52,7 @@ pub(super) fn text(name: &str, part: u64, buffer_kib: u64) -> String {
         end = seconds(part) + 60,
         rate = PARTS[0].0,
         cross = part * 5,
-        // What half the line carries in three quarters of that part.
+        // Half the link's capacity for three quarters of that part.
         bytes = part * 5_000_000 / 8 * 3 / 4,
     );
     for (number, (rate, _)) in PARTS.iter().enumerate().skip(1) {

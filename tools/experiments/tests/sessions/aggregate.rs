@@ -1,4 +1,4 @@
-//! Several paths together.
+//! Sessions over several paths at once.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use hawser_experiments::{Bare, Direction, Stage, Transfer};
 use crate::TestResult;
 use crate::network::{Link, MOBILE, WIFI, stage};
 
-/// After this, rates count.
+/// The time after which rates are measured.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Queues of netem, as simult_flows.sh leaves them: 1,000 packets.
+/// The size in bytes of netem's default queue, which simult_flows.sh keeps: 1,000 packets.
 const NETEM: u64 = 1_514_000;
 
-/// What a carrier alone brings, in bits per second after two seconds.
+/// Returns the rate of a carrier alone, in bits per second after two seconds.
 fn alone(stage: &Stage, carrier: &str, bytes: u64, direction: Direction) -> TestResult<f64> {
     let (transport, interface) = carrier.split_once(':').ok_or("no carrier")?;
     let bare = Bare {
@@ -54,8 +54,8 @@ fn compare(stage: &Stage, carriers: &[&str], bytes: u64, direction: Direction) -
 
 pub(crate) fn two_paths_add_up() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
-    // Less than a whole second counts here, and a busy machine tells in it; the long form has the
-    // goal, 0.95.
+    // Less than a second is measured here, so load on the machine affects the result. The long form checks
+    // the goal, 0.95.
     for (carriers, direction) in [
         (["tcp:wlan0", "quic:wwan0"], Direction::Down),
         (["quic:wlan0", "tcp:wwan0"], Direction::Up),
@@ -68,7 +68,8 @@ pub(crate) fn two_paths_add_up() -> TestResult {
     Ok(())
 }
 
-/// Two and three unequal paths up to 400 Mbit/s, ratios of round trips up to 50, any mix.
+/// Covers two and three unequal paths up to 400 Mbit/s, ratios of round trips up to 50, and any mix of
+/// carriers.
 pub(crate) fn paths_add_up_long() -> TestResult {
     let near = Link {
         name: "near",
@@ -132,8 +133,8 @@ pub(crate) fn paths_add_up_long() -> TestResult {
     }
 }
 
-/// Above 400 Mbit/s this machine's processors tell: ratio and processor time are printed, and two
-/// paths must still bring more than the better one.
+/// Above 400 Mbit/s this machine's processors limit the rate. Ratio and processor time are printed, and two
+/// paths must still be faster than the better one.
 pub(crate) fn fast_paths_long() -> TestResult {
     for rates in [[400, 200], [600, 300], [900, 450]] {
         let near = Link {
@@ -162,13 +163,13 @@ pub(crate) fn fast_paths_long() -> TestResult {
     Ok(())
 }
 
-/// Short transfers are never slower than the best path alone by more than a twentieth.
+/// Short transfers are at most a twentieth slower than over the best path alone.
 pub(crate) fn short_transfers_take_the_best_path() -> TestResult {
     let far = Link { rate: 10, delay: 100.0, queue: 200_000, ..MOBILE };
     let stage = stage(&[WIFI, far], "")?;
     let mut worst: f64 = 0.0;
     for mebibytes in [1, 2, 4, 8] {
-        // The better of three each: the machine does other things, too.
+        // The best of three runs each, because of other load on the machine.
         let best = |carriers: &[&str]| -> TestResult<f64> {
             let mut best = f64::INFINITY;
             for _ in 0..3 {
@@ -191,7 +192,7 @@ pub(crate) fn short_transfers_take_the_best_path() -> TestResult {
     }
 }
 
-/// One cell of the matrix of Linux's simult_flows.sh: 16 MiB, size/(0.9·Σrate) + 450 ms.
+/// Runs one cell of the matrix of Linux's simult_flows.sh: 16 MiB within size/(0.9·Σrate) + 450 ms.
 fn simult_flows(rates: [u32; 2], delays: [f64; 2], direction: Direction) -> TestResult {
     let first = Link {
         name: "first",
@@ -211,7 +212,7 @@ fn simult_flows(rates: [u32; 2], delays: [f64; 2], direction: Direction) -> Test
     let bytes = 16 << 20;
     let limit = bytes as f64 * 8.0 / (0.9 * f64::from(rates[0] + rates[1]) * 1e6) + 0.45;
     let mut document = stage.document(&["tcp:a0", "tcp:b0"])?;
-    // Staggered, a session whose first path has 50 ms spends 0.3 s on its handshakes alone.
+    // With staggered opening, a session whose first path has 50 ms spends 0.3 s on its handshakes alone.
     document.session.opening = Opening::Parallel;
     let transfer = Transfer::new(document, bytes);
     let transfer = if direction == Direction::Up {

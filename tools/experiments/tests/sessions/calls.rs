@@ -1,4 +1,4 @@
-//! `hawser experiment mtp-rpc-latency`, as a user runs it.
+//! Runs `hawser experiment mtp-rpc-latency` as a user does.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::TestResult;
 
-/// Each carrier answers all calls. Beside bulk traffic Homa's calls do not wait behind it, because they have a higher
-/// priority; Linux's TCP waits behind a queue of up to 10 ms in each direction.
+/// Each carrier answers all calls. Beside bulk traffic, Homa's calls do not wait behind it, because they have
+/// a higher priority. Linux's TCP waits behind a queue of up to 10 ms in each direction.
 pub(crate) fn calls_by_each_carrier_are_measured() -> TestResult {
     let folder = Folder::new()?;
     let output = Command::new(env!("CARGO_BIN_EXE_hawser-experiment"))

@@ -1,5 +1,5 @@
-//! Networks that treat packets badly: too long for the path, overtaken, lost, in bursts of a path that comes
-//! and goes.
+//! Sessions on networks that drop packets that are too long for the path, reorder packets, lose them, or have
+//! paths that come and go.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use hawser_testing::Log;
 use crate::TestResult;
 use crate::network::{Link, MOBILE, WIFI, stage};
 
-/// How long a transfer takes at the rate of the links, in seconds.
+/// Returns the duration of a transfer at the rate of the links, in seconds.
 fn ideal(links: &[Link], bytes: u64) -> f64 {
     let rate: f64 = links.iter().map(|link| f64::from(link.rate) * 1e6).sum();
     bytes as f64 * 8.0 / rate
@@ -25,15 +25,16 @@ fn transfer(stage: &Stage, carriers: &[&str], bytes: u64, direction: Direction) 
     transfer.run(stage)
 }
 
-/// These rules in both directions of the first link.
+/// Applies these rules to both directions of the first link.
 fn rules(rules: &str) -> String {
     format!("forward = {{ {rules} }}\nbackward = {{ {rules} }}")
 }
 
-/// Packets of more than 1,400 bytes are lost without a sign, while the interfaces take 1,500.
+/// A rule by which packets of more than 1,400 bytes are lost silently, while the interfaces accept 1,500.
 const NARROW: &str = "path_mtu = 1400";
 
-/// A path's MTU is below the interfaces', and nobody says so: TCP alone gets through, in both directions.
+/// A path's MTU is below that of the interfaces, and no ICMP message reports it. TCP alone completes in both
+/// directions.
 pub(crate) fn long_packets_lost_tcp_completes() -> TestResult {
     let bytes = 8 << 20;
     for direction in [Direction::Up, Direction::Down] {
@@ -51,7 +52,7 @@ pub(crate) fn long_packets_lost_tcp_completes() -> TestResult {
     Ok(())
 }
 
-/// The same of one path of two: both carry in the end.
+/// One of two paths has such an MTU. In the end, both carry data.
 pub(crate) fn long_packets_lost_both_paths_carry() -> TestResult {
     let bytes = 32 << 20;
     for direction in [Direction::Up, Direction::Down] {
@@ -69,10 +70,11 @@ pub(crate) fn long_packets_lost_both_paths_carry() -> TestResult {
     Ok(())
 }
 
-/// The server's certificate fills packets: the first handshake ends although nothing is tried twice.
+/// The server's certificate fills packets. The first handshake completes although no connection is tried
+/// twice.
 pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
     let mut stage = stage(&[WIFI], &rules(NARROW))?;
-    // Some 3 KB.
+    // The certificate takes some 3 KB.
     stage.certify(200)?;
     let log = Log::of_process();
     let opened = opening(&stage, stage.document(&["tcp:wlan0"])?)?;
@@ -83,7 +85,7 @@ pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
         "the path loses long packets",
         "peer=10.",
     ]);
-    // A second until a handshake counts as stalled, and round trips of 10 ms.
+    // A handshake counts as stalled after a second, and round trips take 10 ms.
     if opened.first > 4.0 {
         Err(format!("{} s", opened.first).into())
     } else {
@@ -112,7 +114,7 @@ pub(crate) fn long_packets_lost_are_remembered() -> TestResult {
     Ok(())
 }
 
-/// One packet of ten comes 20 ms late: QUIC does not take it for lost for good.
+/// One packet of ten comes 20 ms late. QUIC does not treat it as lost permanently.
 pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
     let bytes = 8 << 20;
     let link = Link { rate: 20, delay: 10.0, queue: 100_000, ..WIFI };
@@ -131,7 +133,7 @@ pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
     }
 }
 
-/// A link that is there for half of the time.
+/// Transfers over a link that is up for half of the time.
 fn flaps(stage: &Stage, carrier: &str) -> TestResult<Report> {
     let mut transfer = Transfer::new(stage.document(&[carrier])?, 3 << 20).verified();
     for turn in 1..120u64 {
@@ -142,7 +144,7 @@ fn flaps(stage: &Stage, carrier: &str) -> TestResult<Report> {
     transfer.run(stage)
 }
 
-/// A path that is silent every other 500 ms carries in the others.
+/// A path that is silent in every other period of 500 ms carries data in the others.
 pub(crate) fn a_flapping_path_has_short_gaps() -> TestResult {
     for carrier in ["tcp:wlan0", "quic:wlan0"] {
         let stage = stage(&[Link { rate: 10, ..WIFI }], "")?;
@@ -152,8 +154,8 @@ pub(crate) fn a_flapping_path_has_short_gaps() -> TestResult {
             "  {carrier}: {:.2} s, longest pause {pause:.2} s, {:?}",
             report.seconds, report.events
         );
-        // A silence that is given up after 2 s, two attempts of 1.25 s, a second until the link is there; and
-        // the round trips of the handshakes, on a busy machine.
+        // The bound covers a silence that ends the carrier after 2 s, two attempts of 1.25 s, and a second
+        // until the link is up. The rest is for the round trips of the handshakes on a busy machine.
         if pause > 6.0 {
             return Err(format!("{carrier}: a pause of {pause} s: {:?}", report.events).into());
         }
@@ -161,13 +163,13 @@ pub(crate) fn a_flapping_path_has_short_gaps() -> TestResult {
     Ok(())
 }
 
-/// The rate of a link's first seconds, and of those from `FALLS` to `RETURNS`, in Mbit/s.
+/// The rate of a link in its first seconds, and its rate from `FALLS` to `RETURNS`, in Mbit/s.
 const RATES: (f64, f64) = (10.0, 0.1);
 const FALLS: f64 = 2.0;
 const RETURNS: f64 = 12.0;
 
-/// How long a transfer takes over a link whose rate falls and comes back, and another one of `beside` Mbit/s,
-/// in seconds.
+/// Returns the duration in seconds of a transfer over a link whose rate falls and recovers, and another link
+/// of `beside` Mbit/s.
 fn ideal_with_a_fall(beside: f64, bytes: u64) -> f64 {
     let bits = bytes as f64 * 8.0;
     let before = (RATES.0 + beside) * 1e6 * FALLS;
@@ -179,9 +181,11 @@ fn ideal_with_a_fall(beside: f64, bytes: u64) -> f64 {
     }
 }
 
-/// A link whose rate falls to a hundredth and comes back: what waited for it does not hold up the rest.
+/// The rate of a link falls to a hundredth and recovers. Data that waited for the link does not delay the
+/// rest.
 pub(crate) fn a_rate_that_returns_is_used_again() -> TestResult {
-    // The second link has 5 Mbit/s. The labs run at once, since each of them waits for most of the time.
+    // The second link has 5 Mbit/s. The labs run in parallel, because each of them is idle for most of the
+    // time.
     let cases: [(&[&str], f64, u64); 5] = [
         (&["tcp:wlan0"], 0.0, 8 << 20),
         (&["quic:wlan0"], 0.0, 8 << 20),
@@ -229,8 +233,8 @@ fn with_a_fall(carriers: &[&str], beside: f64, bytes: u64) -> TestResult {
     }
 }
 
-/// One of two links falls to 0.5 Mbit/s, with a full queue before it: what QUIC sent there goes over the other
-/// as soon as the reader waits for it. MPTCP of the kernel runs beside it for comparison.
+/// One of two links falls to 0.5 Mbit/s, with a full queue before it. Data that QUIC sent there is sent over
+/// the other as soon as the reader waits for it. The kernel's MPTCP runs beside it for comparison.
 pub(crate) fn a_path_that_falls_does_not_stop_the_other() -> TestResult {
     let falls = |carriers: &[&str]| -> TestResult<f64> {
         let wifi = Link { rate: 10, queue: 150_000, ..WIFI };
@@ -283,7 +287,7 @@ fn add_subflows(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-/// `all` stands for each interface with a route to the server.
+/// `all` stands for each interface that has a route to the server.
 pub(crate) fn every_interface_with_a_route_is_used() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let report = Transfer::new(stage.document(&["tcp:all"])?, 8 << 20)
@@ -298,7 +302,7 @@ pub(crate) fn every_interface_with_a_route_is_used() -> TestResult {
     }
 }
 
-/// A translator that takes other ports every 3 s.
+/// A translator changes its ports every 3 s.
 pub(crate) fn rebinding_every_3_s_is_survived() -> TestResult {
     for carrier in ["tcp:wlan0", "mptcp:wlan0"] {
         let stage = stage(&[Link { rate: 10, ..WIFI }], "nat = { inside = \"client\" }")?;

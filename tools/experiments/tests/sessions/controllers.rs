@@ -1,5 +1,5 @@
-//! The kernel's congestion controllers below a session: they see what they see below any program that writes
-//! as fast as it can.
+//! The kernel's congestion controllers below a session: they see the same traffic as below any program that
+//! writes at full speed.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,22 +16,23 @@ const LINK: Link = Link {
     interface: "wlan0",
     rate: 40,
     delay: 20.0,
-    // A round trip at its rate.
+    // The bytes of one round trip at the link's rate.
     queue: 200_000,
 };
-/// The bytes that a session may send for each byte of a plain program: headers of segments and TLS are less than a hundredth.
+/// The largest ratio of the bytes that a session sends to those of a plain program. Headers of segments and
+/// TLS take less than a hundredth.
 const MAX_RATIO: f64 = 1.05;
 const BYTES: usize = 20 << 20;
-/// The port of the plain server, which no transfer has.
+/// The port of the plain server, which no transfer uses.
 const PLAIN: u16 = 4_000;
 
-/// A session of TCP has the server send at most a twentieth more than a plain program has.
+/// In a session over TCP, the server sends at most a twentieth more than a plain program's.
 pub(crate) fn a_session_sends_no_more_than_plain_tcp() -> TestResult {
     let mut faults = Vec::new();
     for controller in ["cubic", "reno", "bbr"] {
         let stage = stage(&[LINK], "")?;
         let plain = on_the_wire(&stage, || plain(&stage, controller))?;
-        // The best of three: where the machine runs the process too late, its kernel has nothing to send.
+        // The best of three runs: if the process is scheduled too late, its kernel has no data to send.
         let mut session_sends = f64::INFINITY;
         for _ in 0..3 {
             if session_sends > plain * MAX_RATIO {
@@ -51,7 +52,7 @@ pub(crate) fn a_session_sends_no_more_than_plain_tcp() -> TestResult {
     }
 }
 
-/// Bytes that the server sends for each byte of a transfer.
+/// Returns the bytes that the server sends for each byte of a transfer.
 fn on_the_wire(stage: &Stage, transfer: impl FnOnce() -> TestResult) -> TestResult<f64> {
     let link = stage.lab.link("line")?;
     let before = link.statistics(Backward)?.sent_bytes;
@@ -66,7 +67,7 @@ fn session(stage: &Stage, controller: &str) -> TestResult {
     Ok(())
 }
 
-/// The same as `nc` does it.
+/// Makes the same transfer as `nc` would.
 fn plain(stage: &Stage, controller: &str) -> TestResult {
     let (client, server) = (stage.lab.host("client")?, stage.lab.host("server")?);
     let address = server.ipv4().ok_or("the server has no IPv4 address")?;

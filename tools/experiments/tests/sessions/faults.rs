@@ -1,4 +1,4 @@
-//! Paths that go, come back, change: no byte is lost, and pauses are as short as they must be.
+//! Paths that fail, return or change: no byte is lost, and pauses are as short as possible.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Takes a link away for good, by one of two faults.
+/// Takes a link away permanently, by one of two faults.
 fn kill(link: &'static str, fault: u64) -> impl Fn(&Lab) -> TestResult + Send + 'static {
     move |lab| {
         let link = lab.link(link)?;
@@ -27,7 +27,7 @@ fn kill(link: &'static str, fault: u64) -> impl Fn(&Lab) -> TestResult + Send + 
     }
 }
 
-/// One transfer of which a path is killed at a moment that the seed decides.
+/// Runs one transfer during which a path is killed, at a moment that the seed decides.
 fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report> {
     let mut rng = Rng::new(seed, "kill");
     let mut rng = |sides| rng.below(sides);
@@ -70,7 +70,7 @@ pub(crate) fn killing_a_path_loses_no_byte() -> TestResult {
     Ok(())
 }
 
-/// 20 × 256 MB.
+/// Runs 20 transfers of 256 MB.
 pub(crate) fn killing_a_path_loses_no_byte_long() -> TestResult {
     let fast = crate::network::Link { rate: 400, queue: 1_000_000, ..WIFI };
     let slow = crate::network::Link { rate: 200, queue: 1_000_000, ..MOBILE };
@@ -81,13 +81,13 @@ pub(crate) fn killing_a_path_loses_no_byte_long() -> TestResult {
     Ok(())
 }
 
-/// What a busy machine may add to a bound. Virtual time has it exactly
-/// (`hawser_session_sim::gaps`).
+/// The time, in seconds, that a busy machine may add to a bound. Tests in virtual time check the bound
+/// exactly (`hawser_session_sim::gaps`).
 const NOISE: f64 = 0.1;
 
-/// Loses WiFi at three moments, each in a transfer of its own. The median pause is within the bound. Each
-/// is within the bound and one recovery of the survivor, whose own queue may have overflowed just
-/// then: what was lost there comes one round trip after it is missed (RFC 8985, section 6.2).
+/// Takes WiFi away at three moments, each in a transfer of its own. The median pause is within the bound.
+/// Each pause is within the bound plus one recovery of the surviving path, whose queue may have overflowed at
+/// that time. A packet lost there comes one round trip after the loss is detected (RFC 8985, section 6.2).
 fn is_left_within(bound: f64, fault: u64) -> TestResult {
     let mut pauses = Vec::new();
     let mut events = Vec::new();
@@ -113,16 +113,17 @@ fn is_left_within(bound: f64, fault: u64) -> TestResult {
     }
 }
 
-/// A link that the client sees go down: the pause is at most the round trip of the lost path, the
-/// survivor's queue and 20 ms.
+/// The client sees that a link goes down. The pause is at most the round trip of the lost path, the surviving
+/// path's queue and 20 ms.
 pub(crate) fn a_link_seen_to_go_is_left_at_once() -> TestResult {
     is_left_within(2.0 * WIFI.delay / 1e3 + MOBILE.round_trip_and_queue() + 0.02, 0)
 }
 
-/// A link that drops everything: two timeouts of the session on the lost path, the survivor's round
-/// trip and queue and 20 ms.
+/// A link drops all packets. The pause is at most two timeouts of the session on the lost path, the surviving
+/// path's round trip and queue, and 20 ms.
 pub(crate) fn a_link_that_drops_everything_is_left_soon() -> TestResult {
-    // srtt with a full queue, its deviation at most a queue (docs/session-protocol.md, "Loss").
+    // The smoothed round-trip time includes a full queue, and its deviation is at most a queue
+    // (docs/session-protocol.md, "Loss").
     let queue = WIFI.queue as f64 * 8.0 / (f64::from(WIFI.rate) * 1e6);
     let timeout = WIFI.round_trip_and_queue() + queue.max(0.01) + 0.04;
     is_left_within(2.0 * timeout + MOBILE.round_trip_and_queue() + 0.02, 1)
@@ -165,7 +166,8 @@ pub(crate) fn every_path_goes_for_two_minutes() -> TestResult {
     outage(120.0)
 }
 
-/// The translator takes other ports: QUIC migrates or the session opens anew; nothing is lost.
+/// The translator changes its ports. QUIC migrates or the session opens a new connection, and no byte is
+/// lost.
 pub(crate) fn a_translator_is_rebound() -> TestResult {
     let stage = stage(&[WIFI], "nat = { inside = \"client\" }")?;
     for carrier in ["tcp:wlan0", "quic:wlan0"] {
@@ -187,7 +189,7 @@ pub(crate) fn a_translator_is_rebound() -> TestResult {
     Ok(())
 }
 
-/// The first path comes back, and carries again.
+/// The first path returns, and carries data again.
 pub(crate) fn a_path_that_comes_back_is_used_again() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let set = |is_up: bool| {
@@ -228,7 +230,7 @@ pub(crate) fn a_path_that_comes_back_is_used_again() -> TestResult {
     }
 }
 
-/// A backup path carries while no other is left, and no longer.
+/// A backup path carries data only while no other path is left.
 pub(crate) fn a_backup_carries_when_nothing_else_does() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let mut document = stage.document(&["tcp:wlan0", "tcp:wwan0"])?;

@@ -1,4 +1,4 @@
-//! Sessions over emulated networks: what is lost, how long it takes, what comes of faults.
+//! Sessions over emulated networks: losses, durations and the effect of faults.
 
 mod aggregate;
 mod calls;
@@ -42,7 +42,8 @@ const TESTS: &[Test] = tests![
     streams::messages_of_two_sizes_take_what_the_line_takes,
 ];
 
-/// What `cargo xtask long sessions` runs: the goals themselves, on a machine that does nothing else.
+/// The tests of `cargo xtask long sessions`. They check the goals themselves, and need an otherwise idle
+/// machine.
 const LONG: &[Test] = tests![
     aggregate::paths_add_up_long,
     aggregate::fast_paths_long,

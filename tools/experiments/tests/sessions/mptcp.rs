@@ -1,4 +1,4 @@
-//! MPTCP carriers: used where both ends and the path allow it, and otherwise reported as absent.
+//! MPTCP carriers: used if both ends and the path support it, and otherwise reported as absent.
 
 use hawser::lab::Rules;
 use hawser_experiments::{Report, Stage, Transfer};

@@ -11,22 +11,22 @@ use crate::TestResult;
 pub(crate) struct Link {
     pub(crate) name: &'static str,
     pub(crate) interface: &'static str,
-    /// In Mbit/s.
+    /// The rate, in Mbit/s.
     pub(crate) rate: u32,
-    /// One way, in ms.
+    /// The one-way delay, in ms.
     pub(crate) delay: f64,
-    /// In bytes.
+    /// The size of the queue, in bytes.
     pub(crate) queue: u64,
 }
 
 impl Link {
-    /// The round trip and a full queue, in seconds.
+    /// Returns the round-trip time plus the time of a full queue, in seconds.
     pub(crate) fn round_trip_and_queue(&self) -> f64 {
         2.0 * self.delay / 1e3 + self.queue as f64 * 8.0 / (f64::from(self.rate) * 1e6)
     }
 }
 
-/// The two that most tests have: near and fast, far and slow.
+/// The two links of most tests: one near and fast, one far and slow.
 pub(crate) const WIFI: Link = Link { name: "wifi", interface: "wlan0", rate: 40, delay: 5.0, queue: 100_000 };
 pub(crate) const MOBILE: Link = Link {
     name: "mobile",
@@ -36,7 +36,7 @@ pub(crate) const MOBILE: Link = Link {
     queue: 150_000,
 };
 
-/// Client and server with these links; `more` goes into the table of the first.
+/// Builds a client and a server with these links. `more` is added to the table of the first link.
 pub(crate) fn stage(links: &[Link], more: &str) -> TestResult<Stage> {
     let mut text = "seed = 11\nhost = [{ name = \"client\" }, { name = \"server\" }]\n".to_owned();
     for (number, link) in links.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `hawser experiment rdma-latency`, as a user runs it.
+//! Runs `hawser experiment rdma-latency` as a user does.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::TestResult;
 
-/// The clients themselves compare the server's memory with what it has to be. A time that is that of a packet's way alone
-/// would be a mistake: it is some microseconds at least.
+/// The clients themselves compare the server's memory with the expected contents. A latency must be some
+/// microseconds at least; a shorter one would be an error.
 pub(crate) fn works_and_round_trips_of_tcp_are_measured() -> TestResult {
     let folder = Folder::new()?;
     let output = Command::new(env!("CARGO_BIN_EXE_hawser-experiment"))

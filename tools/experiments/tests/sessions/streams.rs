@@ -1,4 +1,4 @@
-//! `hawser experiment mtp-quiclite-hol-lab`, as a user runs it.
+//! Runs `hawser experiment mtp-quiclite-hol-lab` as a user does.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::TestResult;
 
-/// No message can be faster than the line: 32 KB take 1.3 ms at 200 Mbit/s, 1 MB takes 42 ms.
+/// No message can be faster than the link: at 200 Mbit/s, 32 KB take 1.3 ms and 1 MB takes 42 ms.
 pub(crate) fn messages_of_two_sizes_take_what_the_line_takes() -> TestResult {
     let folder = Folder::new()?;
     let output = Command::new(env!("CARGO_BIN_EXE_hawser-experiment"))

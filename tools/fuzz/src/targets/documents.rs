@@ -1,8 +1,7 @@
-//! Any text as a file that users write: a scenario, a lab, a trace, resolv.conf and hosts,
-//! a destination. It is
-//! read or refused; a scenario that was read means the same when it is written and read again.
+//! Any text as a file that users write: a scenario, a lab, a trace, resolv.conf and hosts, or a destination.
+//! The text is parsed or rejected. A parsed scenario is unchanged when it is written and parsed again.
 //!
-//! The first byte says what the rest is.
+//! The first byte selects the kind of file.
 
 use hawser_lab::spec::Spec;
 use hawser_resolve::{Config, Target};

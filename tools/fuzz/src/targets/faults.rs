@@ -1,11 +1,11 @@
-//! Any text as a document of TOML and of JSON, read as several types: it is read, or refused with a fault whose place
-//! lies in the text.
+//! Any text as a document of TOML and of JSON, parsed into several types. It is parsed, or rejected with a
+//! fault whose place lies within the text.
 
 use std::collections::BTreeMap;
 
 use hawser_documents::Fault;
 
-/// Types in which each form of a value occurs.
+/// These types together contain every form of a value.
 type Numbers = BTreeMap<String, Vec<u16>>;
 type Tuples = BTreeMap<String, (i8, Option<bool>, [f64; 2])>;
 type Texts = BTreeMap<String, BTreeMap<String, String>>;

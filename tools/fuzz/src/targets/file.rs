@@ -1,6 +1,6 @@
-//! Arbitrary bytes as what a peer sends for a file to `hawser recv`: nothing panics, a file is kept only
-//! when all of it came that was announced, under a plain name in the folder asked for, and within the
-//! budget; otherwise nothing is left behind.
+//! Arbitrary bytes as a file that a peer sends to `hawser recv`. No input causes a panic. A file is kept only
+//! if it is as long as announced, has a plain name in the requested folder, and fits the budget. Otherwise no
+//! file remains.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 const BUDGET: u64 = 4_096;
 
-/// A session over loopback: the caller's side, the receiver's.
+/// A session over loopback, with the sender's side and the receiver's side.
 struct Pair {
     runtime: Runtime,
     caller: Session,
@@ -69,7 +69,7 @@ pub(crate) fn fuzz(data: &[u8]) {
 
 async fn take(pair: &Pair, data: &[u8]) {
     let mut out = pair.caller.open().expect("a stream");
-    // An empty stream is not seen by the other side.
+    // The other side does not see an empty stream.
     let sending = async {
         let _ = out.write_all(b"{").await;
         let _ = out.write_all(data).await;

@@ -1,8 +1,10 @@
-//! Arbitrary bytes as Ethernet frames, as the wires of DPDK, AF_XDP and packet sockets give them to a stack: a stack with
-//! a listener of TCP neither panics nor sends a frame that its link does not carry, and reaches rest.
+//! Arbitrary bytes as Ethernet frames, in the form in which the wires of DPDK, AF_XDP and packet sockets pass
+//! them to a stack. A stack with a TCP listener does not panic, sends no frame that its link does not carry,
+//! and comes to rest.
 //!
-//! The first byte says what is known of the checksums. Then follows each frame behind its head: two bytes of its length,
-//! one of the place at which the wire cuts it in two, and one of the milliseconds before it.
+//! The first byte selects the checksum state. The frames follow, each after a header of four bytes. Two bytes
+//! are its length, one is the place at which the wire splits it in two, and one is the milliseconds before
+//! it.
 
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -22,12 +24,12 @@ static PROGRAM: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const MTU: u32 = 1500;
 const ETHERNET: usize = 14;
-/// Frames of one input, at most.
+/// The largest number of frames in one input.
 const MAX_FRAMES: usize = 64;
-/// Polls until a stack that gets nothing more has nothing to do, at most.
+/// The largest number of polls after which a stack without new input must be idle.
 const MAX_POLLS: usize = 10_000;
 
-/// A link that has one frame at a time.
+/// A link that holds one frame at a time.
 struct Link<'a> {
     caps: Caps,
     frame: Option<(&'a [u8], usize)>,
@@ -93,7 +95,7 @@ pub(crate) fn fuzz(data: &[u8]) {
         let len = usize::from(u16::from_be_bytes([*high, *low]) % 2048).min(data.len());
         let (frame, behind) = data.split_at(len);
         link.now = Instant::from_nanos(link.now.as_nanos() + u64::from(*pause) * 1_000_000);
-        // All headers are in the first part, as wires promise.
+        // Wires guarantee that all headers are in the first part.
         let cut = if *cut == 0 {
             len
         } else {
@@ -105,7 +107,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     }
 }
 
-/// A stack at 10.0.0.1 and fd00::1 that listens at port 80.
+/// Returns a stack at 10.0.0.1 and fd00::1 that listens on port 80.
 fn stack(caps: &Caps) -> Stack {
     let address = |text: &str| text.parse().expect("an address");
     let addresses = vec![(address("10.0.0.1"), 24), (address("fd00::1"), 64)];
@@ -119,7 +121,7 @@ fn stack(caps: &Caps) -> Stack {
     stack
 }
 
-/// Lets the stack do all that it has to do now, and takes what it has for its application.
+/// Polls the stack until it is idle, and takes its notices for the application.
 fn settle(stack: &mut Stack, link: &mut Link<'_>) {
     for _ in 0..MAX_POLLS {
         let mut any = stack.poll(link.now, link).expect("the link does not fail");

@@ -1,8 +1,8 @@
-//! Arbitrary bytes as what a client sends to `hawser serve`, and as what a server sends to `hawser get`:
-//! nothing panics, nothing waits once the other side has closed, no file beyond the served folder is
-//! answered with, and of a response no more is kept than came.
+//! Arbitrary bytes as the input of `hawser serve` from a client, and as the input of `hawser get` from a
+//! server. No input causes a panic, and neither end waits after the other has closed. The server returns no
+//! file outside the served folder. The client keeps no more of a response than it received.
 //!
-//! The first byte says what the rest is.
+//! The first byte selects the direction.
 
 use std::io::Write;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use hyper::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::runtime::{Builder, Runtime};
 
-/// What no answer may hold: it lies beside the folder that is served.
+/// Text that no answer may contain: it lies beside the served folder.
 const SECRET: &str = "beyond-the-root";
 
 struct Place {

@@ -1,4 +1,4 @@
-//! Any text, and any byte of it: every question of an editor is answered, without a panic, and every answer lies
+//! Any text, and any byte of it: every query of an editor is answered without a panic, and every answer lies
 //! within the text. The first two bytes choose the place.
 
 pub(crate) fn fuzz(bytes: &[u8]) {

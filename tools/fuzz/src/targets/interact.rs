@@ -1,6 +1,6 @@
-//! Arbitrary bytes as lines of a subscriber at the socket of the interactive layer, done on a bus with a
-//! provider: nothing panics, every answer has a form that there is, what may be set stays within its
-//! bounds, and nothing is left of who has gone.
+//! Arbitrary bytes as lines of a subscriber at the socket of the interactive layer, executed on a bus with a
+//! provider. No input causes a panic, and every answer has a known form. Settable values stay within their
+//! bounds, and a subscriber that has left leaves no state.
 
 use hawser_socket::hostile::lines;
 

@@ -1,8 +1,8 @@
-//! The texts in a library that `hawser build` made, read from its ELF section: any bytes are refused, or
-//! hold what is read from them.
+//! The texts in a library that `hawser build` made, parsed from its ELF section. Any bytes are rejected, or
+//! contain the texts that are read from them.
 //!
-//! The first byte says what the rest is: a whole file, the section of a right one, what follows that
-//! section's head, or changes to a right file.
+//! The first byte selects the form of the rest: a whole file, the section of a valid file, the bytes after
+//! that section's header, or changes to a valid file.
 
 use hawser_emit_c::abi::ABI;
 use hawser_load::texts_in_library;
@@ -23,15 +23,15 @@ pub(crate) fn fuzz(data: &[u8]) {
     assert!(held <= file.len(), "{held} bytes of a file of {}", file.len());
 }
 
-/// A right section begins with these bytes.
+/// Returns the first bytes of a valid section.
 fn head() -> Vec<u8> {
     [&b"hawser\0\0"[..], &ABI.to_le_bytes()].concat()
 }
 
-/// A right file with some bytes written over: three of input are a place and what stands there.
+/// Returns a valid file with some bytes overwritten. Each three bytes of input are an offset and a new value.
 fn changed(data: &[u8]) -> Vec<u8> {
     let mut section = head();
-    // Files; lengths of path and text.
+    // The number of files, then the lengths of the path and the text.
     [1u32, 5, 3]
         .iter()
         .for_each(|number| section.extend(number.to_le_bytes()));
@@ -45,7 +45,7 @@ fn changed(data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A file with this section: ELF header, section headers (none, names, texts), names, texts.
+/// Returns a file with this section: ELF header, section headers (null, names, texts), names, texts.
 fn elf(texts: &[u8]) -> Vec<u8> {
     const NAMES: &[u8] = b"\0.shstrtab\0hawser.texts\0";
     const HEADER: u64 = 64;

@@ -1,4 +1,4 @@
-//! A module for each fuzz target.
+//! The fuzz targets, one module each.
 
 pub(crate) mod diag;
 pub(crate) mod documents;

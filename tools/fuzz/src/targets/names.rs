@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a name server's answer with service records, and as a host's name: what is made
-//! of them is bounded, in order and consistent.
+//! Arbitrary bytes as a name server's answer with service records, and as a host's name: the results are
+//! bounded, ordered and consistent.
 
 pub(crate) fn fuzz(data: &[u8]) {
     hawser_resolve::hostile::answer(data);

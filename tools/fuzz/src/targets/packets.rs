@@ -1,9 +1,9 @@
-//! Arbitrary bytes as packets, requests and events of the programs that come with Hawser and of
-//! the stop-and-wait example: nothing panics, and every chain stays within its stated bounds.
+//! Arbitrary bytes as packets, requests and events of the built-in programs and of the stop-and-wait example.
+//! No input causes a panic, and every chain stays within its stated bounds.
 //!
-//! The first byte chooses the program, the second the parser; what follows is the input. `HAWSER_FUZZ` names one program
-//! that is taken alone. Invariant CRCs are not verified, so that packets get past them.
-//! `stack/load/tests/hostile.rs` is its twin for the stable toolchain.
+//! The first byte chooses the program, the second the parser; the rest is the input. `HAWSER_FUZZ` restricts
+//! the target to one program. Invariant CRCs are not verified, so that packets get past them.
+//! `stack/load/tests/hostile.rs` is the equivalent test for the stable toolchain.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -40,7 +40,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     }
 }
 
-/// Gives the bytes to a parser as what it takes.
+/// Passes the bytes to a parser in the form that it takes.
 fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBuf) {
     let source = program.module().parsers[parser].source;
     let protocol = if let Source::Ip(number) = source {
@@ -75,7 +75,7 @@ fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBu
     );
 }
 
-/// Runs an event's chain on every type of context, each filled with the input, and on none.
+/// Runs an event's chain on every type of context, each filled with the input, and without a context.
 fn react(program: &Interpreted, event: &mut [u8], data: &[u8]) {
     let module = program.module();
     let id = usize::from(event_header(event).event);
@@ -108,7 +108,7 @@ fn react(program: &Interpreted, event: &mut [u8], data: &[u8]) {
     }
 }
 
-/// Builds every packet that a chain asked for.
+/// Builds every packet that a chain requested.
 fn build(program: &Interpreted, records: &RecordBuf) {
     for record in records.iter().filter(|record| record.kind == RecordKind::Packet) {
         let packet: PacketRec = record.fixed();

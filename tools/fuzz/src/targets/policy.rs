@@ -1,5 +1,5 @@
-//! Arbitrary bytes as policies, nodes of the CIB and a request: reading and ranking end, without a panic
-//! and within their limits; reasons change no ranking, and what was ranked can be read again.
+//! Arbitrary bytes as policies, nodes of the CIB and a request. Parsing and ranking end, without a panic and
+//! within their limits. Recording reasons does not change a ranking, and a ranking can be parsed again.
 
 use hawser_policy::hostile::documents;
 

@@ -1,6 +1,6 @@
-//! Any bytes as a program: loading, parsing, checking, rendering and formatting end, without a
-//! panic and with a bounded number of diagnostics; what is formatted stays as it is. The same for the bytes
-//! as an attachment to a program that is right.
+//! Any bytes as a program. Loading, parsing, checking, rendering and formatting end, without a panic and with
+//! a bounded number of diagnostics. Formatting is idempotent. The same holds for the bytes as an attachment
+//! to a valid program.
 
 use std::path::Path;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Arbitrary bytes as what a client says to the proxy, by SOCKS5 and by HTTP: what is made of them is
-//! bounded and consistent, and nothing that is for the proxy alone is left to be forwarded.
+//! Arbitrary bytes as a client's input to the proxy, by SOCKS5 and by HTTP. The results are bounded and
+//! consistent, and headers for the proxy alone are not forwarded.
 
 pub(crate) fn fuzz(data: &[u8]) {
     hawser_proxy::hostile::socks(data);

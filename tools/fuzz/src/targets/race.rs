@@ -1,5 +1,5 @@
-//! Arbitrary events to a race, with a cache beside it: one end and no more, every attempt won, failed
-//! or cancelled, nothing less secure than asked for started, memory bounded.
+//! Arbitrary events to a race, with a cache beside it. A race ends once, and every attempt is won, failed or
+//! cancelled. No candidate starts that is less secure than requested, and memory is bounded.
 
 pub(crate) fn fuzz(data: &[u8]) {
     hawser_race::hostile::race(data);

@@ -1,4 +1,4 @@
-//! Lines of a recording: any are read or refused, and what was read becomes qlog and counts, bounded.
+//! Lines of a recording: any line is parsed or rejected. Parsed lines become qlog and counts, within bounds.
 
 use hawser::interact::diagram::{Diagram, draw};
 use hawser::interact::qlog::{Document, Exporter, Sequence};

@@ -1,5 +1,5 @@
-//! Any text as a file of rights of the interactive layer: it is read or refused; whoever a rule does not
-//! name may modify nothing, and no grant has its least above its most.
+//! Any text as a file of rights of the interactive layer: it is parsed or rejected. A user that no rule names
+//! may modify no variable, and the minimum of a grant never exceeds its maximum.
 //!
 //! The first four bytes are the user, and a byte 0 ends the name.
 

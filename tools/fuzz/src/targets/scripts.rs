@@ -1,4 +1,4 @@
-//! Any text is a script or an error: reading ends, and so does running what could be read.
+//! Any text is a script or an error. Parsing ends, and so does a run of a parsed script.
 
 use std::path::Path;
 use std::sync::LazyLock;

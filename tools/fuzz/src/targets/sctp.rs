@@ -1,5 +1,5 @@
-//! Arbitrary bytes as a datagram that carries SCTP: what the check accepts, a reader that goes from length
-//! to length survives.
+//! Arbitrary bytes as a datagram that carries SCTP. If the check accepts it, a reader can step through it
+//! from one length to the next.
 
 pub(crate) fn fuzz(data: &[u8]) {
     hawser_carrier_sctp::hostile::datagram(data);

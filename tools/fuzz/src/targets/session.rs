@@ -1,8 +1,8 @@
-//! Arbitrary bytes as segments, in pieces of any size, and as a script of what a peer, applications,
-//! carriers and the clock do to live sessions: nothing panics, nothing runs in circles, what is kept
-//! stays within what was configured, and what was decoded survives encoding.
+//! Arbitrary bytes as segments, in pieces of any size, and as a script of events from a peer, applications,
+//! carriers and the clock to live sessions. No input causes a panic or an endless loop. Stored data stays
+//! within the configured limits, and decoded segments survive encoding.
 //!
-//! The first byte says what the rest is.
+//! The first byte selects one of the two.
 
 use hawser_session::hostile::{converse, decode};
 

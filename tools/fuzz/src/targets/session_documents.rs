@@ -1,4 +1,4 @@
-//! Any text as a session document, in JSON and in TOML: it is read, or refused with a bounded number of
+//! Any text as a session document, in JSON and in TOML: it is parsed, or rejected with a bounded number of
 //! errors.
 
 use hawser::session::document::{Document, Format};

@@ -1,5 +1,5 @@
-//! Any text is a file of steps or an error: reading ends, and so does running what could be read; and any bytes that
-//! are a packet are shown so that they are read as the same bytes.
+//! Any text is a file of steps or an error. Parsing ends, and so does a run of the parsed steps. The text
+//! form of any packet is parsed back to the same bytes.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,11 +1,11 @@
-//! `ARCHITECTURE.md` and the tree agree: every crate is named there, every path there exists.
+//! `ARCHITECTURE.md` and the tree agree: the page names every crate, and every path on it exists.
 
 use super::Diagnostic;
 use super::tree::Tree;
 
 const PAGE: &str = "ARCHITECTURE.md";
 
-/// Every crate's folder stands in the page in backticks, and every path in backticks exists.
+/// Checks that the page names every crate's folder in backticks, and that every path in backticks exists.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let Some(page) = tree.files.get(PAGE) else {
         return vec![Diagnostic::new(PAGE, "the page is missing", "write it")];
@@ -48,7 +48,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// What is written as `` `file.rs`: `function` ``, with its line.
+/// Returns the texts of the form `` `file.rs`: `function` ``, each with its line.
 fn functions(page: &str) -> Vec<(usize, &str, &str)> {
     let mut found = Vec::new();
     for (index, line) in page.lines().enumerate() {
@@ -66,7 +66,7 @@ fn functions(page: &str) -> Vec<(usize, &str, &str)> {
     found
 }
 
-/// What stands between single backticks, with its line; code blocks are left out.
+/// Returns the texts between single backticks, each with its line. Code blocks are left out.
 fn quoted(page: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_block = false;
@@ -80,7 +80,7 @@ fn quoted(page: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Whether a quoted text is meant as a path of this repository.
+/// Returns whether a quoted text is meant as a path of this repository.
 fn is_path(text: &str) -> bool {
     let plain = text
         .chars()

@@ -1,12 +1,13 @@
-//! The arrows between rooms: who may depend on whom.
+//! The arrows between rooms: the permitted dependencies between crates.
 //!
-//! A room is a top folder; `lang/ir` names one crate of a room. What is not listed is forbidden,
-//! so a new arrow is a decision that shows in this file.
+//! A room is a top folder; `lang/ir` names one crate of a room. An arrow that is not listed is forbidden, so
+//! a new arrow is a decision that shows in this file.
 
 use super::Diagnostic;
 use super::tree::{Crate, Tree, Use};
 
-/// A room, or one crate of it, and what its crates may depend on. The longest match counts.
+/// A room, or one crate of it, and the rooms and crates that it may depend on. The rule with the longest
+/// match applies.
 pub(super) struct Rule {
     pub(super) from: &'static str,
     pub(super) to: &'static [&'static str],
@@ -14,11 +15,11 @@ pub(super) struct Rule {
 
 /// The arrows of the design, in its order, from the top layer to the lowest.
 pub(super) const RULES: &[Rule] = &[
-    // Applications speak to the facade alone; the command puts others behind its words.
+    // Applications depend on the facade alone; the command also runs the other applications.
     Rule { from: "apps", to: &["hawser"] },
     Rule { from: "apps/cli", to: &["hawser", "apps"] },
     Rule { from: "bindings", to: &["hawser"] },
-    // The facade holds no machinery: it gives what the columns offer under one name.
+    // The facade contains no machinery: it re-exports the columns under one name.
     Rule {
         from: "hawser",
         to: &[
@@ -38,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             "targets/capabilities",
         ],
     },
-    // Write a transport. Sockets of a program over a device, whatever the device.
+    // Write a transport. `stack/net` has the sockets of a program over any device.
     Rule {
         from: "stack/net",
         to: &[
@@ -52,7 +53,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     // Join paths. A session sees a transport only through the trait `Carrier`.
     Rule { from: "session/machine", to: &["carriers/carrier", "interact/bus"] },
-    // Its simulator stands above it, and runs it over a real transport on the event core.
+    // The simulator of sessions stands above the session, and runs it over a real transport on the event
+    // core.
     Rule {
         from: "session/sim",
         to: &[
@@ -65,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
             "lang/ir",
         ],
     },
-    // Its shell names the carriers; names and their order are found as selection finds them.
+    // The session's shell names the carriers. It resolves and orders names by the same code as selection.
     Rule {
         from: "session/driver",
         to: &[
@@ -83,16 +85,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule { from: "session/relay", to: &["session/driver"] },
     Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },
     Rule { from: "carriers/carrier", to: &[] },
-    // A transport that is a program is reached by its sockets.
+    // A transport that is a program is used through its sockets.
     Rule {
         from: "carriers/mtp",
         to: &["carriers/carrier", "carriers/tls", "stack/net"],
     },
-    // Choose a path. The machines see no transport: they rank and race descriptions.
+    // Choose a path. The machines do not know the transports: they rank and race descriptions.
     Rule { from: "select/policy", to: &[] },
     Rule { from: "select/race", to: &[] },
     Rule { from: "select/resolve", to: &["select/race"] },
-    // Their shell opens what won: a connection by itself, a session, or a stream of a gateway's.
+    // The shell of selection opens the candidate that won: a plain connection, a session, or a stream of a
+    // gateway's session.
     Rule {
         from: "select/connect",
         to: &[
@@ -117,7 +120,7 @@ pub(super) const RULES: &[Rule] = &[
             "interact/bus",
         ],
     },
-    // The transport services are an interface of selection.
+    // The transport services are an interface to selection.
     Rule {
         from: "taps",
         to: &[
@@ -127,10 +130,10 @@ pub(super) const RULES: &[Rule] = &[
             "session/driver",
         ],
     },
-    // The bus knows none of those who publish to it.
+    // The bus does not know its publishers.
     Rule { from: "interact/bus", to: &[] },
     Rule { from: "interact", to: &["interact/bus"] },
-    // The kernel's TCP is asked by the host's netlink.
+    // `interact/linux` queries the kernel's TCP through the host's netlink.
     Rule { from: "interact/linux", to: &["interact/bus", "targets/host"] },
     // The model for a fuzzer runs a real program.
     Rule {
@@ -141,34 +144,35 @@ pub(super) const RULES: &[Rule] = &[
     Rule { from: "stack/load", to: &["lang", "stack/engine"] },
     // An interface of the engine's requests; tests run it over programs.
     Rule { from: "stack/verbs", to: &["stack/engine", "stack/load", "lang/ir"] },
-    // A trace lets the interpreter repeat what a stack did.
+    // A trace has the interpreter repeat the events of a stack.
     Rule { from: "stack/trace", to: &["stack/engine", "lang"] },
-    // A debugger repeats events of a simulated run, and checks expressions over them.
+    // A debugger repeats the events of a simulated run, and checks expressions over them.
     Rule {
         from: "stack/debug",
         to: &["stack/engine", "stack/trace", "targets/sim", "lang"],
     },
     Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
-    // What targets offer, and what follows for a program, is read from its intermediate form alone.
+    // The capabilities of targets, and their consequences for a program, are computed from its intermediate
+    // form alone.
     Rule { from: "targets/capabilities", to: &["lang/ir"] },
-    // A wire of the host by AF_XDP reads interfaces as the host's others do, and runs chains by a program's tables
-    // where they can run.
+    // A wire by AF_XDP reads interfaces in the same way as the host's other wires. It runs chains by a
+    // program's tables if they can run there.
     Rule {
         from: "targets/xdp",
         to: &["stack/engine", "targets/host", "targets/capabilities", "lang/ir"],
     },
-    // A wire of the host by DPDK reads interfaces as the host's others do, and for AF_XDP sockets that DPDK opens attaches
-    // the same program.
+    // A wire by DPDK reads interfaces in the same way as the host's other wires. For the AF_XDP sockets that
+    // DPDK opens, it attaches the same program as `targets/xdp`.
     Rule {
         from: "targets/dpdk",
         to: &["stack/engine", "targets/host", "targets/xdp"],
     },
-    // What it runs is a crate of its own; its applications have queue pairs by the verbs.
+    // The simulator's scenarios are a crate of their own; its applications use queue pairs through the verbs.
     Rule {
         from: "targets/sim",
         to: &["targets/scenario", "stack/verbs", "stack/engine", "lang/ir"],
     },
-    // The lab puts the simulator's rules for links between namespaces of the host's kernel.
+    // The lab applies the simulator's rules for links between namespaces of the host's kernel.
     Rule {
         from: "lab",
         to: &["targets", "stack/engine", "lang/ir", "interact/bus"],
@@ -183,12 +187,12 @@ pub(super) const RULES: &[Rule] = &[
         from: "stack/step",
         to: &["stack/engine", "stack/load", "stack/trace", "lang", "targets/sim"],
     },
-    // A picture is drawn from what a trace says of events, and from packets as steps write them.
+    // A picture is drawn from a trace's account of events, and from packets in the notation of steps.
     Rule {
         from: "stack/picture",
         to: &["stack/engine", "stack/step", "stack/trace", "lang", "targets/sim"],
     },
-    // A scenario meets its programs, and whoever observes its runs.
+    // `stack/runs` combines a scenario with its programs and with the observers of its runs.
     Rule {
         from: "stack/runs",
         to: &[
@@ -203,10 +207,10 @@ pub(super) const RULES: &[Rule] = &[
         ],
     },
     Rule { from: "stack/engine", to: &["lang/ir", "interact/bus"] },
-    // The language knows no runtime crate.
+    // The language depends on no runtime crate.
     Rule { from: "lang", to: &["lang"] },
     Rule { from: "lang/ir", to: &[] },
-    // A grammar stands by itself.
+    // The grammar has no dependencies in the workspace.
     Rule { from: "editors", to: &[] },
     Rule { from: "documents", to: &[] },
     Rule { from: "files", to: &[] },
@@ -214,33 +218,33 @@ pub(super) const RULES: &[Rule] = &[
     Rule { from: "time", to: &[] },
 ];
 
-/// The rooms that every room may depend on, and that depend on none: documents, files, temporary folders, and points
-/// in time.
+/// The rooms that every room may depend on: documents, files, temporary folders, and points in time. They
+/// depend on no other room.
 pub(super) const GROUND: &[&str] = &["documents", "files", "temporary", "time"];
 
-/// The room of tools: they may use anything, and nothing may use them but tests the harness.
+/// The room of tools. Tools may use any room. No room may use them, except tests, which may use the harness.
 const TOOLS: &str = "tools";
 
-/// What the tests of every room may use.
+/// The harness, which the tests of every room may use.
 const HARNESS: &str = "tools/testing";
 
-/// Arrows for tests, examples and benchmarks alone, beside those of [`RULES`].
+/// Arrows for tests, examples and benchmarks alone, in addition to those of [`RULES`].
 const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
     ("stack/engine", &["stack/load", "lang"]),
     ("targets", &["stack/load", "lang", "targets"]),
     ("stack/debug", &["stack/load"]),
-    // A controller that is written twice, in Rust and in MTP, is compared with itself.
+    // A controller that exists both in Rust and in MTP is compared with itself.
     ("stack/load", &["interact"]),
-    // Names are looked up in a lab, where a server of its own answers.
+    // Names are looked up in a lab, which has a name server of its own.
     ("select/resolve", &["lab"]),
     // An association over several paths needs a network that has them.
     ("carriers/sctp", &["lab"]),
-    // Congestion controllers are compared on networks that lose and overtake packets.
+    // Congestion controllers are compared on networks that lose and reorder packets.
     ("carriers/quic", &["lab"]),
-    // What clients receive about broken networks is tried on such.
+    // The proxy's reports to clients about broken networks are tested on broken networks.
     ("apps/proxy", &["lab"]),
-    // What is learnt of networks is learnt on such.
+    // Knowledge of networks is gathered from emulated networks.
     ("select/knowledge", &["lab", "interact/socket"]),
     ("taps", &["lab", "stack/net"]),
     // The kernel's TCP is watched on networks that lose and delay.
@@ -248,15 +252,15 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
         "interact/linux",
         &["lab", "stack/engine", "stack/load", "interact"],
     ),
-    // What the kernel's TCP offers is asked for at the socket.
+    // Tests read the signals of the kernel's TCP through the socket.
     ("interact/socket", &["interact/linux"]),
-    // A server is tried with a thousand clients in a network of its own.
+    // A server is tested with a thousand clients in a network of its own.
     ("apps/cli", &["lab"]),
-    // Who may be reached is tried on networks with such addresses.
+    // The rules for reachable destinations are tested on networks with such addresses.
     ("apps/gateway", &["lab"]),
 ];
 
-/// Every dependency between crates of the workspace follows an arrow.
+/// Checks that every dependency between crates of the workspace follows an arrow.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     tree.crates
         .iter()
@@ -325,7 +329,7 @@ fn reaches(rooms: &[&str], folder: &str) -> bool {
     rooms.iter().any(|room| within(folder, room))
 }
 
-/// Whether a folder is `room` or inside it.
+/// Returns whether a folder is `room` or inside it.
 pub(super) fn within(folder: &str, room: &str) -> bool {
     folder
         .strip_prefix(room)

@@ -1,8 +1,9 @@
-//! No circle of files crosses folders: where files import each other in a circle, they are one thing, and one
-//! folder holds it. `tools/xtask/circles.toml` names the folders that have such circles, with the reason.
+//! No circle of files crosses folders: files that import each other in a circle belong together, so one
+//! folder holds them. `tools/xtask/circles.toml` names the folders that have such circles, with the reason.
 //!
-//! An import is a path that begins with `crate`, `super`, `self` or a module of the file, in `use` or in code;
-//! tests do not count. A re-export leads on to what it names and is no import of who re-exports.
+//! An import is a path that begins with `crate`, `super`, `self` or a module of the file, in `use` or in
+//! code. Tests do not count. A re-export is not an import of the file that re-exports: it is followed to the
+//! item that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +13,22 @@ use super::tree::Tree;
 use super::{Diagnostic, rust_text};
 
 const LIST: &str = "tools/xtask/circles.toml";
-/// Re-exports that are followed before giving up.
+/// The number of re-exports that are followed before the search ends.
 const HOPS: usize = 8;
 
-/// A module's path in its crate; the crate itself is the empty one.
+/// A module's path in its crate. The path of the crate itself is empty.
 type Path = Vec<String>;
 
-/// What has circles, each with the reason.
+/// The contents of the list of circles.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// Folders that hold a circle.
+    /// The reason for each folder that holds a circle.
     #[serde(default)]
     folders: BTreeMap<String, String>,
 }
 
-/// Every circle lies in one folder, which the list names; and the list names no other.
+/// Checks that every circle lies in one folder that the list names, and that the list names no other folder.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let list: List = match toml::from_str(tree.text(LIST)) {
         Ok(list) => list,
@@ -72,7 +73,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The circles of a crate: the files of each, with their folders.
+/// Returns the circles of a crate: the files of each, with their folders.
 fn circles(tree: &Tree, krate: &str) -> Vec<BTreeMap<String, String>> {
     let modules = Modules::of(tree, krate);
     let reach: BTreeMap<&Path, BTreeSet<&Path>> = modules
@@ -103,13 +104,13 @@ fn circles(tree: &Tree, krate: &str) -> Vec<BTreeMap<String, String>> {
 /// A file of a crate.
 struct Module {
     file: String,
-    /// What it imports, re-exports apart.
+    /// The paths that it imports, without re-exports.
     imports: Vec<Path>,
-    /// What its names stand for that it does not define: by name, the path.
+    /// The names that it imports or re-exports, each with the path that it stands for.
     names: BTreeMap<String, Path>,
 }
 
-/// The files of a crate, by the path of the module that each is.
+/// The files of a crate, by the path of each module.
 struct Modules {
     all: BTreeMap<Path, Module>,
 }
@@ -149,7 +150,7 @@ impl Modules {
         Modules { all }
     }
 
-    /// The file that defines what a path names.
+    /// Returns the file that defines the item of a path.
     fn file_of(&self, path: &[String], hops: usize) -> Option<&Path> {
         let depth = (0..=path.len())
             .rev()
@@ -165,7 +166,7 @@ impl Modules {
         }
     }
 
-    /// Every file that one leads to by its imports.
+    /// Returns every file that a file reaches through imports.
     fn reach(&self, from: &Path) -> BTreeSet<&Path> {
         let mut reached = BTreeSet::new();
         let mut open = vec![from];
@@ -183,7 +184,7 @@ impl Modules {
         reached
     }
 
-    /// Where a file is at home: `a.rs` beside a folder `a` is part of that.
+    /// Returns the folder that a file belongs to. A file `a.rs` beside a folder `a` belongs to that folder.
     fn folder(&self, file: &str) -> String {
         let own = format!("{}/", file.trim_end_matches(".rs"));
         if self.all.values().any(|module| module.file.starts_with(&own)) {
@@ -220,7 +221,8 @@ impl Module {
     }
 }
 
-/// `a/b.rs` and `a/b/mod.rs` are `a::b`, `lib.rs` and `main.rs` the crate.
+/// Returns the module path of a file: `a/b.rs` and `a/b/mod.rs` are `a::b`; `lib.rs` and `main.rs` are the
+/// crate.
 fn module_path(file: &str) -> Path {
     let stem = file.trim_end_matches(".rs");
     let stem = stem.strip_suffix("/mod").unwrap_or(stem);
@@ -236,7 +238,7 @@ fn child(path: &Path, name: &str) -> Path {
     child
 }
 
-/// The names of modules that are there for tests alone and have files of their own.
+/// Returns the names of modules that exist for tests alone and have files of their own.
 fn test_modules(text: &str) -> impl Iterator<Item = String> + '_ {
     let behind = text.split("#[cfg(test)]").skip(1);
     behind.filter_map(|rest| {
@@ -247,7 +249,7 @@ fn test_modules(text: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The code before a module of tests in the file, which is its last item.
+/// Returns the code before the module of tests, which is the last item of a file.
 fn without_tests(code: &str) -> String {
     let tests = code.match_indices("#[cfg(test)]").find(|(at, _)| {
         let rest = code[at + "#[cfg(test)]".len()..].trim_start();
@@ -256,7 +258,7 @@ fn without_tests(code: &str) -> String {
     tests.map_or(code, |(at, _)| &code[..at]).to_owned()
 }
 
-/// What stands before `use` in a statement, and what behind it.
+/// Splits a statement into the text before `use` and the text after it.
 fn use_statement(statement: &str) -> Option<(&str, &str)> {
     let at = statement.match_indices("use ").map(|(at, _)| at).find(|at| {
         let before = statement[..*at].trim_end();
@@ -266,7 +268,7 @@ fn use_statement(statement: &str) -> Option<(&str, &str)> {
     Some((&statement[..at], tree))
 }
 
-/// The paths of a `use`, each with the name that it brings.
+/// Returns the paths of a `use`, each with the name that it binds.
 fn leaves(tree: &str) -> Vec<(Path, String)> {
     let tree = tree.trim();
     if let Some((stem, inner)) = tree.split_once('{') {
@@ -306,7 +308,7 @@ fn leaves(tree: &str) -> Vec<(Path, String)> {
     }
 }
 
-/// The parts of a list between braces.
+/// Splits a list between braces into its parts.
 fn branches(list: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut from) = (Vec::new(), 0, 0);
     for (at, c) in list.char_indices() {
@@ -332,7 +334,7 @@ fn words(path: &str) -> Path {
         .collect()
 }
 
-/// The paths in code that begin with `crate` or `super`.
+/// Returns the paths in code that begin with `crate` or `super`.
 fn paths(code: &str) -> impl Iterator<Item = Path> + '_ {
     let starts = ["crate::", "super::"]
         .into_iter()
@@ -348,7 +350,7 @@ fn paths(code: &str) -> impl Iterator<Item = Path> + '_ {
     })
 }
 
-/// A path from the crate's top; none for what comes from elsewhere.
+/// Resolves a path from the crate's top, or returns `None` for an item of another crate.
 fn resolve(from: &Path, segments: &[String], known: &BTreeSet<Path>) -> Option<Path> {
     let mut base = from.clone();
     let mut rest = segments;

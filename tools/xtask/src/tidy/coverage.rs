@@ -1,7 +1,7 @@
-//! `docs/coverage.md`: each capability that was asked for, with the test or command that shows it.
+//! `docs/coverage.md`: each requested capability, with the test or command that shows it.
 //!
-//! A row names what proves it in backticks: `test: crate::path::name`, `file: path` or
-//! `command: …`; a row without proof says *not yet*. What a row names must exist.
+//! A row names its proof in backticks: `test: crate::path::name`, `file: path` or `command: …`. A row without
+//! proof says *not yet*. The items that a row names must exist.
 
 use super::rust_text;
 use super::tree::Tree;
@@ -23,13 +23,13 @@ impl<'a> Row<'a> {
         self.proof.starts_with("not yet")
     }
 
-    /// What the row names, between backticks.
+    /// Returns the items that the row names between backticks.
     fn items(&self) -> impl Iterator<Item = &'a str> {
         self.proof.split('`').skip(1).step_by(2)
     }
 }
 
-/// Every row names something that exists, or says *not yet*.
+/// Checks that every row names an item that exists, or says *not yet*.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let rows = rows(tree.text(PAGE));
     if rows.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// How many rows are proven.
+/// Reports how many rows are proven.
 pub(super) fn summary(tree: &Tree) -> String {
     let rows = rows(tree.text(PAGE));
     let open = rows.iter().filter(|row| row.is_open()).count();
@@ -82,7 +82,7 @@ fn judge(tree: &Tree, row: &Row<'_>) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// What of an item does not exist.
+/// Describes the part of an item that does not exist.
 fn missing(tree: &Tree, item: &str) -> Option<String> {
     let Some((kind, name)) = item.split_once(": ") else {
         return Some(format!(
@@ -98,7 +98,7 @@ fn missing(tree: &Tree, item: &str) -> Option<String> {
     (!found).then(|| format!("the {kind} `{name}` does not exist"))
 }
 
-/// The lines of the page's tables, from 1, with their cells.
+/// Returns the lines of the page's tables, from 1, with their cells.
 fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let numbered = text.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
     numbered.map(|(index, line)| {
@@ -110,14 +110,14 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     })
 }
 
-/// The lines of tables that no row can be read from.
+/// Returns the lines of tables that cannot be read as rows.
 fn broken_rows(text: &str) -> impl Iterator<Item = usize> {
     lines(text)
         .filter(|(_, cells)| cells.len() != 3)
         .map(|(line, _)| line)
 }
 
-/// The rows of the page's tables, without their heads.
+/// Returns the rows of the page's tables, without their heads.
 fn rows(text: &str) -> Vec<Row<'_>> {
     lines(text)
         .filter_map(|(line, cells)| {
@@ -130,7 +130,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
         .collect()
 }
 
-/// Whether a crate has this test: `crate_name::module::test_name`.
+/// Returns whether a crate has this test: `crate_name::module::test_name`.
 pub(super) fn test_exists(tree: &Tree, name: &str) -> bool {
     let parts: Vec<&str> = name.split("::").collect();
     let [krate, modules @ .., test] = &parts[..] else {
@@ -153,8 +153,8 @@ pub(super) fn test_exists(tree: &Tree, name: &str) -> bool {
         .is_some_and(|module| is_listed(tree, &krate.folder, module, test))
 }
 
-/// Whether a crate gives the test to the harness of `tools/testing`: `tests![module::test]`, or
-/// `tests![test]` in a file that is named as the module.
+/// Returns whether a crate passes the test to the harness of `tools/testing`: as `tests![module::test]`, or
+/// as `tests![test]` in the file of that module.
 fn is_listed(tree: &Tree, folder: &str, module: &str, test: &str) -> bool {
     let lists = |text: &str, name: &str| {
         let names = text
@@ -171,13 +171,13 @@ fn is_listed(tree: &Tree, folder: &str, module: &str, test: &str) -> bool {
     })
 }
 
-/// Whether a file is in a module: by its path, or because it declares it.
+/// Returns whether a file is in a module, either by its path or because it declares the module.
 fn is_in(path: &str, text: &str, module: &str) -> bool {
     path.split('/').any(|part| part.trim_end_matches(".rs") == module)
         || text.contains(&format!("mod {module} {{"))
 }
 
-/// Whether the first words of a command are real.
+/// Returns whether the first words of a command exist.
 pub(super) fn command_exists(tree: &Tree, command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
@@ -201,7 +201,7 @@ pub(super) fn command_exists(tree: &Tree, command: &str) -> bool {
     }
 }
 
-/// The sub-commands of `hawser`: the variants of the enums that derive `Subcommand`.
+/// Returns the sub-commands of `hawser`: the variants of the enums that derive `Subcommand`.
 fn subcommands(tree: &Tree) -> Vec<String> {
     let sources = tree
         .rust_under(COMMAND_LINE)
@@ -216,7 +216,7 @@ fn subcommands(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// The variants of the enum behind `#[derive(`, when it derives `Subcommand`, as words of a shell.
+/// Returns the variants of the enum after `#[derive(`, if it derives `Subcommand`, as words of a shell.
 fn variants(item: &str) -> Vec<String> {
     let Some((derives, rest)) = item.split_once(")]") else {
         return Vec::new();

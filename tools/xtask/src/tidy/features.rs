@@ -1,10 +1,10 @@
-//! `transports/*/README.md`: each feature of a transport, with the RFC's section, the line that obeys
-//! it, and the test that shows it.
+//! `transports/*/README.md`: each feature of a transport, with the RFC's section, the line that obeys it, and
+//! the test that shows it.
 //!
-//! A table under `| feature | RFC section | line | test |`. The third cell names files beside the
-//! README and what they declare: `` `rack.mtp`: `find_overdue` ``. The fourth names tests,
-//! `module::test` of `stack/load` or `crate::module::test`, or a `command: …`; a row
-//! without proof says *not yet*. What a row names must exist.
+//! A table stands under `| feature | RFC section | line | test |`. The third cell names files beside the
+//! README and their declarations: `` `rack.mtp`: `find_overdue` ``. The fourth names tests, `module::test` of
+//! `stack/load` or `crate::module::test`, or a `command: …`. A row without proof says *not yet*. The items
+//! that a row names must exist.
 
 use super::tree::Tree;
 use super::{Diagnostic, coverage};
@@ -13,7 +13,7 @@ const ROOM: &str = "transports/";
 const CRATE: &str = "hawser_load";
 const HEAD: &str = "| feature | RFC section | line | test |";
 
-/// A row of such a table.
+/// A row of a table of features.
 struct Row<'a> {
     line: usize,
     feature: &'a str,
@@ -21,7 +21,7 @@ struct Row<'a> {
     tests: &'a str,
 }
 
-/// Every row names what is there.
+/// Checks that the items of every row exist.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let pages = tree.files.iter().filter(|(path, _)| is_readme(path));
     pages
@@ -39,7 +39,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Whether a path is the README of a program.
+/// Returns whether a path is the README of a program.
 fn is_readme(path: &str) -> bool {
     let inner = path
         .strip_prefix(ROOM)
@@ -47,8 +47,8 @@ fn is_readme(path: &str) -> bool {
     inner.is_some_and(|folder| !folder.contains('/'))
 }
 
-/// Lines, from 1, that look like such a table and cannot be read: a page without its head (line 1), and
-/// rows with another number of cells.
+/// Returns the lines, from 1, that cannot be read as such a table. They are line 1 for a page without the
+/// head, and each row with another number of cells.
 fn broken(text: &str) -> impl Iterator<Item = usize> {
     let headless = !text.lines().any(|line| line == HEAD);
     let mut inside = false;
@@ -62,7 +62,7 @@ fn broken(text: &str) -> impl Iterator<Item = usize> {
         .chain(rows.map(|(index, _)| index + 1))
 }
 
-/// The rows of all tables with this head.
+/// Returns the rows of all tables with this head.
 fn rows(text: &str) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     let mut inside = false;
@@ -97,12 +97,12 @@ fn judge(tree: &Tree, page: &str, row: &Row<'_>) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn items(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Files and declarations that a cell names and that do not exist.
+/// Returns the files and declarations that a cell names and that do not exist.
 fn missing_lines<'a>(tree: &'a Tree, folder: &'a str, cell: &'a str) -> impl Iterator<Item = String> + 'a {
     let mut file = "";
     items(cell).filter_map(move |item| {
@@ -115,7 +115,7 @@ fn missing_lines<'a>(tree: &'a Tree, folder: &'a str, cell: &'a str) -> impl Ite
     })
 }
 
-/// Whether a program's text declares a name at its top, or as a chain.
+/// Returns whether a program's text declares a name at its top level, or as a chain.
 fn declares(text: &str, name: &str) -> bool {
     let at_top = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphabetic());
     let chain = |line: &&str| line.trim_start().starts_with("chain ");
@@ -136,7 +136,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
-/// Whether a test or a command exists.
+/// Returns whether a test or a command exists.
 fn shown(tree: &Tree, item: &str) -> bool {
     match item.strip_prefix("command: ") {
         Some(command) => coverage::command_exists(tree, command),

@@ -1,12 +1,12 @@
-//! Every transport program looks as `hawser fmt` leaves it.
+//! Every transport program has the layout that `hawser fmt` gives it.
 
 use super::Diagnostic;
 use super::tree::Tree;
 
-/// Programs that are meant not to: wrong ones, and the formatter's own inputs.
+/// Programs that are exempt: incorrect ones, and the formatter's own inputs.
 const UNTIDY: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
 
-/// What is no program, or not in its one style.
+/// Reports files that are not programs, or do not have the layout of the formatter.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let programs = tree.with_extension(&["mtp"]);
     let meant = |path: &str| UNTIDY.iter().any(|folder| path.starts_with(folder));

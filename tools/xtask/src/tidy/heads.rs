@@ -1,14 +1,14 @@
-//! Every source file begins by saying what it is.
+//! Every source file begins with a comment that describes it.
 
 use super::Diagnostic;
 use super::tree::Tree;
 
-/// Inputs of the compiler's tests whose names say what they hold: some mistakes, and some layouts,
-/// leave no room for a comment.
+/// Inputs of the compiler's tests, whose names describe them. Some mistakes and some layouts leave no room
+/// for a comment.
 const INPUTS: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
 
-/// Rust files begin with `//!`, those that others `include!` (where `//!` cannot stand) and transport
-/// programs with a comment.
+/// Checks the first line of each file. Rust files begin with `//!`. Transport programs begin with a comment,
+/// as do Rust files that others `include!`, where `//!` is not allowed.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let included = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);

@@ -1,6 +1,6 @@
-//! Every crate from outside comes from the public registry under a licence that we allow.
+//! Every external crate comes from the public registry under an allowed licence.
 //!
-//! The list is that of `deny.toml`, so `cargo deny`, where it is installed, judges by the same.
+//! The check reads the list of `deny.toml`, so that `cargo deny` judges by the same list.
 
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ struct Licences {
     allow: Vec<String>,
 }
 
-/// Every foreign crate has an allowed licence and an allowed source.
+/// Checks that every external crate has an allowed licence and an allowed source.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let deny: Deny = match toml::from_str(tree.text(LIST)) {
         Ok(deny) => deny,
@@ -49,9 +49,9 @@ fn judge(foreign: &Foreign, deny: &Deny) -> Option<Diagnostic> {
     })
 }
 
-/// Whether an SPDX expression can be met by the list: `AND` needs both sides, `OR` one.
+/// Returns whether the list satisfies an SPDX expression: `AND` needs both sides, `OR` one.
 fn allowed(expression: &str, list: &[String]) -> bool {
-    // `MIT/Apache-2.0` is an old way to write OR.
+    // `MIT/Apache-2.0` is an old notation for OR.
     let spaced = expression
         .replace('/', " OR ")
         .replace('(', " ( ")

@@ -1,9 +1,10 @@
-//! Relative links in the documentation lead somewhere.
+//! Relative links in the documentation have a target.
 
 use super::Diagnostic;
 use super::tree::Tree;
 
-/// Every relative link of a Markdown file names a file or folder, and a heading that is there.
+/// Checks that every relative link of a Markdown file names an existing file or folder, and an existing
+/// heading.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for (path, text) in tree.with_extension(&["md"]) {
@@ -23,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// What is wrong with a relative link of the page `path`.
+/// Describes the fault of a relative link of the page `path`.
 fn judge(tree: &Tree, path: &str, link: &str) -> Option<String> {
     let (file, heading) = link.split_once('#').unwrap_or((link, ""));
     let target = if file.is_empty() {
@@ -39,7 +40,7 @@ fn judge(tree: &Tree, path: &str, link: &str) -> Option<String> {
     lost.then(|| format!("{target} has no heading `#{heading}`"))
 }
 
-/// The targets of `[…](target)`, with their lines; code is left out.
+/// Returns the targets of `[…](target)`, with their lines. Code is left out.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_block = false;
@@ -62,7 +63,8 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// A link relative to a page, as a path of the repository; none when it leaves it.
+/// Resolves a link relative to a page to a path of the repository. Returns `None` if the link leaves the
+/// repository.
 fn resolve(page: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -82,7 +84,7 @@ fn resolve(page: &str, link: &str) -> Option<String> {
     })
 }
 
-/// The anchors of a page's headings, as web viewers of repositories make them.
+/// Returns the anchors of a page's headings, in the form that web viewers of repositories generate.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| line.starts_with('#')).map(|line| {
         let title = line.trim_start_matches('#').trim().to_lowercase();

@@ -1,10 +1,10 @@
-//! Every crate takes its lints, licence and edition from the workspace, and says what it is; where its tests
-//! are one program, each file of tests is part of it.
+//! Every crate inherits its lints, licence and edition from the workspace, and has a description. If a
+//! crate's tests are one program, each file of tests is part of it.
 
 use super::Diagnostic;
 use super::tree::Tree;
 
-/// What every crate's manifest holds: the line, and what to do when it is missing.
+/// The lines of every crate's manifest, each with the remedy for a missing line.
 const LINES: &[(&str, &str)] = &[
     (
         "[lints]\nworkspace = true",
@@ -18,7 +18,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     ("description = \"", "add a `description`"),
 ];
-/// What stands at the top of the repository.
+/// The required files at the top of the repository.
 const TOP: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -34,7 +34,7 @@ const TOP: &[&str] = &[
     "Makefile",
 ];
 
-/// The manifests hold their lines, and the top folder its pages.
+/// Checks that the manifests have their lines, and the top folder its pages.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let manifests = tree.crates.iter().flat_map(|krate| {
         let path = format!("{}/Cargo.toml", krate.folder);
@@ -63,7 +63,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Files of tests that are neither a program nor part of `tests/main.rs`.
+/// Returns files of tests that are neither a program nor part of `tests/main.rs`.
 fn forgotten_tests(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
     let manifest = tree.text(&format!("{folder}/Cargo.toml"));
     if !manifest.contains("\nautotests = false") {

@@ -1,9 +1,9 @@
-//! Nothing unfinished, and nothing of one person's machine, is left in the tree.
+//! The tree contains no unfinished work and no path of one person's machine.
 
 use super::Diagnostic;
 use super::tree::Tree;
 
-/// Marks of unfinished work. Spelt in two pieces, or this file would find itself.
+/// Marks of unfinished work. Each is spelt in two pieces, so that this file does not find itself.
 const UNFINISHED: &[&str] = &[
     concat!("to", "do!("),
     concat!("unimpl", "emented!("),
@@ -13,14 +13,14 @@ const UNFINISHED: &[&str] = &[
     concat!("XX", "X"),
     concat!("TO", "DO"),
 ];
-/// Files of code, where these marks count.
+/// Extensions of code files, in which these marks count.
 const CODE: &[&str] = &["rs", "mtp", "c", "h", "py", "sh", "toml", "ts"];
-/// Folders that every Linux machine has: a checkout there does not make them private.
+/// Folders that every Linux machine has. A checkout in one of them does not make it private.
 const COMMON: &[&str] = &[
     "", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/opt", "/usr/src", "/mnt", "/builds",
 ];
 
-/// No unfinished mark in code, and no path of this machine anywhere.
+/// Checks that code has no unfinished mark, and that no file has a path of this machine.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for (path, text) in tree.with_extension(CODE) {
@@ -51,7 +51,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// A mark counts as a whole word.
+/// Returns whether a line has a mark as a whole word.
 fn has_mark(line: &str, mark: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     line.match_indices(mark).any(|(at, _)| {
@@ -61,7 +61,7 @@ fn has_mark(line: &str, mark: &str) -> bool {
     })
 }
 
-/// The folder that holds the checkout, unless every machine has it, and homes.
+/// Returns common home folders, and the folder that holds the checkout unless every machine has it.
 fn private_folders(root: &str) -> Vec<String> {
     let parent = root.rsplit_once('/').map_or("", |(parent, _)| parent);
     let holds = (!COMMON.contains(&parent)).then(|| format!("{parent}/"));

@@ -1,8 +1,8 @@
 //! The engine and the targets name no transport program.
 //!
-//! They know programs only through a trait, so a program's name in their sources, comments
-//! included, is a special case or about to become one. Constants that belong to a device or to
-//! the network layer are listed in `tools/xtask/device-names.toml`, each with its reason.
+//! They know programs only through a trait, so a program's name in their sources, comments included, is a
+//! special case or will become one. `tools/xtask/device-names.toml` lists constants that belong to a device
+//! or to the network layer, each with its reason.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::tree::Tree;
 
 const LIST: &str = "tools/xtask/device-names.toml";
 const ROOMS: &[&str] = &["stack/engine", "targets"];
-/// Names of programs to come, beside the folders of `transports/`.
+/// Names of programs that are forbidden in addition to the folders of `transports/`.
 const PROGRAMS: &[&str] = &["tcp", "homa", "quic", "ndp", "roce"];
 
 /// Names that belong to devices and to the network layer.
@@ -27,15 +27,14 @@ struct List {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Allowed {
-    /// The file.
     file: String,
-    /// The identifiers and words, as they stand in the source.
+    /// The identifiers and words, as the source has them.
     words: Vec<String>,
-    /// Whose name it is.
+    /// The reason: the owner of the name.
     why: String,
 }
 
-/// No word in the sources of these rooms has a program's name as one of its parts.
+/// Checks that no word in the sources of these rooms has a program's name as one of its parts.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let list: List = match toml::from_str(tree.text(LIST)) {
         Ok(list) => list,
@@ -78,7 +77,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Every word of a row must be used, and the row gives its reason.
+/// Checks that the source uses every word of a row, and that the row gives its reason.
 fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Diagnostic> {
     let stale = row
         .words
@@ -102,7 +101,7 @@ fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Diagnostic
     stale.chain(unexplained).collect()
 }
 
-/// The names that must not appear, in lower case.
+/// Returns the forbidden names, in lower case.
 fn programs(tree: &Tree) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
     for path in tree.files.keys().filter(|path| path.ends_with(".mtp")) {
@@ -116,23 +115,23 @@ fn programs(tree: &Tree) -> BTreeSet<String> {
     names
 }
 
-/// Sources, not the tests beside them: tests may run real programs.
+/// Returns whether a file is a source and not a test beside it, because tests may run real programs.
 fn in_source(path: &str) -> bool {
     path.contains("/src/") && !path.ends_with("/tests.rs") && !path.contains("/tests/")
 }
 
-/// A source without the tests at its end.
+/// Returns a source without the tests at its end.
 fn without_tests(text: &str) -> &str {
     text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text)
 }
 
-/// The identifiers and words of a line.
+/// Returns the identifiers and words of a line.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .filter(|word| !word.is_empty())
 }
 
-/// The parts of an identifier in lower case, without version digits: `GSO_TCPV4` has `gso`, `tcp`.
+/// Returns the parts of an identifier in lower case, without version digits: `GSO_TCPV4` has `gso`, `tcp`.
 fn parts(word: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut before = '_';

@@ -1,7 +1,7 @@
 //! The picture of the arrows in `ARCHITECTURE.md`, drawn from the table of [`arrows`].
 //!
-//! It is a Mermaid flowchart: a box for each column of the picture, an arrow where no longer path shows the
-//! same already. `cargo xtask picture` writes it.
+//! It is a Mermaid flowchart with a box for each column. An arrow is left out if a longer path implies it.
+//! `cargo xtask picture` writes the chart.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ const COLUMNS: [(&str, &[&str]); 4] = [
     ("watch and steer", &["interact"]),
 ];
 
-/// The page holds the picture that the table makes.
+/// Checks that the page holds the picture of the current table.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     match replaced(tree.text(PAGE)) {
         Some(page) if page == tree.text(PAGE) => Vec::new(),
@@ -41,7 +41,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     }
 }
 
-/// The page with the picture as it should be, if it has a place for it.
+/// Returns the page with the current picture, or `None` if the page has no place for it.
 pub(crate) fn replaced(page: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -71,7 +71,7 @@ fn flowchart() -> String {
 
 type Edges = BTreeSet<(&'static str, &'static str)>;
 
-/// Every arrow, between the rooms and crates that have rules of their own.
+/// Returns every arrow between the rooms and crates that have rules of their own.
 fn edges() -> Edges {
     let froms = RULES.iter().filter(|rule| !arrows::GROUND.contains(&rule.from));
     let reached = |to: &'static str| {
@@ -89,7 +89,7 @@ fn edges() -> Edges {
         .collect()
 }
 
-/// The arrows that no longer path makes needless.
+/// Returns the arrows that no longer path implies.
 fn reduced(edges: &Edges) -> Edges {
     let needless = |edge: &(&'static str, &'static str)| {
         let others: Edges = edges.iter().filter(|other| *other != edge).copied().collect();
@@ -98,7 +98,7 @@ fn reduced(edges: &Edges) -> Edges {
     edges.iter().filter(|edge| !needless(edge)).copied().collect()
 }
 
-/// Whether some path leads from one to the other.
+/// Returns whether a path leads from one node to the other.
 fn leads(edges: &Edges, from: &str, to: &str) -> bool {
     let mut seen = BTreeSet::from([from]);
     let mut open = vec![from];

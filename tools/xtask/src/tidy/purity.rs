@@ -1,14 +1,14 @@
 //! Machines do no I/O, read no clock and draw no random numbers.
 //!
-//! Clippy refuses the functions and types that would; this check sees that each pure crate has
-//! the list in its own `clippy.toml` and that no source switches it off.
+//! Clippy forbids the functions and types that do so. This check ensures that each pure crate has the list in
+//! its own `clippy.toml` and that no source disables it.
 
 use serde::Deserialize;
 
 use super::Diagnostic;
 use super::tree::Tree;
 
-/// Crates, or rooms of crates, that are pure.
+/// The pure crates, and rooms whose crates are pure.
 const PURE: &[&str] = &[
     "lang",
     "stack/engine",
@@ -19,12 +19,12 @@ const PURE: &[&str] = &[
     "select/policy",
     "select/race",
 ];
-/// In a pure room and not pure: it starts compilers, and the code that they make.
+/// A crate in a pure room that is not pure: it starts compilers and the code that they generate.
 const STARTS_COMPILERS: &str = "lang/equality";
-/// Pure but for reading the files that it is asked to compile.
+/// A crate that is pure except that it reads the files that it is asked to compile.
 const READS_FILES: &str = "lang/driver";
 
-/// Functions that every pure crate refuses.
+/// Functions that every pure crate forbids.
 const METHODS: &[&str] = &[
     "std::time::Instant::now",
     "std::time::SystemTime::now",
@@ -34,7 +34,7 @@ const METHODS: &[&str] = &[
     "std::env::var_os",
     "std::env::args",
 ];
-/// Types that every pure crate refuses.
+/// Types that every pure crate forbids.
 const TYPES: &[&str] = &[
     "std::net::TcpStream",
     "std::net::TcpListener",
@@ -45,17 +45,17 @@ const TYPES: &[&str] = &[
     "std::process::Command",
     "std::hash::RandomState",
 ];
-/// Functions that every pure crate but the driver refuses.
+/// Functions that every pure crate but the driver forbids.
 const FILE_METHODS: &[&str] = &[
     "std::fs::read",
     "std::fs::read_to_string",
     "std::fs::write",
     "std::fs::read_dir",
 ];
-/// Types that every pure crate but the driver refuses.
+/// Types that every pure crate but the driver forbids.
 const FILE_TYPES: &[&str] = &["std::fs::File", "std::fs::OpenOptions"];
 
-/// The part of a `clippy.toml` that matters here.
+/// The part of a `clippy.toml` that this check reads.
 #[derive(Default, Deserialize)]
 struct Clippy {
     #[serde(default, rename = "disallowed-methods")]
@@ -79,7 +79,7 @@ impl Row {
     }
 }
 
-/// Every pure crate has the whole list, and none of its sources allows what is on it.
+/// Checks that every pure crate has the whole list, and that its sources allow no entry of it.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let pure = tree.crates.iter().filter(|krate| {
         let folder = format!("{}/", krate.folder);
@@ -127,7 +127,7 @@ fn judge_list(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
 }
 
 fn judge_sources(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
-    // Spelt in two pieces, or this file would find itself.
+    // Spelt in two pieces, so that this file does not find itself.
     let switch = concat!("clippy::disa", "llowed_");
     let sources = tree.rust_under(&format!("{folder}/src"));
     let lines =

@@ -1,8 +1,8 @@
 //! A ratchet on length: files of at most 800 lines, functions of at most 100.
 //!
-//! `tools/xtask/ratchet.toml` lists those that are longer, with their length. A number there may only
-//! shrink: the check fails when a length grows past it, and when it is larger than needed. What a tool generated
-//! says so in its first lines (`@generated`), and is not counted.
+//! `tools/xtask/ratchet.toml` lists the longer ones, with their length. A number there may only shrink: the
+//! check fails when a length exceeds it, and when it is larger than needed. Generated files are marked
+//! `@generated` in their first lines and are not counted.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ const LIST: &str = "tools/xtask/ratchet.toml";
 const FILE_LINES: usize = 800;
 const FUNCTION_LINES: usize = 100;
 
-/// The list of those that are longer than the limit.
+/// The list of files and functions that are longer than the limit.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// Lines by path.
+    /// The number of lines by path.
     #[serde(default)]
     files: BTreeMap<String, usize>,
-    /// Lines by `path::function`.
+    /// The number of lines by `path::function`.
     #[serde(default)]
     functions: BTreeMap<String, usize>,
 }
 
-/// Nothing is longer than its limit or than its row in the list, and every row is exact.
+/// Checks that no file or function exceeds its limit or its row in the list, and that every row is exact.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let list: List = match toml::from_str(tree.text(LIST)) {
         Ok(list) => list,

@@ -1,6 +1,6 @@
-//! Recorded results come from a whole run at a clean revision, and those of iTCP reach what the paper and the
-//! project set out to reach. `tools/xtask/unclean.toml` names results that are to be recorded again, with the
-//! reason; `cargo xtask record` makes clean ones.
+//! Recorded results come from a whole run at a clean revision, and those of iTCP reach the goals of the paper
+//! and of the project. `tools/xtask/unclean.toml` names results that are to be recorded again, with the
+//! reason. `cargo xtask record` makes clean ones.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::record::RESULTS;
 
 const LIST: &str = "tools/xtask/unclean.toml";
 
-/// Results that are not clean.
+/// The list of results that are not clean.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
@@ -22,7 +22,7 @@ struct List {
     results: BTreeMap<String, String>,
 }
 
-/// Each recorded result is whole, clean or listed, and good enough.
+/// Checks that each recorded result is whole, is clean or listed, and reaches its goals.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let list: List = match toml::from_str(tree.text(LIST)) {
         Ok(list) => list,
@@ -63,7 +63,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Why a result is no record.
+/// Returns the reason why a result is not a valid record.
 fn unclean(result: &Value) -> Option<String> {
     let revision = result["environment"]["revision"].as_str().unwrap_or_default();
     if result["quick"] != false {
@@ -73,18 +73,19 @@ fn unclean(result: &Value) -> Option<String> {
     (!is_clean).then(|| format!("its revision is `{revision}`"))
 }
 
-/// The rows of a result.
+/// Returns the rows of a result.
 fn rows(result: &Value) -> &[Value] {
     result["figures"]["rows"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A number at a place such as `/mbit_per_second/whole`; NaN, which keeps no limit, where there is none.
+/// Returns the number at a place such as `/mbit_per_second/whole`. A missing number is NaN, which satisfies
+/// no limit.
 fn number(row: &Value, place: &str) -> f64 {
     row.pointer(place).and_then(Value::as_f64).unwrap_or(f64::NAN)
 }
 
-/// FAST, by itself and by T-wares, holds a path with a buffer of half the product, for so many seconds and for
-/// each of its contenders, and loses nothing at the start.
+/// Checks that FAST, both built in and as T-wares, fills a path whose buffer is half the bandwidth-delay
+/// product. It must do so for this many seconds with each of its contenders, without loss at the start.
 fn fast(result: &Value, contenders: usize, seconds: f64) -> Vec<String> {
     let mut missed = Vec::new();
     for (round_trip, min_rate) in [(120.0, 192.0), (400.0, 189.0)] {
@@ -122,7 +123,8 @@ fn fast(result: &Value, contenders: usize, seconds: f64) -> Vec<String> {
     missed
 }
 
-/// What the full T-ware costs, in per cent of a processor; in the loop of our own TCP it is the whole sender's.
+/// Checks the cost of the full T-ware, in per cent of a processor. In the loop of our own TCP, the cost is
+/// that of the whole sender.
 fn tware(result: &Value) -> Vec<String> {
     let mut missed = Vec::new();
     for (interval, limit) in [("each ACK", 9.7), ("10 ms", 1.0)] {
@@ -135,7 +137,7 @@ fn tware(result: &Value) -> Vec<String> {
             .filter(|row| is_case(row, &full) && !is_case(row, &own_loop))
             .map(|row| number(row, "/cpu_per_cent"))
             .collect();
-        // Linux in the loop and in a thread, ours in a thread.
+        // The three costs are those of Linux in the loop, Linux in a thread and our own TCP in a thread.
         if costs.len() != 3 || !costs.iter().all(|cost| *cost < limit) {
             missed.push(format!(
                 "{interval}: three costs below {limit} % are the goal: {costs:?}"
@@ -182,7 +184,7 @@ mod tests {
         );
     }
 
-    /// A record of FAST with a rate at 120 ms and what was lost there at the start.
+    /// Returns a record of FAST with this rate at 120 ms and this loss at the start.
     fn of_fast(rate: f64, lost: u32) -> Value {
         let row = |round_trip: u32, contender: &str, rate: f64, lost: u32| {
             json!({ "contender": contender, "path": { "round_trip_ms": round_trip, "buffer": 0.5 },

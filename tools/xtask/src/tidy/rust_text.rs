@@ -1,24 +1,24 @@
-//! Rust source as text: what is code, and where functions begin and end.
+//! Rust source as text: separates code from comments and strings, and finds the extent of functions.
 //!
-//! A lexer of comments, strings and characters, not a parser: enough to measure functions and to
-//! find names, and independent of the compiler's version.
+//! This is a lexer of comments, strings and characters, not a parser. It suffices to measure functions and to
+//! find names, and does not depend on the compiler's version.
 
 use std::ops::Range;
 
 /// A function with a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Function {
-    /// Its name.
     pub(super) name: String,
     /// The line of its `fn`, from 1.
     pub(super) line: usize,
-    /// Lines from `fn` to the closing brace, both counted.
+    /// The number of lines from `fn` to the closing brace, including both.
     pub(super) lines: usize,
-    /// It has a `#[test]` attribute of some kind.
+    /// True if it has a `#[test]` attribute of some kind.
     pub(super) test: bool,
 }
 
-/// The text with the insides of comments, strings and characters blanked, at the same places.
+/// Returns the text with the contents of comments, strings and characters blanked, so that offsets stay the
+/// same.
 pub(super) fn code_only(text: &str) -> String {
     let mut out = text.as_bytes().to_vec();
     for range in blanks(text.as_bytes()) {
@@ -27,7 +27,7 @@ pub(super) fn code_only(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Where string literals stand, and what, quotes included.
+/// Returns the string literals, quotes included, each with its offset.
 pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
     let is_string = |literal: &&str| literal.starts_with('"') || literal.starts_with('r');
     blanks(text.as_bytes())
@@ -36,7 +36,7 @@ pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-/// Comments, strings and characters.
+/// Returns the ranges of comments, strings and characters.
 fn blanks(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -57,7 +57,7 @@ fn blanks(bytes: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Every function with a body, in order of appearance.
+/// Returns every function with a body, in order of appearance.
 pub(super) fn functions(text: &str) -> Vec<Function> {
     let code = code_only(text);
     let bytes = code.as_bytes();
@@ -79,18 +79,18 @@ pub(super) fn functions(text: &str) -> Vec<Function> {
         let line = line_of(&code, start);
         let lines = code[start..=close].matches('\n').count() + 1;
         found.push(Function { name, line, lines, test: is_test(&code[..start]) });
-        // Functions inside the body are found as well.
+        // Continue inside the body, because it may hold further functions.
         at = open + 1;
     }
     found
 }
 
-/// The line, from 1, of a byte's place.
+/// Returns the line, from 1, of a byte offset.
 pub(super) fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Whether the attributes just before a function make it a test.
+/// Returns whether the attributes just before a function make it a test.
 fn is_test(before: &str) -> bool {
     let block_start = before.rfind(['{', '}', ';']).map_or(0, |at| at + 1);
     let attributes = &before[block_start..];
@@ -102,7 +102,8 @@ fn is_test(before: &str) -> bool {
     })
 }
 
-/// The braces of a function's body, searched from behind its name; none for a declaration.
+/// Returns the offsets of the braces of a function's body, searched from after its name, or `None` for a
+/// declaration.
 fn body(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     let mut depth = 0i32;
     let mut open = None;
@@ -147,7 +148,7 @@ fn line_end(bytes: &[u8], at: usize) -> usize {
         .map_or(bytes.len(), |length| at + length)
 }
 
-/// Behind a block comment, which may nest.
+/// Returns the offset after a block comment, which may nest.
 fn comment_end(bytes: &[u8], at: usize) -> usize {
     let mut depth = 0;
     let mut at = at;
@@ -180,7 +181,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Behind `r"…"` or `r#"…"#`; none when the `r` begins something else.
+/// Returns the offset after `r"…"` or `r#"…"#`, or `None` if the `r` begins another token.
 fn raw_string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
     let open = at + 1 + hashes;
@@ -194,14 +195,14 @@ fn raw_string_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(length.map_or(bytes.len(), |length| open + 1 + length + close.len()))
 }
 
-/// Behind a character; just behind the quote of a lifetime.
+/// Returns the offset after a character literal, or the offset just after the quote of a lifetime.
 fn character_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at + 1..];
     if rest.first() == Some(&b'\\') {
         let close = rest.iter().skip(2).position(|byte| *byte == b'\'');
         return close.map_or(bytes.len(), |length| at + 1 + 2 + length + 1);
     }
-    // A character is at most four bytes long; a lifetime has no quote behind it.
+    // A character is at most four bytes long; a lifetime has no closing quote.
     let width = rest.first().map_or(0, |first| match first {
         0..0x80 => 1,
         0x80..0xe0 => 2,

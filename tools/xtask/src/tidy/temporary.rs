@@ -1,20 +1,19 @@
-//! Temporary folders come from one helper.
+//! Only one helper makes temporary folders.
 //!
-//! A path below `temp_dir()` that is made anywhere else has a name that another user can foresee and
-//! plant, or a mode of the mask's.
+//! A path below `temp_dir()` that is made elsewhere has a name that another user can predict and create
+//! first. Its mode may depend on the umask.
 
 use super::Diagnostic;
 use super::rust_text::{code_only, line_of};
 use super::tree::Tree;
 
-/// The helper's own crate.
 const HELPER: &str = "temporary/";
-/// What gives the folder for temporary files, and what makes a file or folder in it with a name or a
-/// mode of its own choosing.
+/// Calls that return the folder for temporary files, or that make a file or folder in it with a name or mode
+/// of their own.
 const CALLS: &[&str] = &["temp_dir(", "tempfile::"];
 
-/// No source but the helper's asks for the folder for temporary files, no script makes a name of its
-/// process id there.
+/// Checks that no source but the helper asks for the folder for temporary files. A script must not use its
+/// process id as a name there.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let sources = tree
         .files
@@ -52,7 +51,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Whether a line of a script has a path below `/tmp` with the process id in it.
+/// Returns whether a line of a script has a path below `/tmp` that contains the process id.
 fn is_named_by_process(line: &str) -> bool {
     let mut paths = line.split("/tmp/").skip(1).chain(line.split("TMPDIR").skip(1));
     paths.any(|rest| {

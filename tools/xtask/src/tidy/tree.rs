@@ -1,4 +1,4 @@
-//! What the checks look at: every file of the repository, and what cargo knows of its crates.
+//! The input of the checks: every file of the repository, and cargo's data about its crates.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,55 +9,54 @@ use serde::Deserialize;
 /// The repository, in memory. Paths are relative to its top, with `/`.
 #[derive(Default)]
 pub(super) struct Tree {
-    /// Where it lies on this machine; empty in tests.
+    /// The absolute path of the checkout on this machine; empty in tests.
     pub(super) root: String,
-    /// Text by path; a file that is not UTF-8 has an empty text.
+    /// The text of each file, by path. A file that is not UTF-8 has an empty text.
     pub(super) files: BTreeMap<String, String>,
     /// The workspace's crates.
     pub(super) crates: Vec<Crate>,
-    /// Crates from outside.
+    /// The crates from outside the workspace.
     pub(super) foreign: Vec<Foreign>,
 }
 
 /// A crate of the workspace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crate {
-    /// Its package name.
+    /// The name of its package.
     pub(super) name: String,
-    /// Its folder.
     pub(super) folder: String,
-    /// The crates of this workspace that it depends on.
+    /// Its dependencies on crates of this workspace.
     pub(super) uses: Vec<Use>,
 }
 
-/// One crate of the workspace depends on another.
+/// A dependency of one crate of the workspace on another.
 #[derive(Clone, Debug)]
 pub(super) struct Use {
     /// The other crate's folder.
     pub(super) folder: String,
-    /// For tests, examples and benchmarks alone.
+    /// True if the dependency is for tests, examples and benchmarks alone.
     pub(super) dev: bool,
 }
 
-/// A crate from outside.
+/// A crate from outside the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Foreign {
-    /// Name and version.
+    /// The name and the version.
     pub(super) name: String,
-    /// Its licence expression.
+    /// The licence expression.
     pub(super) licence: Option<String>,
-    /// Where it comes from.
+    /// The registry or repository that it comes from.
     pub(super) source: String,
 }
 
 impl Tree {
-    /// Reads the repository at `root`: the files that git tracks or would track, and
-    /// `cargo metadata`.
+    /// Reads the repository at `root`: the files that git tracks or would track, and the output of `cargo
+    /// metadata`.
     pub(super) fn read(root: &Path) -> Result<Tree, String> {
         let listing = output(root, "git", &["ls-files", "-z", "-co", "--exclude-standard"])?;
         let mut files = BTreeMap::new();
         for path in listing.split('\0').filter(|path| !path.is_empty()) {
-            // A tracked file that was deleted and not yet committed is no longer there.
+            // A tracked file may have been deleted without a commit.
             let Ok(bytes) = std::fs::read(root.join(path)) else {
                 continue;
             };
@@ -71,7 +70,7 @@ impl Tree {
         Ok(Tree { root, files, crates, foreign })
     }
 
-    /// Whether a file or folder of this path exists.
+    /// Returns whether a file or folder of this path exists.
     pub(super) fn exists(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let folder = format!("{path}/");
@@ -84,12 +83,12 @@ impl Tree {
                 .is_some_and(|(found, _)| found.starts_with(&folder))
     }
 
-    /// The text of a file, empty when there is none.
+    /// Returns the text of a file, or an empty text if the file does not exist.
     pub(super) fn text(&self, path: &str) -> &str {
         self.files.get(path).map_or("", String::as_str)
     }
 
-    /// The files whose names end in `.extension`, for any of the extensions.
+    /// Returns the files that have one of these extensions.
     pub(super) fn with_extension(
         &self,
         extensions: &'static [&'static str],
@@ -102,14 +101,14 @@ impl Tree {
         })
     }
 
-    /// The Rust files under a folder.
+    /// Returns the Rust files below a folder.
     pub(super) fn rust_under(&self, folder: &str) -> impl Iterator<Item = (&str, &str)> + use<'_> {
         let folder = format!("{folder}/");
         self.with_extension(&["rs"])
             .filter(move |(path, _)| path.starts_with(&folder))
     }
 
-    /// A tree of these files alone.
+    /// Makes a tree of these files alone.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Tree {
         let files = files
@@ -119,7 +118,7 @@ impl Tree {
         Tree { files, ..Tree::default() }
     }
 
-    /// The same with a crate in each of these folders, named after the folder.
+    /// Adds a crate in each of these folders, named after the folder.
     #[cfg(test)]
     pub(super) fn with_crates(mut self, folders: &[&str]) -> Tree {
         for folder in folders {
@@ -131,7 +130,7 @@ impl Tree {
     }
 }
 
-/// What a command prints.
+/// Returns the output of a command.
 fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result<String, String> {
     let result = Command::new(program)
         .args(arguments)
@@ -148,7 +147,7 @@ fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result<String, St
     String::from_utf8(result.stdout).map_err(|error| format!("{program}: {error}"))
 }
 
-/// The part of `cargo metadata` that matters here.
+/// The part of `cargo metadata` that the checks read.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -172,7 +171,7 @@ struct Dependency {
 }
 
 impl Metadata {
-    /// The workspace's crates, and the others.
+    /// Splits the packages into the workspace's crates and the others.
     fn split(self) -> (Vec<Crate>, Vec<Foreign>) {
         let root = self.workspace_root;
         let relative = |path: &str| {

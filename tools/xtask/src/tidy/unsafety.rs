@@ -1,19 +1,20 @@
-//! Unsafe code stands where it was asked for and nowhere else.
+//! Unsafe code is confined to the places that allow it explicitly.
 //!
-//! Each crate forbids it in every root (`src/lib.rs`, `src/main.rs`), or denies it there and allows it
-//! for single modules and items, each with the reason behind the attribute. That each block has its
-//! `SAFETY` comment, clippy sees to.
+//! Each crate forbids it in every root (`src/lib.rs`, `src/main.rs`), or denies it there and allows it for
+//! single modules and items. Each exception has its reason after the attribute. Clippy checks that each block
+//! has its `SAFETY` comment.
 
 use super::tree::Tree;
 use super::{Diagnostic, rust_text};
 
-/// The files that a crate's code begins in.
+/// The files that can be the root of a crate.
 const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs"];
 const FORBID: &str = "#![forbid(unsafe_code)]";
 const DENY: &str = "#![deny(unsafe_code)]";
 const ALLOW: &str = "allow(unsafe_code)]";
 
-/// Roots that leave it open, crates that could forbid it, and exceptions without a reason.
+/// Reports roots that neither forbid nor deny unsafe code, crates that could forbid it, and exceptions
+/// without a reason.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     tree.crates
         .iter()
@@ -57,7 +58,7 @@ fn judge(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Where a crate allows unsafe code, and whether it says why on the same line.
+/// Returns the places at which a crate allows unsafe code, each with whether the line gives a reason.
 fn exceptions(tree: &Tree, folder: &str) -> Vec<(String, bool)> {
     let files = tree.rust_under(&format!("{folder}/src"));
     files

@@ -1,22 +1,23 @@
-//! Versions agree: the workspace's, the newest release of the CHANGELOG, the README's, Python's, every crate's;
-//! and the oldest compiler that the README asks for is the one that the workspace asks for.
+//! Versions agree: those of the workspace, the newest release of the CHANGELOG, the README, the Python
+//! package and every crate. The README and the workspace require the same oldest compiler.
 
 use super::Diagnostic;
 use super::tree::Tree;
 
 const MANIFEST: &str = "Cargo.toml";
 
-/// Where a version stands: a file, and what stands before and behind it. `unreleased` versions are skipped.
+/// The places that name a version: a file, and the texts before and after the version. `unreleased` versions
+/// are skipped.
 const PLACES: &[(&str, &str, &str)] = &[
     ("CHANGELOG.md", "\n## ", " - "),
     ("README.md", "**Today** (", ")"),
     ("bindings/python/hawser/__init__.py", "__version__ = \"", "\""),
 ];
 
-/// Where the oldest compiler stands.
+/// The place that names the oldest compiler.
 const COMPILER: &[(&str, &str, &str)] = &[("README.md", "[Rust](https://rustup.rs) ", " or newer")];
 
-/// Every place names the workspace's version, and every crate takes it from there.
+/// Checks that every place names the workspace's version, and that every crate inherits it.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let manifest = tree.text(MANIFEST);
     let (Some(version), Some(compiler)) = (
@@ -62,7 +63,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// The first version, three numbers or two, between two texts.
+/// Returns the first version, of two or three numbers, between two texts.
 fn versions(text: &str, before: &str, behind: &str) -> Option<String> {
     let candidates = text
         .split(before)

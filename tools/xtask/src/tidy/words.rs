@@ -1,11 +1,11 @@
-//! Words that the tree is rid of: references to plans that a reader does not have, and private words for
-//! what the field has a name for. A word is added here when its last use is gone.
+//! Words that were removed from the tree: references to plans that a reader does not have, and private words
+//! for things with an established name. A word is added here when its last use is gone.
 
 use super::tree::Tree;
 use super::{Diagnostic, rust_text};
 
-/// What stands in no line of any file, and what is written instead. Spelt in two pieces, or this file would find
-/// itself.
+/// Texts that no line of any file may contain, each with its replacement. They are spelt in two pieces, so
+/// that this file does not find itself.
 const LINES: &[(&str, &str)] = &[
     (
         concat!("language deci", "sion"),
@@ -15,7 +15,7 @@ const LINES: &[(&str, &str)] = &[
     (concat!("see", "ds/00"), "the paper's authors, title and year"),
 ];
 
-/// Phrases that stand on no page, in no comment and in no string, and what is written instead.
+/// Phrases that no page, comment or string may contain, each with its replacement.
 const PHRASES: &[(&str, &str)] = &[
     ("turned down", "rejected, refused"),
     ("turns down", "rejects, refuses"),
@@ -27,8 +27,8 @@ const PHRASES: &[(&str, &str)] = &[
     ("rolls no dice", "draws no random numbers"),
 ];
 
-/// Names that stand for nothing alone: a value is called after what it bounds or holds. Of a constant's name, the
-/// first word counts.
+/// Words that are too vague to be a whole name: a value is named after the thing that it limits or holds. Of
+/// a constant's name, only the first word is compared.
 const NAMES: &[Word] = &[
     word(&["most"], "what is limited, as in MAX_STREAMS"),
     word(&["least"], "what is limited, as in min_rtt"),
@@ -37,12 +37,12 @@ const NAMES: &[Word] = &[
     word(&["look", "looks"], "poll, sample, event tap"),
 ];
 
-/// A word that is no part of a name (`Guest` in `GuestPlace` and `new_guest`), and no word of what users read:
-/// pages, and strings in code that is no test.
+/// A word that may not be part of a name (`Guest` in `GuestPlace` and `new_guest`), nor of a text for users:
+/// pages, and strings outside tests.
 struct Word {
-    /// Its forms, in lower case.
+    /// The forms of the word, in lower case.
     forms: &'static [&'static str],
-    /// What is written instead.
+    /// The replacement.
     instead: &'static str,
 }
 
@@ -50,7 +50,7 @@ const fn word(forms: &'static [&'static str], instead: &'static str) -> Word {
     Word { forms, instead }
 }
 
-/// Every such word.
+/// Every forbidden word.
 const WORDS: &[Word] = &[
     word(
         &["stranger", "strangers"],
@@ -76,10 +76,10 @@ const WORDS: &[Word] = &[
     word(&["heard", "hears"], "received"),
 ];
 
-/// What is a record of its time, and this list.
+/// Exempt files: historical records, and this list.
 const LEFT_ALONE: &[&str] = &["CHANGELOG.md", "docs/decisions/", "tools/xtask/src/tidy/words.rs"];
 
-/// None of the words stands where it is not written.
+/// Checks that no file contains a forbidden word or phrase.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for (path, text) in &tree.files {
@@ -118,7 +118,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Notes those of the words that are among what was found.
+/// Reports each of the words that is among the texts found.
 fn judge(words: &[Word], found: &[impl AsRef<str>], mut note: impl FnMut(&str, &str)) {
     for word in words {
         let form = word
@@ -139,7 +139,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The names in a file of Rust, once for each place.
+/// Returns every name in a Rust file, once for each occurrence.
 fn names<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
     if !path.ends_with(".rs") {
         return Vec::new();
@@ -157,7 +157,8 @@ fn names<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
     names
 }
 
-/// The words of a name, in lower case: `MostDoors`, `MOST_DOORS` and `most_doors` are `most` and `doors`.
+/// Returns the words of a name, in lower case: `MostDoors`, `MOST_DOORS` and `most_doors` are `most` and
+/// `doors`.
 fn parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut previous = '_';
@@ -173,7 +174,7 @@ fn parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// The word that a name consists of, or that a constant's name begins with.
+/// Returns the only word of a name, or the first word of a constant's name.
 fn alone(name: &str, parts: &[String]) -> Vec<String> {
     let is_constant = !name.contains(char::is_lowercase);
     let mut words = parts.iter().filter(|part| !part.is_empty());
@@ -184,7 +185,7 @@ fn alone(name: &str, parts: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// What users read in a file.
+/// Returns the texts of a file that users read.
 fn texts<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
     match path.rsplit_once('.') {
         Some((_, "md")) => vec![(0, text)]

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Says of a program without errors what is in it.
+/// Prints a summary of a program without errors.
 fn describe(file: &Path, compilation: &lang::Compilation, explain_offload: bool) {
     let Some(module) = &compilation.module else {
         return;
@@ -150,7 +150,7 @@ fn describe(file: &Path, compilation: &lang::Compilation, explain_offload: bool)
     }
 }
 
-/// The text of an attachment, which may come from a pipe.
+/// Reads the source of an attachment, which may come from a pipe.
 fn attached(file: &Path) -> Result<String, Exit> {
     let text = files::given(file, files::DOCUMENT_MAX);
     text.map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))

@@ -1,4 +1,5 @@
-//! `hawser check --target`: where a program's chains run on a target, and what it lacks there.
+//! `hawser check --target`: reports where a program's chains run on a target, and which capabilities are
+//! missing there.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,16 +10,16 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 
-/// A target by its name.
+/// A target and its capabilities.
 pub(super) struct Target {
     name: String,
     capabilities: Capabilities,
 }
 
-/// What is said of a program.
+/// The report on one program.
 pub(super) struct Report {
     pub(super) table: String,
-    /// Why it does not run there; empty: it does.
+    /// The capabilities that the target lacks, as text; empty if the program runs there.
     pub(super) lacks: String,
     pub(super) json: Value,
 }
@@ -31,7 +32,7 @@ impl Target {
         })
     }
 
-    /// Of a program without errors.
+    /// Reports on a program without errors. Returns `None` if the program has errors.
     pub(super) fn report(&self, file: &Path, compilation: &Compilation) -> Option<Report> {
         let module = compilation.module.as_ref()?;
         let sources = &compilation.sources;
@@ -84,7 +85,7 @@ impl Target {
             self.name
         );
         for reason in lacks {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(out, "  {}", sentence(reason, sources));
         }
         out += &match instead {
@@ -96,7 +97,7 @@ impl Target {
     }
 }
 
-/// A row for each reason; the chain and its place stand in the first.
+/// Formats a table with a row for each reason. Only the first row of a chain shows its name and place.
 fn table(rows: &[(&str, &Placed)], sources: &SourceMap) -> String {
     let width = rows
         .iter()
@@ -115,7 +116,7 @@ fn table(rows: &[(&str, &Placed)], sources: &SourceMap) -> String {
     out
 }
 
-/// How many shards a program runs in, and what pins it to one.
+/// Describes the number of shards that a program may use, and the reasons that pin it to one.
 fn shards(pins: &[Reason], sources: &SourceMap) -> String {
     if pins.is_empty() {
         return "  it runs in any number of shards\n".to_owned();
@@ -127,7 +128,7 @@ fn shards(pins: &[Reason], sources: &SourceMap) -> String {
     out
 }
 
-/// A reason with its lines: `it calls … (FILE:12, 14, OTHER:3)`.
+/// Formats a reason with its source lines: `it calls … (FILE:12, 14, OTHER:3)`.
 fn sentence(reason: &Reason, sources: &SourceMap) -> String {
     let mut lines = String::new();
     let mut last = None;

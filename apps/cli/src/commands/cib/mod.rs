@@ -1,4 +1,5 @@
-//! `hawser cib list|put|delete|watch`: what a running Hawser knows (docs/knowledge.md).
+//! `hawser cib list|put|delete|watch`: reads and changes the knowledge of a running Hawser
+//! (docs/knowledge.md).
 
 mod show;
 
@@ -24,7 +25,7 @@ pub(crate) enum Command {
     Watch(Watch),
 }
 
-/// Which nodes; all conditions have to hold.
+/// The conditions that select nodes, all of which must hold.
 #[derive(clap::Args)]
 struct Filter {
     /// Only nodes from this source: file, interface, race, session, controller
@@ -86,7 +87,7 @@ pub(crate) fn run(command: &Command) -> Outcome {
     }
 }
 
-/// What others see in the log and among the subscribers.
+/// The name under which others see this client, in the log and among the subscribers.
 const NAME: &str = "cib";
 
 impl Filter {
@@ -129,7 +130,7 @@ fn put(args: &Put) -> Outcome {
         )));
     }
     let answer = client.ask(&request).map_err(|error| match error {
-        // The file is what was refused.
+        // The refusal concerns the file.
         ClientError::Wrong(diagnostics) => Exit::input(lines(&diagnostics)),
         error => exit(error),
     })?;
@@ -143,13 +144,13 @@ fn put(args: &Put) -> Outcome {
     Ok(())
 }
 
-/// The nodes of a file, each as JSON; what is wrong with them is reported with the file's name.
+/// Reads the nodes of a file, each as JSON. Diagnostics name the file.
 fn read(file: &Path) -> Result<Vec<Value>, Exit> {
     let is_input = file == Path::new("-");
     let name = file.display().to_string();
     let text = if is_input {
         let mut text = String::new();
-        // More than a line may hold is refused below.
+        // Input beyond the length of a line is refused below.
         let read = std::io::stdin().take(1 << 20).read_to_string(&mut text);
         read.map(|_| text)
     } else {

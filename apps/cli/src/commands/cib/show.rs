@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-/// A node as the socket lists it: its name, where it comes from, how long it is true, its properties.
+/// Formats a node as the socket lists it: its name, source, lifetime and properties.
 pub(super) fn node(known: &Value) -> String {
     let node = &known["node"];
     let uid = node["uid"].as_str().unwrap_or_default();
@@ -30,7 +30,7 @@ fn line(text: &mut String, shown: &Value) {
     let _ = writeln!(text, "   {}", properties(shown));
 }
 
-/// An event.
+/// Formats an event.
 pub(super) fn event(event: &Value) -> String {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     let texts = |key: &str| {
@@ -55,12 +55,12 @@ pub(super) fn event(event: &Value) -> String {
         }
         "refused" => format!("files are wrong, what was in force stays:\n{}", texts("errors")),
         "trouble" => format!("! {}\n", text("why")),
-        // A later version may report more.
+        // A later version may report events that this one does not know.
         _ => String::new(),
     }
 }
 
-/// Until when it is true, seen from now.
+/// Formats the remaining lifetime of a node.
 pub(super) fn until(until: &Value) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -71,7 +71,7 @@ pub(super) fn until(until: &Value) -> String {
     }
 }
 
-/// What is shown with a value; what is left open goes without saying.
+/// Formats the properties that have a value, and omits the others.
 fn properties(properties: &Value) -> String {
     let all = properties.as_object().into_iter().flatten();
     let shown = all.filter_map(|(name, property)| {

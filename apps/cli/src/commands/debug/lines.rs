@@ -1,4 +1,4 @@
-//! Commands as lines of standard input, answers as text or as JSON: for pipes and tests.
+//! Reads commands as lines of standard input and answers with text or JSON, for pipes and tests.
 
 use std::io::{BufRead, Read, stdin};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
 
-/// The longest line that is read, in bytes.
+/// The maximum length of an input line, in bytes.
 const MAX_LINE: u64 = 64 * 1024;
 
 /// Reads commands until `quit` or the end of the input.
@@ -19,7 +19,7 @@ pub(super) fn run(mut debugger: Debugger, is_json: bool) -> Outcome {
             print!("{answer}\n");
         }
     };
-    // Without being asked: false assertions are what nobody wants to pass by.
+    // Enabled by default, because no user wants to run past a failed assertion.
     let _ = debugger.add(What::Assert, None, None);
     print(&Answer::Stop(Box::new(debugger.entry())));
     let mut input = stdin().lock();

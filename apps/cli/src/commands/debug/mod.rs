@@ -1,7 +1,7 @@
-//! `hawser debug FILE.toml`: a run forwards and backwards, statement by statement.
+//! `hawser debug FILE.toml`: runs a scenario forwards and backwards, statement by statement.
 //!
-//! [`hawser::debug::Debugger`] is the machine; these are its shells: [`screen`] on a terminal ([`view`] draws),
-//! [`lines`] for pipes, [`dap`] for editors.
+//! [`hawser::debug::Debugger`] is the machine. Its front ends are [`screen`] for terminals (drawn by
+//! [`view`]), [`lines`] for pipes, and [`dap`] for editors.
 
 mod dap;
 mod lines;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Stands before the first event of a scenario's run.
+/// Opens a debugger before the first event of a scenario's run.
 fn begin(args: &Args, file: &Path, seed: Option<u64>) -> Result<Debugger, Exit> {
     let mut scenario = sim::load(file).map_err(Exit::input)?;
     if let Some(engine) = args.engine.engine {

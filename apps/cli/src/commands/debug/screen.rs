@@ -1,4 +1,4 @@
-//! The debugger on a terminal: keys in, a drawing out.
+//! The debugger on a terminal: it reads keys and draws the view.
 
 use std::io::{self, Stdout};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::view::{self, Shown};
 use crate::exit::{Exit, Outcome};
 use crate::screen::{Palette, open, restore};
 
-/// The longest command.
+/// The maximum length of a command.
 const MAX_INPUT: usize = 1024;
 
-/// The terminal, and what is on it.
+/// The terminal and the state shown on it.
 struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     palette: Palette,
@@ -23,7 +23,7 @@ struct Screen {
     stop: Stop,
     answer: String,
     input: String,
-    /// What an empty line repeats.
+    /// The command that an empty line repeats.
     last: Option<Command>,
 }
 
@@ -70,7 +70,7 @@ impl Screen {
         Ok(())
     }
 
-    /// False when it is to end.
+    /// Handles a key. Returns false when the debugger should quit.
     fn key(&mut self, key: KeyEvent) -> bool {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let is_empty = self.input.is_empty();
@@ -122,7 +122,7 @@ impl Screen {
         }
     }
 
-    /// Obeys a command; false when it is to end. A key ends what takes long.
+    /// Executes a command. Returns false when the debugger should quit. Any key interrupts a long command.
     fn obey(&mut self, command: &Command) -> bool {
         let mut pause = || event::poll(Duration::ZERO).unwrap_or(true) && event::read().is_ok();
         self.answer.clear();

@@ -1,4 +1,5 @@
-//! What is seen where the debugger stands, as lines of a terminal: a pure function of it and of the terminal's size.
+//! Draws the debugger's current state as lines of a terminal. It is a pure function of that state and the
+//! terminal's size.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +12,22 @@ use ratatui_core::text::{Line, Span};
 
 use crate::screen::{Palette, faint, strong};
 
-/// The maximum number of packets under way that are shown.
+/// The maximum number of packets in flight that are shown.
 const MAX_PACKETS: usize = 3;
-/// The part of the height that an answer may take.
+/// An answer takes at most this fraction of the height: one third.
 const ANSWER: usize = 3;
 
-/// What is shown beside where the debugger stands.
+/// The state that is shown besides the debugger's own.
 pub(super) struct Shown<'a> {
     /// The last stop.
     pub(super) stop: &'a Stop,
-    /// What the last command was answered.
+    /// The answer to the last command.
     pub(super) answer: &'a str,
-    /// What is being written.
+    /// The input line being typed.
     pub(super) input: &'a str,
 }
 
-/// Draws all.
+/// Draws the whole view.
 pub(super) fn draw(
     debugger: &Debugger,
     shown: &Shown<'_>,
@@ -70,7 +71,7 @@ pub(super) fn draw(
     put(buffer, area, (1 + room, 0), width, foot);
 }
 
-/// Puts lines below each other, as wide as there is room; no character of theirs acts on the terminal.
+/// Draws lines below each other, cut to the width. Control sequences in them are escaped.
 fn put(buffer: &mut Buffer, area: Rect, (row, column): (usize, usize), width: usize, lines: Vec<Line<'_>>) {
     let rows = usize::from(area.height).saturating_sub(row);
     for (number, mut line) in lines.into_iter().take(rows).enumerate() {
@@ -82,7 +83,7 @@ fn put(buffer: &mut Buffer, area: Rect, (row, column): (usize, usize), width: us
     }
 }
 
-/// Why it stands where.
+/// The reason and place of the last stop.
 fn head(stop: &Stop, palette: Palette) -> Line<'static> {
     let text = stop.to_string();
     let mut lines = text.lines();
@@ -98,7 +99,7 @@ fn head(stop: &Stop, palette: Palette) -> Line<'static> {
     ])
 }
 
-/// The source around the line that is about to run, its breakpoints marked.
+/// The source around the line about to run, with breakpoints marked.
 fn code(debugger: &Debugger, palette: Palette, height: usize) -> Vec<Line<'static>> {
     let (file, lines) = debugger.source(0, height as u32);
     let stops: BTreeSet<u32> = debugger
@@ -129,7 +130,7 @@ fn code(debugger: &Debugger, palette: Palette, height: usize) -> Vec<Line<'stati
         .collect()
 }
 
-/// The functions that run, the chain's processors, and what the innermost function sees of its own.
+/// The call stack, the chain's processors, and the local variables of the innermost function.
 fn functions(debugger: &Debugger) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled(
         format!("chain: {}", debugger.processors().join(" ")),
@@ -153,7 +154,7 @@ fn functions(debugger: &Debugger) -> Vec<Line<'static>> {
     lines
 }
 
-/// A host's contexts; what is different from the last stop stands out, with what it was.
+/// The contexts of a host. Values that changed since the last stop are highlighted, with the old value.
 fn host_lines(host: &HostView, stop: &Stop, palette: Palette) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled(format!("host {}", host.host), strong())];
     for view in &host.contexts {
@@ -180,7 +181,7 @@ fn host_lines(host: &HostView, stop: &Stop, palette: Palette) -> Vec<Line<'stati
     lines
 }
 
-/// Packets under way, the last answer, and what is being written.
+/// Packets in flight, the last answer, and the input line.
 fn foot(debugger: &Debugger, shown: &Shown<'_>, palette: Palette, height: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let flight = debugger.flight();
@@ -228,7 +229,7 @@ mod tests {
     /// The picture in docs/debugger.md.
     #[test]
     fn the_picture_in_the_documentation_is_what_is_drawn() {
-        // Relative, so that the picture names the file as it is named anywhere.
+        // The path is relative, so that the picture names the file independently of the checkout's place.
         let scenario = Path::new("../../examples/scenarios/stop-and-wait.toml");
         let scenario = sim::load(scenario).expect("the example");
         let mut debugger = begin(Programs::default(), scenario, None).expect("it begins");

@@ -8,7 +8,7 @@ use hawser_temporary::Folder;
 
 use crate::exit::Exit;
 
-/// A directory that nobody else may look into.
+/// A directory that only this user may access.
 pub(super) struct Directory {
     folder: Folder,
     tidier: Child,
@@ -18,7 +18,8 @@ impl Directory {
     pub(super) fn new() -> Result<Directory, Exit> {
         let folder = Folder::new()
             .map_err(|error| Exit::environment(format!("cannot make a temporary folder: {error}")))?;
-        // A process that a signal ends drops nothing: the shell sees its input close.
+        // A process that a signal kills runs no destructors. The shell then sees its input close and removes
+        // the directory.
         let tidier = Command::new("sh")
             .args(["-c", "trap '' INT TERM HUP; read -r _; rm -rf -- \"$0\""])
             .arg(&*folder)

@@ -1,4 +1,4 @@
-//! The incast's story: 32 hosts send to one at the same time, over TCP and over Homa, in the simulator.
+//! The incast story: 32 hosts send to one at the same time, over TCP and over Homa, in the simulator.
 
 use hawser::sim::{self, Report, Scenario};
 use serde_json::json;
@@ -7,12 +7,12 @@ use crate::exit::{Exit, Outcome};
 
 const SENDERS: usize = 32;
 const KILOBYTES: usize = 500;
-/// What the bytes alone take on the receiver's line.
+/// The transmission time of all bytes on the receiver's link, in milliseconds.
 const LINE_MS: f64 = (SENDERS * KILOBYTES * 1000 * 8) as f64 / 10e9 * 1e3;
-/// The longest bar.
+/// The width of the longest bar, in characters.
 const MARKS: f64 = 56.0;
 
-/// A leaf-spine network: the senders are in two racks, the receiver in the third.
+/// A scenario in a leaf-spine network, with the senders in two racks and the receiver in the third.
 fn scenario(program: &str, params: &str, application: &str) -> Result<Scenario, Exit> {
     let text = format!(
         "name = \"incast over {program}\"\n\
@@ -36,7 +36,7 @@ fn scenario(program: &str, params: &str, application: &str) -> Result<Scenario, 
     Scenario::parse(&text).map_err(Exit::failed)
 }
 
-/// When each sender's bytes had arrived, in milliseconds, the first one first.
+/// Returns the completion times of the senders, in milliseconds and ascending.
 fn ends(report: &Report) -> Vec<f64> {
     let flows = report.flows.iter();
     let ends = flows.filter_map(|flow| flow.times.map(|times| times.max).or(flow.forward.seconds));
@@ -89,7 +89,7 @@ pub(super) fn run(as_json: bool) -> Outcome {
     );
     let longest = rows.iter().map(|(_, _, last)| *last).fold(LINE_MS, f64::max);
     for (name, mean, last) in rows {
-        // The mean in full marks, and up to the last one of all in light ones.
+        // Full blocks show the mean, and light blocks continue to the last completion.
         let marks = |time: f64| (time / longest * MARKS).round() as usize;
         let (full, all) = (marks(mean), marks(last));
         println!(

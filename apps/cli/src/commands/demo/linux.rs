@@ -13,10 +13,10 @@ use super::stage::Family;
 use crate::exit::Exit;
 use crate::http::{Exposure, Hosts, Root, serve_connection};
 
-/// The congestion control of Linux's side, where it sends.
+/// The congestion control of Linux when it sends.
 const CONGESTION: &str = "cubic";
 
-/// Fails when there is no curl.
+/// Fails if curl is missing.
 pub(super) fn require_curl() -> Result<(), Exit> {
     match Command::new("curl").arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
@@ -26,7 +26,7 @@ pub(super) fn require_curl() -> Result<(), Exit> {
     }
 }
 
-/// Downloads with curl; returns the seconds that it took, or its complaint.
+/// Downloads with curl. Returns the duration in seconds, or curl's error message.
 pub(super) fn curl(url: &str, to: &Path) -> Result<f64, String> {
     let begin = Instant::now();
     let output = Command::new("curl")
@@ -51,14 +51,14 @@ pub(super) fn curl(url: &str, to: &Path) -> Result<f64, String> {
     }
 }
 
-/// An HTTP file server on the kernel's TCP, in a thread, for one connection.
+/// An HTTP file server on the kernel's TCP, which serves one connection in a thread.
 pub(super) struct HttpServer {
     port: u16,
     done: mpsc::Receiver<Option<TcpInfo>>,
 }
 
 impl HttpServer {
-    /// Listens on a free port of all addresses of a family, those that are yet to come included.
+    /// Listens on a free port on all addresses of a family, including those added later.
     pub(super) fn start(family: Family, root: &Path) -> Result<HttpServer, Exit> {
         let address: IpAddr = match family {
             Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -77,12 +77,12 @@ impl HttpServer {
         Ok(HttpServer { port, done })
     }
 
-    /// Where it listens.
+    /// The port on which it listens.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// What Linux reports of the connection, once it has ended.
+    /// Waits for the end of the connection, and returns Linux's statistics of it.
     pub(super) fn finish(self) -> Option<TcpInfo> {
         self.done
             .recv_timeout(std::time::Duration::from_secs(5))

@@ -1,17 +1,17 @@
 //! `hawser demo`: TCP in MTP against Linux's own TCP, over IPv4 and IPv6, clean and faulty.
 //!
 //! * `stage`: the namespace, the device, the file
-//! * `directory`: a temporary directory that goes however a story ends
+//! * `directory`: a temporary directory that is removed however a story ends
 //! * `linux`: the Linux side: an HTTP server on kernel TCP, and curl
-//! * `table`: what is shown
-//! * `roaming`: a session over two paths, of which one comes and one goes
+//! * `table`: the output
+//! * `roaming`: a session over two paths, one of which appears and one disappears
 //! * `browser`: Chromium behind the proxy, with and without the second path; and its page
 //! * `watching`: ten seconds of a transfer, with one modification
 //! * `incast`: 32 hosts that send to one at once, over TCP and over Homa, simulated
 //! * `picture`: figures over time as marks
 //!
-//! Everything happens in a user and network namespace of its own, so no privilege is needed and
-//! nothing is left behind.
+//! Everything happens in a user and network namespace of its own, so it needs no privilege and leaves no
+//! trace behind.
 
 mod browser;
 mod directory;
@@ -32,17 +32,18 @@ use crate::exit::{Exit, Outcome};
 use hawser::programs::Engine;
 use stage::{Family, Lane, Stage};
 
-/// Show TCP, written in MTP, talking to Linux's own TCP, a session that roams, a browser on top, and a transfer that
-/// is watched and steered
+/// Show TCP, written in MTP, talking to Linux's own TCP, a session that roams, a browser on top, and a
+/// transfer that is watched and steered
 ///
-/// curl downloads from `hawser serve`, and `hawser get` downloads from an HTTP server on Linux's
-/// TCP: over IPv4 and IPv6, clean, and with 1 % loss and 1 % reordering per packet of MTU size
-/// (held 1 ms) in both directions. Then a phone downloads over WiFi, gains the mobile network and
-/// loses WiFi, with a bar per path. Then a browser downloads through the proxy, with and without a second
-/// path. Then a transfer is watched for ten seconds, and its window is set for three of them. At the end 32
-/// simulated hosts send to one at once, over TCP and over Homa. Every file is compared. Runs in namespaces of its own: no privilege is needed.
+/// curl downloads from `hawser serve`, and `hawser get` downloads from an HTTP server on Linux's TCP: over
+/// IPv4 and IPv6, clean, and with 1 % loss and 1 % reordering per packet of MTU size (held 1 ms) in both
+/// directions. Then a phone downloads over WiFi, gains the mobile network and loses WiFi, with a bar per
+/// path. Then a browser downloads through the proxy, with and without a second path. Then a transfer is
+/// watched for ten seconds, and its window is set for three of them. At the end 32 simulated hosts send to
+/// one at once, over TCP and over Homa. Every file is compared. Runs in namespaces of its own: no privilege
+/// is needed.
 ///
-/// With --web a page shows the last part live, with switches on the network (docs/demo.md).
+/// With --web a page shows the part with the browser live, with switches on the network (docs/demo.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The part to run
@@ -82,9 +83,9 @@ pub(crate) struct Args {
 /// A part of the demonstration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Story {
-    /// All five.
+    /// All stories
     All,
-    /// TCP against Linux's.
+    /// TCP in MTP against Linux's TCP
     Transfers,
     /// A session over two paths.
     Roaming,
@@ -97,7 +98,7 @@ enum Story {
 }
 
 impl Story {
-    /// How many there are besides `all`.
+    /// The number of stories besides `all`.
     const SHOWN: usize = 5;
 
     fn name(self) -> &'static str {
@@ -111,7 +112,7 @@ impl Story {
         }
     }
 
-    /// Fails when a program that the story calls is missing.
+    /// Fails if a program that the story calls is missing.
     fn require_tools(self) -> Outcome {
         match self {
             Story::All | Story::Roaming | Story::Incast => Ok(()),
@@ -123,14 +124,14 @@ impl Story {
 
 /// The exit code of a missing tool, device or permission (docs/exit-codes.md).
 const ENVIRONMENT: u8 = 4;
-/// The faults of the second half: per packet of MTU size, before receive merging.
+/// The faults of the faulty downloads: per packet of MTU size, before receive merging.
 const FAULTS: &str = "loss=1%,reorder=1%,hold=1ms";
-/// The program in all runs.
+/// The transport program of all downloads.
 const PROGRAM: &str = "tcp";
-/// Its params.
+/// The params of the program.
 const PARAMS: [&str; 1] = ["MIN_RTO=200ms"];
 
-/// One download: what was measured, and whether the file was right.
+/// One download: its measurements, and whether the file was correct.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     sender: &'static str,
@@ -166,7 +167,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Every story. What this machine cannot show is left out, and named at the end.
+/// Runs every story. Stories that this machine cannot show are left out and listed at the end.
 fn all(args: &Args) -> Outcome {
     let mut left_out = LeftOut::default();
     let rows = left_out
@@ -189,7 +190,7 @@ fn all(args: &Args) -> Outcome {
     finish(args, &rows, Value::Object(others))
 }
 
-/// Prints the result as JSON where that is wanted; fails where a file is not what it should be.
+/// Prints the result as JSON if requested, and fails if a downloaded file differs.
 fn finish(args: &Args, shown: &Transfers, others: Value) -> Outcome {
     if args.json {
         let mut result = json!({
@@ -210,12 +211,12 @@ fn finish(args: &Args, shown: &Transfers, others: Value) -> Outcome {
     }
 }
 
-/// The stories that this machine cannot show, each with the reason.
+/// The stories that this machine cannot show, with the reasons.
 #[derive(Default)]
 struct LeftOut(Vec<(Story, String)>);
 
 impl LeftOut {
-    /// Shows a story, unless a tool that it calls or a permission that it needs is missing.
+    /// Shows a story, unless a tool or a permission that it needs is missing.
     fn unless_missing<T>(
         &mut self,
         story: Story,
@@ -256,7 +257,7 @@ impl LeftOut {
     }
 }
 
-/// A story in a process of its own: a lab begins before any thread.
+/// Runs a story in a process of its own, because a lab must begin before any thread.
 fn apart(story: Story, as_json: bool) -> Result<Value, Exit> {
     let mut command = Command::new(std::env::current_exe().map_err(Exit::environment)?);
     command.args(["demo", "--story", story.name()]);
@@ -286,7 +287,7 @@ fn code(status: std::process::ExitStatus) -> u8 {
         .unwrap_or(1)
 }
 
-/// The downloads, and over what.
+/// The downloads, and the medium that they used.
 #[derive(Default)]
 struct Transfers {
     medium: String,
@@ -317,8 +318,8 @@ fn transfers(args: &Args) -> Result<Transfers, Exit> {
     };
     let one = |plan: &Plan| (plan.download)(&stage, plan);
     let [clean, faulty] = [false, true].map(|faulty| plans(args, faulty));
-    // Clean ones take turns, since each can take the whole machine. Faulty ones wait for timers
-    // most of the time: all at once, each on a device of its own.
+    // Clean downloads run one at a time, because each can use the whole machine. Faulty ones mostly wait for
+    // timers, so they run all at once, each on a device of its own.
     for plan in &clean {
         show(one(plan)?);
     }
@@ -332,7 +333,7 @@ fn transfers(args: &Args) -> Result<Transfers, Exit> {
     Ok(Transfers { medium: stage.describe().to_owned(), rows })
 }
 
-/// A download to be made.
+/// A planned download.
 struct Plan {
     download: fn(&Stage, &Plan) -> Result<Row, Exit>,
     family: Family,
@@ -342,7 +343,7 @@ struct Plan {
     engine: Engine,
 }
 
-/// Both directions over both families.
+/// Plans both directions over both families.
 fn plans(args: &Args, faulty: bool) -> Vec<Plan> {
     let (seed, engine) = (args.seed, args.engine.of(PROGRAM));
     let mut plans = Vec::new();
@@ -361,7 +362,7 @@ fn join(running: std::thread::ScopedJoinHandle<'_, Result<Row, Exit>>) -> Result
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// curl, on Linux's TCP, downloads from `hawser serve`.
+/// Lets curl, on Linux's TCP, download from `hawser serve`.
 fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     let mut command = stage.hawser()?;
     command
@@ -370,7 +371,7 @@ fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
         .args(["--json", "--port", "80"]);
     device_arguments(&mut command, stage, plan);
     let mut server = Server::start(command)?;
-    server.line()?; // It listens.
+    server.line()?; // The server listens now.
     let got = stage.download(plan.lane);
     let result = linux::curl(&stage.url(plan.lane.hawser(plan.family), 80), &got);
     let log = if result.is_ok() {
@@ -389,7 +390,7 @@ fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     ))
 }
 
-/// `hawser get` downloads from an HTTP server on Linux's TCP.
+/// Lets `hawser get` download from an HTTP server on Linux's TCP.
 fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     let server = linux::HttpServer::start(plan.family, stage.directory())?;
     let got = stage.download(plan.lane);
@@ -405,7 +406,7 @@ fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     let mut log: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     let note = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let seconds = log["seconds"].as_f64().unwrap_or(f64::NAN);
-    // The sender's own figures: here it is Linux that sends.
+    // The statistics are the sender's own, and here Linux sends.
     if let Some(sent) = server.finish() {
         log["retransmissions"] = sent.retransmissions.into();
         log["srtt_ns"] = sent.srtt_ns.into();
@@ -417,17 +418,17 @@ fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     ))
 }
 
-/// How a download went, as its ends reported.
+/// The outcome of a download, as its two ends reported it.
 struct Outcomes {
     sender: &'static str,
     receiver: &'static str,
     seconds: f64,
     note: String,
-    /// The sender's own figures.
+    /// The sender's own statistics.
     log: Value,
 }
 
-/// Compares what came with what was to come.
+/// Compares the downloaded file with the original.
 fn row(stage: &Stage, plan: &Plan, went: Outcomes) -> Row {
     let got = stage.download(plan.lane);
     let (bytes, sha256) = stage::digest(&got).unwrap_or_default();
@@ -457,7 +458,7 @@ fn device_arguments(command: &mut Command, stage: &Stage, plan: &Plan) {
     }
 }
 
-/// A child that prints a JSON object per line; ended when dropped.
+/// A child process that prints a JSON object per line, and is killed when dropped.
 struct Server {
     child: Child,
     lines: std::io::Lines<std::io::BufReader<std::process::ChildStdout>>,

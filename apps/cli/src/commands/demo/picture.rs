@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const MARKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The marks of a row; the highest stands for `max`.
+/// Draws a row of marks, the highest of which stands for `max`.
 pub(super) fn marks(values: &[f64], max: f64) -> String {
     let mark = |value: &f64| MARKS[(value / max * 8.0).round().clamp(0.0, 8.0) as usize];
     if max > 0.0 {
@@ -14,7 +14,7 @@ pub(super) fn marks(values: &[f64], max: f64) -> String {
     }
 }
 
-/// Seconds below rows that begin after `indent` columns.
+/// Draws a scale in seconds for rows that begin after `indent` columns.
 pub(super) fn axis(count: usize, mark: Duration, indent: usize) -> String {
     let per_second = (1.0 / mark.as_secs_f64()).round() as usize;
     let seconds: String = (0..=count / per_second)
@@ -23,7 +23,7 @@ pub(super) fn axis(count: usize, mark: Duration, indent: usize) -> String {
     format!("{:indent$}{}s", "", seconds.trim_end())
 }
 
-/// Prints rows with names, each to its own scale, which stands behind it.
+/// Prints named rows, each with its own scale, whose maximum stands at the end of the row.
 pub(super) fn rows(rows: &[(&str, Vec<f64>, &str)], mark: Duration) {
     const INDENT: usize = 12;
     println!();

@@ -17,9 +17,9 @@ use super::stage::digest;
 use crate::exit::{Exit, Outcome};
 
 const LAB: &str = include_str!("roaming.toml");
-/// So much that it takes longer than the story.
+/// The size of the file, chosen so that its transfer outlasts the story.
 const BYTES: u64 = 50_000_000;
-/// What the phone goes over: Linux's TCP, QUIC, and TCP written in MTP, which is a host of its own on the
+/// The carriers of the phone: Linux's TCP, QUIC, and TCP written in MTP, which is a host of its own on the
 /// dock's cable.
 const OVER: &str = "tcp:wlan0,quic:wwan0,mtp-tcp:eth0";
 const STACK: [&str; 6] = [
@@ -30,12 +30,12 @@ const STACK: [&str; 6] = [
     "--gateway",
     "10.77.2.2",
 ];
-/// How long one mark of the picture is.
+/// The duration of one mark in the picture.
 const MARK: Duration = Duration::from_millis(125);
 
-/// Plays it, with a bar per path on a terminal and a picture of both links at the end.
+/// Plays the story, with a bar per path on a terminal and a picture of both links at the end.
 pub(super) fn run(as_json: bool) -> Outcome {
-    // Before any thread is started.
+    // This must happen before any thread is started.
     enter_user_namespace().map_err(Exit::environment)?;
     let directory = Directory::new()?;
     play(&directory, as_json)
@@ -86,7 +86,7 @@ fn play(directory: &Path, as_json: bool) -> Outcome {
     }
 }
 
-/// This command on a host of the lab.
+/// Prepares this command on a host of the lab.
 fn hawser_on(lab: &Lab, host: &str) -> Result<Command, Exit> {
     let hawser = std::env::current_exe().map_err(Exit::environment)?;
     lab.host(host)
@@ -108,7 +108,7 @@ fn serve(lab: &Lab, file: &Path) -> Result<(Process, Invitation), Exit> {
     Ok((server, invitation))
 }
 
-/// Prints what is about to happen.
+/// Prints an introduction to the story.
 fn introduce(address: IpAddr, Invitation { pin, code }: &Invitation) {
     println!();
     println!(
@@ -124,7 +124,7 @@ fn introduce(address: IpAddr, Invitation { pin, code }: &Invitation) {
     println!();
 }
 
-/// `hawser recv` on the phone.
+/// Runs `hawser recv` on the phone.
 fn download(
     lab: &Lab,
     address: IpAddr,
@@ -144,7 +144,7 @@ fn download(
     Ok(client)
 }
 
-/// Plays the lab's timeline, and samples its links, until the client has ended.
+/// Plays the lab's timeline and samples its links until the client has ended.
 fn watch(lab: &Lab, client: &mut Process) -> Result<(ExitStatus, Vec<Vec<LinkReport>>), Exit> {
     let (stop, mut samples) = (AtomicBool::new(false), Vec::new());
     let status = std::thread::scope(|scope| {
@@ -161,7 +161,7 @@ fn watch(lab: &Lab, client: &mut Process) -> Result<(ExitStatus, Vec<Vec<LinkRep
     Ok((status, samples))
 }
 
-/// By link: Mbit/s towards the phone, from sample to sample.
+/// Computes the rate of each link towards the phone, in Mbit/s, between consecutive samples.
 fn rates(lab: &Lab, samples: &[Vec<LinkReport>]) -> Vec<(String, Vec<f64>)> {
     let of_link = |name: &str| {
         let rate = |pair: &[Vec<LinkReport>]| {
@@ -176,7 +176,7 @@ fn rates(lab: &Lab, samples: &[Vec<LinkReport>]) -> Vec<(String, Vec<f64>)> {
         .collect()
 }
 
-/// The last value that a child has printed.
+/// Returns the last JSON value that a child has printed.
 fn last_line(output: ChildStdout) -> Option<Value> {
     BufReader::new(output)
         .lines()
@@ -185,7 +185,7 @@ fn last_line(output: ChildStdout) -> Option<Value> {
         .last()
 }
 
-/// A mark for each eighth of what a link can carry.
+/// Draws the rates of the links, in steps of an eighth of the maximum.
 fn show(links: &[(String, Vec<f64>)]) {
     const MAX_MBIT: f64 = 40.0;
     const INDENT: usize = 8;
@@ -197,20 +197,20 @@ fn show(links: &[(String, Vec<f64>)]) {
     println!("{}", picture::axis(marks, MARK, INDENT));
 }
 
-/// Makes a file that no compression in between makes shorter.
+/// Writes a file of random bytes, which cannot be compressed on the way.
 fn write_random(path: &Path) -> io::Result<()> {
     let mut random = File::open("/dev/urandom")?.take(BYTES);
     io::copy(&mut random, &mut File::create(path)?).map(drop)
 }
 
-/// How to call the server: the pin of its certificate and its one-time code.
+/// The data that a client needs: the pin of the server's certificate, and its one-time code.
 struct Invitation {
     pin: String,
     code: String,
 }
 
 impl Invitation {
-    /// Reads it from the first line that the server prints.
+    /// Reads the invitation from the first line that the server prints.
     fn read(server: &mut Process) -> Result<Invitation, Exit> {
         let failed = || Exit::environment("`hawser send` did not print how to call it");
         let output = server.0.stdout.take().ok_or_else(failed)?;
@@ -218,14 +218,14 @@ impl Invitation {
         let mut output = BufReader::new(output);
         output.read_line(&mut line).map_err(Exit::environment)?;
         let listening: Value = serde_json::from_str(&line).map_err(|_| failed())?;
-        // What it prints further must not fill the pipe.
+        // Further output is drained, so that it does not fill the pipe.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let text = |key: &str| listening[key].as_str().map(str::to_owned).ok_or_else(failed);
         Ok(Invitation { pin: text("pin")?, code: text("code")? })
     }
 }
 
-/// A child that does not outlive the story.
+/// A child process that is killed when dropped.
 struct Process(std::process::Child);
 
 impl Drop for Process {

@@ -13,10 +13,10 @@ use super::directory::Directory;
 use crate::exit::Exit;
 use crate::hex::hex;
 
-/// Which device lies between the two stacks.
+/// The device between the two stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Medium {
-    /// TUN where this user may open it, else a veth pair.
+    /// TUN if this user may open it, otherwise a veth pair
     Auto,
     /// A TUN device: IP packets.
     Tun,
@@ -47,8 +47,8 @@ impl Family {
     }
 }
 
-/// One of several devices side by side, each with subnets of its own: downloads on different lanes
-/// do not disturb each other.
+/// One of several parallel devices, each with subnets of its own, so that downloads on different lanes do not
+/// disturb each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane(pub(super) u8);
 
@@ -75,18 +75,18 @@ impl Lane {
         format!("hawser{}", self.0)
     }
 
-    /// Linux's end of a cable.
+    /// Linux's end of a veth pair.
     fn kernel_end(self) -> String {
         format!("linux{}", self.0)
     }
 }
 
-/// Address and prefix length, as options want them.
+/// Formats an address with its prefix length, as the options expect it.
 fn with_prefix(address: IpAddr, family: Family) -> String {
     format!("{address}/{}", family.prefix())
 }
 
-/// The stage; its files go when it is dropped, its devices with the process.
+/// The stage of the demo. Its files are removed when it is dropped, and its devices when the process ends.
 pub(super) struct Stage {
     directory: Directory,
     medium: Medium,
@@ -94,12 +94,12 @@ pub(super) struct Stage {
 }
 
 const FILE: &str = "file";
-/// How many lanes there are.
+/// The number of lanes.
 pub(super) const LANES: u8 = 4;
 
 impl Stage {
-    /// Enters namespaces of its own, makes the devices and a file of random bytes. Call it before
-    /// any thread is started.
+    /// Enters namespaces of its own, and creates the devices and a file of random bytes. It must be called
+    /// before any thread is started.
     pub(super) fn set_up(medium: Medium, bytes: u64) -> Result<Stage, Exit> {
         netns::enter_user_namespace().map_err(Exit::environment)?;
         let medium = match medium {
@@ -123,7 +123,7 @@ impl Stage {
         }
     }
 
-    /// The options that put a stack of ours on a lane.
+    /// Returns the options that put a Hawser stack on a lane.
     pub(super) fn device_options(&self, lane: Lane, family: Family) -> Vec<String> {
         let own = with_prefix(lane.hawser(family), family);
         match self.medium {
@@ -135,7 +135,7 @@ impl Stage {
                     own,
                 ]
             }
-            // The device comes with the command that uses it, and goes with it.
+            // The command creates the device and removes it when it ends.
             Medium::Tun | Medium::Auto => vec![
                 "--dev".into(),
                 format!("tun:{}", lane.device()),
@@ -151,7 +151,7 @@ impl Stage {
         &self.directory
     }
 
-    /// Where a lane's download goes.
+    /// The path of a lane's download.
     pub(super) fn download(&self, lane: Lane) -> PathBuf {
         self.directory.join(format!("got{}", lane.0))
     }
@@ -160,7 +160,7 @@ impl Stage {
         &self.sha256
     }
 
-    /// This very command, to be run on the stage.
+    /// Prepares this command, to be run on the stage.
     pub(super) fn hawser(&self) -> Result<Command, Exit> {
         let own = std::env::current_exe().map_err(Exit::environment)?;
         Ok(Command::new(own))
@@ -188,7 +188,7 @@ impl Stage {
     }
 }
 
-/// Size and SHA-256 of a file.
+/// Returns the size and SHA-256 of a file.
 pub(super) fn digest(path: &Path) -> io::Result<(u64, String)> {
     let mut file = std::fs::File::open(path)?;
     let mut digest = Sha256::new();
@@ -205,14 +205,14 @@ pub(super) fn digest(path: &Path) -> io::Result<(u64, String)> {
     }
 }
 
-/// Whether TUN devices can be had at all.
+/// Fails if TUN devices are unavailable.
 fn try_tun() -> Result<(), Exit> {
     TunWire::open(&Lane(0).device(), TunOptions::default())
         .map(drop)
         .map_err(Exit::environment)
 }
 
-/// A cable between Linux's side, which gets its addresses, and ours, which the kernel leaves alone.
+/// Creates a veth pair. Linux's end gets addresses; the kernel leaves the other end to Hawser.
 fn make_veth(lane: Lane) -> Result<(), Exit> {
     let mut netlink = Netlink::open().map_err(Exit::environment)?;
     let here = Namespace::current().map_err(Exit::environment)?;

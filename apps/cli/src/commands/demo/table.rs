@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Row;
 
-/// Prints the column heads.
+/// Prints the column headings.
 pub(super) fn head() {
     println!(
         "{:<7} {:<9} {:<5} {:<7} {:>9} {:>9} {:>9} {:>10}  sha256",
@@ -12,7 +12,6 @@ pub(super) fn head() {
     );
 }
 
-/// Prints one row.
 pub(super) fn row(row: &Row) {
     let number = |v: Option<u64>| v.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let rtt = row
@@ -37,7 +36,6 @@ pub(super) fn row(row: &Row) {
     );
 }
 
-/// All rows.
 pub(super) fn json(rows: &[Row]) -> Vec<Value> {
     let object = |row: &Row| {
         json!({

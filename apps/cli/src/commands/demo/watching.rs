@@ -1,4 +1,4 @@
-//! Watches a transfer for ten seconds and modifies its window once, which has to be visible.
+//! Watches a transfer for ten seconds and modifies its window once. The effect must be visible.
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};
@@ -13,30 +13,30 @@ use crate::engine::EngineArgs;
 use crate::exit::{Exit, Outcome};
 use crate::interact::{exit, list, text};
 
-/// What is between the two.
+/// The emulated network between the two hosts.
 const FAULTS: &str = "rate=40Mbit/s,delay=10ms,queue=200kB";
-/// More than passes in the time.
+/// The size of the file, more than can be transferred in the time.
 const BYTES: u64 = 64 << 20;
-/// How long it is watched.
+/// The time for which the transfer is watched.
 const LENGTH: Duration = Duration::from_secs(10);
-/// How long one mark of the picture is.
+/// The duration of one mark in the picture.
 const MARK: Duration = Duration::from_millis(125);
-/// When the window is set, to what, and for how long.
+/// The time after the start at which the window is set.
 const SET_AT: Duration = Duration::from_secs(4);
 const WINDOW: u64 = 25_000;
 const LEASE: Duration = Duration::from_secs(3);
 
-/// What was seen at one mark.
+/// The observed values at one mark.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Since the beginning.
+    /// The time since the start.
     at: Duration,
     window: u64,
     delivered: u64,
     srtt: u64,
 }
 
-/// Plays it: the live view on a terminal, and a picture at the end.
+/// Plays the story: the live view on a terminal, and a picture at the end.
 pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome {
     linux::require_curl()?;
     let stage = Stage::set_up(medium, BYTES)?;
@@ -53,7 +53,7 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
         .args(["--faults", FAULTS])
         .arg(format!("--interact={}", socket.display()));
     let mut server = Server::start(command)?;
-    server.line()?; // It listens.
+    server.line()?; // The server listens now.
     if !as_json {
         println!();
         println!("A transfer over {FAULTS}, watched; after 4 s its window is set for 3 s:");
@@ -103,9 +103,9 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
     verdict(&seen).map_err(Exit::failed)
 }
 
-/// Whether the modification was to be seen: what it held, and what the congestion control did before and after.
+/// Checks that the modification was visible: the held value, and a larger window before and after.
 fn verdict(seen: &[Seen]) -> Result<(), String> {
-    // The lease begins a little after its time, as it has to be asked for.
+    // The lease begins slightly late, because it has to be requested.
     let slack = Duration::from_millis(700);
     let is_held = |s: &&Seen| (SET_AT + slack..SET_AT + LEASE - slack).contains(&s.at);
     let held: Vec<u64> = seen.iter().filter(is_held).map(|s| s.window).collect();
@@ -124,7 +124,8 @@ fn rate(before: Seen, after: Seen) -> f64 {
     after.delivered.saturating_sub(before.delivered) as f64 * 8.0 / MARK.as_secs_f64() / 1e6
 }
 
-/// Looks at each mark, and sets the window once. On a terminal `hawser watch` shows the same.
+/// Samples the flow at each mark, and sets the window once. On a terminal, `hawser watch` shows the flow as
+/// well.
 fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
     let connect = |name| Client::connect(socket, name, 1).map_err(exit);
     let (mut looking, mut steering) = (connect("demo-watch")?, connect("demo-steer")?);
@@ -150,13 +151,13 @@ fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
         std::thread::sleep(next.saturating_sub(began.elapsed()));
     }
     if let Some(view) = &mut view {
-        // It ends by itself.
+        // The view ends by itself.
         let _ = view.wait();
     }
     Ok(seen)
 }
 
-/// The transfer's flow, as soon as it is there.
+/// Waits for the transfer's flow to appear.
 fn flow(client: &mut Client) -> Result<Value, Exit> {
     for _ in 0..200 {
         let flows = client.ask(&json!({ "flows": {} })).map_err(exit)?;
@@ -187,7 +188,7 @@ fn view(socket: &std::path::Path) -> Result<std::process::Child, Exit> {
 mod tests {
     use super::*;
 
-    /// What is seen at each mark of a window that is this before, while and after it is held.
+    /// Samples at each mark of a window with these sizes before, during and after the lease.
     fn story(windows: [u64; 3]) -> Vec<Seen> {
         let part = |at: Duration| usize::from(at >= SET_AT) + usize::from(at >= SET_AT + LEASE);
         let marks = (0..).map(|mark| MARK * mark).take_while(|at| *at < LENGTH);

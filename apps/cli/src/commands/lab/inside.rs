@@ -104,7 +104,7 @@ pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
     }
 }
 
-/// Does it with the lab's links on the bus, if that is wanted.
+/// Runs `body` with the lab's links on the bus, if requested.
 fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Result<T, Exit> {
     let Some(bus) = interact.bus() else {
         return Ok(body());
@@ -115,7 +115,7 @@ fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Resu
     })
 }
 
-/// A lab; what this machine could not do is reported.
+/// Brings up a lab, and prints warnings about features that this machine lacks.
 fn bring_up(spec: &Spec, read_only: bool) -> Result<Lab, Exit> {
     hold_signals().map_err(exit_of)?;
     let shared = isolate(read_only).map_err(exit_of)?;
@@ -127,7 +127,8 @@ fn bring_up(spec: &Spec, read_only: bool) -> Result<Lab, Exit> {
     Ok(lab)
 }
 
-/// Shows what happens; on the standard error alone where the other is for a report or a command.
+/// Prints news of the lab. With `apart`, all of it goes to standard error, because standard output is for a
+/// report or a command.
 fn show(news: &News<'_>, apart: bool) {
     match news {
         News::Line { host, is_error, line } if *is_error || apart => eprintln!("{host}: {line}"),

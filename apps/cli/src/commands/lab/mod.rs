@@ -1,7 +1,7 @@
 //! `hawser lab`: emulated networks on this machine.
 //!
-//! Each sub-command that needs a network starts this very command once more, inside namespaces of
-//! its own, with what was asked as its arguments: see [`hawser::lab::contain`].
+//! Each sub-command that needs a network runs this command again, inside namespaces of its own and with the
+//! same arguments: see [`hawser::lab::contain`].
 
 mod inside;
 
@@ -136,13 +136,13 @@ pub(crate) fn run(command: &Command) -> Outcome {
     }
 }
 
-/// A lab file that is right.
+/// Reads and checks a lab file.
 fn read(file: &std::path::Path) -> Result<Spec, Exit> {
     Spec::read(file).map_err(Exit::input)
 }
 
-/// Starts this command again, contained. The file is read before, so that what is wrong with it is
-/// exit_of first.
+/// Starts this command again in namespaces of its own. The file is checked first, so that its errors are
+/// reported first.
 fn start(file: &std::path::Path, host: Option<&str>) -> Outcome {
     let spec = read(file)?;
     if let Some(host) = host
@@ -157,12 +157,12 @@ fn start(file: &std::path::Path, host: Option<&str>) -> Outcome {
     contained()
 }
 
-/// Runs this very command with its arguments once more, as the first process of a tree of its own.
+/// Runs this command again with the same arguments, as the first process of a process tree of its own.
 fn contained() -> Outcome {
     let own = std::env::current_exe().map_err(Exit::environment)?;
     let mut command = Process::new(own);
     let mut arguments = std::env::args_os().skip(1);
-    // `lab`, the sub-command, then what no user writes.
+    // `lab` and the sub-command, followed by an internal flag that users do not write.
     command
         .args(arguments.by_ref().take(2))
         .arg("--contained")
@@ -173,7 +173,7 @@ fn contained() -> Outcome {
     }
 }
 
-/// How a lab's error ends the command.
+/// Maps an error of the lab to an exit.
 fn exit_of(error: LabError) -> Exit {
     match error {
         LabError::Spec(_) | LabError::Trace { .. } => Exit::input(error),
@@ -186,7 +186,7 @@ fn exit_of(error: LabError) -> Exit {
     }
 }
 
-/// Reports that there is nothing to clean up, and why.
+/// Reports that no cleanup is needed, and the reason.
 #[allow(clippy::unnecessary_wraps, reason = "as all sub-commands")]
 fn clean() -> Outcome {
     println!(

@@ -1,4 +1,4 @@
-//! Between the editor's terms and those of `hawser::lang::ide`: URIs and paths, positions and bytes.
+//! Converts between the editor's terms and those of `hawser::lang::ide`: URIs and paths, positions and bytes.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use hawser::lang::ide::{self, Lines};
 use lsp_types::{Position, Range, Uri};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-/// What stands for itself in the path of a URI, negated.
+/// The characters that are percent-encoded in the path of a URI.
 const ESCAPED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -25,12 +25,12 @@ const ESCAPED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The path of a `file:` URI; any other, as a text that was never saved has it, is a name of its own.
+/// Returns the path of a `file:` URI. Any other URI, such as that of an unsaved text, is used as a name.
 pub(super) fn path(uri: &Uri) -> PathBuf {
     let written = uri.as_str();
     match written.strip_prefix("file://") {
         Some(rest) => {
-            // A host before the path names this machine.
+            // A host before the path can only be this machine.
             let path = &rest[rest.find('/').unwrap_or(0)..];
             PathBuf::from(percent_decode_str(path).decode_utf8_lossy().into_owned())
         }
@@ -38,7 +38,7 @@ pub(super) fn path(uri: &Uri) -> PathBuf {
     }
 }
 
-/// The URI of a path.
+/// Returns the URI of a path.
 pub(super) fn uri(path: &Path) -> Option<Uri> {
     let path = path.to_str()?;
     let uri = match path.starts_with('/') {
@@ -48,12 +48,12 @@ pub(super) fn uri(path: &Path) -> Option<Uri> {
     Uri::from_str(&uri).ok()
 }
 
-/// The byte at a position.
+/// Returns the byte offset of a position.
 pub(super) fn byte(text: &str, at: Position) -> usize {
     Lines::new(text).byte(at.line, at.character)
 }
 
-/// The bytes of a range; one that ends before it begins is empty.
+/// Returns the byte range of an LSP range. A range that ends before it begins is empty.
 pub(super) fn bytes(text: &str, range: Range) -> std::ops::Range<usize> {
     let lines = Lines::new(text);
     let start = lines.byte(range.start.line, range.start.character);
@@ -61,7 +61,7 @@ pub(super) fn bytes(text: &str, range: Range) -> std::ops::Range<usize> {
     start..end.max(start)
 }
 
-/// The range of some bytes.
+/// Returns the LSP range of a byte range.
 pub(super) fn range(lines: &Lines<'_>, (start, end): (usize, usize)) -> Range {
     let position = |byte| {
         let (line, character) = lines.position(byte);
@@ -70,7 +70,7 @@ pub(super) fn range(lines: &Lines<'_>, (start, end): (usize, usize)) -> Range {
     Range { start: position(start), end: position(end) }
 }
 
-/// The edit in the editor's terms.
+/// Converts an edit to the editor's terms.
 pub(super) fn edit(lines: &Lines<'_>, edit: ide::Edit) -> lsp_types::TextEdit {
     lsp_types::TextEdit {
         range: range(lines, (edit.range.start, edit.range.end)),

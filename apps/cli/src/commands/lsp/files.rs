@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use hawser_temporary::Folder;
 
-/// How deep folders are searched, how many files are looked at, and how many programs are found at most.
+/// The maximum depth of a search, the maximum number of directory entries that it visits, and of programs
+/// that it finds.
 const MAX_DEPTH: u32 = 12;
 const MAX_ENTRIES: usize = 200_000;
 const MAX_FILES: usize = 4096;
 
-/// All `.mtp` files below a folder, hidden folders and those of build tools left out.
+/// Returns all `.mtp` files below a folder, except in hidden folders and in those of build tools.
 pub(super) fn programs(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut seen) = (Vec::new(), 0);
     search(root, 0, &mut seen, &mut found);
@@ -44,7 +45,7 @@ fn search(folder: &Path, depth: u32, seen: &mut usize, found: &mut Vec<PathBuf>)
     }
 }
 
-/// The library's files, to be read in an editor: in a folder that goes with the server.
+/// Writes the library's files to a read-only folder for an editor. The folder is removed with the server.
 pub(super) fn library() -> Option<Folder> {
     let folder = Folder::new().ok()?;
     for (path, text) in hawser::lang::library() {
@@ -56,10 +57,11 @@ pub(super) fn library() -> Option<Folder> {
     Some(folder)
 }
 
-/// The maximum number of bytes of a scenario.
+/// The maximum size of a scenario, in bytes.
 const MAX_SCENARIO: u64 = 1 << 20;
 
-/// The scenarios that name a program: in its folder and in `scenarios/` there, and of a folder beside it.
+/// Returns the scenarios that name a program. They are in its folder, in `scenarios/` below it, or in
+/// `scenarios/` beside it.
 pub(super) fn scenarios(program: &Path) -> Vec<PathBuf> {
     let folder = program.parent().unwrap_or(Path::new(""));
     let folders = [
@@ -78,7 +80,7 @@ pub(super) fn scenarios(program: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a scenario's `program` is this file.
+/// Returns whether the scenario's `program` is this file.
 fn names_program(scenario: &Path, program: &Path) -> bool {
     let is_small = std::fs::metadata(scenario).is_ok_and(|data| data.is_file() && data.len() <= MAX_SCENARIO);
     let text = is_small.then(|| std::fs::read_to_string(scenario).ok()).flatten();

@@ -1,4 +1,4 @@
-//! Messages on a byte stream: a header with `Content-Length`, an empty line, JSON.
+//! Messages on a byte stream: a header with `Content-Length`, an empty line, and JSON.
 
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::SyncSender;
@@ -7,18 +7,17 @@ use lsp_server::Message;
 
 use crate::frames;
 
-/// What came in.
+/// The result of reading one frame.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// A message.
     Message(Message),
-    /// Whole, but not a message; the next one can be read.
+    /// A complete frame that is not a message. The next frame can still be read.
     Malformed(String),
-    /// Nothing more can be read, and why; no reason where the stream simply ended.
+    /// The end of the stream, with the error unless the stream ended regularly.
     End(Option<String>),
 }
 
-/// Reads messages until nothing more can be read or nobody wants them.
+/// Reads messages until the stream ends or the receiver is dropped.
 pub(super) fn read_all(from: &mut impl BufRead, to: &SyncSender<Incoming>) {
     loop {
         let incoming = match frames::read(from) {
@@ -36,7 +35,6 @@ pub(super) fn read_all(from: &mut impl BufRead, to: &SyncSender<Incoming>) {
     }
 }
 
-/// Writes a message.
 pub(super) fn write(to: &mut impl Write, message: Message) -> io::Result<()> {
     message.write(to)
 }

@@ -19,24 +19,24 @@ use crate::exit::{Exit, Outcome};
 /// VS Code, Neovim and Helix are set up.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Speak over standard input and output, which is the only way there is; editors pass it
+    /// Speak over standard input and output, the only transport there is; editors pass this option
     #[arg(long)]
     stdio: bool,
 }
 
-/// How many messages wait between the reader and the server; a faster editor waits.
+/// The maximum number of messages queued between the reader and the server. A faster editor blocks.
 const WAITING: usize = 64;
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let Args { stdio: _ } = args;
     let (incoming, messages) = mpsc::sync_channel(WAITING);
-    // It ends with the process: a read cannot be interrupted.
+    // The thread ends only with the process, because a read cannot be interrupted.
     std::thread::spawn(move || frames::read_all(&mut std::io::stdin().lock(), &incoming));
     let mut out = std::io::stdout().lock();
     server::Server::new(&mut |message| frames::write(&mut out, message)).serve(&messages)
 }
 
-/// The editor is gone, or what it sent is no message.
+/// The connection to the editor ended, or the editor violated the protocol.
 fn broken(why: impl std::fmt::Display) -> Exit {
     Exit::network(format!("the connection to the editor ended: {why}"))
 }

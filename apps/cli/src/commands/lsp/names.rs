@@ -1,9 +1,9 @@
-//! How kinds of names and colours are called in the protocol.
+//! The protocol's names for kinds of names and for colours.
 
 use hawser::lang::ide::{Colour, Kind};
 use lsp_types::{CompletionItemKind, SymbolKind};
 
-/// The colours of tokens, in the order of their numbers.
+/// The names of token colours. The index is the number in the protocol.
 pub(super) const TOKEN_TYPES: &[&str] = &[
     "keyword",
     "comment",
@@ -23,14 +23,14 @@ pub(super) const TOKEN_TYPES: &[&str] = &[
     "method",
 ];
 
-/// What is added to a colour, a bit each.
+/// The modifiers of a colour, one bit each.
 pub(super) const TOKEN_MODIFIERS: &[&str] = &["readonly", "defaultLibrary", "documentation"];
 
 const READ_ONLY: u32 = 1;
 const OF_THE_LANGUAGE: u32 = 2;
 const CITATION: u32 = 4;
 
-/// Number and modifiers of a colour.
+/// Returns the number and the modifiers of a colour.
 pub(super) fn token(colour: Colour) -> (u32, u32) {
     let (name, modifiers) = match colour {
         Colour::Keyword => ("keyword", 0),
@@ -61,7 +61,7 @@ pub(super) fn token(colour: Colour) -> (u32, u32) {
     (number.unwrap_or(0) as u32, modifiers)
 }
 
-/// The symbol that stands for a kind.
+/// Returns the symbol kind that represents a kind of names.
 pub(super) fn symbol(kind: Kind) -> SymbolKind {
     match kind {
         Kind::Const | Kind::Table | Kind::Param => SymbolKind::CONSTANT,
@@ -79,7 +79,7 @@ pub(super) fn symbol(kind: Kind) -> SymbolKind {
     }
 }
 
-/// The sign of a proposal.
+/// Returns the icon of a completion.
 pub(super) fn proposal(kind: Option<Kind>) -> CompletionItemKind {
     match kind {
         None => CompletionItemKind::KEYWORD,

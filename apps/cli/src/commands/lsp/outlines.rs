@@ -1,4 +1,4 @@
-//! What an editor asks about a whole file: symbols, colours, hints, what can be run.
+//! Answers requests about a whole file: symbols, colours, hints, and runnable programs.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) fn symbols(
     Ok(Some(lsp::DocumentSymbolResponse::Nested(symbols.collect())))
 }
 
-#[allow(deprecated)] // the field has to be given
+#[allow(deprecated)] // The field is mandatory.
 fn document_symbol(lines: &Lines<'_>, symbol: ide::Symbol) -> lsp::DocumentSymbol {
     let children = symbol.children.into_iter();
     lsp::DocumentSymbol {
@@ -41,7 +41,7 @@ fn document_symbol(lines: &Lines<'_>, symbol: ide::Symbol) -> lsp::DocumentSymbo
 
 pub(super) fn all_symbols(server: &Server<'_>, query: &str) -> Answer<Option<lsp::WorkspaceSymbolResponse>> {
     let found = server.workspace.symbols(query).into_iter();
-    #[allow(deprecated)] // the field has to be given
+    #[allow(deprecated)] // The field is mandatory.
     let symbols = found.filter_map(|(symbol, place)| {
         Some(lsp::SymbolInformation {
             name: symbol.name,
@@ -55,7 +55,7 @@ pub(super) fn all_symbols(server: &Server<'_>, query: &str) -> Answer<Option<lsp
     Ok(Some(lsp::WorkspaceSymbolResponse::Flat(symbols.collect())))
 }
 
-/// The colours of a file, each token by its distance from the one before.
+/// Returns the colours of a file. The position of each token is relative to the one before.
 pub(super) fn colours(
     server: &Server<'_>,
     document: &lsp::TextDocumentIdentifier,
@@ -69,7 +69,7 @@ pub(super) fn colours(
     let mut last = lsp::Position::default();
     for piece in server.workspace.colours(&path) {
         let (token_type, token_modifiers_bitset) = names::token(piece.colour);
-        // A token has no line break in it.
+        // A token cannot span lines, so a piece is split at line breaks.
         let mut start = piece.range.0;
         for line in text[piece.range.0..piece.range.1].split_inclusive('\n') {
             let shown = line.trim_end_matches(['\r', '\n']);
@@ -120,7 +120,8 @@ pub(super) fn hints(
     Ok(Some(hints.into_iter().map(hint).collect()))
 }
 
-/// "Simulate" and "debug" above each deployment, for each scenario beside the program; without one, "swarm".
+/// Returns the lenses "simulate" and "debug" above each deployment, for each scenario beside the program.
+/// Without a scenario, the lens is "swarm".
 pub(super) fn lenses(
     server: &Server<'_>,
     document: &lsp::TextDocumentIdentifier,

@@ -1,4 +1,4 @@
-//! What an editor asks, and the answers in its terms.
+//! Answers the editor's requests in the protocol's terms.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::server::{Server, error};
 use super::{convert, names, outlines};
 
-/// What the server can do.
+/// The capabilities of the server.
 pub(super) fn abilities() -> Value {
     json!({
         "capabilities": {
@@ -100,10 +100,10 @@ fn answer_about_more(server: &Server<'_>, request: Request) -> Response {
     }
 }
 
-/// Why a request cannot be answered, for its user.
+/// The result of a request, or an error message for the user.
 pub(super) type Answer<T> = Result<T, String>;
 
-/// Reads a request's parameters and wraps the answer.
+/// Parses a request's parameters and wraps the answer.
 fn with<R: ask::Request>(request: Request, answer: impl FnOnce(R::Params) -> Answer<R::Result>) -> Response
 where
     R::Params: serde::de::DeserializeOwned,
@@ -122,7 +122,7 @@ where
     }
 }
 
-/// The open text that a request is about, its path, and the byte of a position in it.
+/// Returns the path of the open text that a request names, and the byte offset of its position.
 fn at(
     server: &Server<'_>,
     document: &lsp::TextDocumentIdentifier,
@@ -193,7 +193,7 @@ fn fixes(server: &Server<'_>, params: &lsp::CodeActionParams) -> Answer<Option<l
     let action = |fix: ide::Fix| {
         let diagnostic = server.diagnostic(&lines, &fix.problem);
         let edit = convert::edit(&lines, fix.edit);
-        // One document and one edit: a map as the protocol has it.
+        // One document with one edit, in the protocol's map form.
         let changes = json!({ params.text_document.uri.as_str(): [edit] });
         lsp::CodeActionOrCommand::CodeAction(lsp::CodeAction {
             title: fix.title,
@@ -207,7 +207,7 @@ fn fixes(server: &Server<'_>, params: &lsp::CodeActionParams) -> Answer<Option<l
     Ok(Some(fixes.into_iter().map(action).collect()))
 }
 
-/// The whole text anew, where formatting changes it; a text with errors stays as it is.
+/// Replaces the whole text if formatting changes it. A text with errors stays unchanged.
 fn formatted(server: &Server<'_>, document: &lsp::TextDocumentIdentifier) -> Option<Vec<lsp::TextEdit>> {
     let text = server.workspace.text(&convert::path(&document.uri))?;
     let formatted = hawser::lang::format(text).ok()?;
@@ -270,7 +270,7 @@ fn signature(server: &Server<'_>, params: &TextDocumentPositionParams) -> Option
     let (path, byte) = at(server, &params.text_document, params.position)?;
     let signature = server.workspace.signature(&path, byte)?;
     let form = Lines::new(&signature.form);
-    // Offsets within the label count as positions do; a form is one line.
+    // Offsets within the label are counted like positions, and a form is a single line.
     let offset = |byte| form.position(byte).1;
     let parameters = signature
         .parameters

@@ -1,4 +1,4 @@
-//! The server: one message after the other, diagnostics when none waits.
+//! The server: it processes one message at a time and publishes diagnostics when no message waits.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -21,14 +21,14 @@ use super::frames::Incoming;
 use super::{WAITING, broken, convert, files, requests};
 use crate::exit::{Exit, Outcome};
 
-/// The maximum number of texts that are open, and of bytes of one.
+/// The maximum number of open texts, and the maximum size of each in bytes.
 const MAX_OPEN: usize = 1024;
 const MAX_TEXT: usize = 32 << 20;
 
-/// Where messages go.
+/// The sink of messages to the editor.
 type Send<'a> = &'a mut dyn FnMut(Message) -> io::Result<()>;
 
-/// How far the conversation has come.
+/// The stage of the protocol's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Begun,
@@ -36,22 +36,22 @@ enum Stage {
     ShutDown,
 }
 
-/// A conversation with an editor.
+/// A connection to an editor.
 pub(super) struct Server<'a> {
     send: Send<'a>,
     stage: Stage,
     pub(super) workspace: Workspace,
-    /// The open documents by the one path of each: the editor's name, its version.
+    /// The open documents by their canonical path, with the editor's URI and the version.
     documents: BTreeMap<PathBuf, (Uri, i32)>,
     /// The editor's folders.
     folders: Vec<PathBuf>,
-    /// What was published last, by file.
+    /// The diagnostics published last, by file.
     published: BTreeMap<PathBuf, Vec<Problem>>,
-    /// Some text changed since.
+    /// Set when a text has changed since the last publication.
     is_stale: bool,
-    /// Where the files of the library lie, once an editor was sent to one.
+    /// The folder of the library's files, created when an editor is first sent to one.
     library: OnceCell<Option<Folder>>,
-    /// The editor can be asked to report files that change.
+    /// Set if the editor can be asked to report changed files.
     registers_watchers: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Serves until the editor says `exit` or is gone.
+    /// Serves until the editor sends `exit` or disconnects.
     pub(super) fn serve(mut self, messages: &Receiver<Incoming>) -> Outcome {
         let mut waiting = VecDeque::new();
         let mut cancelled = HashSet::new();
@@ -79,8 +79,8 @@ impl<'a> Server<'a> {
                 self.publish().map_err(broken)?;
                 waiting.push_back(messages.recv().map_err(broken)?);
             }
-            // What is there already: a cancelled request is not worked on, and of changes in a row the
-            // last one alone is diagnosed.
+            // Takes all available messages, so that a cancelled request is not processed, and only the last
+            // of several changes is diagnosed.
             while waiting.len() < WAITING
                 && let Ok(incoming) = messages.try_recv()
             {
@@ -107,9 +107,9 @@ impl<'a> Server<'a> {
                     };
                     (self.send)(response.into()).map_err(broken)?;
                 }
-                // Answers to what was registered: there is nothing to do about a refusal.
+                // An answer to the registration. A refusal needs no reaction.
                 Incoming::Message(Message::Response(_)) => {}
-                // It has no number to answer to.
+                // A malformed message has no number to answer to.
                 Incoming::Malformed(why) => {
                     let params = serde_json::json!({ "type": 1, "message": format!("not a message: {why}") });
                     let log = Notification::new(notify::LogMessage::METHOD.to_owned(), params);
@@ -153,7 +153,7 @@ impl<'a> Server<'a> {
 
     fn begin(&mut self, params: &InitializeParams) {
         self.stage = Stage::Running;
-        #[allow(deprecated)] // editors that know one folder alone send it
+        #[allow(deprecated)] // Editors with only one folder send it.
         let root = params.root_uri.as_ref();
         let folders = params.workspace_folders.iter().flatten();
         let folders = folders.map(|folder| &folder.uri).chain(root);
@@ -178,7 +178,7 @@ impl<'a> Server<'a> {
             notify::DidChangeTextDocument::METHOD => self.changed(params),
             notify::DidCloseTextDocument::METHOD => self.closed(params),
             notify::DidChangeWatchedFiles::METHOD => self.files_changed(params),
-            // `$/cancelRequest` was seen when it came in; the rest needs nothing done.
+            // `$/cancelRequest` was handled on arrival. Other notifications need no action.
             _ => {}
         }
     }
@@ -238,7 +238,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Asks the editor to report changes of programs that it has not open.
+    /// Asks the editor to report changes of programs that are not open.
     fn watch_files(&mut self) {
         if self.registers_watchers {
             let watcher = serde_json::json!({ "globPattern": "**/*.mtp" });
@@ -252,12 +252,12 @@ impl<'a> Server<'a> {
                 ask::RegisterCapability::METHOD.to_owned(),
                 serde_json::json!({ "registrations": [registration] }),
             );
-            // Where the editor is gone, the next read shows it.
+            // If the editor has gone, the next read reports it.
             _ = (self.send)(request.into());
         }
     }
 
-    /// Publishes what is wrong, where that is not what was published before.
+    /// Publishes the diagnostics that differ from those published before.
     fn publish(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.is_stale) {
             return Ok(());
@@ -275,7 +275,8 @@ impl<'a> Server<'a> {
             .map(|path| FileDiagnostics { path, problems: Vec::new() });
         for file in gone.chain(now.iter().cloned()).collect::<Vec<_>>() {
             let before = self.published.get(&file.path).map_or(&[][..], Vec::as_slice);
-            // An open text is answered for every change, since its editor waits for the version.
+            // Diagnostics of an open text are published after every change, because the editor waits for its
+            // version.
             if before == file.problems && !self.documents.contains_key(&file.path) {
                 continue;
             }
@@ -322,12 +323,12 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// The one path of the file that the editor calls so.
+    /// Returns the canonical path of a file that the editor names.
     pub(super) fn path(&self, uri: &Uri) -> PathBuf {
         self.workspace.identity(&convert::path(uri))
     }
 
-    /// The editor's name of a file.
+    /// Returns the editor's URI of a file.
     pub(super) fn uri(&self, path: &Path) -> Option<Uri> {
         if let Some((uri, _)) = self.documents.get(path) {
             return Some(uri.clone());
@@ -339,7 +340,7 @@ impl<'a> Server<'a> {
         convert::uri(path)
     }
 
-    /// A place in the editor's terms.
+    /// Converts a place to the editor's terms.
     pub(super) fn location(&self, place: &hawser::lang::ide::Place) -> Option<Location> {
         let text = self.workspace.any_text(&place.path)?;
         Some(Location {
@@ -349,7 +350,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// The request that a message cancels.
+/// Returns the id of the request that a message cancels.
 fn cancels(incoming: &Incoming) -> Option<RequestId> {
     let Incoming::Message(Message::Notification(message)) = incoming else {
         return None;
@@ -364,7 +365,7 @@ fn cancels(incoming: &Incoming) -> Option<RequestId> {
     })
 }
 
-/// A text after a change; without a range it is a new one.
+/// Applies a change to a text. A change without a range replaces the text.
 fn changed(text: String, change: TextDocumentContentChangeEvent) -> String {
     match change.range {
         None => change.text,
@@ -376,12 +377,12 @@ fn changed(text: String, change: TextDocumentContentChangeEvent) -> String {
     }
 }
 
-/// Parameters; what does not have their form is no reason to end, and is passed over.
+/// Parses the parameters of a notification. Malformed ones are ignored, because they are no reason to end.
 fn read<T: serde::de::DeserializeOwned>(params: Value) -> Option<T> {
     serde_json::from_value(params).ok()
 }
 
-/// An error as the answer to a request.
+/// An error response to a request.
 pub(super) fn error(id: RequestId, code: ErrorCode, message: &str) -> Response {
     Response::new_err(id, code as i32, message.to_owned())
 }

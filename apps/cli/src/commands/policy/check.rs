@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// The files
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Treat the files as this, whatever their endings
+    /// Treat the files as this kind, whatever their endings
     #[arg(long = "as", value_name = "WHAT")]
     what: Option<What>,
     /// Treat warnings as errors
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// The kind of a file by its name.
+/// Returns the kind of a file by its name.
 fn what_of(file: &Path) -> Option<What> {
     let name = file.file_name()?.to_str()?;
     let bare = name
@@ -100,7 +100,7 @@ fn what_of(file: &Path) -> Option<What> {
     }
 }
 
-/// How much is in it, what is wrong, and what is doubtful.
+/// Returns a summary of the content, the errors, and the warnings.
 fn diagnose(text: &str, file: &Path, what: What) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
     let (format, mut names) = (format_of(file), Names::default());
     let kind = match role_of(file) {

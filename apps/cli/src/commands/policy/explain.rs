@@ -9,7 +9,7 @@ use hawser::policy::{
 };
 use serde_json::{Map, Value, json};
 
-/// A ranking for people.
+/// Formats a ranking for people.
 pub(super) fn describe(ranking: &Ranking, names: &Names, explain: bool) -> String {
     let mut text = String::new();
     for (place, candidate) in ranking.candidates.iter().enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn describe(ranking: &Ranking, names: &Names, explain: bool) -> Strin
     text
 }
 
-/// What touched one property of a candidate.
+/// Lists the sources that affected one property of a candidate.
 fn origin(text: &mut String, candidate: &Candidate, key: Key) {
     for Step { source, changes } in candidate.steps() {
         for change in changes.iter().filter(|change| change.key == key) {
@@ -53,8 +53,8 @@ fn origin(text: &mut String, candidate: &Candidate, key: Key) {
     }
 }
 
-/// What a source did to a property. A row is what the request is merged onto: there it is the request
-/// that replaces, or gives way.
+/// Describes the effect of a source on a property. The request is merged onto a row, so for a row the roles
+/// are reversed: the request replaces it, or gives way.
 fn effect(source: &Source, change: &Change) -> &'static str {
     let is_row = matches!(source, Source::Row(..));
     match change.effect {
@@ -86,7 +86,7 @@ fn place(source: &Source) -> String {
     }
 }
 
-/// A property: name, value, and what else there is.
+/// Formats a property: its name, value and attributes.
 fn line(key: Key, property: &Property, names: &Names) -> String {
     let name = names.text(key);
     let option = socket_option(name).map_or_else(String::new, |option| format!(" ({option})"));
@@ -113,7 +113,7 @@ fn transport(properties: &Properties) -> String {
         .map_or_else(|| "any transport".into(), |one| one.value.to_string())
 }
 
-/// Why a candidate is none, in a line.
+/// Describes, in a line, the reason why a candidate was rejected.
 fn refused(rejection: &Rejection, names: &Names) -> String {
     let interface = rejection.candidate.find(keys::INTERFACE);
     let interface = interface.map_or_else(String::new, |one| format!(" over {}", one.value));
@@ -138,7 +138,7 @@ fn reason(why: &Why, names: &Names) -> String {
     }
 }
 
-/// A ranking for programs.
+/// Formats a ranking as JSON.
 pub(super) fn report(ranking: &Ranking, names: &Names, explain: bool) -> Value {
     let candidates: Vec<Value> = ranking
         .candidates

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The folder of profiles and policies; by default those that come with Hawser
     #[arg(long, value_name = "DIR")]
     pib: Option<PathBuf>,
-    /// The folder with nodes of the CIB; by default nothing is known
+    /// The folder with nodes of the CIB; by default there are none
     #[arg(long, value_name = "DIR")]
     cib: Option<PathBuf>,
     /// The request
@@ -27,13 +27,13 @@ pub(crate) struct Args {
     /// Rank as of this time, in seconds since 1970; by default now
     #[arg(long, value_name = "T", value_parser = time)]
     now: Option<f64>,
-    /// How many candidates to print
+    /// The number of candidates to print
     #[arg(long, value_name = "N", default_value_t = 10)]
     candidates: usize,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
-    /// Print which policies changed each property, and why others are not candidates
+    /// Print the policies that changed each property, and the reasons why others are not candidates
     #[arg(long)]
     explain: bool,
 }

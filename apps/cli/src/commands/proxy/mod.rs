@@ -1,4 +1,4 @@
-//! `hawser proxy`: runs a SOCKS5 and HTTP proxy in front of races.
+//! `hawser proxy`: runs a SOCKS5 and HTTP proxy that races transports.
 
 mod policy;
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// The router of that stack for other destinations (repeatable)
     #[arg(long = "router", value_name = "ADDR", requires = "dev")]
     routers: Vec<IpAddr>,
-    /// How long a race may take, in seconds, name resolution included
+    /// The maximum time of a race in seconds, name resolution included
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     deadline: u64,
     /// Require the USER:PASSWORD of the first line of this file
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         None => Transports::new(),
     };
     let described = args.stack.described(&args.routers)?;
-    // Races and sessions are on the bus from their beginning.
+    // The socket opens first, so that races and sessions are on the bus from the beginning.
     args.interact.start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .chooser(transports, gateway.clone(), args.json)
             .await?;
         if let Some(gateway) = gateway.clone() {
-            // Its fault is in the log.
+            // A failure is reported in the log.
             tokio::spawn(async move { gateway.prepare().await });
         }
         if let Some(chooser) = &chooser {
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let interrupts = Interrupts::new()?;
         proxy.serve(async { _ = interrupts.next().await }).await;
         if let Some(chooser) = chooser {
-            // What cannot be kept was reported when it was tried.
+            // Data that cannot be saved was reported at the attempt.
             let _ = tokio::time::timeout(Duration::from_secs(2), chooser.knowledge.flush()).await;
         }
         Ok(())
@@ -151,7 +151,7 @@ fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
 fn credential(path: &Path) -> Result<Credential, Exit> {
     let named =
         |error: &dyn std::fmt::Display| Exit::input(format!("--credential {}: {error}", path.display()));
-    // It keeps this host's other users out; they must not read it.
+    // The credential keeps other users of this host out, so they must not be able to read it.
     let mode = std::fs::metadata(path)
         .map_err(|error| named(&error))?
         .permissions()
@@ -182,14 +182,14 @@ fn observer(args: &Args) -> Option<Observer> {
     }
     let is_verbose = args.verbose;
     Some(Arc::new(move |event| {
-        // What keeps clients out is for everybody who runs a proxy.
+        // Refused clients concern every operator of a proxy, not only verbose ones.
         if is_verbose || matches!(event.what, What::Own(Own::Full { .. })) {
             eprintln!("{}", line(&event));
         }
     }))
 }
 
-/// An event for people.
+/// Formats an event for people.
 fn line(event: &Event) -> String {
     let text = match &event.what {
         What::Race(Report { after, what }) => {

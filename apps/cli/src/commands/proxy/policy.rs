@@ -1,4 +1,4 @@
-//! The options by which a policy chooses what is raced.
+//! The options of the policy that chooses the transports to race.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use serde_json::json;
 
 use crate::exit::Exit;
 
-/// How often the proxy checks for a new session with the gateway.
+/// The interval at which the proxy checks for a new session with the gateway.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Which policy, and what is known.
+/// The options that select a policy and its knowledge.
 #[derive(clap::Args)]
 pub(super) struct PolicyArgs {
     /// Let a policy choose what is raced, by the profile of this name, as `defaults` or `low_latency`
@@ -30,19 +30,19 @@ pub(super) struct PolicyArgs {
     /// A folder with further nodes of the CIB (docs/knowledge.md)
     #[arg(long, value_name = "DIR", requires = "policy")]
     cib: Option<PathBuf>,
-    /// The file that keeps what was learnt when this process ends
+    /// The file that keeps learnt knowledge when this process ends
     #[arg(long, value_name = "FILE", requires = "policy")]
     store: Option<PathBuf>,
 }
 
-/// A policy, and what it rests on.
+/// A policy and the knowledge that it uses.
 pub(super) struct Chooser {
     pub(super) knowledge: Knowledge,
     pub(super) policies: Policies,
 }
 
 impl PolicyArgs {
-    /// The policy, if one was named. Within a runtime.
+    /// Opens the policy, if one was named. It must be called within a runtime.
     pub(super) async fn chooser(
         &self,
         transports: Transports,
@@ -75,14 +75,14 @@ impl PolicyArgs {
 }
 
 impl Chooser {
-    /// Learns from each race.
+    /// Returns the observer that learns from each race.
     pub(super) fn learner(&self) -> Learner {
         let knowledge = self.knowledge.clone();
         Arc::new(move |destination: &Destination| knowledge.watcher_to(destination))
     }
 }
 
-/// Prints what is wrong with files and stores, as long as the process lives. Without JSON the log has it.
+/// Prints errors of files and stores for the life of the process. Without JSON, the log contains them.
 async fn report_events(knowledge: Knowledge) {
     let mut events = knowledge.events();
     drop(knowledge);
@@ -98,7 +98,7 @@ async fn report_events(knowledge: Knowledge) {
     }
 }
 
-/// Learns from what the sessions with the gateway measure.
+/// Learns from the measurements of the sessions with the gateway.
 async fn follow(knowledge: Knowledge, gateway: Gateway) {
     let mut last = None;
     loop {

@@ -16,24 +16,24 @@ use super::{Client, SLEEP, failed};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 
-/// The longest time that the histogram distinguishes from longer ones: an hour, in nanoseconds.
+/// The maximum time that the histogram resolves: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
-/// The maximum time until a server answers: it may have 64 MiB to fill first.
+/// The maximum time until a server answers. The server may have to fill 64 MiB first.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Quantiles that are reported.
+/// The reported quantiles.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// The byte at a place of the memory that is read, and of what is written.
+/// Returns the byte at an offset of the test pattern, which fills memory to be read and data to be written.
 fn pattern(at: usize) -> u8 {
     (at * 7 + at / 251) as u8
 }
 
-/// So many bytes of the pattern.
+/// Returns the first `len` bytes of the pattern.
 pub(super) fn patterned(len: usize) -> Vec<u8> {
     (0..len).map(pattern).collect()
 }
 
-/// A client that is connected.
+/// A connected client.
 struct Work<'a> {
     args: &'a Client,
     kind: Kind,
@@ -41,7 +41,7 @@ struct Work<'a> {
     queue: CompletionQueue,
     memory: MemoryRegion,
     key: u32,
-    /// As long as this is there, the server keeps its end.
+    /// The server keeps its end while this connection is open.
     _control: TcpStream,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Client, kind: Kind) -> Outcome {
     Ok(())
 }
 
-/// Agrees with the server, and connects.
+/// Negotiates with the server and connects.
 fn begin<'a>(args: &'a Client, kind: Kind, size: u32, endpoint: &mut Endpoint) -> Result<Work<'a>, Exit> {
     let at = args.control;
     let gone = |error: std::io::Error| Exit::network(format!("the server at {at} does not answer: {error}"));
@@ -125,7 +125,7 @@ impl Work<'_> {
         }
     }
 
-    /// Does all work: how long each took, and how long they took together.
+    /// Performs all work requests. Returns the histogram of their times, and the total time.
     fn all(&self, endpoint: &mut Endpoint) -> Result<(Histogram<u64>, Duration), Exit> {
         let count = self.args.count;
         let bar = progress::count(self.args.json, self.kind.name(), count);
@@ -175,7 +175,7 @@ impl Work<'_> {
         }
     }
 
-    /// Compares the server's memory with what it has to be.
+    /// Compares the server's memory with its expected content.
     fn verify(&self, endpoint: &mut Endpoint) -> Outcome {
         let len = self.memory.region().len();
         let expected: Vec<u8> = match self.kind {

@@ -1,4 +1,4 @@
-//! The agreement of a client and its server over TCP before work begins: a line of JSON each.
+//! The negotiation of a client and its server over TCP before work begins, with one line of JSON from each.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// The longest line.
+/// The maximum length of a line, in bytes.
 const LONGEST: u64 = 4096;
 
-/// What a client does.
+/// The operation of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -21,7 +21,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Its word.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Write => "write",
@@ -32,7 +31,7 @@ impl Kind {
     }
 }
 
-/// A client's queue pair, and what it wants.
+/// A client's queue pair and its request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) kind: Kind,
@@ -56,15 +55,15 @@ pub(super) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Refusal {
-    /// All places are taken by clients that are at work.
+    /// All places are taken by active clients.
     Limit,
-    /// The client asks for more than a server gives.
+    /// The client asks for more memory, or for more concurrent works, than the server allows.
     Size,
     /// The server's stack has no address of the client's family.
     Family,
     /// The client's packets do not fit the server's device.
     Mtu,
-    /// The memory or the queue pair could not be had.
+    /// The memory or the queue pair could not be allocated.
     Resources,
 }
 
@@ -80,7 +79,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The server's queue pair, and the key of the memory that it has registered.
+/// The server's queue pair, and the key of its registered memory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) address: IpAddr,
@@ -89,15 +88,15 @@ pub(super) struct Terms {
     pub(super) key: u32,
 }
 
-/// A line that comes in pieces, from a peer that may never complete it.
+/// A line that arrives in pieces, from a peer that may never complete it.
 #[derive(Debug, Default)]
 pub(super) struct Incoming(Vec<u8>);
 
 impl Incoming {
-    /// Reads what is there: the message, once its line is complete.
+    /// Reads available bytes, and returns the message once its line is complete.
     ///
     /// # Errors
-    /// The other end has closed, or its line is too long or no such message.
+    /// Fails if the other end has closed, or its line is too long or not such a message.
     pub(super) fn poll<T: for<'de> Deserialize<'de>>(
         &mut self,
         mut stream: impl Read,
@@ -123,14 +122,14 @@ fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the other end has closed")
 }
 
-/// Sends a line.
+/// Sends a message as a line.
 pub(super) fn put(stream: &mut TcpStream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     stream.write_all(&line)
 }
 
-/// Waits for a line, so long at most.
+/// Waits for a line, for at most `limit`.
 pub(super) fn take<T: for<'de> Deserialize<'de>>(stream: &TcpStream, limit: Duration) -> io::Result<T> {
     let until = Instant::now() + limit;
     let mut line = Incoming::default();
@@ -150,7 +149,7 @@ pub(super) fn take<T: for<'de> Deserialize<'de>>(stream: &TcpStream, limit: Dura
 mod tests {
     use super::*;
 
-    /// A peer whose bytes come in these pieces; in between there is nothing to read.
+    /// A peer whose bytes arrive in these pieces. An empty piece means that no data is available.
     struct Slow(Vec<&'static [u8]>);
 
     impl Read for Slow {

@@ -1,4 +1,4 @@
-//! `hawser rdma`: registered memory of another process, written, read and changed, and how long that takes.
+//! `hawser rdma`: writes, reads and changes registered memory of another process, and measures the latency.
 
 mod client;
 mod control;
@@ -12,17 +12,18 @@ use hawser::verbs::VerbsError;
 use crate::device::DeviceArgs;
 use crate::exit::{Exit, Outcome};
 
-/// The most bytes of one work, and of the memory that a server registers for each client.
+/// The maximum number of bytes of one work request, and of the memory that a server registers for each
+/// client.
 const MAX_SIZE: u32 = 64 << 20;
-/// The maximum number of works of a client that are under way at a time.
+/// The maximum number of concurrent work requests of a client.
 const MAX_DEPTH: u32 = 128;
-/// The maximum number of clients of a server at a time.
+/// The maximum number of concurrent clients of a server.
 const MAX_CLIENTS: usize = 64;
-/// The port of a server's control connections: perftest's.
+/// The port of a server's control connections, the same as perftest's.
 const PORT: u16 = 18515;
-/// The program, unless another is given.
+/// The default program.
 const PROGRAM: &str = "roce";
-/// How long a command sleeps at most.
+/// The maximum time for which a command sleeps.
 const SLEEP: Duration = Duration::from_millis(100);
 
 /// Write, read and change registered memory of another process, and measure how long it takes
@@ -34,7 +35,7 @@ const SLEEP: Duration = Duration::from_millis(100);
 #[derive(clap::Subcommand)]
 #[command(verbatim_doc_comment)]
 pub(crate) enum Command {
-    /// Register memory for each client, which it may use as it likes
+    /// Register memory for each client, which the client may use freely
     ///
     /// A server has 64 clients at a time with up to 64 MiB each, a quarter of them from one network (an IPv4
     /// address, or an IPv6 /64) unless it listens on loopback. A further client replaces the one that has
@@ -56,7 +57,7 @@ pub(crate) struct Serve {
     /// ADDRESS:PORT at which clients find this server, by TCP of this host
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = SocketAddr::from(([127, 0, 0, 1], PORT)))]
     control: SocketAddr,
-    /// Serve so many clients, then end
+    /// Serve this number of clients, then exit
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     clients: Option<u64>,
     /// Never sleep: poll the device all the time, which takes a processor
@@ -84,7 +85,7 @@ pub(crate) struct Client {
     /// Number of works
     #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
-    /// Payload bytes of a packet: 256, 512, 1024, 2048 or 4096, as far as the device takes them
+    /// Payload bytes of a packet: 256, 512, 1024, 2048 or 4096, if the device supports it
     #[arg(long, value_name = "BYTES", default_value_t = 1024, value_parser = parse_mtu)]
     mtu: u32,
     /// Never sleep: poll the device all the time, which takes a processor
@@ -114,7 +115,7 @@ pub(crate) fn run(command: &Command) -> Outcome {
     }
 }
 
-/// Why a verb failed: the program, or this end.
+/// Maps a failure of a verb to an exit: the program lacks it, or the connection failed.
 fn failed(error: &VerbsError) -> Exit {
     match error {
         VerbsError::Unsupported => Exit::input(format!("{error}: choose one that does, --program roce")),

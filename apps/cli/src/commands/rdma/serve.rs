@@ -1,7 +1,7 @@
-//! `hawser rdma serve`: memory for each client.
+//! `hawser rdma serve`: registers memory for each client.
 //!
-//! One thread polls the device and the control connections, and never waits for a client: what a client
-//! sends is read as it comes, each request has a deadline, and memory is filled by a thread of its own.
+//! One thread polls the device and the control connections, and never waits for a client. It reads a client's
+//! data as it arrives, each request has a deadline, and another thread fills the memory.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -22,17 +22,18 @@ use super::{MAX_CLIENTS, MAX_DEPTH, MAX_SIZE, SLEEP, Serve, failed};
 use crate::exit::{Exit, Outcome};
 use crate::{output, signals};
 
-/// The maximum number of callers that have not sent their request yet. The oldest makes room for a further
-/// one.
+/// The maximum number of callers that have not sent their request yet. The oldest is dropped to admit
+/// another.
 const MAX_CALLERS: usize = 256;
-/// The maximum number of callers that are accepted in a turn: the device is polled in between.
+/// The maximum number of callers accepted at once, so that the device is polled in between.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// The time that a client has for its whole request.
+/// The time in which a client must send its whole request.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The interval at which the control connections are polled while there are any.
+/// The interval at which the control connections are polled, if there are any.
 const CONTROL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The variable of a queue pair that changes with each packet of its client: the next one's number.
+/// The variable of a queue pair that changes with each packet of its client: the number of the next expected
+/// packet.
 const PROGRESS: &str = "expected";
 
 /// A caller that has not sent its request yet.
@@ -43,13 +44,13 @@ struct Caller {
     until: Instant,
 }
 
-/// A client that is served.
+/// A client with memory and a queue pair.
 struct Served {
     control: TcpStream,
     prepared: Prepared,
-    /// The value of [`PROGRESS`] when it was last read.
+    /// The last value of [`PROGRESS`].
     progress: Option<u64>,
-    /// Messages that came.
+    /// The number of received messages.
     received: u64,
     failure: Option<String>,
 }
@@ -61,7 +62,7 @@ struct Prepared {
     pair: QueuePair,
     queue: CompletionQueue,
     memory: MemoryRegion,
-    /// The answer, which is sent when the memory has been filled.
+    /// The pending answer, sent when the memory has been filled.
     due: Option<(Terms, JoinHandle<()>)>,
 }
 
@@ -71,7 +72,7 @@ struct Control {
     callers: Places<Caller>,
     clients: Places<Served>,
     epoch: Instant,
-    /// Clients that have left.
+    /// The number of clients that have left.
     served: u64,
 }
 
@@ -141,7 +142,7 @@ impl Control {
         self.look_after(args, endpoint)
     }
 
-    /// Takes callers that wait. One that cannot be accepted now may be later.
+    /// Accepts waiting callers. If an accept fails, it is retried in a later turn.
     fn accept(&mut self) {
         for _ in 0..ACCEPTED_AT_ONCE {
             let Ok((control, from)) = self.listener.accept() else {
@@ -161,7 +162,7 @@ impl Control {
         }
     }
 
-    /// Reads what the callers have sent, and serves those whose request is complete.
+    /// Reads the callers' data, and serves the callers whose request is complete.
     fn hear(&mut self, args: &Serve, endpoint: &mut Endpoint) -> Outcome {
         let mut done = Vec::new();
         for (number, caller) in self.callers.iter_mut() {
@@ -183,7 +184,7 @@ impl Control {
         Ok(())
     }
 
-    /// Serves a client, or sends it the reason why not.
+    /// Serves a client, or sends it the reason for the refusal.
     fn admit(
         &mut self,
         args: &Serve,
@@ -200,7 +201,7 @@ impl Control {
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
-                // A client that does not read the answer learns less.
+                // Best effort: a client that does not read the answer does not learn the reason.
                 let _ = control::put(&mut control, &Answer::Refused(refusal));
                 return Err(refusal.to_string());
             }
@@ -214,7 +215,7 @@ impl Control {
         Ok(())
     }
 
-    /// Notes the progress of the clients, and gives up what those had that are gone.
+    /// Records the progress of the clients, and releases the resources of those that have gone.
     fn look_after(&mut self, args: &Serve, endpoint: &mut Endpoint) -> Outcome {
         let now = self.now();
         let (mut moved, mut gone) = (Vec::new(), Vec::new());
@@ -236,7 +237,7 @@ impl Control {
         Ok(())
     }
 
-    /// Gives up what a client had, and reports it.
+    /// Releases a client's resources and reports the end.
     fn part(&mut self, args: &Serve, endpoint: &mut Endpoint, client: Served) -> Outcome {
         let Served { prepared, received, failure, .. } = client;
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
@@ -306,7 +307,7 @@ fn begin(endpoint: &mut Endpoint, hello: &Hello) -> Result<Prepared, VerbsError>
 }
 
 impl Prepared {
-    /// Gives up all that the client had.
+    /// Releases the client's memory and queue pair.
     fn release(&self, verbs: &mut Verbs<'_>) -> Result<(), VerbsError> {
         verbs.destroy(self.pair);
         verbs.deregister(&self.memory);
@@ -331,7 +332,7 @@ impl Prepared {
 }
 
 impl Served {
-    /// Posts memory again for each message that came.
+    /// Posts memory again for each received message.
     fn work(&mut self, endpoint: &mut Endpoint) -> Outcome {
         let mut verbs = endpoint.verbs().map_err(|error| failed(&error))?;
         let Prepared { pair, queue, ref memory, size, .. } = self.prepared;
@@ -348,10 +349,11 @@ impl Served {
         Ok(())
     }
 
-    /// Sends the answer when it is due. Whether the client has done anything since it was last asked.
+    /// Sends the pending answer when the memory is filled. Returns whether the client has made progress since
+    /// the last call.
     fn has_moved(&mut self, endpoint: &mut Endpoint) -> Result<bool, Exit> {
         if let Some((answer, _)) = self.prepared.due.take_if(|(_, filling)| filling.is_finished()) {
-            // An empty connection takes a line; one that does not has ended.
+            // A fresh connection has buffer space for a line; if the write fails, the client has gone.
             let _ = control::put(&mut self.control, &Answer::Served(answer));
             return Ok(true);
         }
@@ -362,7 +364,7 @@ impl Served {
         Ok(has_moved)
     }
 
-    /// Whether its control connection has ended.
+    /// Returns whether the control connection has ended.
     fn has_ended(&mut self) -> bool {
         match self.control.read(&mut [0; 64]) {
             Ok(count) => count == 0,

@@ -1,4 +1,4 @@
-//! Pictures of a run: a page, a drawing, tables.
+//! Pictures of a run: a page, a drawing, and tables.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
-/// Where pictures go, and how much is in them.
+/// The options that select the outputs of a picture and its content.
 #[derive(clap::Args, Clone)]
 pub(crate) struct PictureArgs {
     /// Draw the run as one page for a browser: packets between the hosts and over time, fields, timers, queues
@@ -29,26 +29,26 @@ pub(crate) struct PictureArgs {
     /// Draw the run as one SVG
     #[arg(long, value_name = "OUT")]
     svg: Option<PathBuf>,
-    /// Write what is drawn as tables: packets.csv, fields.csv, windows.csv, timers.csv, signals.csv, queues.csv and,
-    /// where the scenario asks for it, slowdown.csv in this folder
+    /// Write the drawn data as tables: packets.csv, fields.csv, windows.csv, timers.csv, signals.csv,
+    /// queues.csv and, if the scenario asks for it, slowdown.csv in this folder
     #[arg(long, value_name = "FOLDER")]
     csv: Option<PathBuf>,
     /// Write fields of contexts over time, and signals, as a recording, which `hawser watch --replay` plays
     #[arg(long, value_name = "OUT")]
     record: Option<PathBuf>,
-    /// Draw what happens at this time after the start, or later: 1.5s, 200ms
+    /// Draw from this time after the start: 1.5s, 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     from: Option<Duration>,
-    /// Draw what happens at this time after the start, or earlier
+    /// Draw up to this time after the start
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     to: Option<Duration>,
-    /// The maximum number of packets that are drawn
+    /// The maximum number of packets to draw
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_packets: usize,
 }
 
 impl PictureArgs {
-    /// How much of the run is to be kept; nothing where no picture is wanted.
+    /// Returns the limits of the recorded part of the run, or `None` if no picture is requested.
     pub(super) fn limits(&self) -> Result<Option<Limits>, Exit> {
         in_order(self.from, self.to)?;
         let wanted = self.html.is_some() || self.svg.is_some() || self.csv.is_some() || self.record.is_some();
@@ -84,19 +84,19 @@ impl PictureArgs {
     }
 }
 
-/// The page, with all that it needs in it.
+/// Builds the page, which is self-contained.
 fn html(picture: &Picture) -> Result<String, Exit> {
     let mut data = serde_json::to_value(picture).map_err(Exit::failed)?;
     show_escapes(&mut data);
     let data = data.to_string();
-    // Nothing in the data ends the element that holds it.
+    // Escaped, so that the data cannot end the element that contains it.
     let data = data.replace('<', "\\u003c");
     let page = PAGE.replacen("/*STYLE*/", STYLE, 1);
     let page = page.replacen("/*SCRIPT*/", SCRIPT, 1);
     Ok(page.replacen("/*DATA*/", &data, 1))
 }
 
-/// Shows what acts on a reader's screen as escapes in all texts: a browser would undo those of JSON.
+/// Shows control sequences as escapes in all texts, because a browser would decode the escapes of JSON.
 fn show_escapes(data: &mut Value) {
     match data {
         Value::String(text) => *text = Printable(&*text).to_string(),
@@ -110,12 +110,12 @@ fn seconds(nanos: u64) -> String {
     format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
-/// A text as a cell of a table (RFC 4180).
+/// Formats a text as a cell of a table (RFC 4180).
 fn cell(text: &str) -> String {
     format!("\"{}\"", OneLine(text).to_string().replace('"', "\"\""))
 }
 
-/// All tables, by the names of their files.
+/// Returns all tables with the names of their files.
 fn tables(picture: &Picture) -> [(&'static str, String); 6] {
     let host = |number: usize| picture.hosts.get(number).map_or("", String::as_str);
     let flow = |flow: Option<usize>| flow.map_or_else(String::new, |flow| flow.to_string());
@@ -218,16 +218,16 @@ const RIGHT: f64 = 24.0;
 /// The height of a panel's drawing, and of a panel with its title and its axis.
 const PANEL: f64 = 200.0;
 const STEP: f64 = PANEL + 64.0;
-/// How many panels of fields there are at most, and how many of queues.
+/// The maximum number of panels for fields, and for queues.
 const PANELS: usize = 6;
 
-/// Colours that people who see no red or no green can tell apart (Okabe and Ito 2008).
+/// Colours that colour-blind people can distinguish (Okabe and Ito 2008).
 const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
-/// Of windows that the congestion control sets, and of others.
+/// The colours of windows that the congestion control sets, and of others.
 const WINDOWS: [&str; 2] = ["#009e73", "#8a6d00"];
 const LOST: &str = "#b3261e";
 
-/// A drawing with time to the right.
+/// A drawing over a horizontal time axis.
 struct Panel<'a> {
     body: &'a mut String,
     top: f64,
@@ -286,7 +286,7 @@ impl Panel<'_> {
     }
 }
 
-/// A number with at most four digits.
+/// Formats a number with at most four digits.
 fn short(value: f64) -> String {
     let (scaled, unit) = match value {
         1e6.. => (value / 1e6, " M"),
@@ -297,7 +297,7 @@ fn short(value: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// All of it, one panel below the other: for each flow its numbers, then windows, queues, and slowdown.
+/// Draws the panels one below the other: the numbers of each flow, then windows, queues, and slowdown.
 fn svg(picture: &Picture, report: &Report) -> String {
     let mut body = String::new();
     let first = picture.packets.first().map_or(0, |packet| packet.at_ns);
@@ -317,7 +317,7 @@ fn svg(picture: &Picture, report: &Report) -> String {
         let numbers = picture.numbers(number, name);
         let max = numbers.iter().map(|(_, value)| *value).max().unwrap_or(1).max(1);
         let windows = || picture.windows.iter().filter(|window| window.flow == number);
-        // Windows far beyond what was sent leave the packets their room.
+        // Windows far beyond the sent data are clipped, so that the packets stay readable.
         let edges = windows().flat_map(|window| window.points.points());
         let max = edges
             .map(|(_, edge)| (*edge).min(max * 3 / 2))
@@ -400,7 +400,7 @@ fn deepest(queues: &[Queue]) -> Vec<&Queue> {
     order.into_iter().map(|number| &queues[number]).collect()
 }
 
-/// A panel with series over time, the first one in front of the others.
+/// Draws a panel with series over time, the first in front of the others.
 fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, all, unit): (&str, &[&Series], &str)) {
     let points = all.iter().flat_map(|series| series.points());
     let max = points.map(|(_, value)| *value).max().unwrap_or(1).max(1);

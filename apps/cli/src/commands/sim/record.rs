@@ -1,4 +1,5 @@
-//! A simulated run as `hawser watch --replay` reads it: variables of its connections over time, and signals.
+//! Converts a simulated run to a recording for `hawser watch --replay`: variables of its connections over
+//! time, and signals.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +10,24 @@ use hawser::sim::{Picture, SignalField};
 
 use crate::exit::Exit;
 
-/// Changes of a connection's variables within so many nanoseconds are one sample, as a person can see no more.
+/// The period, in nanoseconds, in which changes of a connection's variables form one sample. People cannot
+/// see shorter ones.
 const STEP: u64 = 20_000_000;
 
-/// A connection: its name, and the part of variables' names that is its kind's.
+/// A connection: its name, and the prefix of its kind in the names of variables.
 struct Connection {
     flow: Flow,
     prefix: String,
 }
 
-/// The connections of a run, each once.
+/// The connections of a run, without duplicates.
 struct Connections {
     provider: String,
     known: Vec<Connection>,
 }
 
 impl Connections {
-    /// The place of the one that a host has with this context, as a picture names it.
+    /// Returns the index of the connection that a picture names with a host and a context.
     fn place(&mut self, picture: &Picture, host: usize, context: &str) -> usize {
         let (kind, ends) = context.split_once(' ').unwrap_or((context, ""));
         let (local, remote) = ends.split_once(" > ").unwrap_or((ends, ""));
@@ -54,13 +56,13 @@ impl Connections {
     }
 }
 
-/// All lines of the recording. Variables are the picture's fields, all of them from its beginning on.
+/// Returns all lines of the recording. The variables are the picture's fields, all of them from the start.
 pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
     let provider = picture.program.rsplit('/').next().unwrap_or_default();
     let provider = provider.strip_suffix(".mtp").unwrap_or(provider);
     let mut connections = Connections { provider: provider.to_owned(), known: Vec::new() };
     let mut variables: BTreeMap<String, &str> = BTreeMap::new();
-    // By time and connection: what changed.
+    // The changed values, by time and connection.
     let mut changes: BTreeMap<(u64, usize), BTreeMap<String, u64>> = BTreeMap::new();
     for field in &picture.fields {
         let number = connections.place(picture, field.host, &field.context);
@@ -88,7 +90,7 @@ pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
         Line { at: signal.at_ns, what }
     });
     let mut happened: Vec<Line> = signals.collect();
-    // A sample has all variables: those that did not change keep their values.
+    // A sample has all variables. Unchanged ones keep their values.
     let mut values: Vec<BTreeMap<String, u64>> = vec![BTreeMap::new(); connections.known.len()];
     for ((at, number), changed) in changes {
         values[number].extend(changed);
@@ -117,7 +119,7 @@ pub(super) fn recording(picture: &Picture) -> Result<String, Exit> {
     Ok(lines.map_err(Exit::failed)?.join("\n") + "\n")
 }
 
-/// What a host offers.
+/// Returns the offer of a host.
 fn offer(picture: &Picture, provider: &str, host: usize, variables: &BTreeMap<String, &str>) -> Offer {
     let field = |field: &SignalField| Named {
         name: field.name.clone(),

@@ -1,18 +1,18 @@
-//! Slowdown by the size of messages: how many times as long as alone calls took.
+//! Slowdown by the size of messages: the ratio of a call's time to its time alone.
 
 use std::fmt::Write as _;
 
 use hawser::interact::svg::plot::{Axes, Group, Line, bars, lines};
 use hawser::sim::Report;
 
-/// The height of a drawing.
+/// The height of a drawing, in pixels.
 pub(super) const HEIGHT: f64 = 380.0;
 
-/// What is drawn of each group of sizes.
+/// The values drawn for each group of sizes.
 const FIGURES: [&str; 3] = ["median", "99th percentile", "99.9th percentile"];
 
-/// The drawing of a run whose scenario asks for slowdown: lines from the smallest messages to the largest, as those of
-/// `hawser experiment homa-workloads`; bars where all messages have one size.
+/// Draws a run whose scenario asks for slowdown. Lines run from the smallest messages to the largest, as in
+/// `hawser experiment homa-workloads`. If all messages have one size, there are bars instead.
 pub(super) fn drawing(report: &Report) -> Option<String> {
     let slowdown = report.slowdown.as_ref()?;
     let groups = &slowdown.by_size;
@@ -48,7 +48,7 @@ pub(super) fn drawing(report: &Report) -> Option<String> {
     Some(lines(&axes, &[line(0), line(1), line(2)]))
 }
 
-/// The same as a table.
+/// Formats the slowdown as a table.
 pub(super) fn table(report: &Report) -> Option<String> {
     let slowdown = report.slowdown.as_ref()?;
     let mut table = "min_bytes,max_bytes,count,mean,p50,p99,p999,max\n".to_owned();

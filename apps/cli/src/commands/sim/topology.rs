@@ -1,4 +1,4 @@
-//! A scenario's network as a drawing or as a graph for Graphviz.
+//! Draws a scenario's network, or writes it as a graph for Graphviz.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,14 +9,14 @@ use hawser::sim::{Map, Scenario};
 use crate::exit::{Exit, Outcome};
 use crate::terminal::write_text;
 
-/// Pixels from row to row, and the least from node to node.
+/// The distance between rows, in pixels, and the minimum distance between nodes.
 const ROW: f64 = 110.0;
 const STEP: f64 = 56.0;
 const MARGIN: f64 = 60.0;
-/// The least width.
+/// The minimum width, in pixels.
 const WIDTH: f64 = 480.0;
 
-/// Writes it, in the form that the file's ending names.
+/// Writes the network in the form that the file's ending selects.
 pub(super) fn write(scenario: &Scenario, path: &Path) -> Outcome {
     let map = Map::of(scenario);
     let text = match path.extension().and_then(|ending| ending.to_str()) {
@@ -33,7 +33,7 @@ pub(super) fn write(scenario: &Scenario, path: &Path) -> Outcome {
     write_text(path, &text)
 }
 
-/// Hosts at the bottom, and above them the switches, each row spread over the width.
+/// Draws the hosts at the bottom and the switches above them, each row spread over the width.
 fn svg(map: &Map) -> String {
     let widest = (0..map.rows()).map(|row| map.width(row)).max().unwrap_or(1);
     let width = (widest as f64 * STEP + 2.0 * MARGIN).max(WIDTH);

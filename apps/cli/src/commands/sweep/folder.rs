@@ -1,4 +1,4 @@
-//! The folder of a sweep: a file for each result, and what is made of them.
+//! The folder of a sweep: a file for each result, and the merged tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,20 +33,20 @@ impl Folder {
         self.get(id).is_some()
     }
 
-    /// A task's result; nothing where there is none, or what there is is not it.
+    /// Returns a task's result, or `None` if it is missing or invalid.
     pub(super) fn get(&self, id: &str) -> Option<Done> {
         let text = fs::read(self.result(id)).ok()?;
         let done: Done = serde_json::from_slice(&text).ok()?;
         (done.id == id).then_some(done)
     }
 
-    /// Keeps a result. It is there as a whole or not at all, even when this ends in the middle.
+    /// Stores a result atomically, even if the process dies midway.
     pub(super) fn keep(&self, done: &Done) -> Outcome {
         let text = serde_json::to_string(done).map_err(Exit::failed)?;
         self.write(&self.result(&done.id), Printable(text).to_string().as_bytes())
     }
 
-    /// Writes a file as a whole or not at all.
+    /// Writes a file atomically.
     pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> Outcome {
         let whole = || {
             let folder = hawser_temporary::Folder::within(&self.path)?;
@@ -57,7 +57,7 @@ impl Folder {
         whole().map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display())))
     }
 
-    /// The scenario of a run that failed, as a file, and the command that repeats it.
+    /// Saves the scenario of a failed run, and returns the command that repeats it.
     pub(super) fn failed(&self, task: &Task) -> Result<String, Exit> {
         let folder = self.path.join("failed");
         fs::create_dir_all(&folder)

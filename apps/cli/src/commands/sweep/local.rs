@@ -1,4 +1,4 @@
-//! Tasks on the processors of this machine: a few workers, each with a task at a time.
+//! Runs tasks on the processors of this machine, in several workers with one task each at a time.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{Args, Failure, Given};
 use crate::exit::{Exit, Outcome};
 
-/// How often a task is begun whose workers die.
+/// The maximum number of attempts at a task whose workers die.
 pub(super) const TRIES: usize = 3;
 
 pub(super) fn run(args: &Args, tasks: &BTreeMap<usize, &str>, take: Given<'_>) -> Outcome {
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, tasks: &BTreeMap<usize, &str>, take: Given<'_>) -
     })
 }
 
-/// A task's result, by this worker or the next one; an error is about this machine.
+/// Runs a task on this worker, or on a new one if it dies. The outer error concerns this machine.
 fn tried(args: &Args, worker: &mut Option<Worker>, number: usize) -> Result<Result<Done, Failure>, Exit> {
     let cannot = |error: io::Error| Exit::environment(format!("cannot start a worker: {error}"));
     for _ in 0..TRIES {
@@ -49,7 +49,7 @@ fn tried(args: &Args, worker: &mut Option<Worker>, number: usize) -> Result<Resu
         };
         match current.run(number) {
             Ok(answer) => return Ok(answer.given(number)),
-            // It has died: another one takes its place.
+            // The worker has died, so another takes its place.
             Err(_) => *worker = None,
         }
     }
@@ -57,7 +57,7 @@ fn tried(args: &Args, worker: &mut Option<Worker>, number: usize) -> Result<Resu
     Ok(Err(Failure { number, why }))
 }
 
-/// What a worker answers.
+/// The answer of a worker.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Answer {
@@ -105,7 +105,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// It works for nobody any more.
+    /// Kills the worker, because its results are no longer wanted.
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();

@@ -1,4 +1,4 @@
-//! `hawser sweep FILE.toml`: a scenario with values that vary, and seeds.
+//! `hawser sweep FILE.toml`: runs a scenario with varying values and seeds.
 
 mod folder;
 mod local;
@@ -19,12 +19,12 @@ use crate::exit::{Exit, Outcome};
 use crate::progress;
 use folder::Folder;
 
-/// Run a scenario with values that vary, and seeds, and put the results into a table
+/// Run a scenario with varying values and seeds, and put the results into a table
 ///
-/// The file (docs/sweeps.md) names a scenario, which of its keys vary, and seeds. Each choice of values with each seed
-/// is a task: a run of the simulator, whose result is kept under a hash of all that it depends on. What has a result
-/// already is not run again, so that a sweep that was interrupted goes on, and one with more values runs the new ones
-/// alone. The results are merged into table.csv, table.json and sweep.svg.
+/// The file (docs/sweeps.md) names a scenario, the keys that vary, and seeds. Each choice of values with each
+/// seed is a task: a run of the simulator, whose result is stored under a hash of everything that it depends
+/// on. A task with a result is not run again, so an interrupted sweep continues, and an extended one runs
+/// only the new tasks. The results are merged into table.csv, table.json and sweep.svg.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The sweep
@@ -32,22 +32,22 @@ pub(crate) struct Args {
     /// The folder for results and tables
     #[arg(long, value_name = "DIR", default_value = "hawser-sweep")]
     out: PathBuf,
-    /// Where tasks run: `local`, on the processors of this machine; `ray` or `ray://ADDRESS`, on a Ray cluster;
-    /// `slurm`, which writes a batch script instead of running anything
+    /// The place where tasks run: `local`, on the processors of this machine; `ray` or `ray://ADDRESS`, on a
+    /// Ray cluster; `slurm`, which writes a batch script instead of running anything
     #[arg(long, value_name = "WHERE", default_value = "local", value_parser = parse_place)]
     on: Place,
-    /// How many tasks run at once on this machine; by default as many as there are processors
+    /// The number of tasks that run at once on this machine; by default the number of processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Run this task alone, and leave the tables as they are: for batch systems
+    /// Run only this task, and leave the tables unchanged: for batch systems
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["on", "worker"])]
     task: Option<usize>,
-    /// Take numbers of tasks from standard input, and print their results: what workers run
+    /// Read task numbers from standard input, and print their results: used by workers
     #[arg(long, hide = true, conflicts_with = "on")]
     worker: bool,
     #[command(flatten)]
     native: NativeArgs,
-    /// The Python with Ray in it, for `--on ray`
+    /// The Python that has Ray, for `--on ray`
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: PathBuf,
     /// Print the result as a JSON object
@@ -55,11 +55,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Where tasks run.
+/// The place where tasks run.
 #[derive(Clone)]
 enum Place {
     Local,
-    /// On the cluster at an address; without one, on that which Ray finds or starts.
+    /// On the cluster at this address, or on the one that Ray finds or starts.
     Ray(Option<String>),
     Slurm,
 }
@@ -81,13 +81,13 @@ fn parse_place(text: &str) -> Result<Place, String> {
     }
 }
 
-/// Why a task has no result.
+/// A task has no result.
 struct Failure {
     number: usize,
     why: String,
 }
 
-/// What runs tasks takes their numbers, and gives each result, or why there is none, once.
+/// The callback of a runner. The runner calls it once per task, with the result or the failure.
 type Given<'a> = &'a mut dyn FnMut(Result<Done, Failure>) -> Outcome;
 
 pub(crate) fn run(args: &Args) -> Outcome {

@@ -1,10 +1,10 @@
-//! A sweep's figures, drawn over what varies first.
+//! Draws a sweep's figures over the first varying value.
 
 use hawser::interact::svg::plot::{Axes, Group, Line, bars, lines};
 use hawser::sim::sweep::Table;
 
-/// A drawing for each column, by the column's name: lines where the first axis has numbers, else bars; one for each
-/// choice of the other axes.
+/// Draws each column, and returns the drawings by column name. If the values of the first axis are numbers,
+/// there are lines, otherwise bars: one for each choice of the other axes.
 pub(super) fn of(table: &Table) -> Vec<(String, String)> {
     let groups = table.groups();
     let Some(x) = table.axes.first() else {
@@ -66,7 +66,7 @@ pub(super) fn of(table: &Table) -> Vec<(String, String)> {
     table.columns.iter().enumerate().map(drawing).collect()
 }
 
-/// The numbers that these are, if all are numbers with one unit, and that unit.
+/// Parses values as numbers with a common unit. Returns the numbers, or `None`, and the unit.
 fn numbers<'a>(places: &[&'a str]) -> (Option<Vec<f64>>, &'a str) {
     let split = |place: &&'a str| {
         let number = place.trim_end_matches(|letter: char| !letter.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Tasks on a Ray cluster, by a small driver in Python.
+//! Runs tasks on a Ray cluster through a small driver in Python.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -15,10 +15,10 @@ use super::local::Answer;
 use super::{Args, Failure, Given};
 use crate::exit::{Exit, Outcome};
 
-/// The driver; Ray sends its function to the nodes.
+/// The source of the driver. Ray sends its function to the nodes.
 const DRIVER: &str = include_str!("../../../../../bindings/python/hawser/_sweep.py");
 
-/// A line of the driver's.
+/// A line of the driver's output.
 #[derive(Deserialize)]
 struct Line {
     number: usize,
@@ -58,7 +58,7 @@ pub(super) fn run(
     });
     let mut driver = Driver::start(&args.python)?;
     let mut left = tasks.clone();
-    // When it has ended already, its own message says why.
+    // If the driver has already ended, its own message states the reason.
     if let Some(mut input) = driver.0.stdin.take() {
         let _ = input.write_all(asked.to_string().as_bytes());
     }
@@ -84,7 +84,7 @@ pub(super) fn run(
     }
 }
 
-/// What came of a task whose result must have this id.
+/// Returns the result of a task, which must have this id.
 fn given(line: Line, id: &str) -> Result<Done, Failure> {
     let number = line.number;
     let failure = |why: String| Failure { number, why };
@@ -100,7 +100,7 @@ fn given(line: Line, id: &str) -> Result<Done, Failure> {
     }
 }
 
-/// The deepest folder that all of them are in.
+/// Returns the deepest folder that contains all paths.
 fn common<'a>(mut paths: impl Iterator<Item = &'a PathBuf>) -> PathBuf {
     let first = paths
         .next()
@@ -145,11 +145,11 @@ impl Drop for Driver {
     }
 }
 
-/// Returns a command that runs a program of ours in Python. The program imports no module of the folder that the
-/// sweep lies in: Python's own path does not hold that folder, nor does the path of Ray's workers, to which Ray adds
-/// the driver's current folder.
+/// Prepares a command that runs a Python program of ours. The program must not import modules from the
+/// sweep's folder, so Python's path excludes that folder. The same holds for Ray's workers, to whose path Ray
+/// adds the driver's current folder.
 fn isolated(python: &Path, program: &str) -> Result<Command, Exit> {
-    // A bare name is looked for in PATH; any other one is relative to this process's folder.
+    // A bare name is searched in PATH; any other path is relative to this process's folder.
     let python = match python.components().count() {
         1 => python.to_owned(),
         _ => std::path::absolute(python)

@@ -1,4 +1,4 @@
-//! What a sweep ends with: tables, drawings, and what failed.
+//! The report of a sweep: tables, drawings, and failures.
 
 use hawser::lang::{OneLine, Printable};
 use hawser::sim::sweep::{Sweep, Table, Task};
@@ -8,7 +8,7 @@ use super::folder::Folder;
 use super::{Args, Failure, picture};
 use crate::exit::{Exit, Outcome};
 
-/// Merges the results into tables, and prints what came of the sweep.
+/// Merges the results into tables and prints the report of the sweep.
 pub(super) fn finish(
     args: &Args,
     sweep: &Sweep,
@@ -82,7 +82,8 @@ fn described(table: &Table, task: &Task, why: &str) -> String {
     format!("{values}seed {}: {why}", task.seed)
 }
 
-/// A line for each choice of values: the means, with the low and the high where there are several seeds.
+/// Formats a line for each choice of values with the means. With several seeds it also shows the minimum and
+/// maximum.
 fn text(table: &Table) -> String {
     let head = table
         .axes
@@ -119,7 +120,7 @@ fn text(table: &Table) -> String {
     lines.iter().map(padded).collect()
 }
 
-/// Four digits that count.
+/// Formats a number with four significant digits.
 fn short(value: f64) -> String {
     let size = value.abs().max(f64::MIN_POSITIVE).log10().floor();
     let places = (3.0 - size).clamp(0.0, 9.0) as usize;

@@ -1,4 +1,4 @@
-//! A batch script for Slurm: an array job with an element for each task.
+//! Writes a batch script for Slurm: an array job with an element for each task.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::folder::Folder;
 use super::{Args, local};
 use crate::exit::{Exit, Outcome};
 
-/// Writes the script. The folder must be one that all nodes see.
+/// Writes the script. All nodes must see the folder.
 pub(super) fn write(args: &Args, missing: &[&Task], folder: &Folder) -> Outcome {
     let path = folder.file("sweep.sbatch");
     let own = std::env::current_exe()
@@ -79,7 +79,7 @@ fn script(own: &str, file: &str, out: &str, native: &str, numbers: &[usize]) -> 
     )
 }
 
-/// `1-3,5`: how Slurm writes the elements of an array.
+/// Formats the elements of an array in Slurm's notation: `1-3,5`.
 fn ranges(numbers: &[usize]) -> String {
     let mut text = String::new();
     for run in numbers.chunk_by(|one, next| one + 1 == *next) {
@@ -93,7 +93,7 @@ fn ranges(numbers: &[usize]) -> String {
     text
 }
 
-/// A word of a shell.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

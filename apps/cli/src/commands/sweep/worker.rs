@@ -1,4 +1,4 @@
-//! What runs single tasks, in a process of its own: when it dies, others go on.
+//! Runs single tasks in a process of its own, so that a crash does not stop the others.
 
 use std::io::{self, BufRead, Write};
 
@@ -11,7 +11,7 @@ use super::folder::Folder;
 use crate::exit::{Exit, Outcome};
 use crate::terminal::Text;
 
-/// What stands for this Hawser: with another one, results may be others.
+/// Returns a hash of this executable, because another version of Hawser may give other results.
 pub(super) fn revision() -> Result<String, Exit> {
     let own = || {
         let mut hash = Sha256::new();
@@ -23,7 +23,7 @@ pub(super) fn revision() -> Result<String, Exit> {
     Ok(format!("{hash:x}"))
 }
 
-/// Runs a task.
+/// Runs a task and returns its result.
 fn result(sweep: &Sweep, task: &Task, programs: &Programs) -> Result<Done, Exit> {
     let report = sim::run_with(programs, &task.scenario, Some(task.seed), None, None).map_err(Exit::input)?;
     let choices = sweep.axes().map(str::to_owned).zip(task.choices.iter().cloned());
@@ -60,7 +60,8 @@ pub(super) fn one(
     }
 }
 
-/// Runs the tasks whose numbers come in, a line each; answers each with a line: the result, or `{"error": …}`.
+/// Reads the numbers of tasks, one per line, and runs them. Each is answered with a line: the result, or
+/// `{"error": …}`.
 pub(super) fn serve(sweep: &Sweep, planner: &mut Planner<'_>, programs: &Programs) -> Outcome {
     let broken = |error: io::Error| Exit::environment(format!("the worker lost its master: {error}"));
     for line in io::stdin().lock().lines() {

@@ -25,13 +25,13 @@ use outputs::Outputs;
 use screen::Screen;
 use source::{Live, Next, Replay, Source, Wanted};
 
-/// How long a turn may wait: keys are to be felt at once.
+/// The maximum wait of one turn, so that keys take effect immediately.
 const TICK: Duration = Duration::from_millis(25);
 
 /// Watch the flows of a running process: states, windows, round trips, rates, events
 ///
-/// Keys: q quit, arrows select a flow, p pause, s sort. Without a terminal, and with --json, the output
-/// is one JSON object per line: signals as they come, and samples of each flow.
+/// Keys: q quit, arrows select a flow, p pause, s sort. Without a terminal, and with --json, the output is
+/// one JSON object per line: signals as they arrive, and samples of each flow.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The events to receive: tcp.*, *.recovery_began
@@ -42,8 +42,8 @@ pub(crate) struct Args {
     /// The interval at which variables are read
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_span)]
     every: Duration,
-    /// Receive only the last event of its name and flow in this time; by default 100ms on a terminal, and 0
-    /// (all) for JSON, recordings, qlog and diagrams
+    /// Receive only the last event with the same name and flow in this time; by default 100ms on a terminal,
+    /// and 0 (all) for JSON, recordings, qlog and diagrams
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     interval: Option<Duration>,
     /// Only signals of these flows: a flow (0:100000002), or a rule (remote.port=443)
@@ -71,8 +71,7 @@ impl Args {
         self.qlog.is_some() || self.diagram.is_some()
     }
 
-    /// Whether there is a terminal to draw on, and it is wanted. A recording that is only to be
-    /// converted needs none.
+    /// Returns whether to draw on a terminal. A recording that is only converted needs none.
     fn on_screen(&self) -> bool {
         let converts = self.replay.is_some() && self.exports();
         !self.client.json && !converts && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
@@ -113,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     watch(&mut source, outputs, screen, limit)
 }
 
-/// Until the source ends, the time is over, or somebody ends it.
+/// Runs until the source ends, the time is up, or the user quits.
 fn watch(
     source: &mut Source,
     mut outputs: Outputs,
@@ -153,7 +152,7 @@ fn watch(
     outputs.finish()
 }
 
-/// Set once the command is to end, so that its files are completed.
+/// Returns a flag that a terminating signal sets, so that the files can be completed.
 fn interruption() -> Result<Arc<AtomicBool>, Exit> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();

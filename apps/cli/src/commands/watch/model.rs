@@ -1,25 +1,24 @@
-//! The state of the view, condensed from all signals. Pure: it takes lines and keys and does no I/O.
+//! The state of the view, condensed from all signals. It is pure: it takes lines and keys and does no I/O.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use hawser::interact::record::{Counts, Flow, Header, Line, Modification, Named, Sample, Signal, What};
 
-/// How far back sparklines reach, nanoseconds.
+/// The time span of sparklines, in nanoseconds.
 pub(super) const SPAN: u64 = 60_000_000_000;
-/// Points of a sparkline that are kept.
+/// The maximum number of points of a sparkline.
 const MAX_POINTS: usize = 1024;
-/// Flows that are shown.
+/// The maximum number of flows shown.
 const MAX_FLOWS: usize = 1024;
-/// Names of events that are counted.
+/// The maximum number of event names that are counted.
 const MAX_EVENTS: usize = 1024;
-/// Modifications that are remembered.
+/// The maximum number of modifications that are stored.
 const MAX_HELD: usize = 256;
-/// How long a flow that has ended stays, nanoseconds.
+/// The time for which an ended flow stays visible, in nanoseconds.
 const LINGER: u64 = 5_000_000_000;
-/// The latest events that are kept.
+/// The number of latest events that are kept.
 const LATEST: usize = 8;
 
-/// Points over time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series(VecDeque<(u64, f64)>);
 
@@ -32,8 +31,8 @@ impl Series {
         }
     }
 
-    /// The largest value in each of `columns` equal parts of the last minute, or of what there is; nothing
-    /// where there is none.
+    /// Returns the maximum in each of `columns` equal parts of the last minute, or of the available time. A
+    /// part without points is `None`.
     pub(super) fn columns(&self, now: u64, columns: usize) -> Vec<Option<f64>> {
         let mut out = vec![None; columns];
         let Some((first, _)) = self.0.front() else {
@@ -57,17 +56,16 @@ impl Series {
     }
 }
 
-/// A flow.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     pub(super) flow: Flow,
     pub(super) values: BTreeMap<String, u64>,
     pub(super) window: Series,
     pub(super) round_trip: Series,
-    /// Bits a second, of what was delivered.
+    /// The delivery rate, in bit/s.
     pub(super) rate: Series,
     delivered: Option<(u64, u64)>,
-    /// Since when it is no longer there.
+    /// The time at which the flow disappeared.
     pub(super) gone: Option<u64>,
 }
 
@@ -84,7 +82,7 @@ impl Watched {
         }
     }
 
-    /// The first variable whose name ends so.
+    /// Returns the first variable whose last component is `end`.
     pub(super) fn value(&self, end: &str) -> Option<(&str, u64)> {
         let found = self
             .values
@@ -113,7 +111,7 @@ impl Watched {
     }
 }
 
-/// By what flows are ordered.
+/// The sort order of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Name,
@@ -142,7 +140,7 @@ impl Order {
     }
 }
 
-/// What a key means.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Up,
@@ -150,21 +148,21 @@ pub(super) enum Key {
     Sort,
 }
 
-/// Everything that is shown.
+/// The complete state of the view.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) header: Header,
-    /// When the latest line was received.
+    /// The time at which the latest line was received.
     pub(super) now: u64,
     pub(super) flows: BTreeMap<String, Watched>,
-    /// Variables and fields of events by name: what their numbers mean.
+    /// The types of variables and of event fields, by name.
     kinds: BTreeMap<String, Named>,
     pub(super) providers: Vec<String>,
-    /// By event: how many were received.
+    /// The number of received events, by name.
     pub(super) counts: BTreeMap<String, u64>,
     pub(super) latest: VecDeque<Signal>,
     pub(super) statistics: Counts,
-    /// By flow and variable: its value and who holds it.
+    /// The held values and their holders, by flow and variable.
     pub(super) held: BTreeMap<(String, String), (u64, String)>,
     pub(super) order: Order,
     pub(super) selected: Option<String>,
@@ -187,7 +185,7 @@ impl Model {
         }
     }
 
-    /// What a variable's numbers mean; a field's is under its event's name and its own.
+    /// Returns the type of a variable. A field's name is qualified by its event.
     pub(super) fn kind(&self, name: &str) -> Option<&Named> {
         self.kinds.get(name)
     }
@@ -278,7 +276,7 @@ impl Model {
         }
     }
 
-    /// The flows' names in the order wanted: with the largest first, or by name.
+    /// Returns the flows' names in the current order: by descending value, or by name.
     pub(super) fn ordered(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.flows.keys().map(String::as_str).collect();
         let by = |name: &str| {

@@ -14,19 +14,19 @@ use serde_json::Value;
 use crate::exit::Exit;
 use crate::terminal::Text;
 
-/// Flows whose states are followed; later ones are not.
+/// The maximum number of flows whose states are tracked. Later ones are ignored.
 const MAX_FLOWS: usize = 4096;
-/// RFC 7464's record separator.
+/// The record separator of RFC 7464.
 const SEPARATOR: u8 = 0x1e;
 
-/// A file that is written.
+/// A buffered output file.
 struct Sink {
     path: PathBuf,
     writer: BufWriter<File>,
 }
 
 impl Sink {
-    /// Opens it; what it had stays until [`Sink::begin`].
+    /// Opens the file. Its content stays until [`Sink::begin`].
     fn open(path: &Path) -> Result<Sink, Exit> {
         let file = File::options()
             .write(true)
@@ -37,7 +37,7 @@ impl Sink {
         Ok(Sink { path: path.to_owned(), writer: BufWriter::new(file) })
     }
 
-    /// Empties it. A device or a pipe has nothing to be emptied of.
+    /// Truncates the file. Devices and pipes cannot be truncated.
     fn begin(&self) -> Result<(), Exit> {
         let file = self.writer.get_ref();
         let is_file = file.metadata().is_ok_and(|known| known.is_file());
@@ -63,7 +63,7 @@ fn failed(path: &Path, error: &std::io::Error) -> Exit {
     Exit::environment(format!("cannot write {}: {error}", path.display()))
 }
 
-/// It begins with a recording's header.
+/// The form of a qlog, which begins when a recording's header arrives.
 enum Form {
     Sequence(Option<Sequence>),
     Document(Option<Document>),
@@ -76,7 +76,8 @@ struct Qlog {
 }
 
 impl Qlog {
-    /// Files that end as qvis expects of JSON text sequences are such; all others are one JSON document.
+    /// A file whose name ends as qvis expects for JSON text sequences is written as one. All others are one
+    /// JSON document.
     fn create(path: &Path) -> Result<Qlog, Exit> {
         let is_sequence = path
             .extension()
@@ -140,7 +141,7 @@ impl Qlog {
     }
 }
 
-/// The states of all flows.
+/// The states of all flows, for the diagram.
 struct Figure {
     path: PathBuf,
     flows: BTreeMap<String, Diagram>,
@@ -170,7 +171,7 @@ impl Figure {
         self.flows.get_mut(name)
     }
 
-    /// A flow that was there before: the values of its variables.
+    /// Places a flow that existed before, by the values of its variables.
     fn place(&mut self, sample: &Sample) {
         let value = |end: &str| {
             sample
@@ -201,10 +202,10 @@ impl Figure {
     }
 }
 
-/// `ESTABLISHED` among the numbers of `conn.state`, which all providers of TCP share.
+/// The number of `ESTABLISHED` in `conn.state`, common to all providers of TCP.
 const ESTABLISHED: u64 = 3;
 
-/// All of them.
+/// All outputs of the command.
 #[derive(Default)]
 pub(super) struct Outputs {
     is_json: bool,
@@ -214,7 +215,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// Creates the files. None that is there loses what it has before all of them could be opened.
+    /// Creates the files. An existing file is truncated only after all of them could be opened.
     pub(super) fn create(
         is_json: bool,
         recording: Option<&Path>,
@@ -222,7 +223,7 @@ impl Outputs {
         figure: Option<&Path>,
     ) -> Result<Outputs, Exit> {
         let figure = match figure {
-            // It is written at the end: that it can be is found out before.
+            // The diagram is written at the end, but an unwritable path should fail now.
             Some(path) => {
                 Sink::open(path)?;
                 Some(Figure { path: path.to_owned(), flows: BTreeMap::new(), title: String::new() })
@@ -238,7 +239,7 @@ impl Outputs {
         Ok(Outputs { is_json, recording, qlog, figure })
     }
 
-    /// True when the reader of standard output is gone.
+    /// Writes a line. Returns true when the reader of standard output has gone.
     pub(super) fn line(&mut self, line: &Line) -> Result<bool, Exit> {
         if self.is_json || self.recording.is_some() {
             let text = serde_json::to_string(line).map_err(Exit::environment)?;
@@ -262,7 +263,7 @@ impl Outputs {
         Ok(false)
     }
 
-    /// Writes what is written at the end.
+    /// Completes all outputs.
     pub(super) fn finish(mut self) -> Result<(), Exit> {
         if let Some(recording) = &mut self.recording {
             recording.flush()?;

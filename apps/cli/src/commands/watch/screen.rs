@@ -1,4 +1,4 @@
-//! The terminal: keys in, a drawing out.
+//! The terminal: it reads keys and draws the view.
 
 use std::io::{self, Stdout};
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use super::view;
 use crate::exit::Exit;
 use crate::screen::{self, Palette};
 
-/// How often it is drawn at most.
+/// The minimum interval between two drawings.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// The terminal, taken.
+/// The terminal, in full-screen mode.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     palette: Palette,
-    /// What is shown while it is paused.
+    /// The state shown while paused.
     frozen: Option<Model>,
     drawn: Option<Instant>,
 }
@@ -31,7 +31,7 @@ impl Screen {
         Ok(Screen { terminal, palette: Palette { colour }, frozen: None, drawn: None })
     }
 
-    /// Takes keys and draws, if it is time to. True when it is to end.
+    /// Handles pending keys, and draws if it is time to. Returns true when the user quits.
     pub(super) fn handle_input(&mut self, model: &mut Model) -> Result<bool, Exit> {
         let failed = |error: io::Error| Exit::environment(format!("the terminal: {error}"));
         while event::poll(Duration::ZERO).map_err(failed)? {
@@ -52,7 +52,7 @@ impl Screen {
         Ok(false)
     }
 
-    /// True when it is to end.
+    /// Handles a key. Returns true when the user quits.
     fn key(&mut self, key: KeyEvent, model: &mut Model) -> bool {
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         let meaning = match key.code {

@@ -15,18 +15,18 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::interact::{exit, list, text};
 
-/// Flows that are probed at one poll; more are listed only.
+/// The maximum number of flows probed per poll. Further flows are only listed.
 const MAX_PROBED: usize = 64;
-/// Probes between two questions for what is offered, unless an unknown source turns up.
+/// The number of probes between two requests for the offers, unless an unknown source appears.
 const OFFERS_EVERY: u32 = 20;
 
-/// Lines of a recording that are read ahead.
+/// The number of lines of a recording that are read ahead.
 const LINES: usize = 64;
 
-/// What there is next.
+/// The next item of a source.
 pub(super) enum Next {
     Line(Box<Line>),
-    /// Nothing in that time.
+    /// No item arrived in time.
     Nothing,
     End,
 }
@@ -35,7 +35,7 @@ fn line(line: Line) -> Next {
     Next::Line(Box::new(line))
 }
 
-/// A process that runs.
+/// A running process.
 pub(super) struct Live {
     client: Client,
     subscription: Option<u64>,
@@ -46,13 +46,13 @@ pub(super) struct Live {
     queue: VecDeque<Line>,
     offers: Value,
     flows: Value,
-    /// It is gone; what it sent last is yet to be read.
+    /// Set when the process has gone. Its last signals may still have to be read.
     has_ended: bool,
-    /// By what an entry is of: when it was reported last, and how often it had happened.
+    /// The time and count last reported, by the entry's client, flow, variable and act.
     audit: HashMap<[String; 4], (u64, u64)>,
 }
 
-/// What is wanted of a process.
+/// The subscription that is requested from a process.
 pub(super) struct Wanted<'a> {
     pub(super) pattern: &'a str,
     pub(super) scope: Option<&'a str>,
@@ -61,7 +61,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Live {
-    /// Begins to listen.
+    /// Subscribes to the process.
     pub(super) fn start(mut client: Client, wanted: &Wanted<'_>) -> Result<Live, Exit> {
         let scope = match wanted.scope {
             Some(scope) if scope.contains('=') => json!(scope),
@@ -105,7 +105,7 @@ impl Live {
         if rest.is_zero() && !self.has_ended {
             match self.poll() {
                 Ok(()) => {}
-                // Signals that it gave before it went are still there.
+                // The signals that the process left behind are still readable.
                 Err(error) if is_gone(&error) => self.has_ended = true,
                 Err(error) => return Err(exit(error)),
             }
@@ -119,20 +119,20 @@ impl Live {
         match self.client.receive(Some(rest)) {
             Ok(Received::Signal(signal)) => {
                 if !self.is_offered(&signal) {
-                    // What is attached to a program brings signals of its own.
+                    // An event of a program's attachment is new, so the offers are requested again.
                     self.probes = 0;
                 }
                 let signal = serde_json::from_value(signal).map_err(|error| exit(protocol(&error)))?;
                 Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
             }
             Ok(Received::Ended(_) | Received::Event(_) | Received::Nothing) => Ok(Next::Nothing),
-            // That the process watched has ended is no failure of who watched.
+            // The end of the watched process is not a failure of this command.
             Err(error) if is_gone(&error) => Ok(Next::End),
             Err(error) => Err(exit(error)),
         }
     }
 
-    /// Whether what was offered last has a signal's event.
+    /// Returns whether the last offers contain a signal's event.
     fn is_offered(&self, signal: &Value) -> bool {
         let mut events = self
             .offers
@@ -154,7 +154,7 @@ impl Live {
         Ok(())
     }
 
-    /// Asks for everything that is not signalled.
+    /// Requests the state that no signals report.
     fn poll(&mut self) -> Result<(), ClientError> {
         self.next_probe = Instant::now() + self.every;
         let flows = self.client.ask(&json!({ "flows": {} }))?["flows"].take();
@@ -181,7 +181,7 @@ impl Live {
         for flow in names.into_iter().take(MAX_PROBED) {
             match self.client.ask(&json!({ "probe": { "flow": flow } })) {
                 Ok(mut answer) => self.push("sample", answer["probed"].take())?,
-                // It has ended since.
+                // The flow has ended since.
                 Err(ClientError::Refused(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -194,7 +194,7 @@ impl Live {
         Ok(())
     }
 
-    /// Reports entries that are new or happened again.
+    /// Reports audit entries that are new or have been repeated.
     fn poll_audit(&mut self) -> Result<(), ClientError> {
         let answer = self.client.ask(&json!({ "audit": {} }))?;
         let mut fresh = Vec::new();
@@ -208,7 +208,7 @@ impl Live {
                 fresh.push((key, state, entry.clone()));
             }
         }
-        // The log is in order: of equal keys the last entry is the latest.
+        // The log is ordered, so of several entries with equal keys the last is the latest.
         fresh.retain(|(key, state, _)| self.audit.get(key).is_none_or(|known| known.0 <= state.0));
         if fresh.is_empty() {
             return Ok(());
@@ -227,23 +227,22 @@ impl Live {
     }
 }
 
-/// The error of an answer of another form than this version has.
+/// The error of an answer whose form this version does not know.
 fn protocol(error: &serde_json::Error) -> ClientError {
     ClientError::Protocol(hawser_documents::fault_of_value(error).to_string())
 }
 
-/// Whether the other process has ended, and is not just slow.
+/// Returns whether the other process has ended, rather than being slow.
 fn is_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::Gone(error) if error.kind() != std::io::ErrorKind::TimedOut)
 }
 
-/// A recording.
 pub(super) struct Replay {
     path: String,
-    /// The lines, which a thread of their own reads: through a pipe none may come for long.
+    /// The lines, read by a thread of their own, because a pipe may deliver none for a long time.
     lines: Receiver<std::io::Result<String>>,
     number: usize,
-    /// When it began to be played, if at its own speed.
+    /// The start of the replay, if it runs at the recorded speed.
     began: Option<Instant>,
     waiting: Option<Line>,
 }
@@ -264,7 +263,7 @@ impl Replay {
         Exit::input(format!("{}:{}: {why}", self.path, self.number))
     }
 
-    /// A line, an empty one at the end, or none in time.
+    /// Returns a line, an empty line at the end, or `None` if none arrives in time.
     fn read(&mut self, timeout: Duration) -> Result<Option<String>, Exit> {
         let text = match self.lines.recv_timeout(timeout) {
             Ok(text) => text,
@@ -284,7 +283,7 @@ impl Replay {
             let Some(text) = self.read(timeout)? else {
                 return Ok(Next::Nothing);
             };
-            // The last line of a recording that was cut short is not complete.
+            // The last line of a truncated recording is incomplete.
             if !text.ends_with('\n') {
                 return Ok(Next::End);
             }
@@ -307,7 +306,7 @@ impl Replay {
     }
 }
 
-/// The lines of a file, and an empty one at its end.
+/// Reads the lines of a file. An empty line marks its end.
 fn lines(file: File) -> Receiver<std::io::Result<String>> {
     let (sender, lines) = sync_channel(LINES);
     std::thread::spawn(move || {
@@ -325,7 +324,7 @@ fn lines(file: File) -> Receiver<std::io::Result<String>> {
     lines
 }
 
-/// Either.
+/// A running process or a recording.
 pub(super) enum Source {
     Live(Box<Live>),
     Replay(Replay),

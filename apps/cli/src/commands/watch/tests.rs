@@ -1,4 +1,4 @@
-//! Screens as files: what a model is drawn as. `UPDATE_EXPECT=1` writes them anew; look at the difference.
+//! Compares drawn models with screens in files. `UPDATE_EXPECT=1` rewrites them; review the difference.
 
 use hawser::interact::record::{Counts, Header, Line, Signal, What, parse};
 use ratatui_core::backend::TestBackend;
@@ -60,7 +60,7 @@ fn sample(at: u64, flow: &str, cwnd: u64, delivered: u64) -> Line {
     )
 }
 
-/// A sawtooth of twenty seconds, a listener, a link, and one who holds the window.
+/// A model with a sawtooth of twenty seconds, a listener, a link, and a held window.
 fn model() -> Model {
     let header = Header { process: 4242, pattern: "*".into(), ..Header::default() };
     let mut model = Model::new(header);
@@ -143,7 +143,7 @@ fn the_selected_flow_is_in_view() {
     (0..9).for_each(|_| model.key(Key::Down));
     assert_eq!(model.selected.as_deref(), Some("1:1"));
     assert_screen("low", &screen(&model, false, false, 80, 14));
-    // Nothing is drawn outside, however little room there is.
+    // Even in a tiny area, drawing must not go out of bounds.
     for (width, height) in [(1, 1), (10, 3), (80, 2)] {
         screen(&model, false, false, width, height);
     }

@@ -1,4 +1,4 @@
-//! The model as lines of text: a pure function of the model and the terminal's size.
+//! Draws the model as lines of text. It is a pure function of the model and the terminal's size.
 
 use hawser::interact::record::{Named, Signal};
 use hawser::lang::OneLine;
@@ -10,11 +10,11 @@ use ratatui_core::text::{Line, Span};
 use super::model::{Model, Series, Watched};
 use crate::screen::{Palette, faint, strong};
 
-/// Eighths of a line's height.
+/// Bars in steps of an eighth of a line's height.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Well-known variables in the order in which they are shown, by the ends of their names, with what they
-/// are called here. A flow that has none of them is shown by all of its variables.
+/// Well-known variables in display order: the last component of their names, and the label in the view. A
+/// flow without any of them shows all of its variables.
 const KNOWN: [(&str, &str); 9] = [
     ("cwnd", "cwnd"),
     ("ssthresh", "ssthresh"),
@@ -27,7 +27,7 @@ const KNOWN: [(&str, &str); 9] = [
     ("lost_bytes", "lost"),
 ];
 
-/// Draws all.
+/// Draws the whole view.
 pub(super) fn draw(model: &Model, is_paused: bool, palette: Palette, area: Rect, buffer: &mut Buffer) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let head = head(model, is_paused, palette);
@@ -77,7 +77,7 @@ fn head(model: &Model, is_paused: bool, palette: Palette) -> Line<'static> {
     Line::from(spans)
 }
 
-/// The flows that fit, with the selected one among them.
+/// Draws the flows that fit, always including the selected one.
 fn body(model: &Model, palette: Palette, width: usize, room: usize) -> Vec<Line<'static>> {
     let names = model.ordered();
     let is_selected = |name: &str| model.selected.as_deref() == Some(name);
@@ -191,7 +191,7 @@ fn all(model: &Model, watched: &Watched) -> Vec<String> {
     watched.values.iter().map(one).collect()
 }
 
-/// Items with two spaces between them, in at most so many lines.
+/// Joins items with two spaces between them, in at most `max` lines.
 fn wrapped(items: Vec<String>, width: usize, max: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<String> = Vec::new();
     for item in items {
@@ -307,7 +307,7 @@ fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// A value as people read it.
+/// Formats a value for people.
 fn shown(kind: Option<&Named>, value: u64) -> String {
     match kind.map(|kind| kind.kind.as_str()) {
         Some("duration") => duration(value),
@@ -321,7 +321,7 @@ fn shown(kind: Option<&Named>, value: u64) -> String {
     }
 }
 
-/// Programs express "no limit" by their largest numbers.
+/// The value from which numbers mean "no limit", which programs express by the largest numbers.
 const UNLIMITED: u64 = 1 << 53;
 
 fn duration(nanos: u64) -> String {
@@ -344,7 +344,7 @@ fn bits(value: f64) -> String {
     scaled(value, "bit/s")
 }
 
-/// With a decimal prefix and three digits.
+/// Formats a value with a decimal prefix and three digits.
 fn scaled(value: f64, unit: &str) -> String {
     let (value, prefix) = match value {
         ..1e3 => return format!("{value:.0} {unit}"),

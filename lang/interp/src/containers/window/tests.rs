@@ -1,4 +1,4 @@
-//! The window against a plain set of positions, over random operations.
+//! Compares the window with a plain set of positions, over random operations.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::memory::Region;
 
 const RUNS: u32 = 4;
 
-/// The definition: positions by their distance from where the test began.
+/// The model: positions by their distance from the start of the test.
 #[derive(Default, Clone)]
 struct Model {
     head: u64,
@@ -26,7 +26,7 @@ impl Model {
         runs
     }
 
-    /// Changes a copy, and keeps it if it needs no more runs than there are.
+    /// Applies a change to a copy, and keeps the copy if it has no more runs than the window can hold.
     fn attempt(&mut self, change: impl FnOnce(&mut Model)) -> bool {
         let mut changed = self.clone();
         change(&mut changed);
@@ -74,7 +74,7 @@ fn check(elem: Ty, origin: u64, span: u64) {
                 model.head = to;
                 model.set.retain(|x| *x >= to);
                 window.slide(&mut memory, at(to));
-                // Going back changes nothing.
+                // A move backwards has no effect.
                 if to > 0 && !(at(to) == 0 && model.set.is_empty()) {
                     window.slide(&mut memory, at(to - 1));
                 }
@@ -116,7 +116,7 @@ fn plain_positions() {
     check(Ty::uint(64), 1 << 40, 40);
 }
 
-/// Circular positions pass their wrap many times over: 3000 rounds of 8 bits.
+/// Circular positions wrap many times: 3000 rounds of 8 bits.
 #[test]
 fn circular_positions() {
     check(Ty::Seq { bits: 8 }, 250, 40);
@@ -135,12 +135,12 @@ fn a_run_too_many_changes_nothing() {
     assert!(!window.set(&mut memory, 50, 60));
     assert!(!window.unset(&mut memory, 12, 13));
     assert_eq!(memory.scratch, before);
-    // What touches both runs needs no third.
+    // A range that adjoins both runs needs no third one.
     assert!(window.set(&mut memory, 20, 30));
     assert_eq!((window.len(&memory), window.run(&memory, 0)), (1, Some((10, 40))));
     assert!(window.unset(&mut memory, 12, 13));
     assert_eq!(window.len(&memory), 2);
-    // Nothing, and what lies below the head, is no change.
+    // An empty range, or one below the head, is no change.
     window.slide(&mut memory, 20);
     assert!(window.set(&mut memory, 5, 5) && window.set(&mut memory, 0, 19));
     assert_eq!((window.len(&memory), window.run(&memory, 0)), (1, Some((20, 40))));

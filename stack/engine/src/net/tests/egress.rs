@@ -1,4 +1,4 @@
-//! Setting up, routing and sending, apart from bytes.
+//! Tests of configuration, routing and sending that do not look at bytes.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ fn to(text: &str) -> Net {
     Net { dst_ip: to_bytes(ip(text)), protocol: 17, ..NET_ZERO }
 }
 
-/// A packet for `net` with so many bytes of payload.
+/// Returns a packet for `net` with `payload` bytes of payload.
 fn packet(interface: &Interface, net: &Net, payload: usize, gso_size: u16) -> TxFrame {
     TxFrame {
         head: vec![0; interface.header_room(net) + 20],
@@ -108,7 +108,8 @@ fn sources_and_routes() {
     assert_eq!((from_bytes(chosen.src_ip), chosen.ttl), (ip("10.0.0.2"), 9));
 }
 
-/// At a socket the kernel knows better than an address of long ago which one is there; who opens a connection needs one.
+/// On a socket the kernel knows the current source address better than a stored one. A program that opens a
+/// connection does need a source.
 #[test]
 fn a_source_that_a_program_leaves_unset_is_the_kernels_at_a_socket() {
     for (medium, left) in [(Medium::Socket, "::"), (Medium::Ip, "192.0.2.2")] {
@@ -131,7 +132,7 @@ fn no_route_and_no_family() {
         interface.route(&mut to("198.51.100.1")),
         Err(Unreachable::NoRoute)
     );
-    // At the other end of a wire of bare IP is everybody.
+    // The other end of a wire of bare IP leads to every host.
     let mut interface = Interface::new(only_v4, &caps(Medium::Ip)).unwrap();
     assert_eq!(interface.route(&mut to("198.51.100.1")), Ok(1500));
 }
@@ -195,9 +196,9 @@ fn waiting_packets_are_bounded() {
     assert_eq!(interface.next_deadline(), None);
 }
 
-/// A thousand connections opened at once to a neighbour not yet known, over ARP (RFC 826): all
-/// their first packets leave once it answers, in order. Of more than there is room for, the
-/// latest leave (RFC 4861, 7.2.2).
+/// A thousand connections are opened at once to a neighbour not yet known, over ARP (RFC 826). All their
+/// first packets leave in order once it answers. If there are more than fit, the latest leave (RFC 4861,
+/// 7.2.2).
 #[test]
 fn first_packets_of_many_connections_wait() {
     for (count, left) in [(1000usize, 1000), (MAX_WAITING_EACH + 40, MAX_WAITING_EACH)] {
@@ -231,7 +232,7 @@ fn first_packets_of_many_connections_wait() {
     }
 }
 
-/// Strangers who ask for us cannot make us forget whom we talk to.
+/// Unknown hosts that ask for us cannot evict the neighbours that we talk to.
 #[test]
 fn neighbours_are_bounded() {
     let config = config(&[("10.0.0.2", 8)], &[]);
@@ -270,7 +271,8 @@ fn neighbours_are_bounded() {
     assert_eq!(interface.neighbours.len(), MAX_NEIGHBOURS);
 }
 
-/// A place of one that is asked for is free once it has answered, has asked for us, or has been given up.
+/// The entry of an Incomplete neighbour is free again once the neighbour has answered, has asked for us, or
+/// has been given up.
 #[test]
 fn places_of_those_that_are_asked_for_are_given_back() {
     let config = config(&[("10.0.0.2", 8)], &[]);
@@ -294,19 +296,19 @@ fn places_of_those_that_are_asked_for_are_given_back() {
         arp
     };
     assert_eq!(questions(&mut interface, 1, 0..1000), MAX_ASKED);
-    // Two that answer, one of them twice, and one that asks.
+    // Two neighbours that answer, one of them twice, and one that asks.
     for (kind, host) in [(2, 0), (2, 1), (2, 1), (1, 2)] {
         interface.ingress(Instant::from_nanos(2), &frame(&arp(kind, host)));
     }
     assert_eq!(questions(&mut interface, 3, 1000..2000), 3);
-    // After three questions, a second apart, the others are given up.
+    // After three requests, a second apart, the others are given up.
     for second in 1..=3 {
         interface.poll(Instant::from_nanos(second * 1_000_000_000 + 3));
     }
     assert_eq!(questions(&mut interface, 4_000_000_000, 2000..3000), MAX_ASKED);
 }
 
-/// Answers to absent hosts leave room for those that exist.
+/// Requests for absent hosts leave room for hosts that exist.
 #[test]
 fn who_asks_for_us_is_known_although_many_are_asked_for_in_vain() {
     let config = config(&[("10.0.0.2", 8)], &[]);
@@ -382,7 +384,7 @@ fn errors_are_sent_at_a_limited_rate() {
     assert_eq!(interface.outgoing().len(), 1);
 }
 
-/// An IPv4 packet of a protocol: these bytes behind its header.
+/// Returns an IPv4 packet of a protocol with these bytes behind its header.
 fn ipv4(src: [u8; 4], dst: [u8; 4], protocol: u8, bytes: &[u8]) -> Vec<u8> {
     let total = 20 + bytes.len() as u8;
     let mut packet = vec![0x45, 0, 0, total, 0, 0, 0x40, 0, 64, protocol, 0, 0];
@@ -393,8 +395,8 @@ fn ipv4(src: [u8; 4], dst: [u8; 4], protocol: u8, bytes: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// Behind a socket of the host the kernel has the addresses: loopback and the host's own are peers, what is delivered is
-/// ours, and nothing is answered.
+/// Behind a socket the host's kernel has the addresses. Loopback and the host's own addresses are peers,
+/// every delivered packet is ours, and the interface sends no answers.
 #[test]
 fn behind_a_socket_of_the_host_its_addresses_are_taken_and_nothing_is_answered() {
     let addresses = [("192.0.2.2", 24), ("127.0.0.1", 8)];
@@ -445,8 +447,9 @@ fn behind_a_socket_of_the_host_its_addresses_are_taken_and_nothing_is_answered()
     assert_eq!(interface.outgoing().len(), 0);
 }
 
-/// Routers may fragment what goes over a path that takes less than programs learn (RFC 791). The packets' identifications
-/// differ then (RFC 6864, 4.3), also those that a device makes of a super-segment; other packets stay atomic.
+/// Routers may fragment packets to a path whose MTU is below the one that programs learn (RFC 791). The
+/// identifications of such packets differ (RFC 6864, 4.3), also those that a device makes of a super-segment.
+/// Other packets stay atomic.
 #[test]
 fn packets_over_a_path_below_the_floor_may_be_fragmented() {
     let mut wide = caps(Medium::Ip);

@@ -17,7 +17,7 @@ fn frames_equal_those_of_scapy() {
     let mut cases = 0;
     for case in CASES.split("\ncase ").skip(1) {
         let (name, lines) = case.split_once('\n').unwrap();
-        // All bytes in the head, and then split so that the tail has what is behind the headers.
+        // Once with all bytes in the head, and once split so that the data behind the headers is in the tail.
         for split in [false, true] {
             if let Err(what) = run(lines, split) {
                 panic!("case {name} (split: {split}): {what}");
@@ -78,7 +78,7 @@ fn same(found: &str, expected: &str, line: &str) -> Result<(), String> {
     }
 }
 
-/// What the interface makes of a frame, in the words of frames.py.
+/// Describes the result of a frame in the notation of frames.py.
 fn describe(interface: &mut Interface, now: Instant, bytes: &[u8], split: bool) -> String {
     let (head, tail) = bytes.split_at(if split { headers(bytes) } else { bytes.len() });
     let frame = RxFrame { head, tail, csum: Csum::Unverified, seg_size: 0, at: now };
@@ -129,7 +129,8 @@ fn describe(interface: &mut Interface, now: Instant, bytes: &[u8], split: bool) 
     }
 }
 
-/// Where the tail may start: behind an echo's or a datagram's header. Other frames stay whole.
+/// Returns the offset at which the tail may start: behind the header of an echo or a datagram. Other frames
+/// stay whole.
 fn headers(frame: &[u8]) -> usize {
     let at = |i: usize| frame.get(i).copied().unwrap_or(0);
     let len = match (at(12), at(13)) {

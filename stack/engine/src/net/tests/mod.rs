@@ -1,4 +1,4 @@
-//! The interface as a whole: cases whose bytes come from scapy ([`frames`]), and frames gone bad
+//! Tests of the interface as a whole: cases whose bytes come from scapy ([`frames`]), and mutated frames
 //! ([`mutation`]).
 
 mod egress;

@@ -1,4 +1,4 @@
-//! Frames gone bad: no bytes make the interface panic, and its tables stay within their bounds.
+//! Mutated frames: no bytes make the interface panic, and its tables stay within their bounds.
 
 use fastrand::Rng;
 use hawser_ir::abi::{Csum, Net};
@@ -18,7 +18,7 @@ fn corpus() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// One to four changes: a bit, a byte, a length, an end.
+/// Applies one to four changes: of a bit, a byte, a length or the end.
 fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
     for _ in 0..=rng.usize(..4) {
         let at = rng.usize(..bytes.len().max(1));
@@ -32,10 +32,10 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Gives a frame to the interface as a wire might, and then does all that an engine might.
+/// Passes a frame to the interface as a wire might, and then makes every call that an engine might.
 fn feed(interface: &mut Interface, rng: &mut Rng, now: Instant, bytes: &[u8]) {
     let (head, tail) = bytes.split_at(rng.usize(..bytes.len() + 1));
-    // Mostly with checksums taken for right: then mutations get further.
+    // Most checksums are declared right, so that mutations get further.
     let csum = if rng.usize(..4) == 0 {
         Csum::Unverified
     } else {

@@ -1,5 +1,5 @@
-//! Questions whether addresses are free, and the frames that answer them. The bytes are those of RFC 826 and RFC 5227, 1.1,
-//! and of RFC 4861, 4.3 and 4.4, put together by hand.
+//! Probes for free addresses, and the frames that answer them. The bytes are those of RFC 826 and RFC 5227,
+//! 1.1, and of RFC 4861, 4.3 and 4.4, assembled by hand.
 
 use std::net::IpAddr;
 

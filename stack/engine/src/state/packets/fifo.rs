@@ -1,4 +1,4 @@
-//! Instructions that leave in order of issue.
+//! Packet instructions that leave in order of issue.
 
 use std::collections::VecDeque;
 
@@ -22,11 +22,11 @@ impl Fifo {
         self.issued
     }
 
-    /// The instruction with this number, while it waits.
+    /// Returns the instruction with this number, while it waits.
     #[inline]
     pub(super) fn find(&mut self, number: u64) -> Option<&mut Pending> {
         let first = self.entries.front()?.number;
-        // Numbers have gaps only where a queue was purged.
+        // The numbers have gaps only if a queue was purged.
         let mut index = number.checked_sub(first)? as usize;
         if self.entries.get(index).is_none_or(|there| there.number != number) {
             index = self
@@ -56,7 +56,7 @@ impl Fifo {
         self.entries.pop_front()
     }
 
-    /// Takes those out that a context has issued, or all.
+    /// Removes the instructions that a context has issued, or all, and appends them to `out`.
     pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
         for pending in std::mem::take(&mut self.entries) {
             if pending.is_of(context) {

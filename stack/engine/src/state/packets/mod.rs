@@ -1,14 +1,17 @@
 //! Packet instructions that wait to be carried out: queues, priorities, coalescing.
 //!
-//! A blueprint's payload is resolved when the instruction is issued, into counted references. So
-//! whatever happens to the unit or the context afterwards, the packet leaves as it was meant.
+//! A blueprint's payload is resolved into counted references when the instruction is issued. Later changes of
+//! the unit or the context therefore do not affect the packet.
 //!
-//! Invariants: a queue with a lower priority number goes first; within a queue, its policy decides
-//! anew for each packet, and by default they leave in order of issue; a later packet replaces an earlier
-//! one only if both are adjacent among those of their context and queue and have one rank, neither has
-//! begun to leave, the earlier one's fields are what leaves, and the program's rule allows it.
+//! Invariants: a queue with a lower priority number goes first. Within a queue, the policy decides for each
+//! packet; by default packets leave in order of issue. A later packet replaces an earlier one only if:
+//!
+//! * both are adjacent among those of their context and queue and have the same rank,
+//! * neither has begun to leave,
+//! * the earlier one's header is determined by its fields alone,
+//! * and the program's rule allows it.
 
-#![allow(clippy::vec_box)] // The boxes are what is used again, and what is moved.
+#![allow(clippy::vec_box)] // The boxes themselves are reused and moved.
 
 mod fifo;
 mod paced;
@@ -58,28 +61,28 @@ pub(crate) struct Turn {
     flow: Option<u32>,
 }
 
-/// All that waits to be sent.
+/// All packets that wait to be sent.
 #[derive(Debug)]
 pub(crate) struct Packets {
     queues: Vec<Queue>,
     /// The queues' indices in the order in which they are served.
     order: Vec<usize>,
-    /// By context and queue: the number of its latest entry.
+    /// The number of the latest entry, by context and queue.
     latest: Vec<u64>,
-    /// Those that have left, for use again.
+    /// Entries that have left, kept for reuse.
     spare: Vec<Box<Pending>>,
     waiting: usize,
-    /// Payload bytes of those that wait.
+    /// The number of payload bytes of the waiting instructions.
     held: u64,
-    /// Which instruction is carried out, while somebody observes.
+    /// The number of the instruction that is being carried out; maintained only for an observer.
     pub(crate) cause: u32,
 }
 
-/// The maximum number of entries kept for use again.
+/// The maximum number of entries kept for reuse.
 const SPARE: usize = 1024;
 
 impl Packets {
-    /// Empty queues as the program declares them; always at least the default one.
+    /// Creates empty queues as the program declares them, and at least the default one.
     pub(crate) fn new(module: &Module) -> Packets {
         let default = (QueuePolicy::Fifo, 0);
         let declared = module.queues.iter().map(|queue| (queue.policy, queue.prio));
@@ -100,17 +103,18 @@ impl Packets {
         packets
     }
 
-    /// How many instructions wait.
+    /// Returns the number of waiting instructions.
     pub(crate) fn len(&self) -> usize {
         self.waiting
     }
 
-    /// Payload bytes of the instructions that wait, and may not be held for anything else any more.
+    /// Returns the number of payload bytes of the waiting instructions, whose units may have retired them.
     pub(crate) fn held(&self) -> u64 {
         self.held
     }
 
-    /// How many instructions wait for a rate of their own context, this one or all.
+    /// Returns the number of instructions that wait for a rate of their own context: those of this context,
+    /// or all.
     pub(crate) fn held_back(&self, context: Option<Slot>) -> usize {
         let counts = self.queues.iter().map(|queue| match &queue.waiting {
             Waiting::Paced(paced) => paced.held_back(context),
@@ -119,23 +123,24 @@ impl Packets {
         counts.sum()
     }
 
-    /// A new entry: this instruction, without payload.
+    /// Returns a new entry for this instruction, without payload.
     pub(crate) fn entry(&mut self, record: &PacketRec, image: &[u8]) -> Box<Pending> {
         let mut entry = self.spare.pop().unwrap_or_else(Pending::blank);
         entry.renew(record, image);
         entry
     }
 
-    /// The queue that an instruction is for: one that does not exist stands for the default one.
+    /// Returns the queue of an instruction; the default one stands for one that does not exist.
     #[inline]
     fn queue_of(&self, record: &PacketRec) -> usize {
         let asked = record.queue as usize;
         if asked < self.queues.len() { asked } else { 0 }
     }
 
-    /// What an instruction of a context may replace: the one before it of the same context, queue, rank
-    /// and blueprint, while that has not begun to leave. Not one with segmentation rules: what they set,
-    /// a FIN, is not in its image before it leaves.
+    /// Returns the instruction that a new one of a context may replace. It is the previous one of the same
+    /// context, queue, rank and blueprint, unless it has begun to leave. An instruction with segmentation
+    /// rules is never replaced. The fields that the rules set, such as a FIN, are not in its image before it
+    /// leaves.
     #[inline]
     pub(crate) fn latest(&mut self, context: Slot, record: &PacketRec) -> Option<&mut Pending> {
         let queue_index = self.queue_of(record);
@@ -151,8 +156,8 @@ impl Packets {
         (waits && is_settled && earlier.record.blueprint == record.blueprint).then_some(earlier)
     }
 
-    /// Queues an instruction of a context, or of a chain without one. `replaces` states whether it
-    /// replaces the [`Packets::latest`]. Returns true when it did.
+    /// Queues an instruction of a context, or of a chain without one. `replaces` states whether it replaces
+    /// the [`Packets::latest`]. Returns true if it did.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -189,7 +194,7 @@ impl Packets {
         false
     }
 
-    /// The instruction that is served next, if any may leave now.
+    /// Returns the instruction that is served next, if one may leave now.
     #[inline]
     pub(crate) fn turn(&self, now: Instant) -> Option<Turn> {
         self.order.iter().find_map(|&queue| {
@@ -205,7 +210,7 @@ impl Packets {
         })
     }
 
-    /// When the next packet of a paced queue may leave.
+    /// Returns the time at which the next packet of a paced queue may leave.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let paced = self.queues.iter().filter_map(|queue| match &queue.waiting {
             Waiting::Paced(paced) => paced.next().map(|(at, _)| at),
@@ -214,7 +219,7 @@ impl Packets {
         paced.min()
     }
 
-    /// The instruction whose turn it is.
+    /// Returns the instruction whose turn it is.
     #[inline]
     pub(crate) fn front(&mut self, turn: Turn) -> Option<&mut Pending> {
         match &mut self.queues[turn.queue].waiting {
@@ -224,8 +229,8 @@ impl Packets {
         }
     }
 
-    /// How many bytes of payload may leave in this turn as one super-segment, for a paced queue, which sends
-    /// one frame in a turn.
+    /// Returns the number of payload bytes that may leave in this turn as one super-segment, for a paced
+    /// queue, which sends one frame per turn.
     #[inline]
     pub(crate) fn burst(&self, turn: Turn) -> Option<u64> {
         match &self.queues[turn.queue].waiting {
@@ -234,7 +239,7 @@ impl Packets {
         }
     }
 
-    /// So many bytes have left in this turn.
+    /// Charges bytes that have left in this turn.
     #[inline]
     pub(crate) fn charge(&mut self, turn: Turn, now: Instant, bytes: u64) {
         if let (Waiting::Paced(paced), Some(flow)) = (&mut self.queues[turn.queue].waiting, turn.flow) {
@@ -242,7 +247,7 @@ impl Packets {
         }
     }
 
-    /// Takes out what [`Packets::front`] gave.
+    /// Removes the instruction that [`Packets::front`] returned.
     #[inline]
     pub(crate) fn pop(&mut self, turn: Turn) {
         let pending = match &mut self.queues[turn.queue].waiting {
@@ -256,7 +261,8 @@ impl Packets {
         }
     }
 
-    /// A context ended: the next one with its place has nothing queued. What it issued still leaves.
+    /// Forgets a context that ended, so that the next one with its slot index starts without queued packets.
+    /// Packets already issued still leave.
     pub(crate) fn forget(&mut self, context: Slot) {
         let count = self.queues.len();
         let from = (context.index as usize * count).min(self.latest.len());
@@ -269,7 +275,8 @@ impl Packets {
         }
     }
 
-    /// Drops what a context has waiting in a queue, or all that waits there; false when there is no such queue.
+    /// Drops the waiting packets of a context in a queue, or all packets in it; returns false if the queue
+    /// does not exist.
     pub(crate) fn reset(&mut self, queue: u32, context: Option<Slot>) -> bool {
         let Some(queue) = self.queues.get_mut(queue as usize) else {
             return false;
@@ -285,7 +292,7 @@ impl Packets {
         true
     }
 
-    /// Changes a queue's priority; false when there is no such queue.
+    /// Changes a queue's priority; returns false if the queue does not exist.
     pub(crate) fn set_prio(&mut self, queue: u32, prio: u64) -> bool {
         let Some(queue) = self.queues.get_mut(queue as usize) else {
             return false;
@@ -295,8 +302,8 @@ impl Packets {
         true
     }
 
-    /// Changes the rate of a paced queue, in bits per second: a context's, where each has its own. False when there
-    /// is no such queue.
+    /// Changes the rate of a paced queue, in bits per second: that of a context if each has its own. Returns
+    /// false if the queue does not exist.
     pub(crate) fn set_rate(&mut self, queue: u32, context: Option<Slot>, now: Instant, rate: u64) -> bool {
         match self
             .queues
@@ -319,7 +326,7 @@ impl Packets {
     fn recycle(&mut self, mut pending: Box<Pending>) {
         self.held -= u64::from(pending.held);
         if self.spare.len() < SPARE {
-            // What it refers to may be used again.
+            // Drops the references, so that their memory can be reused.
             pending.buffers.payload.clear();
             self.spare.push(pending);
         }

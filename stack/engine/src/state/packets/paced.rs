@@ -1,7 +1,7 @@
-//! Instructions that leave at a rate: all together, or those of each context at its own.
+//! Packet instructions that leave at a rate: a common one for all, or one for each context.
 //!
-//! A packet leaves when what left before it has had its time at the rate. Who finds nothing waiting gathers no
-//! credit; a driver that comes late, while packets wait, makes up for at most [`LATE`].
+//! A packet leaves once the transmission time of the previous ones at the rate has passed. An idle flow
+//! gathers no credit. A driver that comes late while packets wait makes up for at most [`LATE`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,26 +12,28 @@ use super::Pending;
 use super::fifo::Fifo;
 use crate::state::Slot;
 
-/// What a late driver makes up for: 10 ms.
+/// The maximum delay that a late driver makes up for: 10 ms.
 const LATE: u64 = nanos(Duration::from_millis(10));
-/// A bit, in the unit of [`Pace::backlog`]: what a rate of one bit per second sends in a nanosecond.
+/// A bit in the unit of [`Pace::backlog`]: the amount that a rate of one bit per second sends in a
+/// nanosecond.
 const BIT: u128 = 1_000_000_000;
-/// A device that cuts super-segments is handed what the rate sends in this time, or one packet: 1 ms.
+/// The number of super-segments per second: a device that cuts them receives the bytes of 1 ms at the rate,
+/// or one packet.
 const BURST_PER_SECOND: u64 = 1000;
 
-/// How fast a flow sends, and how much of what it has sent has not had its time yet.
+/// The rate of a flow, and the sent bits whose transmission time has not passed yet.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Bits per second; `None`: without a limit.
+    /// The rate in bits per second; `None` if it is unlimited.
     rate: Option<u64>,
-    /// Since when it sends what `backlog` counts.
+    /// The time from which `backlog` counts.
     since: Instant,
-    /// What it has sent since, in billionths of a bit.
+    /// The amount sent since then, in billionths of a bit.
     backlog: u128,
 }
 
 impl Pace {
-    /// When its next packet may leave; `None`: not before it has another rate.
+    /// Returns the time at which the next packet may leave; `None` if it has to wait for another rate.
     fn next(&self) -> Option<Instant> {
         match self.rate {
             None => Some(self.since),
@@ -43,7 +45,7 @@ impl Pace {
         }
     }
 
-    /// A packet of so many bytes leaves. `idle`: nothing waited before it.
+    /// Charges a packet of `bytes` bytes that leaves. `idle` is true if no packet waited before it.
     fn charge(&mut self, now: Instant, bytes: u64, idle: bool) {
         let due = self.next().unwrap_or(now);
         if idle || self.rate.is_none() || now.nanos_since(due) > LATE {
@@ -52,7 +54,7 @@ impl Pace {
         self.backlog += u128::from(bytes) * 8 * BIT;
     }
 
-    /// What is left of the backlog has its time at the new rate.
+    /// Changes the rate. The rest of the backlog is sent at the new rate.
     fn set(&mut self, now: Instant, rate: u64) {
         let backlog = self.rate.map_or(0, |old| {
             let paid = u128::from(now.nanos_since(self.since)) * u128::from(old);
@@ -63,14 +65,14 @@ impl Pace {
     }
 }
 
-/// The instructions of one context, or all.
+/// The instructions of one context, or of all.
 #[derive(Debug, Default)]
 struct Flow {
     waiting: Fifo,
     pace: Pace,
-    /// Nothing has left since it began to wait.
+    /// True if no packet has left since the flow began to wait.
     begins: bool,
-    /// Its key in [`Paced::due`], while it waits for its time.
+    /// The flow's key in [`Paced::due`] while it waits for its time.
     key: Option<(Instant, u64)>,
 }
 
@@ -78,9 +80,9 @@ struct Flow {
 #[derive(Debug)]
 pub(super) struct Paced {
     per_flow: bool,
-    /// By context plus one; the first is that of chains without a context, or all there is.
+    /// The flows, by context plus one. The first is that of chains without a context, or the only one.
     flows: Vec<Flow>,
-    /// When the flows with packets may send the next one, by time and then in turn.
+    /// The times at which the flows with packets may send the next one, by time and then in turn.
     due: BTreeMap<(Instant, u64), u32>,
     turns: u64,
     waiting: usize,
@@ -97,7 +99,8 @@ impl Paced {
         }
     }
 
-    /// Instructions that wait for a rate of their own context, this one or all: none where all have one rate.
+    /// Returns the number of instructions that wait for a rate of their own context: those of this context,
+    /// or all. It is 0 if all contexts have a common rate.
     pub(super) fn held_back(&self, context: Option<Slot>) -> usize {
         match context {
             _ if !self.per_flow => 0,
@@ -109,7 +112,7 @@ impl Paced {
         }
     }
 
-    /// The flow that a context's packets are of.
+    /// Returns the flow of a context's packets.
     fn flow_of(&self, context: Option<Slot>) -> u32 {
         match context {
             Some(context) if self.per_flow => context.index + 1,
@@ -125,7 +128,7 @@ impl Paced {
         &mut self.flows[index]
     }
 
-    /// Appends an instruction to its context's and returns its number.
+    /// Appends an instruction to its context's flow and returns its number.
     pub(super) fn push(&mut self, pending: Box<Pending>) -> u64 {
         let index = self.flow_of(pending.context);
         let flow = self.flow_mut(index);
@@ -136,13 +139,13 @@ impl Paced {
         number
     }
 
-    /// The instruction of a context with this number, while it waits.
+    /// Returns the instruction of a context with this number, while it waits.
     pub(super) fn find(&mut self, context: Option<Slot>, number: u64) -> Option<&mut Pending> {
         let index = self.flow_of(context) as usize;
         self.flows.get_mut(index)?.waiting.find(number)
     }
 
-    /// Puts a flow where it belongs in `due`. `again`: behind those of the same time.
+    /// Updates the position of a flow in `due`. `again` puts it behind flows of the same time.
     fn plan(&mut self, index: u32, again: bool) {
         let Some(flow) = self.flows.get_mut(index as usize) else {
             return;
@@ -165,7 +168,7 @@ impl Paced {
         }
     }
 
-    /// When the next packet may leave, if any waits, and which flow's it is.
+    /// Returns the time at which the next packet may leave, and its flow, if one waits.
     pub(super) fn next(&self) -> Option<(Instant, u32)> {
         let (&(at, _), &flow) = self.due.first_key_value()?;
         Some((at, flow))
@@ -175,13 +178,13 @@ impl Paced {
         self.flows.get_mut(flow as usize)?.waiting.front()
     }
 
-    /// How many bytes of payload may leave as one super-segment.
+    /// Returns the number of payload bytes that may leave as one super-segment.
     pub(super) fn burst(&self, flow: u32) -> u64 {
         let rate = self.flows.get(flow as usize).and_then(|flow| flow.pace.rate);
         rate.map_or(u64::MAX, |rate| rate / 8 / BURST_PER_SECOND)
     }
 
-    /// So many bytes of a flow have left.
+    /// Charges bytes of a flow that have left.
     pub(super) fn charge(&mut self, flow: u32, now: Instant, bytes: u64) {
         if let Some(there) = self.flows.get_mut(flow as usize) {
             let begins = std::mem::take(&mut there.begins);
@@ -204,7 +207,8 @@ impl Paced {
         self.plan(index, false);
     }
 
-    /// A context ended: what it issued leaves without a limit, and the next one with its place has none.
+    /// Forgets a context that ended. Its packets leave without a limit, and the next context with its slot
+    /// index has no limit either.
     pub(super) fn forget(&mut self, context: Slot) {
         if !self.per_flow {
             return;
@@ -216,7 +220,7 @@ impl Paced {
         }
     }
 
-    /// Takes those out that a context has issued, or all.
+    /// Removes the instructions that a context has issued, or all, and appends them to `out`.
     pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
         let flows = match context {
             Some(_) if self.per_flow => self.flow_of(context)..self.flow_of(context) + 1,

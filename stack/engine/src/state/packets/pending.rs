@@ -1,4 +1,4 @@
-//! One packet instruction that waits, and how far it has left.
+//! A waiting packet instruction, and its progress.
 
 use bytemuck::Zeroable;
 use hawser_ir::abi::PacketRec;
@@ -6,72 +6,69 @@ use hawser_ir::abi::PacketRec;
 use crate::state::Slot;
 use crate::wire::PayRef;
 
-/// What an instruction holds of memory; used again.
+/// The memory of an instruction, which is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     /// The blueprint's memory image; the segmentation rules change it from packet to packet.
     pub(crate) image: Vec<u8>,
-    /// The payload, in pieces.
     pub(crate) payload: Vec<PayRef>,
-    /// The header of the packets that are cut from one: see [`Progress::shared`].
+    /// The header of the packets that are cut from one super-segment: see [`Progress::shared`].
     pub(crate) header: Vec<u8>,
 }
 
-/// An instruction that waits.
+/// A waiting packet instruction.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    /// The instruction.
     pub(crate) record: PacketRec,
-    /// The image and the payload.
     pub(crate) buffers: Buffers,
-    /// Payload bytes.
+    /// The number of payload bytes.
     pub(crate) len: u32,
-    /// Those that it had when it was queued.
+    /// The number of payload bytes when it was queued.
     pub(super) held: u32,
-    /// Payload bytes per packet; 0: one packet.
+    /// The number of payload bytes per packet; 0 for a single packet.
     pub(crate) seg_size: u32,
-    /// How many packets it makes.
+    /// The number of packets.
     pub(crate) packets: u32,
-    /// How far it has left.
+    /// The progress of sending.
     pub(crate) sent: Progress,
-    /// Which instruction it is: see [`TxFrame::cause`](crate::wire::TxFrame::cause).
+    /// The number of the instruction: see [`TxFrame::cause`](crate::wire::TxFrame::cause).
     pub(crate) cause: u32,
     /// The context that issued it, if its chain had one.
     pub(super) context: Option<Slot>,
-    /// Its place among those of its queue, in order of issue.
+    /// Its number within its queue, in order of issue.
     pub(super) number: u64,
 }
 
-/// How much of an instruction has been carried out.
+/// The progress of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Packets built.
+    /// The number of packets built.
     pub(crate) packets: u32,
-    /// The piece that the next packet starts in, and the byte in it.
+    /// The piece in which the next packet starts.
     pub(crate) piece: usize,
-    /// See `piece`.
+    /// The offset of the next packet in `piece`.
     pub(crate) byte: usize,
     /// The link's MTU in bytes, found with the first packet.
     pub(crate) mtu: u32,
-    /// It leaves packet by packet, whatever the device could do.
+    /// True if it leaves packet by packet, whatever the device supports.
     pub(crate) is_plain: bool,
-    /// The packets for which one header was built, that is changed for each.
+    /// The packets for which one common header was built, which is changed for each.
     pub(crate) shared: SharedHeader,
 }
 
 /// Packets of an instruction that are cut from one super-segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SharedHeader {
-    /// The first one's index.
+    /// The index of the first packet.
     pub(crate) first: u32,
-    /// One more than the last one's; 0: there are none.
+    /// The index behind the last packet; 0 if there are no such packets.
     pub(crate) end: u32,
-    /// Payload bytes of them all.
+    /// The number of payload bytes in all of them.
     pub(crate) len: u32,
 }
 
 impl Pending {
-    /// One that [`Pending::renew`] makes an instruction.
+    /// Returns an empty entry, to be filled by [`Pending::renew`].
     pub(crate) fn blank() -> Box<Pending> {
         Box::new(Pending {
             record: PacketRec::zeroed(),
@@ -87,7 +84,7 @@ impl Pending {
         })
     }
 
-    /// Becomes another instruction, without payload.
+    /// Replaces the entry by another instruction, without payload.
     pub(crate) fn renew(&mut self, record: &PacketRec, image: &[u8]) {
         self.record = *record;
         self.buffers.image.clear();
@@ -96,7 +93,7 @@ impl Pending {
         self.set_payload(0, 0);
     }
 
-    /// It has `len` bytes of payload, `seg_size` in each packet (0: all in one), of which nothing has left.
+    /// Sets an unsent payload of `len` bytes, with `seg_size` in each packet (0 for a single packet).
     pub(crate) fn set_payload(&mut self, len: u32, seg_size: u32) {
         let packets = match seg_size {
             0 => 1,
@@ -105,12 +102,12 @@ impl Pending {
         (self.len, self.seg_size, self.packets, self.sent) = (len, seg_size, packets, Progress::default());
     }
 
-    /// Whether a context has issued it; without one: true.
+    /// Returns true if this context has issued it, or if `context` is `None`.
     pub(super) fn is_of(&self, context: Option<Slot>) -> bool {
         context.is_none() || self.context == context
     }
 
-    /// Moves on by `len` bytes of payload: appends their pieces to `out`.
+    /// Advances by `len` bytes of payload and appends their pieces to `out`.
     pub(crate) fn take_payload(&mut self, mut len: usize, out: &mut Vec<PayRef>) {
         while len > 0 {
             let Some(piece) = self.buffers.payload.get(self.sent.piece) else {

@@ -1,6 +1,7 @@
-//! Instructions that leave by their rank, the smallest first; those of one rank in order of issue.
+//! Packet instructions that leave by rank, the smallest first, and within a rank in order of issue.
 //!
-//! One that has partly left waits for those of smaller ranks, too: rank decides anew for each packet.
+//! An instruction that has partly left also waits for those of smaller ranks: the rank decides for each
+//! packet.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,11 @@ use crate::state::Slot;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
-    /// They do not move, however their order changes.
+    /// The entries, which do not move when their order changes.
     entries: Vec<Option<Box<Pending>>>,
-    /// Places without an entry.
+    /// The free indices in `entries`.
     free: Vec<usize>,
-    /// By rank and number, where the instruction is.
+    /// The index of each instruction, by rank and number.
     order: BTreeMap<(u64, u64), usize>,
     issued: u64,
 }
@@ -35,7 +36,7 @@ impl Ranked {
         self.issued
     }
 
-    /// The instruction with this rank and number, while it waits.
+    /// Returns the instruction with this rank and number, while it waits.
     pub(super) fn find(&mut self, rank: u64, number: u64) -> Option<&mut Pending> {
         self.entries[*self.order.get(&(rank, number))?].as_deref_mut()
     }
@@ -55,7 +56,7 @@ impl Ranked {
         self.entries[place].take()
     }
 
-    /// Takes those out that a context has issued, or all.
+    /// Removes the instructions that a context has issued, or all, and appends them to `out`.
     pub(super) fn purge(&mut self, context: Option<Slot>, out: &mut Vec<Box<Pending>>) {
         let (entries, free) = (&mut self.entries, &mut self.free);
         self.order.retain(|_, place| {

@@ -1,4 +1,4 @@
-//! What leaves, and in which order.
+//! Tests of the order in which packets leave.
 
 use bytemuck::Zeroable;
 
@@ -14,7 +14,7 @@ fn instruction(record: PacketRec, len: u32, seg_size: u32) -> Box<Pending> {
     pending
 }
 
-/// A packet that is recognised by its length.
+/// Returns a packet that is recognised by its length.
 fn pending(queue: u32, blueprint: u16, len: u32) -> Box<Pending> {
     let record = PacketRec { queue, blueprint, ..PacketRec::zeroed() };
     instruction(record, len, 0)
@@ -38,7 +38,7 @@ fn context(index: u32) -> Option<Slot> {
     Some(slot(index))
 }
 
-/// Queues of one priority with these policies.
+/// Returns queues of one priority with these policies.
 fn queues(policies: &[QueuePolicy]) -> Packets {
     let queue = |policy: &QueuePolicy| hawser_ir::Queue { name: String::new(), policy: *policy, prio: 0 };
     Packets::new(&Module { queues: policies.iter().map(queue).collect(), ..Module::default() })
@@ -157,7 +157,7 @@ fn segments_share_the_payload_out() {
     assert_eq!(pending(0, 0, 0).packets, 1, "a packet without data");
 }
 
-/// A packet of a rank that is recognised by its length.
+/// Returns a packet of a rank that is recognised by its length.
 fn ranked(rank: u64, len: u32) -> Box<Pending> {
     let mut pending = pending(0, 0, len);
     pending.record.rank = rank;
@@ -227,7 +227,8 @@ fn a_reset_drops_what_one_context_has_waiting() {
     }
 }
 
-/// When each packet leaves, in nanoseconds, and its length; every one has 1000 bytes on the wire.
+/// Returns the time at which each packet leaves, in nanoseconds, and its length. Every packet has 1000 bytes
+/// on the wire.
 fn schedule(packets: &mut Packets, from: u64) -> Vec<(u64, u32)> {
     let mut now = Instant::from_nanos(from);
     let mut left = Vec::new();
@@ -314,7 +315,7 @@ fn a_new_rate_holds_for_what_waits_already() {
     packets.pop(turn);
     packets.push(None, pending(0, 0, 2), |_| false);
     assert_eq!(packets.next_deadline(), Some(Instant::from_nanos(1_000_000_001)));
-    // After half a second half of it is paid; the other half takes 0.5 ms at 8 Mbit/s.
+    // After half a second half of the backlog is paid; the other half takes 0.5 ms at 8 Mbit/s.
     let half = Instant::from_nanos(500_000_001);
     packets.set_rate(0, None, half, 8_000_000);
     assert_eq!(packets.next_deadline(), Some(Instant::from_nanos(500_500_001)));

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Hosts that have not shown that they receive have a share of the calls together. Beyond it each is given a number that it
-/// alone can state.
+/// Hosts that have not shown that they receive share a part of the places. Beyond it, each host receives a
+/// number that only that host can state.
 #[test]
 fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     let mut stage = Stage::new(&[("UNPROVEN", 8)]);
@@ -29,7 +29,7 @@ fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     }
     assert!(!stage.take().iter().any(is_turned_away));
     assert_eq!(stage.stack.contexts(), 1 + 8 + 100);
-    // The places that a flood has taken are free again: the application aborts what it has not answered.
+    // The places that a flood has taken become free when the application aborts the unanswered calls.
     let calls: Vec<Handle> = stage
         .notices
         .iter()
@@ -47,7 +47,7 @@ fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
     assert!(!stage.take().iter().any(is_turned_away));
 }
 
-/// A host that shows only by a later packet that it receives gives its place to another.
+/// A host that shows only in a later packet that it receives releases its place for another host.
 #[test]
 fn a_call_that_states_its_number_later_gives_its_place_back() {
     let mut stage = Stage::new(&[("UNPROVEN", 1)]);
@@ -74,8 +74,8 @@ fn a_call_that_states_its_number_later_gives_its_place_back() {
     assert!(!stage.take().iter().any(is_turned_away));
 }
 
-/// A client that was turned away sends its first window once more, with the number that it was told, and later calls
-/// state it from the start.
+/// A rejected client sends its first window once more, with the number that it received. Its later calls
+/// state the number from the start.
 #[test]
 fn a_client_that_was_turned_away_states_its_number() {
     let mut stage = Stage::new(&[]);

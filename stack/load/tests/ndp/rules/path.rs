@@ -1,4 +1,4 @@
-//! Packets that are longer than a link of their path takes.
+//! Packets that exceed the MTU of a link on their path.
 
 use super::calls;
 use super::*;
@@ -10,20 +10,20 @@ fn a_message_whose_packets_a_router_finds_too_long_ends_at_once() {
     calls::ends_for_its_path("ndp", hosts, 1_300);
 }
 
-/// The first packet that has left, as a frame.
+/// Returns the first packet that has left, as a frame.
 fn frame(stage: &mut Stage) -> Vec<u8> {
     while stage.stack.poll(stage.now, &mut stage.end).expect("a cable") {}
     stage.end.outbound.lock().drain(..).next().expect("a packet")
 }
 
-/// Whether the call has ended with EMSGSIZE once a router has stated its MTU.
+/// Returns whether the call has ended with EMSGSIZE once a router has stated its MTU.
 fn ends(stage: &mut Stage, call: Handle, mtu: u16, frame: &[u8]) -> bool {
     stage.end.inbound.lock().push_back(calls::too_big(mtu, frame));
     stage.take();
     stage.notices.contains(&(call, Notice::Failed(Errno(90))))
 }
 
-/// Anybody can quote a packet with a length of its own.
+/// Any host can quote a packet with a forged length.
 #[test]
 fn a_message_that_fits_its_path_goes_on() {
     let mut stage = Stage::new(&[]);
@@ -37,7 +37,7 @@ fn a_message_that_fits_its_path_goes_on() {
     assert!(ends(&mut stage, call, 1_051, &frame));
 }
 
-/// An acknowledged message has arrived, whatever came back of its copies.
+/// An acknowledged message has arrived, so that errors about its copies do not count.
 #[test]
 fn a_message_that_has_arrived_does_not_end_its_call() {
     let mut stage = Stage::new(&[]);
@@ -48,7 +48,7 @@ fn a_message_that_has_arrived_does_not_end_its_call() {
     assert!(!ends(&mut stage, call, 1_400, &frame));
 }
 
-/// A reply that does not fit ends at its server, once; the call is not served again.
+/// A reply that does not fit its path ends once, at its server. The call is not served again.
 #[test]
 fn a_reply_that_does_not_fit_its_path_ends() {
     let mut stage = Stage::new(&[]);

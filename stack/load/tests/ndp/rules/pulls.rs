@@ -1,19 +1,19 @@
-//! The pace of PULLs: the packets that they release arrive at the rate of the receiver's link (SIGCOMM 2017, 3.2), here
-//! 10 Mbit/s, at which a byte takes 800 ns.
+//! The pace of PULLs. The packets that they release arrive at the rate of the receiver's link (SIGCOMM 2017,
+//! 3.2), here 10 Mbit/s, at which a byte takes 800 ns.
 
 use super::*;
 
 const BYTE: u64 = 800;
-/// Bytes of headers in front of the data.
+/// The bytes of headers before the data.
 const HEADERS: u64 = 20 + 32;
 const WHOLE: u64 = PART as u64 + HEADERS;
 
-/// A stage with that link; short messages have no queue of their own.
+/// Returns a stage with that link. Short messages have no queue of their own.
 fn stage() -> Stage {
     Stage::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)])
 }
 
-/// The bytes whose time passes from each PULL of the next 4 ms to the one after it.
+/// Returns the bytes whose time passes between each PULL of the next 4 ms and the next one.
 fn paced(stage: &mut Stage) -> Vec<u64> {
     let sent = stage.wait(4_000_000);
     let times: Vec<u64> = sent
@@ -24,7 +24,7 @@ fn paced(stage: &mut Stage) -> Vec<u64> {
     times.windows(2).map(|pair| (pair[1] - pair[0]) / BYTE).collect()
 }
 
-/// Has another host's message ask for one packet, so that the time of the PULL before it shows.
+/// Makes another host's message ask for one packet, which reveals the time of the PULL before it.
 fn ask_another(stage: &mut Stage) {
     stage.put_from(2, (DATA, 8, 0, 31 * PART), None);
 }
@@ -32,14 +32,14 @@ fn ask_another(stage: &mut Stage) {
 #[test]
 fn a_short_last_packet_takes_its_own_time() {
     let mut stage = stage();
-    // 30 packets come unasked; two whole ones and 100 bytes are to be pulled.
+    // 30 packets arrive unsolicited. Two whole packets and 100 bytes remain to be pulled.
     let len = 32 * PART + 100;
     (0..4).for_each(|number| stage.put((DATA, 8, number, len)));
     ask_another(&mut stage);
     assert_eq!(paced(&mut stage), [WHOLE, WHOLE, 100 + HEADERS]);
 }
 
-/// Nothing is left to be pulled but what was cut: whole packets, and in the end the last one.
+/// Only trimmed packets remain to be pulled: whole packets, and the last one at the end.
 #[test]
 fn packets_of_a_first_window_that_were_cut_take_their_own_time() {
     let mut stage = stage();
@@ -52,7 +52,7 @@ fn packets_of_a_first_window_that_were_cut_take_their_own_time() {
     assert_eq!(paced(&mut stage), [WHOLE, last, WHOLE, WHOLE, last]);
 }
 
-/// The last packet was pulled, and one before it comes cut.
+/// The last packet was pulled, and an earlier one arrives trimmed.
 #[test]
 fn a_packet_that_is_cut_behind_the_last_pull_takes_its_own_time() {
     let mut stage = stage();
@@ -63,7 +63,7 @@ fn a_packet_that_is_cut_behind_the_last_pull_takes_its_own_time() {
     assert_eq!(paced(&mut stage), [100 + HEADERS, WHOLE]);
 }
 
-/// Two receivers' messages lack their last packets, and both ask for them by themselves after 5 ms.
+/// Two receivers' messages lack their last packets. Both ask for them on their own after 5 ms.
 #[test]
 fn a_last_packet_that_is_missing_takes_its_own_time() {
     let mut stage = stage();
@@ -74,7 +74,7 @@ fn a_last_packet_that_is_missing_takes_its_own_time() {
     assert_eq!(paced(&mut stage), [100 + HEADERS]);
 }
 
-/// Anybody can state that the packets of its message are long: none is longer than the path's MTU, 1,500 bytes.
+/// Any host can claim that its message has long packets. No packet exceeds the path's MTU of 1,500 bytes.
 #[test]
 fn a_header_makes_no_pull_take_longer_than_a_packet_can() {
     let mut stage = stage();

@@ -1,5 +1,5 @@
-//! Receivers that lie (Savage et al., 1999): acknowledgements of what was not sent, of what did not arrive, and in
-//! pieces.
+//! Misbehaving receivers (Savage et al., 1999): acknowledgements of data that was not sent or did not arrive,
+//! and acknowledgements in pieces.
 
 use crate::bench::{Connection, MS};
 
@@ -22,7 +22,7 @@ fn acks_in_pieces_open_the_window_no_faster() {
     assert!(divided <= honest + 1000, "{honest} {divided}");
 }
 
-/// RFC 5961, 5.2: the acknowledgement of what was never sent is challenged, and moves nothing.
+/// RFC 5961, 5.2: an acknowledgement of data that was never sent is challenged and has no other effect.
 #[test]
 fn an_acknowledgement_of_unsent_data_is_challenged_and_moves_nothing() {
     let mut c = Connection::plain(&[]);
@@ -43,8 +43,9 @@ fn an_acknowledgement_of_unsent_data_is_challenged_and_moves_nothing() {
     assert_eq!(c.bench.observe(c.handle, "flight"), u64::from(sent));
 }
 
-/// Acknowledging early what is under way shortens the round trip, no more: in slow start an ACK adds at most eight segments
-/// (RFC 9406, 4.2, SLOW_START_LIMIT), whatever it claims; and nothing goes beyond the window announced.
+/// Early acknowledgement of data under way only shortens the round trip. In slow start an ACK adds at most
+/// eight segments (RFC 9406, 4.2, SLOW_START_LIMIT), whatever it claims. No data goes beyond the announced
+/// window.
 #[test]
 fn early_acks_are_bounded_by_what_was_sent() {
     let mut c = Connection::agreed(&["HYSTART=false"], false, |syn| syn);
@@ -71,8 +72,9 @@ fn early_acks_are_bounded_by_what_was_sent() {
     }
 }
 
-/// Duplicate ACKs that no segment caused. Each stands for a segment that left the network, so no more count than can have
-/// been sent: 255, as many as a byte counts, where RFC 5681, 3.2 (4), would let the window grow by all of them.
+/// Duplicate ACKs that no segment caused. Each stands for a segment that left the network, so no more of them
+/// count than can have been sent. The maximum is 255, the limit of a byte, whereas RFC 5681, 3.2 (4), lets
+/// the window grow by all of them.
 #[test]
 fn forged_duplicate_acks_release_no_more_than_was_sent() {
     let mut c = Connection::agreed(&[], false, |syn| syn);

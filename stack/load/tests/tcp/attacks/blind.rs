@@ -1,4 +1,4 @@
-//! Attackers off the path, who know the addresses and guess the rest: RFC 5961.
+//! Off-path attackers, who know the addresses and guess the rest: RFC 5961.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::segment::Segment;
 
 const TRIES: u64 = 20_000;
 
-/// Sends forgeries at random numbers over ten seconds and returns how many segments answered.
+/// Sends forgeries with random numbers over ten seconds and returns how many segments answered.
 fn guess(c: &mut Connection, what: &str, forge: impl Fn(&Connection, u32, u32) -> Segment) -> usize {
     let mut rng = Rng::with_seed(4711);
     let began = Instant::now();
@@ -33,9 +33,10 @@ fn guess(c: &mut Connection, what: &str, forge: impl Fn(&Connection, u32, u32) -
 fn blind_resets_end_nothing() {
     let mut c = Connection::plain(&[]);
     let answers = guess(&mut c, "blind RST", |c, seq, _| c.segment().at(seq).rst());
-    // One in 65,537 guesses lies in the window of 65,535 bytes and is challenged.
+    // One in 65,537 guesses lies within the window of 65,535 bytes and is challenged.
     assert!(answers <= 10);
-    // All guesses within the window, but the right one: the budget bounds the challenges (RFC 5961, 7).
+    // All guesses lie within the window, except the right number. The budget limits the challenges (RFC 5961,
+    // 7).
     let start = c.next;
     for offset in 1..5000 {
         let reset = c.segment().at(start.wrapping_add(offset)).rst();
@@ -51,9 +52,9 @@ fn blind_resets_end_nothing() {
 fn blind_syns_end_nothing() {
     let mut c = Connection::plain(&[]);
     let answers = guess(&mut c, "blind SYN", |c, seq, _| Segment { ack: None, ..c.segment().at(seq).syn() });
-    // Ten in five seconds within the window; two a second outside of it.
+    // Ten challenges in five seconds within the window, and two a second outside it.
     assert!(answers <= 2 * 11 + 20 + 2, "{answers}");
-    // All of them within the window, with an acknowledgement and without: RFC 5961, 4.2 and 7.
+    // All guesses lie within the window, with and without an acknowledgement: RFC 5961, 4.2 and 7.
     let start = c.next;
     for offset in 0..5000 {
         let syn = c.segment().at(start.wrapping_add(offset)).syn();
@@ -69,8 +70,9 @@ fn blind_syns_end_nothing() {
     assert_eq!(c.bench.read(c.handle, 100), b"ppppp", "the true peer goes on");
 }
 
-/// A connection whose largest window was 65,535 bytes, with 2000 bytes under way; and the acknowledgements that count: from
-/// the oldest unacknowledged number less that window to the end of what was sent (RFC 5961, 5.2).
+/// Returns a connection whose largest window was 65,535 bytes, with 2000 bytes under way, and the range of
+/// acceptable acknowledgements. It reaches from the oldest unacknowledged number minus that window to the end
+/// of the sent data (RFC 5961, 5.2).
 fn under_way() -> (Connection, u32, u32) {
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 3000);
@@ -80,8 +82,9 @@ fn under_way() -> (Connection, u32, u32) {
     (c, oldest, latest)
 }
 
-/// The number known exactly, the acknowledgement guessed, all around the circle: where none counts no byte is taken, at
-/// once or later, and the budget bounds the challenges. Before RFC 5961 half of the circle counted.
+/// The attacker knows the exact sequence number and guesses the acknowledgement, all around the number space.
+/// If no acknowledgement is acceptable, no byte is accepted, at once or later, and the budget limits the
+/// challenges. Before RFC 5961 half of the space was acceptable.
 #[test]
 fn blind_data_is_not_accepted() {
     const STEP: usize = 200_003;
@@ -90,7 +93,7 @@ fn blind_data_is_not_accepted() {
     let (mut tries, mut largest, began) = (0, 0, Instant::now());
     for offset in (0..wrong).step_by(STEP).chain([wrong - 1]) {
         let ack = latest.wrapping_add(1).wrapping_add(offset);
-        // In order, behind a gap, and with a FIN.
+        // The forgeries are in order, behind a gap, and with a FIN.
         let forged = c.segment().acks(ack).payload(*b"forged");
         for segment in [forged.clone(), forged.clone().at(c.next.wrapping_add(10)), forged.fin()] {
             c.bench.inject(&segment);
@@ -110,12 +113,12 @@ fn blind_data_is_not_accepted() {
     assert!(tries > 60_000 && (1..=10).contains(&largest), "{tries} {largest}");
     assert_eq!(c.bench.observe(c.handle, "rcv_nxt") as u32, c.next);
     assert_eq!(c.bench.notices(), []);
-    // Nothing lies in wait behind the gap, either.
+    // No forged data waits behind the gap either.
     c.peer_sends(100);
     assert_eq!(c.bench.read(c.handle, 1000), [b'p'; 100], "the true peer goes on");
 }
 
-/// The borders of what counts, to the number.
+/// The exact bounds of acceptable acknowledgements.
 #[test]
 fn acknowledgements_count_within_the_largest_window() {
     let taken = |which: fn(u32, u32) -> u32| {
@@ -128,8 +131,9 @@ fn acknowledgements_count_within_the_largest_window() {
     assert!(!taken(|oldest, _| oldest.wrapping_sub(1)) && !taken(|_, latest| latest.wrapping_add(1)));
 }
 
-/// Nothing known: one guess in 65,537 has a number within the window, and one in 64,000 of those an acknowledgement that
-/// counts. The rest is answered (RFC 9293, 3.10.7.4), with less than was sent.
+/// The attacker knows no number. One guess in 65,537 has a number within the window, and one in 64,000 of
+/// those has an acceptable acknowledgement. The rest is answered (RFC 9293, 3.10.7.4), with fewer bytes than
+/// were sent.
 #[test]
 fn guessed_data_is_answered_with_fewer_bytes() {
     let mut c = Connection::plain(&[]);
@@ -143,8 +147,8 @@ fn guessed_data_is_answered_with_fewer_bytes() {
     assert_eq!(c.bench.read(c.handle, 100), b"ppppp", "the true peer goes on");
 }
 
-/// CVE-2016-5696: where challenges have a budget in common, one connection learns how many others used. Here
-/// each has its own.
+/// CVE-2016-5696: with a common budget for challenges, one connection can learn how many another has used.
+/// Here each connection has its own budget.
 #[test]
 fn challenge_acks_of_one_connection_reveal_nothing_of_another() {
     let count = |disturb: bool| {
@@ -170,7 +174,7 @@ fn challenge_acks_of_one_connection_reveal_nothing_of_another() {
     assert_eq!(alone, beside);
 }
 
-/// In SYN-SENT a reset counts only with the acknowledgement of our very SYN (RFC 9293, 3.10.7.3).
+/// In SYN-SENT, a reset counts only if it acknowledges exactly our SYN (RFC 9293, 3.10.7.3).
 #[test]
 fn blind_resets_do_not_keep_a_connection_from_opening() {
     let mut bench = crate::bench::Bench::new(&[]);

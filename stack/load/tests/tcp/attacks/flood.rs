@@ -1,4 +1,4 @@
-//! SYN floods (RFC 4987), and peers that take nothing.
+//! SYN floods (RFC 4987), and peers that read no data.
 
 use hawser_time::Instant;
 
@@ -9,10 +9,10 @@ use crate::stage::{Stage, spoofed};
 use crate::bench::{Bench, MS, SECOND};
 use crate::segment::Segment;
 
-/// Virtual time until the connection has found the link's rate: slow start overshoots it by a queue.
+/// The virtual time until the connection has found the link's rate. Slow start overshoots it by a queue.
 const WARM_UP: u32 = 1;
 
-/// One connection in use: of stack `from`, to stack `1 - from`.
+/// A connection in use, from stack `from` to stack `1 - from`.
 #[derive(Clone, Copy)]
 struct Flow {
     from: usize,
@@ -20,7 +20,7 @@ struct Flow {
     reader: Handle,
 }
 
-/// Bytes that each flow moves in a second of virtual time, while `act` goes on.
+/// Returns the bytes that each flow moves in a second of virtual time, while `act` continues.
 fn rates<const N: usize>(stage: &mut Stage, flows: [Flow; N], mut act: impl FnMut(&mut Stage)) -> [u64; N] {
     let mut read = [0; N];
     let data = [7; 65_536];
@@ -41,7 +41,7 @@ fn rates<const N: usize>(stage: &mut Stage, flows: [Flow; N], mut act: impl FnMu
     read
 }
 
-/// The same over two seconds.
+/// Like `rates`, over two seconds.
 fn rates_of_two<const N: usize>(
     stage: &mut Stage,
     flows: [Flow; N],
@@ -58,20 +58,21 @@ fn established(stage: &mut Stage) -> (Handle, Handle) {
     (client, *stage.accepted().last().expect("accepted"))
 }
 
-/// To the host.
+/// Starts a flow to the host.
 fn upload(stage: &mut Stage) -> Flow {
     let (sender, reader) = established(stage);
     Flow { from: 1, sender, reader }
 }
 
-/// From the host: it delays the answers to a flood.
+/// Starts a flow from the host, which delays the answers to a flood.
 fn download(stage: &mut Stage) -> Flow {
     let (reader, sender) = established(stage);
     Flow { from: 0, sender, reader }
 }
 
-/// Two thousand spoofed SYNs in a second, beside a link that is full in both directions: what is established keeps 90 %
-/// of its rate, who is honest still gets in, and memory is bounded by the embryonic limit.
+/// Two thousand spoofed SYNs in a second, beside a link that is full in both directions. Established
+/// connections keep 90 % of their rate, honest clients still connect, and the embryonic limit bounds the
+/// memory.
 #[test]
 fn a_syn_flood_shuts_nobody_out() {
     let mut stage = Stage::new(&["MIN_RTO=200ms"]);
@@ -130,7 +131,8 @@ fn a_syn_flood_shuts_nobody_out() {
     assert!(took < 200 * MS, "{took}");
 }
 
-/// What a flood leaves behind: one answer for each SYN, `SYN_BACKLOG` embryonic connections, and after `SYN_TIMEOUT` nothing.
+/// After a flood, each SYN has had one answer and `SYN_BACKLOG` embryonic connections exist. After
+/// `SYN_TIMEOUT` all are gone.
 #[test]
 fn spoofed_syns_leave_nothing_behind() {
     const SYNS: u16 = 20_000;
@@ -158,7 +160,7 @@ fn spoofed_syns_leave_nothing_behind() {
     assert!(bench.stack.contexts() - before <= 1 && bench.observe(listener, "embryonic") == 0);
 }
 
-/// A hundred readers that read nothing hold their send buffers and no more; nobody else notices.
+/// A hundred receivers that never read hold only their send buffers. Other connections are not affected.
 #[test]
 fn slow_readers_hold_what_is_theirs_and_no_more() {
     const READERS: usize = 100;
@@ -182,11 +184,11 @@ fn slow_readers_hold_what_is_theirs_and_no_more() {
             }
         }
     };
-    // Until all windows are closed and all buffers full.
+    // Runs until all windows are closed and all buffers full.
     stage.run(12 * SECOND, |stage| offer(stage, &mut given));
     let held = stage.stacks[0].held_bytes();
     let before = stage.stacks[0].counters().chains;
-    let _ = rates(&mut stage, flows, |stage| offer(stage, &mut given)); // what had waited to be read
+    let _ = rates(&mut stage, flows, |stage| offer(stage, &mut given)); // reads the backlog
     let [slow] = rates_of_two(&mut stage, flows, |stage| offer(stage, &mut given));
     let work = stage.stacks[0].counters().chains - before;
     let now_held = stage.stacks[0].held_bytes();
@@ -197,7 +199,7 @@ fn slow_readers_hold_what_is_theirs_and_no_more() {
         held.0 == now_held.0,
         100.0 * slow as f64 / calm as f64,
     );
-    // Whoever is stuck is asked ever more rarely; the others have filled their buffers soon.
+    // Blocked receivers are probed ever more rarely. The other connections soon fill their buffers.
     stage.run(2 * SECOND, |_| {});
     let before = stage.stacks[0].counters().chains;
     stage.run(10 * SECOND, |_| {});

@@ -1,5 +1,5 @@
-//! Attacks, with what they cost. Each test states its bound and prints its figures:
-//! `cargo test -p hawser-load --test tcp attacks -- --nocapture`.
+//! Attacks and their costs. Each test states its bound and prints its figures: `cargo test -p hawser-load
+//! --test tcp attacks -- --nocapture`.
 
 mod acks;
 mod blind;
@@ -8,7 +8,8 @@ mod flood;
 
 use std::time::Instant;
 
-/// What each of `count` packets cost, the test's own work counted: a figure to print, and no bound.
+/// Returns the cost of each of `count` packets, including the test's own work. It is a figure to print, not a
+/// bound.
 fn each(began: Instant, count: u64) -> String {
     format!("{:.2} µs each", began.elapsed().as_secs_f64() * 1e6 / count as f64)
 }

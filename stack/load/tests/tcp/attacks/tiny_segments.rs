@@ -1,5 +1,5 @@
-//! Data in tiny segments and acknowledgements of tiny segments: CVE-2019-11477, -11478, -11479 (SACK), CVE-2018-5390 (data
-//! out of order), windows of a few bytes.
+//! Data in tiny segments and acknowledgements of tiny segments: CVE-2019-11477, -11478, -11479 (SACK),
+//! CVE-2018-5390 (data out of order), and windows of a few bytes.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use super::each;
 use crate::bench::{Connection, MS, Offer, SECOND};
 use crate::segment::Segment;
 
-/// A connection that agreed on SACK, with this MSS.
+/// Opens a connection that agreed on SACK, with this MSS.
 fn with_sack(mss: u16) -> Connection {
     Connection::agreed(&["MIN_RTO=200ms"], true, |syn| Segment {
         sack_permitted: true,
@@ -18,7 +18,8 @@ fn with_sack(mss: u16) -> Connection {
     })
 }
 
-/// CVE-2018-5390: every other byte, in any order. Ranges are bounded, memory is, and each segment costs one ACK.
+/// CVE-2018-5390: every other byte, in any order. The ranges and the memory are bounded, and each segment
+/// costs one ACK.
 #[test]
 fn tiny_segments_out_of_order_are_bounded() {
     const TINY_SEGMENTS: u32 = 20_000;
@@ -37,18 +38,18 @@ fn tiny_segments_out_of_order_are_bounded() {
     println!("tiny segments: {TINY_SEGMENTS} of one byte, {cost}; {held} bytes of memory, {acks} ACKs, {chains} chains");
     assert!(held <= 64 << 10, "no more than the window, however many tiny segments: {held}");
     assert!(acks as u32 <= TINY_SEGMENTS && chains <= u64::from(TINY_SEGMENTS));
-    // What was not kept was not promised either: the stream goes on.
+    // Data that was dropped was not promised either, and the stream goes on.
     c.peer_sends(60_001);
     assert_eq!(c.bench.read(c.handle, 100_000).len(), 60_001);
 }
 
-/// CVE-2019-11477 and -11478: SACK blocks that break what was sent into splinters.
+/// CVE-2019-11477 and -11478: SACK blocks that break the sent data into tiny pieces.
 #[test]
 fn sack_splinters_are_bounded() {
     const ACKS: usize = 5_000;
     let mut c = with_sack(88);
     c.bench.send(c.handle, 400_000);
-    // The window opens wide: as much as the congestion window lets is under way.
+    // The window opens wide, so that only the congestion window limits the data under way.
     for _ in 0..30 {
         let sent: u32 = c.ranges().iter().map(|(_, len)| len).sum();
         c.acknowledge(sent);
@@ -80,9 +81,9 @@ fn sack_splinters_are_bounded() {
     );
     assert_eq!(c.bench.stack.held_bytes(), held, "nothing grows");
     assert!(work <= ACKS as u64, "one chain for one ACK");
-    // Proportional rate reduction: a segment more than arrived, at most 24 bytes here.
+    // Proportional rate reduction allows one segment more than arrived, at most 24 bytes here.
     assert!(largest <= 3 && bytes <= ACKS * (76 + 24), "{largest} packets for one ACK, {bytes} bytes");
-    // The stream ends as if nothing had happened.
+    // The stream ends normally.
     let mut rounds = 0;
     while c.bench.observe(c.handle, "snd_una") < c.bench.observe(c.handle, "snd_nxt") && rounds < 20_000 {
         c.bench.advance(300 * MS);
@@ -93,7 +94,7 @@ fn sack_splinters_are_bounded() {
     assert!(rounds < 20_000);
 }
 
-/// CVE-2019-11479: an MSS that costs more headers than data. Nothing below 88 bytes is honoured.
+/// CVE-2019-11479: an MSS with which headers outweigh the data. Values below 88 bytes are not honoured.
 #[test]
 fn a_tiny_mss_is_not_honoured() {
     for mss in [1, 8, 48] {
@@ -106,7 +107,7 @@ fn a_tiny_mss_is_not_honoured() {
     }
 }
 
-/// Windows of a few bytes (RFC 9293, 3.8.6.2.1): a sender that fell for them would send tiny segments without end.
+/// Windows of a few bytes (RFC 9293, 3.8.6.2.1): a naive sender would send tiny segments without end.
 #[test]
 fn tiny_windows_do_not_shred_the_stream() {
     for window in [1, 10, 100] {

@@ -1,4 +1,4 @@
-//! Ends that this build lacks.
+//! Targets that this build lacks.
 
 use hawser_engine::program::Program;
 
@@ -7,7 +7,7 @@ use crate::run::Target;
 use crate::run::config::Config;
 use crate::run::real::DeviceError;
 
-/// The error of a target that is missing; one has no cable, otherwise.
+/// Returns the error of a target that is missing, or that has no cable.
 pub(super) fn open(target: Target, _: &Config, _: &dyn Program) -> Result<Box<dyn End>, DeviceError> {
     let why = target.missing().unwrap_or("this target has no cable");
     Err(DeviceError::Absent(why))

@@ -1,4 +1,4 @@
-//! The stack's end by a port of DPDK.
+//! The stack's end as a port of DPDK.
 
 use std::io;
 use std::time::Duration;

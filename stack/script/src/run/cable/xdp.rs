@@ -1,4 +1,4 @@
-//! The stack's end by AF_XDP, the program's chains in the kernel.
+//! The stack's end by AF_XDP, with the program's chains in the kernel.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::run::real::{DeviceError, NAME};
 pub(super) fn open(config: &Config, program: &dyn Program) -> Result<Box<dyn End>, DeviceError> {
     let options = XdpOptions { addresses: vec![config.local], answers: true, ..XdpOptions::default() };
     let mut wire = XdpWire::open(NAME, &options)?;
-    // Chains do not run on frames in several buffers.
+    // Chains do not run on frames that span several buffers.
     if !wire.mode().is_in_pieces {
         let module = program.module();
         let c = hawser_load::emit_chains(module, hawser_xdp::chains_in_kernel(module))

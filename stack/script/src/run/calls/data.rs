@@ -1,5 +1,5 @@
-//! Reading and writing. The bytes are a pattern of their sequence numbers, so that what arrives can
-//! be distinguished from what should have.
+//! Reading and writing. The bytes are a pattern of their sequence numbers, which makes wrong data
+//! recognisable.
 
 use hawser_ir::abi::{OPT_CORK, OPT_FAST_OPEN};
 
@@ -23,11 +23,11 @@ const MSG_ERRQUEUE: i64 = 0x2000;
 const MSG_MORE: i64 = 0x8000;
 const MSG_ZEROCOPY: i64 = 0x400_0000;
 const MSG_FASTOPEN: i64 = 0x2000_0000;
-/// Flags that the runner does not do, each with its name.
+/// Flags that the runner does not support, with their names.
 const BEYOND: [(i64, &str); 2] = [(MSG_OOB, "MSG_OOB"), (MSG_EOR, "MSG_EOR")];
 /// The maximum number of bytes that one call reads or writes here.
 const MAX_CALL_BYTES: u64 = 1 << 26;
-/// The most bytes handed over at a time.
+/// The maximum number of bytes passed to the stack at a time.
 const PIECE: usize = 1 << 16;
 
 impl Kernel {
@@ -75,7 +75,7 @@ impl Kernel {
         }
     }
 
-    /// Takes bytes from the stack and checks whether they are the peer's: what differs.
+    /// Reads bytes from the stack and compares them with the peer's. Returns the difference.
     fn take(
         &mut self,
         handle: hawser_engine::Handle,
@@ -114,7 +114,8 @@ impl Kernel {
         Ok(None)
     }
 
-    /// What differs in the control messages of a `recvmsg`: TCP_CM_INQ states how much is left.
+    /// Returns the difference in the control messages of a `recvmsg`. TCP_CM_INQ states the number of bytes
+    /// left.
     fn control_differs(&self, arguments: &Arguments<'_>, handle: hawser_engine::Handle) -> Option<String> {
         if arguments.call.name != "recvmsg" {
             return None;
@@ -131,7 +132,7 @@ impl Kernel {
         })?;
         let eof = self.connections.get(&handle).is_some_and(|state| state.eof);
         let left = self.stack.readable(handle) as i64;
-        // One more at the end, as Linux has it: it says that a read will not wait.
+        // As in Linux, the end counts as one more byte, which means that a read will not block.
         let left = if left == 0 && eof { 1 } else { left };
         (left != expected).then(|| format!("TCP_CM_INQ says {left}, not {expected}"))
     }
@@ -144,7 +145,7 @@ impl Kernel {
         };
         let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
         let shut = socket.shut_write;
-        // FreeBSD's sendto() connects a socket that has TCP_FASTOPEN.
+        // FreeBSD's sendto() connects a socket with TCP_FASTOPEN.
         let implied = self.is_for(System::FreeBsd) && self.chose(fd, IPPROTO_TCP, "TCP_FASTOPEN") != 0;
         let fast = transfer.flags & MSG_FASTOPEN != 0 || implied && arguments.call.name == "sendto";
         let handle = match socket.role {
@@ -211,8 +212,7 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Hands text over until there are `len` bytes of the call, or there is no more room. An error is an
-    /// errno.
+    /// Writes text until `len` bytes of the call are written or there is no more room. An error is an errno.
     fn give(&mut self, handle: hawser_engine::Handle, len: u64, stage: &mut u64) -> Result<(), u32> {
         while *stage < len {
             let part = (len - *stage).min(PIECE as u64) as u32;
@@ -230,8 +230,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Writes before the handshake is complete: what goes with a SYN that waits for it (RFC 7413), and,
-    /// if the call waits, what follows once the connection is open.
+    /// Writes before the handshake is complete. Some data goes with a SYN that waits for it (RFC 7413). If
+    /// the call blocks, the rest follows once the connection is open.
     fn write_early(
         &mut self,
         fd: i64,
@@ -241,7 +241,7 @@ impl Kernel {
     ) -> Made {
         let room = self.fast_open_room(handle);
         if room > 0 && transfer.len == 0 {
-            // The SYN need not wait for text.
+            // The SYN need not wait for data.
             let _ = self.stack.set_option(self.now, handle, OPT_FAST_OPEN, 0);
         }
         let now = if waits {
@@ -253,7 +253,7 @@ impl Kernel {
             return fail(errno);
         }
         match *stage {
-            // FreeBSD's sendto() waits for room in its buffer alone.
+            // FreeBSD's sendto() waits only for room in its buffer.
             stage if self.is_for(System::FreeBsd) && stage == transfer.len => done(stage as i64),
             _ if waits => Ok(Progress::Blocked),
             0 if transfer.flags & MSG_FASTOPEN != 0 => fail(EINPROGRESS),
@@ -265,19 +265,19 @@ impl Kernel {
         }
     }
 
-    /// MSG_MORE is a cork for one call. A program without corks sends what it likes.
+    /// Sets or releases a cork for one call, as MSG_MORE does. A program without corks ignores it.
     fn set_cork(&mut self, handle: hawser_engine::Handle, on: bool) {
         let _ = self.stack.set_option(self.now, handle, OPT_CORK, u64::from(on));
     }
 }
 
-/// The answer of a call that moves bytes.
+/// The progress of a call that transfers bytes.
 struct Transfer<'a> {
     len: u64,
     flags: i64,
-    /// Where to, for MSG_FASTOPEN.
+    /// The destination, for MSG_FASTOPEN.
     address: &'a Expression,
-    /// Its buffer is NULL.
+    /// True if the call's buffer is NULL.
     bad_buffer: bool,
 }
 
@@ -324,7 +324,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// The bytes of `[{..., 1000}, {..., 500}]`.
+/// Returns the total length of `[{..., 1000}, {..., 500}]`.
 fn vectors(expression: &Expression) -> Result<u64, CallError> {
     let Expression::Array(items) = expression else {
         return Err(Misuse::Buffers.into());

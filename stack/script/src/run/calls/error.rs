@@ -1,15 +1,15 @@
-//! Why a call cannot be made.
+//! Errors of making a call.
 
 use hawser_engine::RequestError;
 
 use crate::run::symbols::NumberError;
 
-/// Why a call cannot be made.
+/// A call could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
-    /// It is beyond what the runner does: what.
+    /// The runner does not support this.
     Unsupported(String),
-    /// The script does not make sense.
+    /// The script is inconsistent.
     Misuse(Misuse),
 }
 
@@ -25,15 +25,15 @@ impl From<NumberError> for CallError {
     }
 }
 
-/// What is wrong with a call's arguments.
+/// The arguments of a call are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Misuse {
     #[error("{call}() takes more arguments than that")]
     TooFewArguments { call: String },
-    /// An argument, counted from 1, is no number.
+    /// An argument, counted from 1, is not a number.
     #[error("argument {position} of {call}(): {error}")]
     Argument { position: usize, call: String, error: NumberError },
-    /// A field of a structure is no number.
+    /// A field of a structure is not a number.
     #[error(transparent)]
     Number(#[from] NumberError),
     #[error("a length is negative")]
@@ -54,7 +54,7 @@ pub(crate) enum Misuse {
     Address(String),
     #[error("an address is written inet_addr(\"192.0.2.1\")")]
     AddressForm,
-    /// The stack refuses to hand out what has arrived.
+    /// The stack rejects a read of received data.
     #[error(transparent)]
     Stack(#[from] RequestError),
 }

@@ -1,8 +1,8 @@
-//! Error queues of sockets: what `recvmsg` with MSG_ERRQUEUE reports of bytes that were sent.
+//! Error queues of sockets: the reports of `recvmsg` with MSG_ERRQUEUE about sent bytes.
 //!
-//! * SO_ZEROCOPY: that the peer has acknowledged a write. The bytes are always copied here, and each
-//!   notification says so.
-//! * SO_TIMESTAMPING: when the last byte of a write left, and when it was acknowledged.
+//! * SO_ZEROCOPY: the peer has acknowledged a write. The bytes are always copied here, and each notification
+//!   states that.
+//! * SO_TIMESTAMPING: the times when the last byte of a write left and when it was acknowledged.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,17 +19,17 @@ const SENT: i64 = 1 << 1;
 const COUNTED: i64 = 1 << 7;
 const SCHEDULED: i64 = 1 << 8;
 const ACKNOWLEDGED: i64 = 1 << 9;
-/// The maximum number of writes and notifications that are remembered per connection.
+/// The maximum number of writes and notifications that are kept for each connection.
 const MAX_REMEMBERED: usize = 4096;
 
-/// What a connection's error queue holds, and what will be put there.
+/// The content of a connection's error queue, and the writes that will add to it.
 #[derive(Clone, Debug, Default)]
 pub(in crate::run) struct ErrorQueue {
     /// The next notification's number, for SO_ZEROCOPY.
     next: u32,
-    /// Writes that are not acknowledged: where each ends in the stream.
+    /// The unacknowledged writes, each with its end in the stream and its number.
     copied: VecDeque<(u64, u32)>,
-    /// The same for timestamps: end, the number that stands for it, and what is wanted of it.
+    /// The writes with pending timestamps, each with its end, number and requested kinds.
     stamped: VecDeque<Stamped>,
     notifications: VecDeque<Notification>,
 }
@@ -41,12 +41,11 @@ struct Stamped {
     wanted: i64,
 }
 
-/// A notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Notification {
     /// The writes with these numbers, both included, are acknowledged.
     Copied(u32, u32),
-    /// What happened to a write, and when: its kind (SCM_TSTAMP_…), the time, its number.
+    /// An event of a write: its kind (SCM_TSTAMP_…), its time, and the write's number.
     Stamp { kind: u32, at: Duration, key: u32 },
 }
 
@@ -55,8 +54,8 @@ impl ErrorQueue {
         self.notifications.is_empty()
     }
 
-    /// What came of the writes, now that so many bytes have left and so many are acknowledged. True
-    /// when there is news.
+    /// Adds the notifications that are due, given the numbers of bytes sent and acknowledged. Returns whether
+    /// there are new ones.
     fn settle(&mut self, (sent, acknowledged): (u64, u64), at: Duration) -> bool {
         let before = self.notifications.len();
         let mut news = false;
@@ -86,7 +85,7 @@ impl ErrorQueue {
         {
             self.copied.pop_front();
             news = true;
-            // One notification covers neighbours, as in Linux.
+            // One notification covers adjacent writes, as in Linux.
             let room = self.notifications.len() < MAX_REMEMBERED;
             match self.notifications.back_mut() {
                 Some(Notification::Copied(_, last)) if last.wrapping_add(1) == number => *last = number,
@@ -99,7 +98,7 @@ impl ErrorQueue {
 }
 
 impl Kernel {
-    /// Takes note of a write that ended at `end` in the stream.
+    /// Records a write that ends at `end` in the stream.
     pub(super) fn note_write(&mut self, fd: i64, handle: hawser_engine::Handle, zero_copy: bool) {
         let zero_copy = zero_copy && self.chose(fd, SOCKET, "SO_ZEROCOPY") != 0;
         let wanted = self.chose(fd, SOCKET, "SO_TIMESTAMPING");
@@ -120,7 +119,7 @@ impl Kernel {
         }
     }
 
-    /// Checks what became of writes.
+    /// Updates the notifications about writes.
     pub(in crate::run) fn settle_errors(&mut self) {
         let waiting =
             |state: &super::Connection| !state.errors.copied.is_empty() || !state.errors.stamped.is_empty();
@@ -134,7 +133,7 @@ impl Kernel {
         for handle in handles {
             let written = self.connections.get(&handle).map_or(0, |state| state.written);
             let info = self.info_of(handle);
-            // A connection that is gone holds nothing any more.
+            // A connection that is gone holds no unacknowledged data.
             let left = |field| u64::try_from(info.number(field).unwrap_or(0)).unwrap_or(0);
             let reached = (
                 written.saturating_sub(left("siocoutqnsd")),
@@ -148,7 +147,7 @@ impl Kernel {
         }
     }
 
-    /// `recvmsg` with MSG_ERRQUEUE.
+    /// Implements `recvmsg` with MSG_ERRQUEUE.
     pub(super) fn read_errors(
         &mut self,
         handle: Option<hawser_engine::Handle>,
@@ -172,7 +171,7 @@ impl Kernel {
         Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
     }
 
-    /// What differs between a notification and what the script expects of it.
+    /// Returns the difference between a notification and the script's expectation.
     fn difference(
         &self,
         notification: &Notification,

@@ -25,7 +25,7 @@ pub(in crate::run) struct Poller {
 #[derive(Clone, Debug)]
 struct Watch {
     events: i64,
-    /// The news that were reported, for edges.
+    /// The counts of news already reported, for edge-triggered waiting.
     reported: Option<(u64, u64)>,
     disabled: bool,
 }
@@ -37,13 +37,13 @@ impl Poller {
 }
 
 impl Kernel {
-    /// What a descriptor is ready for.
+    /// Returns the events for which a descriptor is ready.
     fn ready(&self, fd: i64) -> i64 {
         let Some(socket) = self.sockets.get(&fd) else {
             return 32;
         };
         match socket.role {
-            // As Linux has it for a socket that was never connected.
+            // As in Linux for a socket that was never connected.
             Role::Fresh => OUT | HUP,
             Role::Listener(handle) => {
                 if self.queues.get(&handle).is_some_and(|queue| !queue.is_empty()) {
@@ -108,7 +108,7 @@ impl Kernel {
         Ok(Progress::Blocked)
     }
 
-    /// Whether a wait of so many milliseconds is over; `stage` keeps when it ends.
+    /// Returns whether a wait of this many milliseconds is over. `stage` keeps its end.
     fn waited(&self, timeout: i64, stage: &mut u64) -> bool {
         if timeout < 0 {
             return false;
@@ -201,7 +201,7 @@ impl Kernel {
     }
 }
 
-/// What differs between the events that a script expects and those found.
+/// Returns the difference between the events that a script expects and the events found.
 fn events_differ(expected: &Expression, found: &[(i64, i64)]) -> Result<Option<String>, NumberError> {
     let list = match expected {
         Expression::Anything => return Ok(None),

@@ -1,12 +1,12 @@
 //! System calls, on top of the stack's requests.
 //!
-//! * `mod`: sockets and their states; which function serves which call
+//! * `mod`: sockets, their states, and the dispatch of calls
 //! * `open`: socket, bind, listen, accept, connect, close, shutdown
 //! * `data`: reading and writing
 //! * `options`: setsockopt, getsockopt, fcntl, ioctl
 //! * `events`: poll and epoll
 //! * `errors`: error queues
-//! * `error`: why a call cannot be made
+//! * `error`: errors of making a call
 
 mod data;
 mod error;
@@ -32,29 +32,29 @@ use error::Misuse;
 use errors::ErrorQueue;
 use events::Poller;
 
-/// The port that a script's sockets have on either side unless it says so.
+/// The port of a script's sockets on either side unless the script states another.
 pub(crate) const PORT: u16 = 8080;
 
-/// What a call came to.
+/// The progress of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// It returned.
+    /// The call returned.
     Done(Answer),
-    /// It waits.
+    /// The call blocks.
     Blocked,
 }
 
-/// What a call returned.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) value: i64,
-    /// 0: none.
+    /// The errno; 0 if the call succeeded.
     pub(crate) errno: u32,
-    /// What else differs from what the script says: an option's value, an event.
+    /// A further difference from the script, such as an option's value or an event.
     pub(crate) differs: Option<String>,
 }
 
-/// What making a call returns.
+/// The result of making a call.
 pub(crate) type Made = Result<Progress, CallError>;
 
 fn done(value: i64) -> Made {
@@ -69,13 +69,13 @@ fn unsupported<T>(what: impl Into<String>) -> Result<T, CallError> {
     Err(CallError::Unsupported(what.into()))
 }
 
-/// A call that blocks, or fails with `errno` on a socket that does not.
+/// Blocks the call, or fails with `errno` on a non-blocking socket.
 fn block(waits: bool, errno: u32) -> Made {
     if waits { Ok(Progress::Blocked) } else { fail(errno) }
 }
 
 pub(crate) mod errno {
-    //! The errno values that calls return by themselves.
+    //! The errno values that calls themselves return.
     pub(crate) const EBADF: u32 = 9;
     pub(crate) const EAGAIN: u32 = 11;
     pub(crate) const EFAULT: u32 = 14;
@@ -91,7 +91,7 @@ pub(crate) mod errno {
     pub(crate) const ENOENT: u32 = 2;
 }
 
-/// What a socket is.
+/// The role of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Neither connected nor listening.
@@ -108,11 +108,11 @@ pub(super) struct Socket {
     pub(super) bound: Option<SocketAddr>,
     pub(super) shut_read: bool,
     pub(super) shut_write: bool,
-    /// A connect that was begun has been reported as complete.
+    /// True if the completion of a connect has been reported.
     pub(super) connect_reported: bool,
-    /// SO_LINGER is on with a time of zero: close resets.
+    /// True if SO_LINGER is on with a time of zero, so that close sends a reset.
     pub(super) abortive: bool,
-    /// Options that were set, by level and name.
+    /// The options set, by level and name.
     pub(super) options: BTreeMap<(i64, i64), i64>,
 }
 
@@ -131,35 +131,35 @@ impl Socket {
     }
 }
 
-/// What is known of a connection.
+/// The state of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Connection {
     pub(super) connected: bool,
     pub(super) eof: bool,
-    /// It is over, with an error perhaps.
+    /// True if the connection has ended, possibly with an error.
     pub(super) over: bool,
     /// An error that has not been reported.
     pub(super) error: Option<Errno>,
-    /// Bytes read, and written.
+    /// The numbers of bytes read and written.
     pub(super) taken: u64,
     pub(super) written: u64,
-    /// The last write had MSG_MORE.
+    /// True if the last write had MSG_MORE.
     pub(super) more: bool,
     pub(super) errors: ErrorQueue,
-    /// Bytes written when counting began for timestamps.
+    /// The number of bytes written when counting began for timestamps.
     pub(super) counted: u64,
-    /// How often there was news to read, and room to write: for edge-triggered waiting.
+    /// Counts of new data to read and of new room to write, for edge-triggered waiting.
     pub(super) read_news: u64,
     pub(super) write_news: u64,
 }
 
-/// The application's side: the stack, and the script's descriptors.
+/// The application's side: the stack and the script's descriptors.
 pub(crate) struct Kernel {
     pub(crate) stack: Stack,
     pub(crate) now: Instant,
-    /// The system that the script was written for.
+    /// The system for which the script was written.
     system: Option<System>,
-    /// When the script began.
+    /// The time when the script began.
     began: Instant,
     pub(crate) config: Config,
     pub(super) table: Table,
@@ -167,16 +167,15 @@ pub(crate) struct Kernel {
     pub(super) connections: BTreeMap<Handle, Connection>,
     pub(super) queues: BTreeMap<Handle, VecDeque<Handle>>,
     pub(super) pollers: BTreeMap<i64, Poller>,
-    /// The peer's initial sequence number, per connection's remote address: what is read begins
-    /// there.
+    /// The peer's initial sequence number for each remote address. The received pattern begins there.
     pub(crate) peer_isns: BTreeMap<SocketAddr, u32>,
-    /// The connection that was spoken of last.
+    /// The connection that a call used last.
     pub(crate) current: Option<Handle>,
-    /// The observable variables of a connection as they were last, should it end.
+    /// The last observable variables of a connection, kept in case it ends.
     last: (Option<Handle>, BTreeMap<String, u64>),
-    /// The port that was listened on last.
+    /// The port of the latest listen.
     pub(crate) listening: Option<u16>,
-    /// Where the last connect went from, and to; taken by whoever wants to know.
+    /// The addresses of the latest connect, from and to; the consumer takes them.
     pub(crate) connecting: Option<(SocketAddr, SocketAddr)>,
 }
 
@@ -206,7 +205,7 @@ impl Kernel {
         }
     }
 
-    /// Takes the stack's notices in.
+    /// Processes the stack's notices.
     pub(crate) fn take_notices(&mut self) -> bool {
         let (mut any, mut connected) = (false, Vec::new());
         while let Some((handle, notice)) = self.stack.next_notice() {
@@ -249,7 +248,7 @@ impl Kernel {
         any
     }
 
-    /// Makes a call, or goes on with it. `stage` is 0 at first, and the call's own afterwards.
+    /// Makes a call or continues it. `stage` is 0 at first; later values belong to the call.
     pub(crate) fn call(&mut self, call: &Call, stage: &mut u64) -> Made {
         let arguments = Arguments { list: &call.arguments, call };
         match call.name.as_str() {
@@ -274,12 +273,12 @@ impl Kernel {
         }
     }
 
-    /// The cookies that scripts know in advance.
+    /// Returns the cookies that scripts know in advance.
     pub(crate) fn cookies(&self) -> &BTreeMap<String, String> {
         self.table.cookies()
     }
 
-    /// TCP_INFO of the current connection.
+    /// Returns TCP_INFO of the current connection.
     pub(crate) fn info(&self) -> Info<'_> {
         Info {
             stack: &self.stack,
@@ -289,12 +288,12 @@ impl Kernel {
         }
     }
 
-    /// TCP_INFO of a connection.
+    /// Returns TCP_INFO of a connection.
     fn info_of(&self, handle: Handle) -> Info<'_> {
         Info { handle: Some(handle), ..self.info() }
     }
 
-    /// Remembers what TCP_INFO is made of, for a connection that ends.
+    /// Saves the values behind TCP_INFO for a connection that ends.
     pub(crate) fn remember(&mut self) {
         let Some(handle) = self.current else { return };
         let seen = |name: &String| Some((name.clone(), self.stack.observe(handle, name)?));
@@ -304,7 +303,7 @@ impl Kernel {
         }
     }
 
-    /// Whether a socket listens at a port.
+    /// Returns whether a socket listens at a port.
     pub(crate) fn listens(&self, port: u16) -> bool {
         self.sockets.values().any(|socket| match socket.role {
             Role::Listener(handle) => self.stack.local(handle).is_some_and(|local| local.port() == port),
@@ -312,8 +311,8 @@ impl Kernel {
         })
     }
 
-    /// Counts the sockets of the script that are in a state, by its name in TCP_INFO's constants. Handshakes that no
-    /// socket has yet count with their listener.
+    /// Counts the script's sockets in a state, by its name in TCP_INFO's constants. Handshakes without a
+    /// socket count with their listener.
     pub(crate) fn count_in(&self, state: &str) -> usize {
         let wanted = constant(state);
         let count = |socket: &Socket| match socket.role {
@@ -328,7 +327,7 @@ impl Kernel {
         self.sockets.values().map(count).sum()
     }
 
-    /// Ends the connections that are in a state.
+    /// Ends the connections in a state.
     pub(crate) fn drop_in(&mut self, state: &str) {
         let handles: Vec<Handle> = self.connections.keys().copied().collect();
         for handle in handles {
@@ -338,12 +337,12 @@ impl Kernel {
         }
     }
 
-    /// Whether the script was written for a system.
+    /// Returns whether the script was written for a system.
     fn is_for(&self, system: System) -> bool {
         self.system == Some(system)
     }
 
-    /// The connection of a descriptor, if it has one.
+    /// Returns the connection of a descriptor, if it has one.
     fn handle_of(&self, fd: i64) -> Option<Handle> {
         match self.sockets.get(&fd)?.role {
             Role::Connection(handle) | Role::Listener(handle) => Some(handle),
@@ -359,14 +358,14 @@ pub(super) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// The i-th argument.
+    /// Returns the i-th argument.
     fn get(&self, i: usize) -> Result<&'a Expression, Misuse> {
         self.list
             .get(i)
             .ok_or_else(|| Misuse::TooFewArguments { call: self.call.name.clone() })
     }
 
-    /// The i-th argument as a number.
+    /// Returns the i-th argument as a number.
     fn number(&self, i: usize) -> Result<i64, Misuse> {
         number(self.get(i)?).map_err(|error| Misuse::Argument {
             position: i + 1,
@@ -375,7 +374,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// The i-th argument as a number; nothing when it is `...` or missing.
+    /// Returns the i-th argument as a number, or `None` if it is `...` or missing.
     fn optional(&self, i: usize) -> Result<Option<i64>, Misuse> {
         match self.list.get(i) {
             None | Some(Expression::Anything) => Ok(None),
@@ -383,7 +382,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The descriptor that the script expects as the result.
+    /// Returns the descriptor that the script expects as the result.
     fn expected(&self) -> Option<i64> {
         number(&self.call.result).ok().filter(|fd| *fd >= 0)
     }

@@ -33,8 +33,8 @@ impl Kernel {
         done(fd)
     }
 
-    /// The descriptor that the script expects, or the least that is free. A script's descriptors are
-    /// names of its own, as in packetdrill: one that is used again stands for the new socket.
+    /// Returns the descriptor that the script expects, or the lowest free one. As in packetdrill, descriptors
+    /// are names local to the script: a reused one refers to the new socket.
     pub(super) fn new_fd(&self, arguments: &Arguments<'_>) -> i64 {
         let free = |fd: &i64| !self.sockets.contains_key(fd) && !self.pollers.contains_key(fd);
         arguments.expected().or_else(|| (3..).find(free)).unwrap_or(3)
@@ -122,7 +122,7 @@ impl Kernel {
                     Err(errno) => return fail(errno),
                 };
                 *stage = 1;
-                // What is written first goes with the SYN, which waits for it.
+                // The first written data goes with the SYN, which waits for it.
                 return if self.fast_open_room(handle) > 0 {
                     done(0)
                 } else {
@@ -153,8 +153,8 @@ impl Kernel {
         }
     }
 
-    /// Begins to connect a socket that is neither connected nor listening: its connection, or an errno.
-    /// `fast`: with Fast Open.
+    /// Begins to connect a socket that is neither connected nor listening. Returns its connection or an
+    /// errno. `fast` selects Fast Open.
     pub(super) fn begin_to_connect(
         &mut self,
         fd: i64,
@@ -182,7 +182,7 @@ impl Kernel {
         Ok(Ok(handle))
     }
 
-    /// The bytes that a SYN waits for, at most; 0 when none waits.
+    /// Returns the maximum number of bytes for which a SYN waits, or 0 if none waits.
     pub(super) fn fast_open_room(&self, handle: Handle) -> u64 {
         self.info_of(handle)
             .number("fast_open_room")
@@ -213,7 +213,7 @@ impl Kernel {
         done(0)
     }
 
-    /// What Linux does, and RFC 9293, 3.6 (SHLD-3), asks for: unread bytes make a close an abort.
+    /// Implements close. As in Linux and RFC 9293, 3.6 (SHLD-3), unread bytes turn a close into an abort.
     pub(super) fn close(&mut self, arguments: &Arguments<'_>) -> Made {
         let fd = arguments.number(0)?;
         if self.pollers.remove(&fd).is_some() {
@@ -249,7 +249,7 @@ impl Kernel {
         self.sockets.entry(fd).and_modify(|socket| socket.role = role);
     }
 
-    /// An address argument: `...` is the usual one.
+    /// Parses an address argument; `...` is the usual address.
     fn address(&self, expression: &Expression, usual: IpAddr) -> Result<SocketAddr, CallError> {
         if *expression == Expression::Anything {
             return Ok(SocketAddr::new(usual, PORT));

@@ -14,7 +14,7 @@ use crate::run::symbols::{constant, field, number};
 use crate::run::system::System;
 use crate::syntax::tree::Expression;
 
-/// Levels.
+/// The levels of options.
 const IP: i64 = 0;
 const SOCKET: i64 = 1;
 const TCP: i64 = 6;
@@ -22,14 +22,14 @@ const IPV6: i64 = 41;
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
-/// Time to live where none is stated (RFC 1700).
+/// The default time to live (RFC 1700).
 const USUAL_TTL: i64 = 64;
 
-/// What an option does.
+/// The effect of an option.
 enum Effect {
-    /// It is the stack's, with this value.
+    /// The option is passed to the stack with this value.
     Stack(u32, u64),
-    /// It is remembered, and has no effect here.
+    /// The option is stored without an effect.
     Kept,
 }
 
@@ -71,7 +71,7 @@ impl Kernel {
             && self.chose(fd, TCP, "TCP_CORK") != 0
             && self.is_for(System::Linux)
         {
-            // There it lets go what a cork holds, once.
+            // On Linux, TCP_NODELAY releases corked data once.
             let _ = self.stack.set_option(self.now, handle, OPT_CORK, 0);
             let _ = self.stack.set_option(self.now, handle, OPT_CORK, 1);
         }
@@ -88,7 +88,7 @@ impl Kernel {
         done(0)
     }
 
-    /// What an option's value means to the stack; nothing for an option that is not known.
+    /// Translates an option's value for the stack. Returns `None` for an unknown option.
     fn effect(&self, fd: i64, level: i64, name: i64, value: i64) -> Option<Effect> {
         let number = value as u64;
         let is = |of: i64, option: &str| level == of && name == known(option);
@@ -112,7 +112,7 @@ impl Kernel {
             }
             () if is(TCP, "TCP_KEEPINTVL") => stack(OPT_KEEPALIVE_INTERVAL, seconds(number)),
             () if is(TCP, "TCP_KEEPCNT") => stack(OPT_KEEPALIVE_COUNT, number),
-            // Until the connection is open: then TCP_USER_TIMEOUT holds again.
+            // Holds until the connection is open; then TCP_USER_TIMEOUT applies again.
             () if is(TCP, "TCP_KEEPINIT") => match self.handle_of(fd) {
                 None => stack(OPT_USER_TIMEOUT, seconds(number)),
                 Some(_) => Some(Effect::Kept),
@@ -124,7 +124,7 @@ impl Kernel {
             () if is(TCP, "TCP_MAXSEG") => stack(OPT_MAX_SEGMENT, number),
             () if is(TCP, "TCP_FASTOPEN") => stack(OPT_FAST_OPEN, number.min(u16::MAX.into())),
             () if is(TCP, "TCP_SYNCNT") => stack(OPT_OPEN_REPEATS, number),
-            // Linux gives twice what is asked for, the other half being for its own bookkeeping.
+            // Linux allocates twice the requested size. The other half is for its own bookkeeping.
             () if is(SOCKET, "SO_SNDBUF") || is(SOCKET, "SO_SNDBUFFORCE") => {
                 stack(OPT_SEND_BUFFER, number.saturating_mul(2))
             }
@@ -138,7 +138,7 @@ impl Kernel {
         }
     }
 
-    /// The value of an option that was set.
+    /// Returns the value of an option that was set.
     fn chosen(&self, fd: i64, level: i64, option: &str) -> Option<i64> {
         self.sockets
             .get(&fd)?
@@ -147,12 +147,12 @@ impl Kernel {
             .copied()
     }
 
-    /// The value of an option; 0 unless it was set.
+    /// Returns the value of an option, or 0 if it was not set.
     pub(super) fn chose(&self, fd: i64, level: i64, option: &str) -> i64 {
         self.chosen(fd, level, option).unwrap_or(0)
     }
 
-    /// The options that a socket has before it opens, for the stack.
+    /// Returns the options that a socket has before it opens, for the stack.
     pub(super) fn first_options(&self, fd: i64) -> Vec<(u32, u64)> {
         let Some(socket) = self.sockets.get(&fd) else {
             return Vec::new();
@@ -187,7 +187,7 @@ impl Kernel {
         done(0)
     }
 
-    /// The congestion control is the program's: one that it does not have cannot be set.
+    /// Sets the congestion control. A program has a fixed set of algorithms, so others cannot be set.
     fn set_congestion(&mut self, value: &Expression) -> Made {
         let name = match value {
             Expression::Text(name, _) => name.as_str(),
@@ -224,7 +224,7 @@ impl Kernel {
             && level == SOCKET
             && [known("SO_SNDBUF"), known("SO_RCVBUF")].contains(&name)
         {
-            // Linux doubles what is set, for its own bookkeeping, and shows that.
+            // Linux doubles the requested size for its own bookkeeping, and reports the doubled value.
             kept.unwrap_or(65_536).saturating_mul(2)
         } else if level == SOCKET && name == known("SO_TYPE") {
             1
@@ -247,7 +247,7 @@ impl Kernel {
         Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
     }
 
-    /// A receive buffer of an open connection as FreeBSD has it: whole segments.
+    /// Rounds the receive buffer of an open connection to whole segments, as FreeBSD does.
     fn in_segments(&self, handle: Handle, bytes: i64) -> i64 {
         let info = self.info_of(handle);
         let knows_peer = info
@@ -257,7 +257,7 @@ impl Kernel {
         segment.map_or(bytes, |size| (bytes as u64).next_multiple_of(size as u64) as i64)
     }
 
-    /// What an option is where nobody set it.
+    /// Returns the default value of an option.
     fn usual(&self, level: i64, name: i64) -> Option<i64> {
         let is = |of: i64, option: &str| level == of && name == known(option);
         let in_force = |param: &str, unit: u64| Some((self.config.param(param)? / unit) as i64);
@@ -275,7 +275,7 @@ impl Kernel {
         }
     }
 
-    /// A connection is open: what held for the handshake holds no longer.
+    /// Restores the options that held only for the handshake, once a connection is open.
     pub(super) fn handshake_over(&mut self, handle: Handle) {
         let of = |socket: &Socket| socket.role == Role::Connection(handle);
         let Some((&fd, _)) = self.sockets.iter().find(|(_, socket)| of(socket)) else {
@@ -329,7 +329,7 @@ impl Kernel {
     }
 }
 
-/// Options that are kept and shown again, and have no effect here.
+/// Options that are stored and reported without an effect.
 const KEPT: &[(i64, &str)] = &[
     (SOCKET, "SO_REUSEADDR"),
     (SOCKET, "SO_REUSEPORT"),
@@ -349,12 +349,12 @@ const KEPT: &[(i64, &str)] = &[
     (TCP, "TCP_NOTSENT_LOWAT"),
 ];
 
-/// A constant that the table of constants has.
+/// Returns a constant that is known to be in the table.
 fn known(name: &str) -> i64 {
     constant(name).unwrap_or(-1)
 }
 
-/// An option as the script wrote it.
+/// Shows an option as the script wrote it.
 fn shown(arguments: &Arguments<'_>) -> String {
     match arguments.list.get(2) {
         Some(Expression::Word(name)) => name.clone(),

@@ -1,6 +1,6 @@
-//! What stands on a host of a flow of calls: it calls when that is due, and replies to what comes. Where the program
-//! offers connections alone, calls are framed on them ([`framed`]), or each is a stream within one, where there are such
-//! ([`streamed`]); both in [`over_streams`].
+//! The application on a host of a flow of calls. It makes calls when they are due and replies to the messages
+//! that arrive. If the program offers only connections, calls are framed on them ([`framed`]). If its
+//! connections have streams, each call is a stream ([`streamed`]). [`over_streams`] handles both cases.
 
 mod framed;
 mod over_streams;
@@ -23,19 +23,19 @@ use super::content::Known;
 use crate::app::Application;
 use crate::trace::Trace;
 
-/// How many calls may wait to be accepted.
+/// The maximum number of calls that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// When it tries again that was refused for want of memory, and no notice is to come.
+/// The time before a request that was refused for lack of memory is retried if no notice will follow.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A call that has come.
+/// An incoming call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serving {
-    /// Its message is not read.
+    /// Its message has not been read yet.
     Coming,
-    /// Its reply is not handed over: the caller, and what is replied to.
+    /// Its reply has not been handed over yet: the caller, and the message to which it replies.
     Replying(usize, Known),
-    /// It is.
+    /// Its reply has been handed over.
     Replied(usize, Known),
 }
 
@@ -44,32 +44,33 @@ pub struct Agent {
     ledger: Rc<RefCell<Ledger>>,
     host: usize,
     local: SocketAddr,
-    /// Its place among the callers, if it calls.
+    /// Its index among the callers, if it makes calls.
     caller: Option<usize>,
     endpoint: Option<Handle>,
-    /// In place of an endpoint, where the program offers streams alone.
+    /// Replaces the endpoint if the program offers only streams.
     framed: Option<Framed>,
-    /// The same, where connections have streams within them.
+    /// Replaces the endpoint if connections have streams within them.
     streamed: Option<Streamed>,
     opened: bool,
     /// The next call that it has not begun.
     next: u32,
-    /// Calls that failed, and when they are made again.
+    /// Failed calls, with the times at which they are retried.
     again: BTreeSet<(Instant, u32)>,
     under_way: BTreeMap<Handle, u32>,
     serving: BTreeMap<Handle, Serving>,
-    /// There was no room; the time is when it tries again though no notice comes.
+    /// Set if there was no room. The inner time is that of the next try if no notice will follow.
     blocked: Option<Option<Instant>>,
-    /// Why it has no endpoint.
+    /// The reason why it has no endpoint.
     failed: Option<String>,
     received: u64,
-    /// What came, and what goes: each keeps its memory and its length, so that neither is zeroed for the next.
+    /// Buffers for incoming and outgoing messages. Each keeps its memory and its length, so that it need not
+    /// be zeroed for the next message.
     message: Vec<u8>,
     outgoing: Vec<u8>,
 }
 
 impl Agent {
-    /// The application of a host whose endpoint is at `local`.
+    /// Creates the application of a host whose endpoint is at `local`.
     #[must_use]
     pub fn new(ledger: &Rc<RefCell<Ledger>>, host: usize, local: SocketAddr) -> Agent {
         let known = ledger.borrow();
@@ -96,7 +97,7 @@ impl Agent {
         }
     }
 
-    /// Whether notices of this handle are its own.
+    /// Returns true if notices of this handle belong to it.
     pub(crate) fn has(&self, handle: Handle) -> bool {
         self.endpoint == Some(handle)
             || self.framed.as_ref().is_some_and(|framed| framed.owns(handle))
@@ -108,7 +109,7 @@ impl Agent {
             || self.serving.contains_key(&handle)
     }
 
-    /// Takes a notice. The caller drives it afterwards.
+    /// Processes a notice. The caller drives the agent afterwards.
     pub(crate) fn on_notice(
         &mut self,
         now: Instant,
@@ -200,7 +201,7 @@ impl Agent {
         }
     }
 
-    /// Reads a message that has come, and replies, as far as that can be done now.
+    /// Reads an incoming message and replies, as far as possible now.
     fn serve(&mut self, now: Instant, handle: Handle, stack: &mut Stack, trace: &mut Trace) {
         let Some(serving) = self.serving.get(&handle).copied() else {
             return;
@@ -238,7 +239,7 @@ impl Agent {
                 ledger.replied(caller);
                 self.serving.insert(handle, Serving::Replied(caller, known));
             }
-            // A notice follows.
+            // The reply does not fit yet; a notice follows.
             Ok(false) => {}
             Err(error) => {
                 ledger.blame(caller, now, format!("a reply was refused: {error}"));
@@ -247,7 +248,7 @@ impl Agent {
         }
     }
 
-    /// Does what can be done now: opens its endpoint, and begins calls.
+    /// Does all possible work: opens its endpoint, and begins calls.
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, trace: &mut Trace) {
         if !std::mem::replace(&mut self.opened, true) {
             self.open(now, stack);
@@ -277,7 +278,7 @@ impl Agent {
         self.close_framed(now, stack);
     }
 
-    /// Opens its endpoint, or what its calls go over where the program offers connections alone.
+    /// Opens its endpoint, or the sockets for calls over connections if the program offers only these.
     fn open(&mut self, now: Instant, stack: &mut Stack) {
         let opened = match Carriage::of(stack.module()) {
             Some(Carriage::Framed) => self.open_framed(now, stack),
@@ -306,15 +307,15 @@ impl Agent {
         Ok(())
     }
 
-    /// Whom it connects to before it calls anybody.
+    /// Returns the peers that it connects to before its first call.
     fn peers_at_start(&self) -> Vec<SocketAddr> {
         let ledger = self.ledger.borrow();
         let caller = self.caller.filter(|_| ledger.plan().connects_at_start);
         caller.map_or_else(Vec::new, |caller| ledger.peers(caller).into_iter().collect())
     }
 
-    /// Puts off a call while nothing can come of it: all that are left are to hosts that are down. Made, and made again
-    /// whenever they fail, they would have no end.
+    /// Postpones a call while all remaining calls go to hosts that are down. Without the pause, such calls
+    /// would fail and be retried forever.
     fn puts_off(&mut self, now: Instant, (at, call): (Instant, u32)) -> bool {
         let ledger = self.ledger.borrow();
         let (Some(caller), Some(retry)) = (self.caller, ledger.plan().retry) else {
@@ -330,7 +331,7 @@ impl Agent {
         true
     }
 
-    /// The next call, and when it is due. Nothing while others have to be over first.
+    /// Returns the next call and its due time, or `None` while other calls must finish first.
     fn next_call(&self) -> Option<(u32, Instant)> {
         let ledger = self.ledger.borrow();
         let plan = ledger.plan();
@@ -344,14 +345,14 @@ impl Agent {
         again.into_iter().chain(planned).min_by_key(|(_, at)| *at)
     }
 
-    /// How many of its calls are under way.
+    /// Returns the number of its calls in progress.
     fn count(&self) -> usize {
         self.under_way.len()
             + self.framed.as_ref().map_or(0, Framed::count)
             + self.streamed.as_ref().map_or(0, Streamed::count)
     }
 
-    /// Begins a call; false when there is no room.
+    /// Begins a call; returns false if there is no room.
     fn begin(&mut self, now: Instant, call: u32, stack: &mut Stack, trace: &mut Trace) -> bool {
         let begun = match self.endpoint {
             Some(endpoint) => self
@@ -386,7 +387,7 @@ impl Agent {
         }
     }
 
-    /// Offers a call to the program; false when there is no room, and a notice will come.
+    /// Offers a call to the program; returns false if there is no room and a notice will follow.
     fn offer(
         &mut self,
         now: Instant,
@@ -406,7 +407,7 @@ impl Agent {
         Ok(begun.is_some())
     }
 
-    /// When it has something to do though no notice comes.
+    /// Returns the time at which it has work to do even if no notice arrives.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         if !self.opened {
             return Some(Instant::ORIGIN);
@@ -419,7 +420,7 @@ impl Agent {
         due.into_iter().chain(self.blocked.flatten()).chain(framed).min()
     }
 
-    /// Its host goes down, or comes up with nothing.
+    /// Its host goes down, or comes up with its state lost.
     pub(crate) fn fall(&mut self, now: Instant, up: bool) {
         self.ledger.borrow_mut().fall(self.host, now, up);
         if !up {
@@ -430,17 +431,17 @@ impl Agent {
         }
     }
 
-    /// Bytes that were read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Whether it has an endpoint.
+    /// Returns true if it has an endpoint.
     pub(crate) fn is_listening(&self) -> bool {
         self.endpoint.is_some() || self.framed.is_some() || self.streamed.is_some()
     }
 
-    /// Whether nothing more is to be expected of it: what it calls is over.
+    /// Returns true if no further work is expected of it: all its calls are over.
     pub(crate) fn is_finished(&self) -> bool {
         self.failed.is_some()
             || self
@@ -448,19 +449,19 @@ impl Agent {
                 .is_none_or(|caller| self.ledger.borrow().left(caller) == 0)
     }
 
-    /// Whether it has let go of all calls.
+    /// Returns true if it has released all calls.
     pub(crate) fn is_closed(&self) -> bool {
         let is_closed = self.framed.as_ref().is_none_or(Framed::is_closed)
             && self.streamed.as_ref().is_none_or(Streamed::is_closed);
         self.failed.is_some() || (self.under_way.is_empty() && self.serving.is_empty() && is_closed)
     }
 
-    /// Why it cannot do its work.
+    /// Returns the reason why it cannot work.
     pub(crate) fn failure(&self) -> Option<&String> {
         self.failed.as_ref()
     }
 
-    /// The handle of a call that it makes.
+    /// Returns the handle of a call that it makes.
     pub(crate) fn handle_of(&self, call: u32) -> Option<Handle> {
         if let Some(framed) = &self.framed {
             return framed.handle_of(call);
@@ -472,7 +473,7 @@ impl Agent {
         under_way.find(|(_, of)| **of == call).map(|(handle, _)| *handle)
     }
 
-    /// The handle of a call that it serves.
+    /// Returns the handle of a call that it serves.
     pub(crate) fn handle_for(&self, of: usize, call: u32) -> Option<Handle> {
         let wanted = self.ledger.borrow().known(call);
         if let Some(framed) = &self.framed {
@@ -493,7 +494,7 @@ impl Agent {
             .map(|(handle, _)| *handle)
     }
 
-    /// How far a caller is, seen from its own host, or from one that it calls.
+    /// Returns the progress of a caller, as seen from the caller's host or from a host that it calls.
     pub(crate) fn application(&self, caller: usize) -> Application {
         let ledger = self.ledger.borrow();
         let tally = ledger.tally(caller);

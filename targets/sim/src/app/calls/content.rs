@@ -1,46 +1,48 @@
-//! The bytes of messages and replies: known from their numbers, so that whoever receives one knows what it has to be.
+//! The bytes of messages and replies. They follow from the message's number, so each receiver can compute the
+//! expected bytes.
 //!
-//! A message of 16 bytes or more begins with its number and the key of its flow; what follows is a piece of a fixed
-//! pattern, from a place that depends on both. Shorter ones are as much of the number as there is room for, so that
-//! some may be alike: then their replies are alike, too, and each may come once.
+//! A message of 16 bytes or more begins with its number and the key of its flow. The rest is a piece of a
+//! fixed pattern, from a position that depends on both. A shorter message holds as much of the number as
+//! fits, so several short messages may be equal. Their replies are then equal too, and each of them may
+//! arrive once.
 
 use std::sync::LazyLock;
 
 use crate::rng::Rng;
 
-/// The bytes that a message with a number of its own begins with.
+/// The length of the header of a message with its own number, in bytes.
 const HEAD: usize = 16;
-/// The pattern's length: a prime, so that no two segments of a usual size begin at the same place of it.
+/// The pattern's length: a prime, so that no two segments of a usual size begin at the same position.
 pub(in crate::app) const PATTERN: usize = 65_521;
 
-/// What messages are made of.
+/// The pattern from which messages are made.
 pub(in crate::app) static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = vec![0; PATTERN];
     Rng::new(0, "messages").fill(&mut bytes);
     bytes
 });
 
-/// Which message it is, as far as its length lets its receiver know.
+/// The identity of a message, as far as its length reveals it to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Known {
     /// The call and the attempt.
     Number {
-        /// Of the flow.
+        /// The call's number within the flow.
         call: u32,
-        /// From 0 on.
+        /// The number of the attempt, counted from 0.
         attempt: u16,
     },
-    /// The last bits of the call's number, of all calls of this length alike.
+    /// The last bits of the call's number. They are equal for several calls of this length.
     Part {
-        /// These bits.
+        /// The known bits.
         bits: u64,
-        /// The message's length.
+        /// The message's length, in bytes.
         len: u8,
     },
 }
 
 impl Known {
-    /// What a message of `len` bytes shows of the call that it is an attempt of.
+    /// Returns the identity that a message of `len` bytes reveals for an attempt of a call.
     pub(super) fn of(call: u32, attempt: u16, len: usize) -> Known {
         if len >= HEAD {
             return Known::Number { call, attempt };
@@ -48,7 +50,8 @@ impl Known {
         Known::Part { bits: u64::from(call) & mask(len), len: len as u8 }
     }
 
-    /// What is alike for all attempts, and for all calls whose messages are alike: it decides the reply's size.
+    /// Returns a number that is equal for all attempts, and for all calls with equal messages. It determines
+    /// the reply's size.
     pub(super) fn call(self) -> u64 {
         match self {
             Known::Number { call, .. } => u64::from(call),
@@ -56,7 +59,7 @@ impl Known {
         }
     }
 
-    /// What the bytes of a message, or of a reply, of this length come from.
+    /// Returns the number from which the bytes of a message or reply of this length are made.
     fn number(self, len: usize) -> u64 {
         match self {
             Known::Number { call, attempt } if len >= HEAD => u64::from(call) << 16 | u64::from(attempt),
@@ -66,7 +69,7 @@ impl Known {
         }
     }
 
-    /// What a message that has come claims to be.
+    /// Returns the identity that an incoming message claims.
     fn read(message: &[u8], key: u64) -> Option<Known> {
         let len = message.len();
         let word = |bytes: &[u8]| {
@@ -102,7 +105,7 @@ pub(super) fn write(known: Known, key: u64, len: usize, message: &mut Vec<u8>) {
     }
 }
 
-/// Whether a message is this one.
+/// Returns true if a message equals this one.
 pub(super) fn is(known: Known, key: u64, len: usize, message: &[u8]) -> bool {
     if message.len() != len {
         return false;
@@ -127,7 +130,7 @@ fn head(number: u64, key: u64) -> [u8; HEAD] {
     head
 }
 
-/// Which message of a flow with this key one that has come is, if its bytes are all that one's.
+/// Returns the identity of an incoming message in a flow with this key, if all its bytes are correct.
 pub(super) fn recognize(message: &[u8], key: u64) -> Option<Known> {
     Known::read(message, key).filter(|known| is(*known, key, message.len(), message))
 }
@@ -193,7 +196,7 @@ mod tests {
             None,
             "a segment is another message's"
         );
-        // Its length is no part of it: whoever receives it knows how long it has to be.
+        // The message does not contain its length: each receiver knows the expected length.
         assert!(!is(known, KEY, sent.len(), &sent[..sent.len() - 1]));
     }
 

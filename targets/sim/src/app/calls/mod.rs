@@ -1,7 +1,8 @@
-//! Calls: messages from endpoint to endpoint, to which the peer replies, or not.
+//! Calls: messages from endpoint to endpoint, to which the peer may reply.
 //!
-//! The hosts of a flow share a [`Ledger`], in which each message is found once at most, whole, at the host that it
-//! was for. [`agent`] is what stands on each host, [`content`] what messages are made of.
+//! The hosts of a flow share a [`Ledger`]. The ledger checks that each message arrives at most once, whole,
+//! at the host for which it was meant. [`agent`] is the application on each host, and [`content`] makes the
+//! messages.
 
 pub mod agent;
 pub(in crate::app) mod content;
@@ -15,152 +16,153 @@ use hawser_time::Instant;
 pub use self::agent::Agent;
 use self::content::Known;
 
-/// How many faults of one caller are reported.
+/// The maximum number of faults of one caller in a report.
 const FAULTS: usize = 4;
-/// Replies have another key than what they reply to.
+/// Mixed into the key for replies, so that a reply differs from its message.
 const REPLIES: u64 = 0x5245_504c_5945_5321;
 
-/// A call that is to be made.
+/// A planned call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planned {
-    /// When, from the start of the flow.
+    /// The due time, counted from the start of the flow.
     pub due: Duration,
-    /// Whom, as a place among [`Plan::servers`].
+    /// The server, as an index into [`Plan::servers`].
     pub server: usize,
-    /// How many bytes.
+    /// The message's size, in bytes.
     pub size: u64,
 }
 
-/// A host that calls.
+/// A host that makes calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Its number.
+    /// The host's number.
     pub host: usize,
-    /// Its endpoint.
+    /// The address of its endpoint.
     pub address: SocketAddr,
-    /// What it calls, as places in [`Plan::calls`], in the order in which it is due.
+    /// Its calls, as indices into [`Plan::calls`], in the order of their due times.
     pub calls: std::ops::Range<u32>,
 }
 
-/// What the hosts of a flow do.
+/// The plan of a flow, shared by its hosts.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The flow's number, for the trace.
     pub flow: usize,
-    /// Decides what messages are made of, and how long replies are.
+    /// Determines the bytes of messages and the lengths of replies.
     pub key: u64,
-    /// When it starts.
+    /// The time at which the flow starts.
     pub start: Instant,
-    /// The smallest and the largest reply; without it nobody replies.
+    /// The sizes of the smallest and the largest reply, in bytes; `None` if servers do not reply.
     pub reply: Option<(u64, u64)>,
-    /// How many calls of a host may be under way.
+    /// The maximum number of calls in progress on one host.
     pub outstanding: Option<u64>,
-    /// How long after it has failed a call is made again.
+    /// The time after which a failed call is retried.
     pub retry: Option<Duration>,
-    /// Whether connections are opened before anything is called, where messages are framed on connections.
+    /// True if connections are opened before the first call, where messages are framed on connections.
     pub connects_at_start: bool,
-    /// Who calls.
+    /// The hosts that make calls.
     pub callers: Vec<Caller>,
-    /// Who is called: a host's number, and its endpoint.
+    /// The hosts that are called: each host's number, and its endpoint.
     pub servers: Vec<(usize, SocketAddr)>,
-    /// All calls.
+    /// All planned calls.
     pub calls: Vec<Planned>,
 }
 
-/// A call that is done.
+/// A completed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The scenario's flow.
+    /// The index of the scenario's flow.
     pub flow: usize,
-    /// Who called whom.
+    /// The numbers of the calling host and of the called host.
     pub hosts: [usize; 2],
-    /// The bytes of its message.
+    /// The size of its message, in bytes.
     pub bytes: u64,
-    /// How long it took.
+    /// The call's duration.
     pub took: Duration,
 }
 
-/// How far a call is.
+/// The stage of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It has not begun, or is to be made again.
+    /// It has not begun, or waits to be retried.
     Planned,
     UnderWay,
-    /// Its reply has come, or the transport reported that the peer has the message.
+    /// Its reply has arrived, or the transport reported that the peer has the message.
     Done,
-    /// It failed, or cannot have a reply any more, because a host fell. Nothing is missing.
+    /// It failed, or can no longer have a reply, because a host fell. This is not a fault.
     Excused,
-    /// It failed.
     Failed,
 }
 
-/// A call in its course.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     stage: Stage,
     attempt: u16,
-    /// The first attempt has reached its server.
+    /// True if the first attempt has reached its server.
     served: bool,
-    /// When the last attempt began.
+    /// The time at which the last attempt began.
     begun: Instant,
-    /// When the message first was read.
+    /// The time at which the message was first read.
     read: Option<Instant>,
-    /// When it was done.
+    /// The time at which the call was done.
     done: Option<Instant>,
 }
 
-/// Messages that are alike.
+/// Counts of equal messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Alike {
     begun: u64,
     served: u64,
 }
 
-/// What a caller's messages have come to.
+/// The totals of a caller's messages.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Messages that were handed over, and bytes and number of those that their servers have read.
+    /// The number of messages that were handed over. The next two fields count those that their servers have
+    /// read, and the bytes of these.
     pub begun: u64,
     /// See [`Tally::begun`].
     pub served: u64,
     /// See [`Tally::begun`].
     pub served_bytes: u64,
-    /// When the last of them was read.
+    /// The time at which the last of them was read.
     pub served_at: Option<Instant>,
-    /// Replies that were handed over, and bytes and number of those that have come.
+    /// The number of replies that were handed over. The next two fields count those that arrived, and the
+    /// bytes of these.
     pub replied: u64,
     /// See [`Tally::replied`].
     pub answered: u64,
     /// See [`Tally::replied`].
     pub answered_bytes: u64,
-    /// When the last of them was read.
+    /// The time at which the last of them was read.
     pub answered_at: Option<Instant>,
-    /// Attempts that failed.
+    /// The number of failed attempts.
     pub failed: u64,
-    /// Calls that are over, whatever has become of them.
+    /// The number of calls that are over, with any outcome.
     over: u64,
     faults: Vec<String>,
-    /// When the first of them happened.
+    /// The time of the first fault.
     failed_at: Option<Instant>,
     more: u64,
 }
 
-/// What has become of the calls of a flow.
+/// The state of all calls of a flow.
 pub struct Ledger {
     plan: Plan,
     courses: Vec<Course>,
     tallies: Vec<Tally>,
-    /// Attempts after the first that were served.
+    /// The served attempts other than the first.
     served: BTreeSet<(u32, u16)>,
     /// Short messages, by caller and server.
     alike: BTreeMap<(usize, usize, Known), Alike>,
     by_address: BTreeMap<SocketAddr, usize>,
-    /// Hosts that have been down, when they went down last, and whether they still are.
+    /// Hosts that have been down, with the time of their last failure and whether they are still down.
     fallen: BTreeMap<usize, (Instant, bool)>,
 }
 
 impl Ledger {
-    /// A ledger in which nothing has happened.
+    /// Creates a ledger for a plan, with no call begun.
     #[must_use]
     pub fn new(plan: Plan) -> Ledger {
         let course = Course {
@@ -183,13 +185,13 @@ impl Ledger {
         }
     }
 
-    /// What is done.
+    /// Returns the plan of the flow.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What a caller's messages have come to so far.
+    /// Returns the totals of a caller's messages so far.
     #[must_use]
     pub fn tally(&self, caller: usize) -> &Tally {
         &self.tallies[caller]
@@ -210,18 +212,18 @@ impl Ledger {
         Known::of(call, attempt, self.planned(call).size as usize)
     }
 
-    /// Where a call goes.
+    /// Returns the address of the server of a call.
     fn server(&self, call: u32) -> SocketAddr {
         self.plan.servers[self.planned(call).server].1
     }
 
-    /// Whom a caller calls.
+    /// Returns the servers of a caller.
     fn peers(&self, caller: usize) -> BTreeSet<SocketAddr> {
         let calls = self.plan.callers[caller].calls.clone();
         calls.map(|call| self.server(call)).collect()
     }
 
-    /// The endpoint of the caller whose address this is.
+    /// Returns the endpoint of the caller with this address.
     fn endpoint_at(&self, address: IpAddr) -> Option<SocketAddr> {
         let ports = SocketAddr::new(address, 0)..=SocketAddr::new(address, u16::MAX);
         self.by_address.range(ports).next().map(|(endpoint, _)| *endpoint)
@@ -255,7 +257,8 @@ impl Ledger {
         }
     }
 
-    /// A message has come to a host: the call that it is of, as far as it is known, unless it ought not to have come.
+    /// Records a message that arrived at a host. Returns the caller and the message's identity, or `None` for
+    /// an unexpected message.
     fn arrive(
         &mut self,
         host: usize,
@@ -282,7 +285,7 @@ impl Ledger {
         }
     }
 
-    /// Marks a message of a caller as served; why it ought not to have come.
+    /// Marks a caller's message as served, or returns the reason why it was not expected.
     fn check(&mut self, host: usize, caller: usize, message: &[u8]) -> Result<Known, &'static str> {
         const NONE: &str = "is none that was sent";
         const TWICE: &str = "was delivered twice";
@@ -333,7 +336,7 @@ impl Ledger {
         tally.served_at = Some(now);
     }
 
-    /// How long the reply to a message is; 0 where nobody replies.
+    /// Returns the length of the reply to a message, in bytes; 0 if servers do not reply.
     fn reply_len(&self, known: Known) -> usize {
         let (min, max) = self.plan.reply.unwrap_or_default();
         let random = content::mix(known.call() ^ self.plan.key ^ REPLIES);
@@ -350,7 +353,7 @@ impl Ledger {
         self.tallies[caller].replied += 1;
     }
 
-    /// A reply has come to who made the call.
+    /// Records a reply that reached the caller.
     fn answer(&mut self, call: u32, reply: &[u8], now: Instant) {
         let (caller, known) = (self.caller_of(call), self.known(call));
         let len = reply.len();
@@ -376,7 +379,7 @@ impl Ledger {
         }
     }
 
-    /// The program reported that nothing more comes of a call.
+    /// Records that the program reported the end of a call.
     fn close(&mut self, call: u32, now: Instant) {
         let course = &mut self.courses[call as usize];
         if course.stage != Stage::UnderWay {
@@ -391,7 +394,7 @@ impl Ledger {
         self.end(call, Stage::Failed);
     }
 
-    /// An attempt has failed: when the next one is due.
+    /// Records a failed attempt; returns the time at which the next one is due.
     fn fail(&mut self, call: u32, why: &str, now: Instant) -> Option<Instant> {
         let (caller, course) = (self.caller_of(call), self.courses[call as usize]);
         if course.stage != Stage::UnderWay {
@@ -419,7 +422,7 @@ impl Ledger {
         self.tallies[caller].over += 1;
     }
 
-    /// Notes what went wrong.
+    /// Records a fault.
     fn blame(&mut self, caller: usize, now: Instant, fault: String) {
         let tally = &mut self.tallies[caller];
         tally.failed_at.get_or_insert(now);
@@ -430,10 +433,10 @@ impl Ledger {
         }
     }
 
-    /// A host goes down or comes up: what it had called has no end, and what it had served it may serve once more. It has
-    /// lost its memory, and cannot tell a copy of a request that is late from the first one, be the call over or not
-    /// (Birrell and Nelson, "Implementing Remote Procedure Calls", 1984: at most once is promised in one life of a
-    /// server).
+    /// Records that a host goes down or comes up. Its own calls in progress end, and it may serve again each
+    /// message that it had served. It has lost its memory, and cannot distinguish a late copy of a request
+    /// from the first one, even if the call is over. At-most-once semantics hold only within one life of a
+    /// server (Birrell and Nelson, "Implementing Remote Procedure Calls", 1984).
     fn fall(&mut self, host: usize, now: Instant, up: bool) {
         if up {
             if let Some((_, is_down)) = self.fallen.get_mut(&host) {
@@ -461,7 +464,8 @@ impl Ledger {
         alike.for_each(|(_, alike)| alike.served = 0);
     }
 
-    /// Calls of a caller that are to come to an end and have not: not those to a host that is down.
+    /// Returns the number of a caller's calls that are not over and can still end. Calls to a host that is
+    /// down do not count.
     fn left(&self, caller: usize) -> u64 {
         let calls = self.plan.callers[caller].calls.clone();
         let left = u64::from(calls.end - calls.start) - self.tallies[caller].over;
@@ -479,7 +483,7 @@ impl Ledger {
         calls.filter(waits).count() as u64
     }
 
-    /// The first call of a caller that is under way, or has not begun.
+    /// Returns the first call of a caller that is in progress or has not begun.
     fn oldest(&self, caller: usize) -> Option<u32> {
         let mut calls = self.plan.callers[caller].calls.clone();
         calls.find(|call| {
@@ -490,33 +494,33 @@ impl Ledger {
         })
     }
 
-    /// The same, or its last one.
+    /// Returns the first call that is not over, or else the caller's last call.
     pub(crate) fn oldest_or_last(&self, caller: usize) -> Option<u32> {
         let last = self.plan.callers[caller].calls.clone().last();
         self.oldest(caller).or(last)
     }
 
-    /// The number of the host that a call goes to.
+    /// Returns the number of the host that serves a call.
     pub(crate) fn server_host(&self, call: u32) -> Option<usize> {
         let planned = self.plan.calls.get(call as usize)?;
         Some(self.plan.servers[planned.server].0)
     }
 
-    /// When something first went wrong with a caller's messages.
+    /// Returns the time of the first fault in a caller's messages.
     #[must_use]
     pub fn failed_at(&self, caller: usize) -> Option<Instant> {
         self.tallies[caller].failed_at
     }
 
-    /// How long each call of a caller has taken that is done: from when it was due, or had begun where the number of
-    /// those under way is limited.
+    /// Returns the duration of each completed call of a caller. It is counted from the due time, or from the
+    /// call's beginning if the number of calls in progress is limited.
     #[must_use]
     pub fn times(&self, caller: usize) -> Vec<Duration> {
         let calls = self.plan.callers[caller].calls.clone();
         calls.filter_map(|call| self.time(call)).collect()
     }
 
-    /// The calls of a caller of a flow that are done.
+    /// Returns the completed calls of a caller.
     pub(crate) fn done(&self, flow: usize, caller: usize) -> impl Iterator<Item = Call> + '_ {
         let Caller { host, calls, .. } = &self.plan.callers[caller];
         calls.clone().filter_map(move |call| {
@@ -539,7 +543,7 @@ impl Ledger {
         Some(course.done? - from)
     }
 
-    /// What is wrong with a caller's messages.
+    /// Returns the faults of a caller's messages.
     #[must_use]
     pub fn faults(&self, caller: usize) -> Vec<String> {
         let tally = &self.tallies[caller];

@@ -1,4 +1,4 @@
-//! The ledger finds each message that ought not to have come.
+//! Tests that the ledger detects each unexpected message.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::new([10, 0, 0, host].into(), 7001)
 }
 
-/// Hosts 0 and 1 call host 2 or 3, with these sizes each.
+/// Returns a ledger in which hosts 0 and 1 call host 2 or 3, with these sizes each.
 fn ledger(sizes: &[u64], reply: Option<(u64, u64)>) -> Ledger {
     let calls = |server| {
         sizes
@@ -79,7 +79,7 @@ fn a_message_comes_once_to_the_host_that_it_was_for() {
 #[test]
 fn short_messages_that_are_alike_come_as_often_as_they_were_sent() {
     let mut ledger = ledger(&[1; 300], Some((1, 20)));
-    // Of 300 numbers two are alike in the last byte.
+    // Of 300 numbers, these two have the same last byte.
     let messages = [0, 256].map(|call| begin(&mut ledger, call));
     assert_eq!(messages[0], messages[1]);
     let came: Vec<bool> = (0..3)
@@ -131,7 +131,7 @@ fn a_failed_call_is_made_again_and_may_have_been_served_before() {
     assert!(!arrive(&mut ledger, &second), "twice");
 }
 
-/// A copy of a request that is late comes to a server that has lost its memory, and the call is over.
+/// A late copy of a request reaches a server that has lost its memory, after the call is over.
 #[test]
 fn a_message_comes_once_in_each_life_of_its_server() {
     let mut ledger = ledger(&[100, 2], Some((1, 1)));

@@ -1,14 +1,14 @@
-//! What an end reports: how far its application is, what it waits for, and what is wrong.
+//! The report of an end: its progress, the events that it waits for, and its faults.
 
 use super::{Close, Endpoint, EndpointReport, Open};
 use crate::app::Application;
 
 impl Endpoint {
-    /// What became of it; whether the host of the other end went down in the middle of it.
+    /// Returns the results of the end. `peer_cut` is true if the other end was cut during the flow.
     #[must_use]
     pub fn report(&self, peer_cut: bool) -> EndpointReport {
         let [sent_sha256, received_sha256] = match &self.streams {
-            // Their bytes are compared.
+            // The bytes of streams are compared instead.
             Some(_) => Default::default(),
             None => self.payload.sha256(),
         };
@@ -31,7 +31,7 @@ impl Endpoint {
         }
     }
 
-    /// What it has done, and what it waits for.
+    /// Returns its progress and the events that it waits for.
     pub(crate) fn application(&self) -> Application {
         let limit = self.streams.as_ref().map(|streams| streams.limit());
         let [to_send, to_receive] =
@@ -90,7 +90,8 @@ impl Endpoint {
         waits
     }
 
-    /// Without its peer an end may fail, and has to if it waits to send: a connection whose peer is gone ends.
+    /// Returns the faults of the end. If its peer is gone, it may fail; if it waits to send, it has to,
+    /// because a connection whose peer is gone must end.
     fn faults(&self, peer_cut: bool) -> Vec<String> {
         let expected = self.plan.script.incoming();
         let received = self.payload.received();

@@ -1,18 +1,18 @@
-//! What must be refused: an end asks for it once.
+//! Requests that must be refused. An end makes each of them once.
 
 use hawser_engine::{Errno, Handle, RequestError, Stack};
 use hawser_time::Instant;
 
 use super::Endpoint;
 
-/// An option that no program has.
+/// An option that no program supports.
 const NO_OPTION: u32 = u32::MAX;
-/// EADDRINUSE, and EPIPE.
+/// EADDRINUSE and EPIPE.
 const IN_USE: Errno = Errno(98);
 const BROKEN_PIPE: Errno = Errno(32);
 
 impl Endpoint {
-    /// Asks once for what must be refused to who is connected.
+    /// Makes the requests that must be refused on a connected handle, once.
     pub(super) fn ask_for_refusals(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
         if !self.plan.refusals || std::mem::replace(&mut self.asked, true) {
             return;
@@ -38,7 +38,7 @@ impl Endpoint {
 
     pub(super) fn ask_after_closing(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
         let sent = match stack.send(now, handle, &[0]) {
-            Ok(0) => return, // There is no room, and nobody was asked.
+            Ok(0) => return, // There is no room, so the program was not asked.
             sent => sent.map(drop),
         };
         self.refused(

@@ -1,4 +1,5 @@
-//! The streams within an end's connection: their notices, their work, and what their connection's end means for them.
+//! The streams within an end's connection: their notices, their work, and the effect of the connection's end
+//! on them.
 
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
@@ -8,18 +9,19 @@ use crate::app::streams::Around;
 use crate::trace::Trace;
 
 impl Endpoint {
-    /// Whether streams that are accepted on a handle are its own: it is that of its connection.
+    /// Returns true if streams that are accepted on this handle belong to the end: the handle is that of its
+    /// connection.
     pub(crate) fn is_connection(&self, handle: Handle) -> bool {
         self.streams.is_some() && self.handle == Some(handle)
     }
 
-    /// Handles of streams that were added since the last call, and those that it has let go of.
+    /// Returns the handles of streams that were added or released since the last call.
     pub(crate) fn take_stream_handles(&mut self) -> Vec<(Handle, bool)> {
         let streams = self.streams.as_mut();
         streams.map_or_else(Vec::new, |streams| streams.take_changes())
     }
 
-    /// Bytes that were handed over so far.
+    /// Returns the number of bytes handed over so far.
     pub(super) fn sent(&self) -> u64 {
         let streams = self.streams.as_ref().map_or(0, |streams| streams.sent());
         self.payload.sent() + streams
@@ -31,7 +33,7 @@ impl Endpoint {
             .is_some_and(|streams| streams.wrong().is_some())
     }
 
-    /// Takes a notice that is about a stream, or about room for one more. False: it is another one.
+    /// Processes a notice about a stream, or about room for another one. Returns false for any other notice.
     pub(super) fn notify_streams(
         &mut self,
         now: Instant,
@@ -72,7 +74,7 @@ impl Endpoint {
         }
     }
 
-    /// Lets streams do what they can, and judges them when their connection is over.
+    /// Does the possible work of streams, and checks them once their connection is over.
     pub(super) fn drive_streams(
         &mut self,
         now: Instant,

@@ -1,15 +1,15 @@
-//! The bytes of streams: known from their numbers, so that whoever reads one knows what it has to be.
+//! The bytes of streams. They follow from the stream's number, so each reader can compute the expected bytes.
 //!
-//! What the end sends that opens a stream begins with some bytes that say which one it is. What follows, and all of what
-//! the other end sends, is a piece of the pattern that messages have, too, from a place of its own.
+//! The data from the end that opens a stream begins with a few bytes that identify the stream. The rest, and
+//! all data of the other end, is a piece of the same pattern that messages use, from a position of its own.
 
 use crate::app::Side;
 use crate::app::calls::content::{BYTES, PATTERN, mix};
 
-/// The bytes that say which stream it is.
+/// The number of bytes that identify a stream.
 pub(super) const HEAD: usize = 8;
 
-/// What one direction of a stream carries.
+/// The content of one direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Text {
     head: Option<[u8; HEAD]>,
@@ -17,19 +17,19 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// That of who opens the stream with this number, in a connection with this key.
+    /// Returns the content sent by the opener of the stream with this number, in a connection with this key.
     pub(super) fn with_head(key: u64, opener: Side, index: u64) -> Text {
         let number = index << 1 | opener as u64;
         Text { head: Some((number ^ key).to_le_bytes()), place: place(number, key) }
     }
 
-    /// That of the other end.
+    /// Returns the content sent by the other end.
     pub(super) fn without_head(key: u64, opener: Side, index: u64) -> Text {
         let number = index << 1 | opener as u64;
         Text { head: None, place: place(number, !key) }
     }
 
-    /// The stream whose first bytes these are, if there are so many.
+    /// Identifies a stream by its first bytes.
     pub(super) fn opener(key: u64, head: [u8; HEAD]) -> Option<(Side, u64)> {
         let number = u64::from_le_bytes(head) ^ key;
         let opener = if number & 1 == 0 {
@@ -37,16 +37,16 @@ impl Text {
         } else {
             Side::Server
         };
-        // Numbers are far smaller than what chance would make of them.
+        // A valid number is far smaller than random bytes would give.
         (number >> 33 == 0).then_some((opener, number >> 1))
     }
 
-    /// The bytes that it has for that.
+    /// Returns the number of bytes that identify the stream.
     pub(super) fn head_len(&self) -> u64 {
         self.head.map_or(0, |head| head.len() as u64)
     }
 
-    /// The bytes from an offset on.
+    /// Fills `out` with the bytes from an offset on.
     pub(super) fn fill(&self, offset: u64, out: &mut [u8]) {
         let head = self.head.as_ref().map_or(&[][..], |head| &head[..]);
         let from = usize::try_from(offset).map_or(head.len(), |from| from.min(head.len()));
@@ -64,7 +64,8 @@ impl Text {
         }
     }
 
-    /// The place of the first of these bytes, which came at an offset, that is not what was sent there.
+    /// Compares bytes that arrived at an offset. Returns the offset of the first one that differs from the
+    /// byte sent.
     pub(super) fn differs_at(&self, offset: u64, bytes: &[u8]) -> Option<u64> {
         let mut expected = [0; 512];
         let pieces = (offset..)

@@ -1,4 +1,4 @@
-//! A stream that is under half at one end: how far it is, and what its notices may be.
+//! A stream in progress at one end: its state, and the notices that are valid in that state.
 
 use hawser_engine::{Errno, Notice};
 use hawser_time::Instant;
@@ -7,35 +7,35 @@ use super::content::HEAD;
 use super::plan::{Fate, Half, Planned};
 use crate::app::Side;
 
-/// How sending stands.
+/// The state of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// This end does not send on it.
+    /// This end does not send on the stream.
     Never,
     Open,
-    /// It has closed.
+    /// This end has closed it.
     Closed,
-    /// It has given it up.
+    /// This end has reset it.
     Reset,
-    /// The peer did not want more.
+    /// The peer has stopped it.
     Stopped,
 }
 
-/// How reading stands.
+/// The state of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// The other end does not send on it.
+    /// The other end does not send on the stream.
     Never,
     Open,
-    /// Its end was reported, after so many bytes.
+    /// The end of the stream was reported, after this many bytes.
     Ended(u64),
-    /// The peer has given it up.
+    /// The peer has reset it.
     Reset,
-    /// This end did not want more.
+    /// This end has stopped it.
     Stopped,
 }
 
-/// One of the agreed streams.
+/// A stream's entry in the plan.
 pub(super) struct Known {
     pub(super) opener: Side,
     pub(super) index: usize,
@@ -44,26 +44,27 @@ pub(super) struct Known {
 
 /// A stream at one end.
 pub(super) struct Live {
-    /// Which one it is; of one that the peer has opened, once its first bytes have come.
+    /// Its entry in the plan. For a stream that the peer has opened, it is set once the first bytes have
+    /// arrived.
     pub(super) known: Option<Known>,
-    /// What has come of them.
+    /// The identifying bytes that have arrived so far.
     pub(super) head: Vec<u8>,
     pub(super) sending: Sending,
     pub(super) reading: Reading,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// CLOSED or FAILED was reported.
+    /// Set once CLOSED or FAILED was reported.
     pub(super) over: Option<Result<(), Errno>>,
-    /// The reason for which the peer stopped it.
+    /// The reason with which the peer stopped it.
     pub(super) stopped_for: Option<u64>,
     pub(super) since: Instant,
 }
 
-/// What a notice was that could not be.
+/// Describes an invalid notice.
 pub(super) type Blame = Option<String>;
 
 impl Live {
-    /// What this end sends on it.
+    /// Returns the data that this end sends on the stream.
     pub(super) fn outgoing(&self, side: Side) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
@@ -72,7 +73,7 @@ impl Live {
         }
     }
 
-    /// What it receives.
+    /// Returns the data that this end receives.
     pub(super) fn incoming(&self, side: Side) -> Option<Half> {
         let known = self.known.as_ref()?;
         match known.opener == side {
@@ -81,7 +82,7 @@ impl Live {
         }
     }
 
-    /// What it is called.
+    /// Returns the stream's name for messages.
     pub(super) fn name(&self, side: Side) -> String {
         match &self.known {
             Some(known) => name(known.opener, known.index),
@@ -89,7 +90,7 @@ impl Live {
         }
     }
 
-    /// Takes a notice; `readable` bytes wait.
+    /// Processes a notice; `readable` bytes wait.
     pub(super) fn on_notice(&mut self, side: Side, notice: Notice, readable: u64) -> Blame {
         let what = match notice {
             Notice::Eof => "EOF",
@@ -131,7 +132,7 @@ impl Live {
                 self.reading = Reading::Ended(len);
                 self.check_end(side)
             }
-            // The notice was under half.
+            // The notice was already pending when the stream was stopped.
             Reading::Stopped => None,
             Reading::Never => Some("EOF was reported where only this end sends".to_owned()),
             Reading::Ended(_) => Some("EOF was reported twice".to_owned()),
@@ -139,7 +140,7 @@ impl Live {
         }
     }
 
-    /// At its end all bytes are there, once it is known how many those are.
+    /// Checks that all bytes are present at the end of the stream, once their number is known.
     pub(super) fn check_end(&self, side: Side) -> Blame {
         let Reading::Ended(len) = self.reading else {
             return None;
@@ -170,7 +171,7 @@ impl Live {
         }
         self.reading = Reading::Reset;
         match self.incoming(side).map(|half| half.fate) {
-            // Its reason says which one it is.
+            // The reason will identify the stream.
             None => None,
             Some(Fate::Reset { reason: wanted, .. }) if wanted == reason => None,
             Some(Fate::Reset { reason: wanted, .. }) => Some(format!(
@@ -188,11 +189,11 @@ impl Live {
         }
         self.sending = Sending::Stopped;
         self.stopped_for = Some(reason);
-        // A stream may be stopped before its first bytes have come.
+        // A stream may be stopped before its first bytes have arrived.
         self.known.as_ref().and_then(|_| self.check_stopped(side))
     }
 
-    /// The peer stopped it as it had to, if it did, once it is known which one it is.
+    /// Checks that the peer stopped the stream as planned, if it did, once the stream is identified.
     pub(super) fn check_stopped(&self, side: Side) -> Blame {
         let reason = self.stopped_for?;
         match self.outgoing(side).map(|half| half.fate) {
@@ -215,10 +216,12 @@ impl Live {
         is_open.then(|| "CLOSED was reported before the end of what comes".to_owned())
     }
 
-    /// Whether nothing is missing of it, should its connection be over: the other end may be done with it already.
+    /// Returns true if no data is missing in case the connection is over. The other end may already be done
+    /// with the stream.
     pub(super) fn is_settled(&self, side: Side) -> bool {
         if self.known.is_none() {
-            // It is one of those that are reset, or that one's absence is noticed.
+            // It is one of the streams that are reset; otherwise, the absence of its planned stream is
+            // detected.
             return true;
         }
         let (out, back) = (self.outgoing(side), self.incoming(side));
@@ -231,12 +234,12 @@ impl Live {
         is_sent && is_read
     }
 
-    /// Whether its reader can still give it up.
+    /// Returns true if its reader can still stop it.
     pub(super) fn is_stoppable(&self) -> bool {
         self.reading == Reading::Open && self.over.is_none()
     }
 
-    /// What it waits for.
+    /// Describes the events that it waits for.
     pub(super) fn waits_for(&self, side: Side) -> String {
         let mut waits = Vec::new();
         if let Some(half) = self.outgoing(side).filter(|_| self.sending == Sending::Open) {
@@ -262,7 +265,7 @@ impl Live {
     }
 }
 
-/// What a stream is called.
+/// Returns the name of a stream.
 pub(super) fn name(opener: Side, index: usize) -> String {
     format!("stream {index} of the {}", word(opener))
 }

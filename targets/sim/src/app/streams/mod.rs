@@ -1,8 +1,9 @@
 //! Streams within a connection, at one of its ends.
 //!
-//! Both ends know all streams ([`plan`]), and each checks what it reads and is notified of ([`live`]). An end opens its
-//! own ones, so many at a time, and the last of them when all others are over: then the other end knows that no more
-//! come, though it need not ever have heard of one that was reset.
+//! Both ends know all streams ([`plan`]), and each end checks the data that it reads and the notices that it
+//! receives ([`live`]). An end opens its own streams, a limited number at a time. It opens the last one after
+//! all others are over. The other end then knows that no more follow, even if it never learned of a stream
+//! that was reset.
 
 mod content;
 mod live;
@@ -24,19 +25,19 @@ use crate::trace::Trace;
 
 pub use self::plan::{Agreed, Settings};
 
-/// Bytes that are handed over at a time.
+/// The number of bytes that are handed over at a time.
 const CHUNK: usize = 16 * 1024;
 
-/// Streams of one direction of a connection.
+/// The streams of one direction of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StreamsReport {
-    /// Those of which the sender has handed over everything, and closed them.
+    /// The number of streams on which the sender has handed over everything, and which it has closed.
     pub sent: u64,
-    /// Those that the receiving application has read to their end.
+    /// The number of streams that the receiving application read to their end.
     pub received: u64,
-    /// Those of which it was told that the sender gave them up.
+    /// The number of streams for which the receiver was notified of a reset.
     pub reset: u64,
-    /// Those of which the sender was told that the receiver gave them up.
+    /// The number of streams for which the sender was notified that the receiver stopped them.
     pub stopped: u64,
 }
 
@@ -46,46 +47,46 @@ pub(crate) struct Streams {
     side: Side,
     /// The flow, for the trace.
     flow: usize,
-    /// How many of its own it has opened.
+    /// The number of its own streams that it has opened.
     opened: usize,
-    /// The peer allows more, as far as is known.
+    /// True if the peer, as far as known, allows more streams.
     may_open: bool,
-    /// Of its own ones, those that are over.
+    /// The number of its own streams that are over.
     over: usize,
-    /// Which of the peer's have come.
+    /// True for each of the peer's streams that has arrived.
     seen: Vec<bool>,
     live: BTreeMap<Handle, Live>,
-    /// Those that have something to do.
+    /// Streams that have work to do.
     due: BTreeSet<Handle>,
-    /// Handles that were added, and those that it has let go of.
+    /// Handles that were added (`true`) or released (`false`).
     changes: Vec<(Handle, bool)>,
     /// Bytes that a slow reader has left for later.
     left: u64,
     sent: u64,
     received: u64,
-    /// Of what it sends, and of what it receives.
+    /// The counts of streams on which it sends, and on which it receives.
     counts: [StreamsReport; 2],
     times: Vec<Duration>,
-    /// A promise that was broken.
+    /// A broken promise.
     wrong: Option<String>,
     /// A stream that failed, or whose request was refused.
     failed: Option<String>,
     buffer: Vec<u8>,
 }
 
-/// What an end of a connection has to do with it.
+/// The context in which an end works on its streams.
 pub(crate) struct Around<'a> {
     pub(crate) now: Instant,
     pub(crate) stack: &'a mut Stack,
-    /// The connection, while it is there.
+    /// The connection, while it exists.
     pub(crate) connection: Option<Handle>,
     pub(crate) buffer: &'a mut [u8],
-    /// Bytes that the reader takes now.
+    /// The number of bytes that the reader may take now.
     pub(crate) budget: u64,
 }
 
 impl Streams {
-    /// Those of one end; `flow` is for the trace.
+    /// Creates the streams of one end; `flow` is for the trace.
     pub(crate) fn new(agreed: Arc<Agreed>, side: Side, flow: usize) -> Streams {
         Streams {
             seen: vec![false; agreed.of[side.other() as usize].len()],
@@ -109,12 +110,12 @@ impl Streams {
         }
     }
 
-    /// Whether a handle is that of one of them.
+    /// Returns true if a handle belongs to one of the streams.
     pub(crate) fn has(&self, handle: Handle) -> bool {
         self.live.contains_key(&handle)
     }
 
-    /// Takes a stream that the peer has opened.
+    /// Accepts a stream that the peer has opened.
     pub(crate) fn accept(&mut self, now: Instant, handle: Handle, stack: &Stack) {
         let sending = match stack.sends_on(handle) {
             true => Sending::Open,
@@ -123,12 +124,12 @@ impl Streams {
         self.enter(now, handle, None, (sending, Reading::Open));
     }
 
-    /// There is room again on the connection: for another stream.
+    /// Records that the connection has room for another stream again.
     pub(crate) fn try_again(&mut self) {
         self.may_open = true;
     }
 
-    /// Takes a notice of one of them.
+    /// Processes a notice about one of the streams.
     pub(crate) fn on_notice(
         &mut self,
         now: Instant,
@@ -168,7 +169,7 @@ impl Streams {
         self.due.insert(handle);
     }
 
-    /// Does what can be done now.
+    /// Does all possible work.
     pub(crate) fn drive(&mut self, around: &mut Around<'_>) {
         let due = std::mem::take(&mut self.due);
         self.left = 0;
@@ -178,19 +179,19 @@ impl Streams {
         self.open(around);
     }
 
-    /// Handles that were added since the last call, and those that it has let go of.
+    /// Returns the handles that were added or released since the last call.
     pub(crate) fn take_changes(&mut self) -> Vec<(Handle, bool)> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Its host has forgotten all of them.
+    /// Forgets all streams, because the host has lost its state.
     pub(crate) fn forget(&mut self) {
         self.live.clear();
         self.due.clear();
         self.changes.clear();
     }
 
-    /// Lets go of all of them, after the connection was given up.
+    /// Releases all streams after the connection was given up.
     pub(crate) fn release(&mut self, stack: &mut Stack) {
         for handle in self.live.keys() {
             stack.release(*handle);
@@ -199,7 +200,7 @@ impl Streams {
         self.live.clear();
     }
 
-    /// All have been opened and are over.
+    /// Returns true if all streams have been opened and are over.
     pub(crate) fn is_done(&self) -> bool {
         self.over == self.mine()
             && self.seen.last() != Some(&false)
@@ -207,53 +208,53 @@ impl Streams {
             && self.failed.is_none()
     }
 
-    /// All of its own have been opened, and all that it has to send was handed over.
+    /// Returns true if all its own streams have been opened, and all data has been handed over.
     pub(crate) fn has_sent(&self) -> bool {
         let is_sent = |stream: &Live| !matches!(stream.sending, Sending::Open);
         self.opened == self.mine() && self.live.values().all(is_sent)
     }
 
-    /// Nothing is missing, now that the connection is over.
+    /// Returns true if no data is missing, now that the connection is over.
     pub(crate) fn is_settled(&self) -> bool {
         self.missing().is_none()
     }
 
-    /// None of them is under half.
+    /// Returns true if no stream is in progress.
     pub(crate) fn is_empty(&self) -> bool {
         self.live.is_empty()
     }
 
-    /// Bytes that were handed over.
+    /// Returns the number of bytes handed over.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Bytes that have come.
+    /// Returns the number of bytes received.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Bytes that a slow reader has left for later.
+    /// Returns the number of bytes that a slow reader has left for later.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// A promise that was broken.
+    /// Returns the broken promise, if any.
     pub(crate) fn wrong(&self) -> Option<&String> {
         self.wrong.as_ref()
     }
 
-    /// How long each took that it has opened.
+    /// Returns the duration of each stream that it opened.
     pub(crate) fn times(&self) -> &[Duration] {
         &self.times
     }
 
-    /// What became of those on which it sends, and of those on which it receives.
+    /// Returns the counts of streams on which it sends, and on which it receives.
     pub(crate) fn counts(&self) -> [StreamsReport; 2] {
         self.counts
     }
 
-    /// The limit bytes that it sends, and that it receives.
+    /// Returns the maximum number of bytes that it sends, and that it receives.
     pub(crate) fn limit(&self) -> [u64; 2] {
         let sum = |side: Side, of: fn(&plan::Planned) -> Option<Half>| -> u64 {
             let halves = self.agreed.of[side as usize].iter().filter_map(of);
@@ -263,7 +264,7 @@ impl Streams {
             .map(|side| sum(side, |planned| Some(planned.there)) + sum(side.other(), |planned| planned.back))
     }
 
-    /// What is missing, if anything is.
+    /// Describes missing data or a failed stream, if any.
     pub(crate) fn missing(&self) -> Option<String> {
         if let Some(failed) = &self.failed {
             return Some(failed.clone());
@@ -283,7 +284,7 @@ impl Streams {
         absent.map(|(index, _)| format!("{} did not come", name(peer, index)))
     }
 
-    /// What it waits for: the first streams that are not over.
+    /// Describes the events that it waits for: those of the first streams that are not over.
     pub(crate) fn waits_for(&self) -> Vec<String> {
         let streams = self.live.values().map(|stream| stream.waits_for(self.side));
         let mut waits: Vec<String> = self.failed.iter().cloned().chain(streams).take(3).collect();
@@ -309,7 +310,7 @@ impl Streams {
         waits
     }
 
-    /// How many it opens.
+    /// Returns the number of streams that it opens.
     fn mine(&self) -> usize {
         self.agreed.of[self.side as usize].len()
     }
@@ -341,7 +342,7 @@ impl Streams {
         self.changes.push((handle, true));
     }
 
-    /// Opens as many as may be open: the last one when all others are over.
+    /// Opens as many streams as are allowed; the last one only after all others are over.
     fn open(&mut self, around: &mut Around<'_>) {
         let Some(connection) = around.connection else {
             return;
@@ -366,7 +367,7 @@ impl Streams {
                     self.attend(around, handle);
                 }
                 Ok(None) | Err(RequestError::WouldBlock) => self.may_open = false,
-                // A notice says why.
+                // A notice gives the reason.
                 Err(RequestError::NotConnected) => return,
                 Err(error) => {
                     self.failed
@@ -376,7 +377,7 @@ impl Streams {
         }
     }
 
-    /// Reads from a stream, writes to it, and lets go of it once it is over.
+    /// Reads from a stream, writes to it, and releases it once it is over.
     fn attend(&mut self, around: &mut Around<'_>, handle: Handle) {
         let Some(mut stream) = self.live.remove(&handle) else {
             return;
@@ -399,7 +400,7 @@ impl Streams {
         self.end(around.now, &stream);
     }
 
-    /// A stream is over, and read to its end.
+    /// Ends a stream that is over and read to its end.
     fn end(&mut self, now: Instant, stream: &Live) {
         let is_settled = stream.is_settled(self.side);
         match stream.over {
@@ -421,7 +422,7 @@ impl Streams {
         }
     }
 
-    /// Reads what has come; true when the budget was too small for it.
+    /// Reads the available data; returns true if the budget was too small for it.
     fn read(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
         loop {
             if matches!(stream.reading, Reading::Stopped) {
@@ -440,7 +441,7 @@ impl Streams {
                     Fate::Stop { after, .. } if stream.is_stoppable() => after - stream.received,
                     _ => u64::MAX,
                 },
-                // More than there can be: it is counted below.
+                // The plan has no data in this direction: any bytes are read, and detected below.
                 (_, None) => u64::MAX,
             };
             let room = waiting.min(around.buffer.len()) as u64;
@@ -466,7 +467,7 @@ impl Streams {
         }
     }
 
-    /// Checks bytes that have come.
+    /// Checks received bytes.
     fn take(&mut self, stream: &mut Live, bytes: &[u8]) {
         let offset = stream.received;
         stream.received += bytes.len() as u64;
@@ -490,7 +491,7 @@ impl Streams {
         }
     }
 
-    /// The first bytes of a stream that the peer has opened have come: it is this one.
+    /// Identifies a stream that the peer has opened by its first bytes.
     fn know(&mut self, stream: &mut Live, named: Option<(Side, usize)>) {
         let Some((opener, index)) = named.filter(|(opener, _)| *opener != self.side) else {
             stream.known = None;
@@ -504,7 +505,7 @@ impl Streams {
             return self.blame(|| format!("{} has come twice", name(opener, index)));
         }
         let planned = self.agreed.of[opener as usize][index].clone();
-        // One that was stopped at once may have nothing to send any more when it is handed over.
+        // A stream that was stopped at once may have no sending side left when it is accepted.
         let may_send = planned.back.is_some();
         let has_to = planned.back.is_some_and(|half| !half.is_stopped());
         stream.known = Some(Known { opener, index, planned });
@@ -524,7 +525,7 @@ impl Streams {
         }
     }
 
-    /// The peer has reset a stream before its first bytes have come: its reason says which one it is.
+    /// Identifies a stream that the peer reset before its first bytes arrived, by the reason of the reset.
     fn know_by_reason(&mut self, handle: Handle, reason: u64) {
         let Some(mut stream) = self.live.remove(&handle) else {
             return;
@@ -542,7 +543,7 @@ impl Streams {
         self.live.insert(handle, stream);
     }
 
-    /// The bytes that came before it was known which stream it is are its first ones.
+    /// Checks the bytes that arrived before the stream was identified: they must be its first ones.
     fn check_head(&mut self, stream: &Live) {
         let half = stream.incoming(self.side);
         if let Some(at) = half.and_then(|half| half.text.differs_at(0, &stream.head)) {
@@ -551,7 +552,7 @@ impl Streams {
         }
     }
 
-    /// Stops a stream of which it has read as much as it wants to.
+    /// Stops a stream once it has read as much as planned.
     fn stop(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) -> bool {
         let Some(Half { fate: Fate::Stop { after, reason, .. }, .. }) = stream.incoming(self.side) else {
             return false;
@@ -565,7 +566,7 @@ impl Streams {
         true
     }
 
-    /// Hands over as much as there is room for; closes, or resets, after the last byte.
+    /// Hands over as much as there is room for; closes or resets the stream after the last byte.
     fn write(&mut self, around: &mut Around<'_>, handle: Handle, stream: &mut Live) {
         let Some(half) = stream
             .outgoing(self.side)
@@ -579,7 +580,7 @@ impl Streams {
             half.text.fill(stream.sent, bytes);
             let taken = match around.stack.send(around.now, handle, bytes) {
                 Ok(taken) => taken.min(count),
-                // The peer may have stopped it: a notice says so.
+                // The peer may have stopped it; a notice reports that.
                 Err(_) if half.is_stopped() => return,
                 Err(error) => return self.note(stream, "written", Err(error)),
             };
@@ -601,7 +602,7 @@ impl Streams {
         }
     }
 
-    /// Remembers the first request that was refused. Where the connection has gone, a notice says so.
+    /// Records the first refused request. If the connection is gone, a notice reports that.
     fn note(&mut self, stream: &Live, what: &str, result: Result<(), RequestError>) {
         match result {
             Ok(()) | Err(RequestError::WouldBlock | RequestError::NotConnected) => {}

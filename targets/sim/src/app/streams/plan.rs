@@ -1,4 +1,4 @@
-//! Which streams there are in a connection: drawn from the seed, and known to both ends.
+//! The streams of a connection: drawn from the seed, and known to both ends.
 
 use std::collections::BTreeSet;
 
@@ -6,71 +6,72 @@ use super::content::{HEAD, Text};
 use crate::app::Side;
 use crate::rng::Rng;
 
-/// Reasons of resets and stops have up to so many bits: as many as an integer of variable length has in protocols.
+/// The maximum number of bits in reasons of resets and stops: as many as a variable-length integer has in
+/// protocols.
 const REASON_BITS: u64 = 62;
 
-/// What streams are drawn by.
+/// The parameters from which streams are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How many an end opens: the client, and the server.
+    /// The number of streams that the client opens, and that the server opens.
     pub counts: [u64; 2],
-    /// Bytes of who opens a stream: the fewest and the limit.
+    /// The minimum and maximum number of bytes from the opener of a stream.
     pub size: (u64, u64),
-    /// Bytes of the other end.
+    /// The minimum and maximum number of bytes from the other end.
     pub back: (u64, u64),
-    /// How many of its own an end has open at a time.
+    /// The maximum number of its own streams that an end has open at a time.
     pub concurrent: usize,
-    /// Which share only who opens them sends on.
+    /// The share of streams on which only the opener sends.
     pub one_way: f64,
-    /// Which share of the directions their sender resets.
+    /// The share of directions that their sender resets.
     pub reset: f64,
-    /// Which share of the directions their reader stops.
+    /// The share of directions that their reader stops.
     pub stop: f64,
 }
 
 /// All streams of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
-    /// Those that the client opens, and those that the server does.
+    /// The streams that the client opens, and those that the server opens.
     pub(super) of: [Vec<Planned>; 2],
     pub(super) concurrent: usize,
-    /// What tells them apart from those of other connections.
+    /// Distinguishes these streams from those of other connections.
     pub(super) key: u64,
 }
 
-/// A stream.
+/// A planned stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
-    /// What who opens it sends: some bytes that say which stream it is, and then its own.
+    /// The opener's data: the bytes that identify the stream, and then its own.
     pub(super) there: Half,
-    /// What the other end sends, if it does.
+    /// The other end's data, if it sends any.
     pub(super) back: Option<Half>,
 }
 
 /// One direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Half {
-    /// Bytes, those included that say which stream it is.
+    /// The number of bytes, including those that identify the stream.
     pub(super) total: u64,
     pub(super) fate: Fate,
     pub(super) text: Text,
 }
 
-/// How a direction ends.
+/// The manner in which a direction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It is closed after its last byte.
     Whole,
-    /// Its sender gives it up, for a reason, once it has handed over so many bytes; after the last one it has closed
-    /// it before.
+    /// Its sender resets it with a reason, once it has handed over this many bytes. After the last byte, it
+    /// closes the stream first.
     Reset { after: u64, reason: u64 },
-    /// Its reader gives it up once it has read so many. A sender that waits for that keeps its last byte back; another
-    /// one may be done with it before it hears of it.
+    /// Its reader stops it once it has read this many bytes. If `waits` is set, the sender keeps its last
+    /// byte back until then. Otherwise the sender may be done before the stop reaches it.
     Stop { after: u64, reason: u64, waits: bool },
 }
 
 impl Half {
-    /// The limit that its reader can read.
+    /// Returns the maximum number of bytes that its reader can read.
     pub(super) fn limit(&self) -> u64 {
         match self.fate {
             Fate::Reset { after, .. } => after,
@@ -78,7 +79,7 @@ impl Half {
         }
     }
 
-    /// The limit that its sender hands over.
+    /// Returns the maximum number of bytes that its sender hands over.
     pub(super) fn to_send(self) -> u64 {
         match self.fate {
             Fate::Stop { waits: true, .. } => self.total - 1,
@@ -106,7 +107,7 @@ impl Agreed {
             let count = settings.counts[opener as usize];
             let each = 0..count;
             each.map(|index| {
-                // The last one tells the other end that no more come.
+                // The last stream shows the other end that no more follow.
                 let is_last = index + 1 == count;
                 let is_one_way = rng.chance(settings.one_way);
                 let mut half = |(min, max), text: Text| {
@@ -124,14 +125,14 @@ impl Agreed {
         Agreed { of, concurrent: settings.concurrent, key }
     }
 
-    /// The stream whose first bytes these are.
+    /// Returns the stream that begins with these bytes.
     pub(super) fn named(&self, head: [u8; HEAD]) -> Option<(Side, usize)> {
         let (opener, index) = Text::opener(self.key, head)?;
         let index = usize::try_from(index).ok()?;
         (index < self.of[opener as usize].len()).then_some((opener, index))
     }
 
-    /// The stream of an end that is reset for a reason by who opened it.
+    /// Returns the stream that its opener resets with this reason.
     pub(super) fn reset_for(&self, opener: Side, wanted: u64) -> Option<usize> {
         let is_it = |planned: &Planned| match planned.there.fate {
             Fate::Reset { reason, .. } => reason == wanted,
@@ -141,10 +142,11 @@ impl Agreed {
     }
 }
 
-/// How a direction of so many bytes ends, the first of which say which stream it is.
+/// Draws the manner in which a direction ends. It has `total` bytes, of which the first `head` identify the
+/// stream.
 fn fate(settings: &Settings, (total, head): (u64, u64), rng: &mut Rng, reasons: &mut BTreeSet<u64>) -> Fate {
     let mut reason = |rng: &mut Rng| loop {
-        // Small ones and large ones, each once.
+        // Small and large reasons, each used once.
         let bits = rng.between(4, REASON_BITS);
         let reason = rng.below(1 << bits);
         if reasons.insert(reason) {

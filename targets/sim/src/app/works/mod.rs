@@ -1,8 +1,8 @@
-//! Works: both ends of a flow have a queue pair, and ask for memory of one another.
+//! Works: each end of a flow has a queue pair and requests operations on the other end's memory.
 //!
-//! Each work is checked when it is done: that works come to their ends in the order in which they were posted, what a
-//! read or an atomic operation found, and each message, that it is the next one that was sent. At the end the memory of
-//! both has to be what it is when each work has had its effect once, in order.
+//! Each work is checked when it completes. Works must complete in the order in which they were posted. A read
+//! or an atomic operation must return the expected bytes. Each message must be the next one that was sent. At
+//! the end, the memory of both ends must be as if each work had had its effect once, in order.
 
 mod worker;
 
@@ -22,44 +22,44 @@ use crate::trace::Trace;
 
 pub use worker::Worker;
 
-/// What an end of a flow has to know.
+/// The plan of one end.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The flow's number, for the trace.
     pub flow: usize,
-    /// Which end it is.
+    /// Its side of the flow.
     pub side: Side,
-    /// When it begins.
+    /// The time at which it begins.
     pub at: Instant,
     /// The other end's address.
     pub remote: IpAddr,
-    /// What it posts.
+    /// The works that it posts.
     pub works: Works,
-    /// The run's seed, which decides the works.
+    /// The run's seed, which determines the works.
     pub seed: u64,
-    /// What sets its works apart from those of others.
+    /// Distinguishes its works from those of other ends.
     pub label: String,
 }
 
-/// What both ends of a flow know, as by a connection of another kind over which they speak.
+/// The knowledge that both ends of a flow share, as if over a separate connection.
 #[derive(Debug, Default)]
 pub struct Known {
     ends: [EndKnown; 2],
 }
 
-/// What the other end knows of one.
+/// The knowledge about one end that its peer has.
 #[derive(Debug, Default)]
 struct EndKnown {
     offer: Option<Offer>,
-    /// What its shared memory holds when all that its peer has posted is done.
+    /// The expected content of its shared memory once all that its peer has posted is done.
     model: Vec<u8>,
-    /// The messages that it has sent and its peer has not got, oldest first.
+    /// The messages that it has sent and its peer has not received, oldest first.
     messages: VecDeque<Message>,
-    /// Nothing is left to do for it.
+    /// True if this end has no work left.
     is_done: bool,
 }
 
-/// A message, or a write with immediate data, of which only that and the length are seen.
+/// A message, or a write with immediate data. Of the latter, the receiver sees only that data and the length.
 #[derive(Clone, Debug, PartialEq)]
 struct Message {
     bytes: Option<Vec<u8>>,
@@ -67,7 +67,7 @@ struct Message {
     immediate: Option<u32>,
 }
 
-/// What a peer needs for using a queue pair and its memory.
+/// The parameters that a peer needs to use a queue pair and its memory.
 #[derive(Clone, Copy, Debug)]
 struct Offer {
     pair: u32,
@@ -75,34 +75,34 @@ struct Offer {
     memory: Remote,
 }
 
-/// A place where both ends of a flow keep what they know.
+/// The shared knowledge of both ends of a flow.
 pub type Shared = Rc<RefCell<Known>>;
 
-/// What became of an end.
+/// The results of one end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerReport {
-    /// Works that it has posted.
+    /// The number of works that it has posted.
     pub posted: u64,
-    /// Works of them that are done.
+    /// The number of posted works that are done.
     pub done: u64,
-    /// Bytes that these have moved.
+    /// The number of bytes that the completed works have moved.
     pub bytes: u64,
-    /// When the last of them was done.
+    /// The time at which the last of them was done.
     pub done_at: Option<Instant>,
-    /// When its queue pair was connected.
+    /// The time at which its queue pair was connected.
     pub connected_at: Option<Instant>,
-    /// How long each of them took, from when it was posted.
+    /// The duration of each completed work, from its posting.
     pub times: Vec<Duration>,
-    /// What is wrong; empty when all went well.
+    /// The faults; empty if all went well.
     pub faults: Vec<String>,
-    /// When something first was.
+    /// The time of the first fault.
     pub failed_at: Option<Instant>,
 }
 
 /// The ends of flows of works on one host.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
-    /// The verbs of the host's stack, once somebody needs them.
+    /// The verbs of the host's stack, created when a worker first needs them.
     device: Option<Device>,
     workers: Vec<Worker>,
 }
@@ -117,13 +117,13 @@ impl Workers {
         &self.workers[number]
     }
 
-    /// Takes a notice of the stack; false when it is not about a queue pair.
+    /// Processes a notice of the stack; returns false if it does not concern a queue pair.
     pub(crate) fn notice(&mut self, handle: Handle, notice: &Notice) -> bool {
         let device = self.device.as_mut();
         device.is_some_and(|device| device.notice(handle, notice))
     }
 
-    /// Lets all of them go on.
+    /// Drives all workers.
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, trace: &mut Trace) {
         if self.workers.is_empty() {
             return;
@@ -143,7 +143,7 @@ impl Workers {
         }
     }
 
-    /// When one of them has something to do though no notice comes.
+    /// Returns the time at which a worker has work to do even if no notice arrives.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.workers.iter().filter_map(Worker::wake_at).min()
     }
@@ -152,12 +152,12 @@ impl Workers {
         self.workers.iter().all(Worker::is_finished)
     }
 
-    /// The handle of one's queue pair in the stack.
+    /// Returns the handle of a worker's queue pair in the stack.
     pub(crate) fn handle(&self, number: usize) -> Option<Handle> {
         self.workers[number].handle(self.device.as_ref()?)
     }
 
-    /// Bytes that their works have moved.
+    /// Returns the number of bytes that all their works have moved.
     pub(crate) fn moved(&self) -> u64 {
         self.workers.iter().map(|worker| worker.report().bytes).sum()
     }

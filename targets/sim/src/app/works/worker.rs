@@ -18,16 +18,18 @@ use crate::rng::Rng;
 use crate::scenario::WorkKind;
 use crate::trace::Trace;
 
-/// Between the steps of the beginning: both ends have queue pairs, both have connected them, both post.
+/// The time between the steps of the beginning: both ends create queue pairs, both connect them, both post.
 const STEP: Duration = Duration::from_nanos(1);
-/// After how long an end that is done asks whether the other one is, too: from then on as long again as it has waited.
+/// The initial interval at which a finished end checks whether its peer has finished too. Each further
+/// interval equals the time that it has waited so far.
 const ASK: Duration = Duration::from_millis(1);
-/// How often a peer without memory for a message waits before it asks again: 0.64 ms (IBA, 9.7.5.2.8).
+/// The code of the time that a peer without memory for a message asks the sender to wait: 0.64 ms (IBA,
+/// 9.7.5.2.8).
 const RNR_TIMER: u8 = 12;
 /// The maximum number of faults that are kept.
 const FAULTS_MAX: usize = 8;
 
-/// One end of a flow.
+/// One end of a flow of works.
 #[derive(Debug)]
 pub struct Worker {
     plan: Plan,
@@ -35,45 +37,45 @@ pub struct Worker {
     rng: Rng,
     ends: Option<Ends>,
     connected: bool,
-    /// When nothing was left to do for it, and when it asks whether its peer has anything.
+    /// The time at which it finished, and the time at which it next checks its peer.
     done_at: Option<Instant>,
     asks_at: Option<Instant>,
     closed: bool,
-    /// What is posted, oldest first.
+    /// The posted works, oldest first.
     under_way: VecDeque<Posted>,
-    /// Memory that was posted for messages, in all, and of that what a message has taken.
+    /// The number of memory areas posted for messages, and of those that a message has used.
     receives: u64,
     received: u64,
-    /// When memory is posted again that messages have taken.
+    /// The times at which memory that messages have used is posted again.
     refills: VecDeque<Instant>,
     report: WorkerReport,
 }
 
-/// What it has of the device.
+/// Its objects of the device.
 #[derive(Debug)]
 struct Ends {
     pair: QueuePair,
     queue: CompletionQueue,
-    /// What its own work uses, then what messages come to.
+    /// The memory for its own works, followed by the memory for messages.
     own: MemoryRegion,
-    /// What its peer uses.
+    /// The memory that its peer uses.
     lent: MemoryRegion,
     first_packet: u32,
 }
 
-/// A work that was posted.
+/// A posted work.
 #[derive(Debug)]
 struct Posted {
     at: Instant,
     len: u64,
-    /// The bytes of the peer's memory that it reads.
+    /// The range of the peer's memory that it reads.
     reads: Option<Range<usize>>,
-    /// The bytes that its own place has in the end.
+    /// The expected content of its own memory when it is done.
     result: Option<Vec<u8>>,
 }
 
 impl Worker {
-    /// An end with a plan. Both ends of a flow share what they know.
+    /// Creates an end with a plan. Both ends of a flow share their knowledge.
     #[must_use]
     pub fn new(plan: Plan, shared: Shared) -> Worker {
         Worker {
@@ -97,7 +99,7 @@ impl Worker {
         self.plan.works.place() as usize
     }
 
-    /// How much of the memory that it lends its peer may use: little, so that works meet at the same bytes.
+    /// Returns the amount of lent memory that its peer may use. It is small, so that works overlap.
     fn lent(&self) -> usize {
         4 * self.place()
     }
@@ -120,7 +122,7 @@ impl Worker {
         self.asks_at = Some(now + ASK.max(now - since));
     }
 
-    /// Whether nothing is left to do for this end.
+    /// Returns true if this end has no work left.
     fn is_done(&self, now: Instant) -> bool {
         self.has_failed() || self.connected && self.is_all_posted(now) && self.under_way.is_empty()
     }
@@ -150,7 +152,7 @@ impl Worker {
         }
     }
 
-    /// Registers memory, makes a queue pair and offers both to the peer.
+    /// Registers memory, creates a queue pair and offers both to the peer.
     fn open(&mut self, stack: &mut Stack, device: &mut Device) -> Result<(), VerbsError> {
         let domain = device.protection_domain();
         let queue = device.completion_queue();
@@ -164,7 +166,7 @@ impl Worker {
         let own = device.register(stack, domain, places * self.place(), Access::LOCAL_WRITE)?;
         let lent = device.register(stack, domain, self.lent(), Access::ALL)?;
         device.to_init(pair)?;
-        // In half of the runs numbers pass their wrap.
+        // In half of the runs, packet numbers wrap.
         let first = self.rng.below(1 << 24) as u32;
         let first_packet = if self.rng.chance(0.5) {
             first | 0xff_ff00
@@ -178,7 +180,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Connects its queue pair with that of its peer, which has one, unless something failed there.
+    /// Connects its queue pair with that of its peer, which exists unless the peer failed.
     fn connect(&mut self, now: Instant, stack: &mut Stack, device: &mut Device) -> Result<(), VerbsError> {
         let offer = self.shared.borrow().ends[self.plan.side.other() as usize].offer;
         let (Some(offer), Some(ends)) = (offer, &self.ends) else {
@@ -202,7 +204,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Posts memory for messages that is due; true when it posted any.
+    /// Posts the memory for messages that is due; returns true if it posted any.
     fn post_receives(
         &mut self,
         now: Instant,
@@ -223,13 +225,13 @@ impl Worker {
         Ok(any)
     }
 
-    /// Where the n-th message comes to.
+    /// Returns the offset of the n-th message's memory.
     fn receive_place(&self, n: u64) -> usize {
         let place = self.plan.works.depth + n % self.plan.works.receives;
         place as usize * self.place()
     }
 
-    /// Posts work as long as there is room; true when it posted any.
+    /// Posts works as long as there is room; returns true if it posted any.
     fn post(&mut self, now: Instant, stack: &mut Stack, device: &mut Device) -> Result<bool, VerbsError> {
         let mut any = false;
         while self.wants_to_post(now) {
@@ -258,7 +260,7 @@ impl Worker {
         !self.is_all_posted(now) && (self.under_way.len() as u64) < self.plan.works.depth
     }
 
-    /// Draws the next work, and does it in the model of the peer's memory.
+    /// Draws the next work, and applies it to the model of the peer's memory.
     fn next(&mut self, now: Instant) -> Option<(QueuePair, SendRequest, Posted)> {
         let (depth, size) = (self.plan.works.depth, self.plan.works.size);
         let kinds = &self.plan.works.kinds;
@@ -314,8 +316,8 @@ impl Worker {
                 });
             }
         }
-        // A read whose answer is lost reads again, perhaps after what was posted behind it: what changes the same
-        // bytes has to wait for it (IBA, 10.8.3.3).
+        // A read whose response is lost reads again, perhaps after works that were posted behind it. A work
+        // that changes the same bytes must therefore wait for it (IBA, 10.8.3.3).
         let meets = |read: &Range<usize>| read.start < touched.end && touched.start < read.end;
         let changes = !matches!(kind, WorkKind::Read | WorkKind::Send);
         let mut reads = self.under_way.iter().filter_map(|posted| posted.reads.as_ref());
@@ -331,7 +333,7 @@ impl Worker {
         Some((ends.pair, request, posted))
     }
 
-    /// Takes what is done, in order; true when anything was.
+    /// Takes completed works, in order; returns true if there were any.
     fn poll(&mut self, now: Instant, device: &mut Device, trace: &mut Trace) -> bool {
         let mut any = false;
         while let Some(completion) = self.ends.as_ref().and_then(|ends| device.poll(ends.queue)) {
@@ -355,7 +357,7 @@ impl Worker {
         any
     }
 
-    /// A work of its own is done; what is wrong with that.
+    /// Checks a completed work of its own; returns the fault, if any.
     fn take_work(&mut self, now: Instant, completion: &WorkCompletion) -> Option<String> {
         let id = self.report.done;
         let Some(posted) = self.under_way.pop_front() else {
@@ -380,7 +382,7 @@ impl Worker {
         })
     }
 
-    /// A message came; what is wrong with it.
+    /// Checks a received message; returns the fault, if any.
     fn take_message(&mut self, now: Instant, completion: &WorkCompletion) -> Option<String> {
         let n = self.received;
         self.received += 1;
@@ -405,7 +407,7 @@ impl Worker {
         (completion.id != n || found != expected).then(|| format!("message {n} is not the one that was sent"))
     }
 
-    /// Nothing is left to do for both ends: what there was ends, and the memory has to be right.
+    /// Ends the flow once both ends have finished: releases its objects and checks the memory.
     fn close(&mut self, now: Instant, stack: &mut Stack, device: &mut Device) {
         self.closed = true;
         let Some(ends) = &self.ends else {
@@ -438,7 +440,7 @@ impl Worker {
         self.report.failed_at.is_some()
     }
 
-    /// When it has something to do though no notice comes.
+    /// Returns the time at which it has work to do even if no notice arrives.
     pub(super) fn wake_at(&self) -> Option<Instant> {
         if self.is_finished() {
             return None;
@@ -457,23 +459,23 @@ impl Worker {
             .min()
     }
 
-    /// Both ends have done everything, and the memory was right; or something failed.
+    /// Returns true if both ends have done everything and have closed, or if an error occurred.
     pub(crate) fn is_finished(&self) -> bool {
         self.closed || self.has_failed()
     }
 
-    /// What became of it.
+    /// Returns the results.
     #[must_use]
     pub fn report(&self) -> &WorkerReport {
         &self.report
     }
 
-    /// The handle of its queue pair in the stack.
+    /// Returns the handle of its queue pair in the stack.
     pub(crate) fn handle(&self, device: &Device) -> Option<Handle> {
         device.handle(self.ends.as_ref()?.pair)
     }
 
-    /// How far it is.
+    /// Returns its progress.
     pub(crate) fn application(&self) -> Application {
         let (done, waiting) = (
             self.report.bytes,
@@ -490,7 +492,7 @@ impl Worker {
     }
 }
 
-/// The memory of the n-th work: from one to four pieces in turn, which lie one behind the other.
+/// Returns the memory of the n-th work: one to four pieces in turn, adjacent to each other.
 fn pieces(own: &MemoryRegion, n: u64, place: usize, len: usize) -> Slices {
     let (place, len, count) = (place as u64, len as u64, 1 + n % 4);
     let piece = |i| {
@@ -500,7 +502,8 @@ fn pieces(own: &MemoryRegion, n: u64, place: usize, len: usize) -> Slices {
     (0..count).map(piece).collect::<Vec<_>>().into()
 }
 
-/// An atomic operation on these bytes, which hits in half of the cases, and what they were before.
+/// Creates an atomic operation on these bytes, and returns their previous value. A compare-and-swap succeeds
+/// in half of the cases.
 fn atomic(kind: WorkKind, remote: Remote, model: &mut [u8], rng: &mut Rng) -> (Operation, Vec<u8>) {
     let before = model.to_vec();
     let number = before

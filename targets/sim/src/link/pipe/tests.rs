@@ -1,4 +1,4 @@
-//! A pipe's own behaviour, and that of the rules which need one to be seen.
+//! Tests of a pipe itself, and of rules whose effect shows only within a pipe.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ const fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Sends frames numbered by their length (1, 2, …) `gap` apart; returns (arrival, length) pairs
-/// in order of arrival. Times are in nanoseconds.
+/// Sends `n` frames, numbered by their length (1, 2, …), `gap` apart. Returns pairs of arrival and length, in
+/// order of arrival. Times are in nanoseconds.
 fn through(profile: &Profile, n: usize, gap: u64) -> (Vec<(u64, usize)>, Pipe) {
     let mut pipe = Pipe::new(profile, 9, "test");
     let mut lost = |_: Instant, _: &'static str, _: &Frame| {};
@@ -21,7 +21,7 @@ fn through(profile: &Profile, n: usize, gap: u64) -> (Vec<(u64, usize)>, Pipe) {
         while let Some(at) = pipe.next_deadline()
             && at <= until
         {
-            // The origin means that a frame is ready now, which is when it was pushed.
+            // The origin means that a frame is ready now, at the time at which it was pushed.
             let at = if at == Instant::ORIGIN { until } else { at };
             while let Some(frame) = pipe.pop(at, &mut lost) {
                 arrived.push((at.as_nanos(), frame.len()));
@@ -50,7 +50,7 @@ fn delay_is_exact() {
 
 #[test]
 fn rate_and_delay_add_up() {
-    // 1 Gbit/s: 8 ns a byte. Frames of 1 to 50 bytes at once: the k-th ends at 8 · k(k+1)/2.
+    // 1 Gbit/s is 8 ns a byte. Frames of 1 to 50 bytes are sent at once: the k-th ends at 8 · k(k+1)/2.
     let profile = Profile {
         rate: Some(1_000_000_000),
         delay: Duration::from_nanos(1000),
@@ -160,7 +160,7 @@ fn tuning_acts_from_then_on() {
     assert!(pipe.pop(at(1), &mut lost).is_none());
 }
 
-/// Of 1,000 bytes at 8 kbit/s, a second each, half of the first have left when the rate is another one.
+/// 1,000 bytes take a second at 8 kbit/s. Half of the first frame has left when the rate changes.
 #[test]
 fn a_new_rate_holds_for_frames_that_wait() {
     const SECOND: u64 = 1_000_000_000;
@@ -208,7 +208,7 @@ fn frames_of_one_instant_keep_their_order() {
     assert_eq!(order, (1..=500).collect::<Vec<usize>>());
 }
 
-/// A rule that takes no part and records its first random number.
+/// A rule that lets frames pass and records its first random number.
 struct Probe(&'static str, std::sync::mpsc::Sender<u64>);
 
 impl Rule for Probe {
@@ -253,7 +253,7 @@ fn hostile_bytes_pass_all_rules_and_captures() {
         let mut frame = plain(rng.below(80) as usize);
         rng.fill(&mut frame.head);
         frame.link_header = [0, 14][rng.below(2) as usize];
-        // Most of them are IP up to some point.
+        // Most frames look like IP up to some offset.
         let at = usize::from(frame.link_header);
         if let Some(first) = frame.head.get_mut(at) {
             *first = [0x45, 0x46, 0x60, *first][rng.below(4) as usize];

@@ -1,4 +1,4 @@
-//! Queues behind pipes: when frames leave, and what becomes of those that find no room.
+//! Tests of queues behind pipes: the times at which frames leave, and the fate of frames that find no room.
 
 use super::*;
 use crate::frame::samples::{ipv4, plain};
@@ -15,7 +15,8 @@ fn line(rate: u64) -> Profile {
     Profile { rate: Some(rate), ..Profile::default() }
 }
 
-/// Sends frames at times, and returns what leaves and when, in order, and which were lost.
+/// Sends frames at the given times. Returns the frames that leave with their times, in order, and the lost
+/// ones.
 fn through(pipe: &mut Pipe, frames: Vec<(u64, Frame)>) -> (Vec<(u64, Frame)>, Vec<usize>) {
     let (mut left, mut lost) = (Vec::new(), Vec::new());
     let mut collect = |pipe: &mut Pipe, until: u64| {
@@ -38,7 +39,8 @@ fn through(pipe: &mut Pipe, frames: Vec<(u64, Frame)>) -> (Vec<(u64, Frame)>, Ve
     (left, lost)
 }
 
-/// When each frame of so many bytes at so many nanoseconds has left; nothing for those that were lost.
+/// Returns the time at which each frame, given by its time in nanoseconds and its bytes, has left; `None` for
+/// lost ones.
 fn departures(profile: &Profile, frames: &[(u64, usize)]) -> Vec<Option<u64>> {
     let mut pipe = Pipe::new(profile, 1, "queue");
     let sent = frames.iter().map(|(time, len)| (*time, plain(*len))).collect();
@@ -50,7 +52,7 @@ fn departures(profile: &Profile, frames: &[(u64, usize)]) -> Vec<Option<u64>> {
     times
 }
 
-/// A packet of so many bytes with this precedence.
+/// Returns a packet of this many bytes with this precedence.
 fn packet(precedence: u8, bytes: usize) -> Frame {
     let mut frame = ipv4(253, &vec![precedence; bytes - 28]);
     frame.head[1] = precedence << 5;
@@ -58,7 +60,7 @@ fn packet(precedence: u8, bytes: usize) -> Frame {
     frame
 }
 
-/// A packet of IPv6 with this traffic class.
+/// Returns an IPv6 packet with this traffic class.
 fn packet_v6(class: u8) -> Frame {
     let mut frame = plain(40);
     frame.head[0] = 0x60 | class >> 4;
@@ -93,7 +95,7 @@ fn waiting_counts_the_frames_that_have_not_left() {
 
 #[test]
 fn a_busy_line_keeps_its_rate_exactly() {
-    // 8 bits at 7 bit/s do not divide: 7,000 bytes take 8,000 s to the nanosecond.
+    // 8 bits are not a multiple of 7 bit/s, but 7,000 bytes take exactly 8,000 s.
     let profile = Profile { queue_packets: u64::MAX, ..line(7) };
     let times = departures(&profile, &vec![(0, 1); 7000]);
     assert_eq!(times.last(), Some(&Some(8_000 * SECOND)));
@@ -159,8 +161,9 @@ fn the_precedence_is_the_top_three_bits_of_the_octet() {
     assert_eq!(plain(40).precedence(), 0);
 }
 
-/// When each packet has left, by a plain list: whenever the line gets free, the first of the highest priority of those
-/// that came before begins; an idle line begins with the next that comes.
+/// Computes the time at which each packet has left, with a plain list. Whenever the line becomes free, the
+/// first packet of the highest priority among those that have arrived begins. An idle line begins with the
+/// next arrival.
 fn expected(arrivals: &[(u64, u8, u64)], queue_of: impl Fn(u8) -> u64) -> Vec<(u64, usize)> {
     let mut waiting: Vec<usize> = Vec::new();
     let (mut next, mut now, mut left) = (0, 0, Vec::new());
@@ -202,7 +205,7 @@ fn the_highest_priority_leaves_first_and_nothing_is_interrupted() {
                     (time, rng.below(8) as u8, rng.between(28, 90))
                 })
                 .collect();
-            // 8 Gbit/s: a byte takes a nanosecond.
+            // At 8 Gbit/s a byte takes a nanosecond.
             let mut pipe = Pipe::behind(switch(priorities, None, None), &line(8 * SECOND), 1, "queue");
             let sent = arrivals
                 .iter()
@@ -230,7 +233,8 @@ fn a_frame_is_marked_for_what_leaves_before_it() {
         frame.head[1] |= 2;
         (0, frame)
     };
-    // On the line; 1,000 before it; 2,000 before it; 1,000 before it, as those of 3 leave later; 1,500.
+    // Bytes ahead of each frame: none, it is on the line; 1,000; 2,000; 1,000, as those of precedence 3 leave
+    // later; 1,500.
     let sent = [(3, 1000), (3, 1000), (3, 500), (7, 500), (7, 100)]
         .map(|(precedence, len)| capable(precedence, len));
     let (left, _) = through(&mut pipe, sent.into());
@@ -243,7 +247,7 @@ fn a_frame_is_marked_for_what_leaves_before_it() {
     assert_eq!(marked, [2, 4]);
 }
 
-/// Between the thresholds the share of marked frames rises evenly.
+/// Between the thresholds the share of marked frames rises linearly.
 #[test]
 fn frames_are_marked_at_random_between_two_thresholds() {
     let profile = Profile {
@@ -269,7 +273,8 @@ fn frames_are_marked_at_random_between_two_thresholds() {
         (marked(0..from), marked(all + 1..left.len())),
         (0, left.len() - all - 1)
     );
-    // A tenth on average, and in each half a twentieth and three of them, to within five standard deviations.
+    // The average is a tenth, with a twentieth in the lower half and three twentieths in the upper, to within
+    // five standard deviations.
     let middle = from + (all - from) / 2;
     for (range, share) in [(from..middle, 0.05), (middle..all, 0.15)] {
         let (count, marked) = (range.len() as f64, marked(range) as f64);
@@ -294,11 +299,11 @@ fn ports_that_share_memory_have_it_together() {
     };
     assert!(send(&mut one, 0, 1000) && send(&mut one, 0, 1000) && send(&mut other, 0, 1000));
     assert!(!send(&mut other, 0, 1), "3,000 bytes wait");
-    // After a second one frame of each has left.
+    // After a second one frame of each pipe has left.
     assert!(one.pop(at(SECOND), &mut |_, _, _| {}).is_some());
     assert!(other.pop(at(SECOND), &mut |_, _, _| {}).is_some());
     assert!(!send(&mut other, SECOND, 2001) && send(&mut other, SECOND, 2000));
-    // What is lost with its link makes room.
+    // Frames that are lost with their link free their memory.
     other.set_up(at(SECOND), false, &mut |_, _, _| {});
     assert!(send(&mut one, SECOND, 2000) && !send(&mut one, SECOND, 1));
 }
@@ -309,7 +314,7 @@ fn a_packet_that_finds_its_queue_full_is_cut_and_leaves_first() {
     let mut pipe = Pipe::behind(switch(2, Some(100), None), &profile, 1, "queue");
     let sent = (0..5).map(|_| (0, packet(0, 1500))).collect();
     let (left, lost) = through(&mut pipe, sent);
-    // Two fill the queue: one is on the line, and the headers of three leave before the other one.
+    // Two packets fill the queue: one is on the line, and three trimmed headers leave before the other one.
     let left: Vec<(u64, usize, u64)> = left
         .iter()
         .map(|(time, frame)| (*time / 1_000_000, frame.len(), frame.number))
@@ -327,8 +332,8 @@ fn a_packet_that_finds_its_queue_full_is_cut_and_leaves_first() {
     assert_eq!((lost.len(), pipe.trimmed()), (0, 3));
 }
 
-/// One packet on the line and one header behind it fill both rooms: others go back, once, and what is no longer than a
-/// header is lost.
+/// One packet on the line and one header behind it fill both rooms. Further packets return to the sender,
+/// once, and a packet that is no longer than a header is lost.
 #[test]
 fn what_has_no_room_as_a_header_goes_back_to_its_sender() {
     let profile = Profile { queue_bytes: 1600, queue_packets: u64::MAX, ..line(8_000_000) };
@@ -384,8 +389,8 @@ fn a_cut_packet_says_how_long_it_was_and_goes_on_with_the_highest_priority() {
 fn headers_that_find_no_room_are_lost() {
     let profile = Profile { queue_bytes: 300, ..line(8000) };
     let mut pipe = Pipe::behind(switch(2, Some(100), None), &profile, 1, "queue");
-    // One on the line; three headers; one more finds no room; a packet of the highest priority neither, and a short
-    // one of the lowest, which is not cut, neither.
+    // One packet is on the line, and three headers wait. Another header finds no room. Neither do a packet of
+    // the highest priority and a short one of the lowest, which is not trimmed.
     let lens = [300, 300, 300, 300, 300];
     let mut sent: Vec<(u64, Frame)> = lens.map(|len| (0, packet(0, len))).into();
     sent.extend([(0, packet(7, 50)), (0, packet(0, 90))]);
@@ -397,7 +402,7 @@ fn headers_that_find_no_room_are_lost() {
 #[test]
 fn depths_are_the_most_that_waited_and_for_how_long() {
     let mut pipe = Pipe::new(&line(8000), 1, "queue");
-    // 1,000 bytes for a second, and 500 for one and a half, with the pause between.
+    // 1,000 bytes wait for a second, and 500 for one and a half; the queue is then empty until 9 s.
     through(
         &mut pipe,
         vec![(0, plain(1000)), (0, plain(500)), (9 * SECOND, plain(10))],

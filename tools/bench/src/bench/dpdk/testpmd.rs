@@ -1,5 +1,5 @@
-//! testpmd, DPDK's own program to try ports, in its mode `io`: what comes in on a port goes out again as it is, unread.
-//! Debian has it in `dpdk-dev`.
+//! testpmd, DPDK's own program to test ports, in its mode `io`: it forwards the frames of one port to
+//! another, unread. Debian has it in `dpdk-dev`.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,23 +11,23 @@ use hawser_temporary::Folder;
 use crate::sys;
 
 const PROGRAM: &str = "dpdk-testpmd";
-/// Batches of frames that are on their way for ever.
+/// The number of batches of frames that circulate.
 const BATCHES: u32 = 16;
-/// Bytes of each frame: an MTU of 1,500 with its Ethernet header.
+/// The bytes of each frame: an MTU of 1,500 and the Ethernet header.
 const FRAME: u32 = 1514;
-/// Until its ports are open.
+/// The time until its ports are open.
 const START: Duration = Duration::from_secs(2);
-/// Until it has ended, at most.
+/// The longest time until it has ended.
 const END: Duration = Duration::from_secs(10);
-/// Until frames are on their way.
+/// The time until frames circulate.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// What it hands frames on over.
+/// The ports between which it forwards frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ports {
-    /// Memory between two processes, each of which sends back what the other sends.
+    /// Memory between two processes, each of which returns the frames of the other.
     Memif,
-    /// A ring within one process, which brings back what it is sent.
+    /// A ring within one process, which returns the frames sent to it.
     Ring,
 }
 
@@ -40,10 +40,10 @@ impl Ports {
     }
 }
 
-/// Frames that one process receives in a second.
+/// Returns the frames that one process receives in a second.
 ///
 /// # Errors
-/// When it is not installed, or says nothing of its ports.
+/// testpmd is not installed, or does not report its ports.
 pub(super) fn measure(ports: Ports, seconds: f64) -> io::Result<Vec<f64>> {
     let cores = sys::cores()?;
     let core = |n: usize| cores.get(n).or(cores.last()).copied().unwrap_or_default();
@@ -66,7 +66,7 @@ pub(super) fn measure(ports: Ports, seconds: f64) -> io::Result<Vec<f64>> {
     let mut own = Testpmd::start(core(0), &device)?;
     if let Some(peer) = &mut peer {
         peer.order("start")?;
-        // It drops what has come before.
+        // When it starts, testpmd drops frames that are already in its queues.
         thread::sleep(WARM_UP);
     }
     own.order(&format!("start tx_first {BATCHES}"))?;
@@ -77,7 +77,7 @@ pub(super) fn measure(ports: Ports, seconds: f64) -> io::Result<Vec<f64>> {
     own.end()
 }
 
-/// A process of it, whose one thread that forwards is on a core; ended when dropped.
+/// A testpmd process, whose single forwarding thread is pinned to a core. It is killed when this is dropped.
 struct Testpmd {
     child: Child,
     orders: ChildStdin,
@@ -116,8 +116,7 @@ impl Testpmd {
         self.orders.flush()
     }
 
-    /// Frames that it received in a second between the last two times that it was asked. What it prints it keeps until it
-    /// ends.
+    /// Returns the frames per second between the last two queries. testpmd buffers its output until it ends.
     fn end(mut self) -> io::Result<Vec<f64>> {
         self.order("quit")?;
         let until = Instant::now() + END;

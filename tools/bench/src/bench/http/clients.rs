@@ -1,4 +1,4 @@
-//! Who fetches: threads with blocking sockets of Linux, each with one request at a time (a closed loop).
+//! The clients: threads with blocking sockets of Linux, each with one request at a time (a closed loop).
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,41 +8,41 @@ use std::time::{Duration, Instant};
 
 use hawser::lab::{Host, LabError};
 
-/// How long nothing may come before a fetch fails.
+/// The time without received bytes after which a fetch fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a server may take to start, and one attempt to reach it.
+/// The longest time for a server to start, and for one attempt to reach it.
 const START: Duration = Duration::from_secs(10);
 const ATTEMPT: Duration = Duration::from_millis(100);
-/// The longest header of a response.
+/// The longest header of a response, in bytes.
 const HEADER: usize = 4096;
 
-/// What is fetched.
+/// The file to fetch, and its server.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) server: SocketAddr,
-    /// Its path on the server, without the slash.
+    /// The file's path on the server, without the slash.
     pub(super) path: String,
-    /// What it consists of.
+    /// The expected contents.
     pub(super) bytes: Arc<[u8]>,
-    /// One connection for all fetches of a client.
+    /// True if a client uses one connection for all its fetches.
     pub(super) keeps_alive: bool,
 }
 
-/// When fetches count: those that begin in between.
+/// The measured period: fetches that begin within it count.
 #[derive(Clone, Copy)]
 pub(super) struct Window {
     pub(super) from: Instant,
     pub(super) until: Instant,
 }
 
-/// A client under way, which ends with the times that its fetches took, in nanoseconds.
+/// A running client, which returns the durations of its fetches, in nanoseconds.
 pub(super) type Fetching = JoinHandle<Result<io::Result<Vec<u64>>, LabError>>;
 
 impl Target {
     /// Waits until the server answers.
     ///
     /// # Errors
-    /// When it does not, or `runs` reports that it never will.
+    /// The server does not answer, or `runs` reports that it has ended.
     pub(super) fn reach(&self, host: &Host<'_>, mut runs: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         let begin = Instant::now();
         loop {
@@ -56,10 +56,10 @@ impl Target {
         }
     }
 
-    /// Starts a client, on the core that this thread is on.
+    /// Starts a client on the core of this thread.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// The thread could not be started.
     pub(super) fn fetch(&self, host: &Host<'_>, window: Window) -> io::Result<Fetching> {
         let target = self.clone();
         let fetching = host.handle().spawn(move || target.fetch_all(window));
@@ -71,7 +71,7 @@ impl Target {
         let mut buffer = vec![0; 64 << 10];
         loop {
             let begin = Instant::now();
-            // One fetch in any case, however long those before took.
+            // At least one fetch counts, even if those before took too long.
             if begin >= window.until && !times.is_empty() {
                 return Ok(times);
             }
@@ -86,7 +86,7 @@ impl Target {
             if is_kept && self.keeps_alive {
                 kept = Some(stream);
             } else {
-                // The server closes first: connections that wait for their end are then not at a client's ports.
+                // The server closes first, so that connections in TIME-WAIT do not occupy a client's ports.
                 stream.read_to_end(&mut Vec::new())?;
             }
         }
@@ -99,7 +99,8 @@ impl Target {
         Ok(stream)
     }
 
-    /// One request, and its answer to the last byte. Whether the connection takes a further one.
+    /// Sends one request, and receives its answer to the last byte. Returns whether the connection accepts a
+    /// further request.
     fn fetch_once(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<bool> {
         let connection = if self.keeps_alive { "keep-alive" } else { "close" };
         let request = format!(
@@ -141,7 +142,8 @@ impl Target {
     }
 }
 
-/// Where the body begins, and whether the server keeps the connection; `None` while the header is not whole.
+/// Returns the offset of the body, and whether the server keeps the connection. Returns `None` while the
+/// header is incomplete.
 fn header(bytes: &[u8], expected: usize) -> io::Result<Option<(usize, bool)>> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut headers);

@@ -1,5 +1,5 @@
-//! A client and a server with a router between them. What the router sends to the client crosses a line with a rate:
-//! there the server's answers and the cross traffic share a queue.
+//! A client and a server with a router between them. Packets from the router to the client cross a link with
+//! a rate, on which the server's answers and the cross traffic share a queue.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -16,32 +16,32 @@ use crate::sys;
 /// The client's address, and the router's on that side.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-/// Where cross traffic goes: the discard service (RFC 863).
+/// The destination of cross traffic: the discard service (RFC 863).
 const SINK: SocketAddr = SocketAddr::new(IpAddr::V4(CLIENT), 9);
 /// The only interface of the client's and of the server's host.
 pub(super) const INTERFACE: &str = "eth0";
-/// The address of the kernel's stack on the server's host, that of ours beside it, and the router's there.
+/// On the server's side: the address of the kernel's stack, the address of ours, and the router's.
 pub(super) const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
 pub(super) const OURS: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 3);
 pub(super) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
-/// Bytes of a datagram that fills a frame, and that frame's as the line counts them.
+/// The bytes of a datagram that fills a frame, and of that frame as the link counts them.
 const DATAGRAM: u16 = 1472;
 const FRAME: u64 = 1514;
-/// Datagrams that a system call sends: each by itself would take a good part of a core.
+/// The number of datagrams that a system call sends. One call for each datagram would take a large share of a
+/// core.
 const AT_ONCE: u64 = 8;
-/// Between two looks at what is due.
+/// The time between two checks for due datagrams.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// The network.
 pub(super) struct Line {
     lab: Lab,
 }
 
 impl Line {
-    /// The network, with so many bits a second towards the client, or as many as go.
+    /// Builds the network, with this rate in bits per second towards the client, or without a limit.
     ///
     /// # Errors
-    /// When it cannot be made here.
+    /// The network could not be built on this machine.
     pub(super) fn up(rate: Option<u64>) -> io::Result<Line> {
         let rules = rate.map_or_else(String::new, |rate| {
             format!("backward = {{ rate = \"{rate}bit/s\", queue = \"256kB\" }}\n")
@@ -54,7 +54,7 @@ impl Line {
         let spec = Spec::parse(&text).map_err(io::Error::other)?;
         let lab = Lab::up(&spec).map_err(io::Error::other)?;
         let line = Line { lab };
-        // The machine's default may be anything, and nginx has no option for it.
+        // The machine's default is unknown, and nginx has no option to set it.
         let to_client = Route {
             to: (CLIENT.into(), 32),
             interface: INTERFACE,
@@ -64,7 +64,7 @@ impl Line {
             congestion_control: Some("cubic"),
         };
         line.set_route("server", &to_client)?;
-        // Our own address is none that the lab knows.
+        // The lab does not know our stack's address.
         let to_ours = Route {
             to: (OURS.into(), 32),
             gateway: Some(NEAR.into()),
@@ -83,18 +83,18 @@ impl Line {
         set.map_err(io::Error::other)
     }
 
-    /// A host: `client` or `server`.
+    /// Returns a host: `client` or `server`.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// There is no host of that name.
     pub(super) fn host(&self, name: &str) -> io::Result<Host<'_>> {
         self.lab.host(name).map_err(io::Error::other)
     }
 
-    /// Bytes that have crossed the line to the client, and those among them of cross traffic.
+    /// Returns the bytes that have crossed the link to the client, and the share of cross traffic in them.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// The kernel's counters could not be read.
     pub(super) fn carried(&self) -> io::Result<[u64; 2]> {
         let line = self.lab.link("line").map_err(io::Error::other)?;
         let statistics = line.statistics(Direction::Backward).map_err(io::Error::other)?;
@@ -104,13 +104,13 @@ impl Line {
         ])
     }
 
-    /// Datagrams from the router to the client at a constant rate, in bits a second, until it is dropped. They keep to
-    /// it whatever is lost.
+    /// Sends datagrams from the router to the client at a constant rate, in bits per second, until the result
+    /// is dropped. The rate does not depend on losses.
     ///
     /// # Errors
-    /// When a socket cannot be opened.
+    /// A socket could not be opened.
     pub(super) fn cross_traffic(&self, rate: u64) -> io::Result<CrossTraffic> {
-        // Never read: what does not fit is dropped there, which costs little.
+        // The socket is never read: the kernel drops datagrams that do not fit, which costs little.
         let sink = self.host("client")?.run(|| UdpSocket::bind(SINK));
         let sink = sink.map_err(io::Error::other)??;
         let router = self.host("router")?;
@@ -124,7 +124,8 @@ impl Line {
     }
 }
 
-/// Datagrams that have come to a host, counted before they are put into a socket's buffer or dropped there.
+/// Returns the number of datagrams that have reached a host, counted before they enter a socket's buffer or
+/// are dropped there.
 fn datagrams(host: &Host<'_>) -> io::Result<u64> {
     let text = host.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"));
     let text = text.map_err(io::Error::other)??;
@@ -137,7 +138,7 @@ fn datagrams(host: &Host<'_>) -> io::Result<u64> {
         .sum()
 }
 
-/// Cross traffic under way.
+/// Running cross traffic.
 pub(super) struct CrossTraffic {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<io::Result<()>, LabError>>>,
@@ -145,10 +146,10 @@ pub(super) struct CrossTraffic {
 }
 
 impl CrossTraffic {
-    /// Ends it.
+    /// Ends the traffic.
     ///
     /// # Errors
-    /// Why it did not last until now.
+    /// The traffic ended early, for this reason.
     pub(super) fn end(mut self) -> io::Result<()> {
         self.over.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else {
@@ -170,7 +171,7 @@ impl Drop for CrossTraffic {
 fn send(rate: u64, over: &AtomicBool) -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(SINK)?;
-    // A queue that is full loses datagrams; it does not hold up those that follow.
+    // A full queue drops datagrams, but does not delay later ones.
     socket.set_nonblocking(true)?;
     sys::cut_datagrams(&socket, DATAGRAM)?;
     let datagrams = [0; DATAGRAM as usize * AT_ONCE as usize];

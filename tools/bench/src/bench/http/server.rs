@@ -12,10 +12,10 @@ use hawser_temporary::Folder;
 use super::line::{self, Line};
 use crate::sys;
 
-/// Where they listen.
+/// The port of both servers.
 const PORT: u16 = 80;
 
-/// Which.
+/// The two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Nginx,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// As reports call it.
+    /// Returns the name in reports.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Nginx => "nginx",
@@ -32,14 +32,14 @@ impl Kind {
     }
 }
 
-/// A server that runs; ended when dropped.
+/// A running server, which is killed when this is dropped.
 pub(super) struct Server {
     child: Child,
     pub(super) address: SocketAddr,
 }
 
-/// One process, as the bench measures one server thread; nothing is logged, and files are sent by the kernel. In a user
-/// namespace root is the only user to whom nginx can give its folders.
+/// Returns nginx's configuration: one process, because the bench measures one server thread; no log; files
+/// sent by the kernel. In a user namespace, root is the only user to whom nginx can give its folders.
 fn configuration(folder: &Folder) -> String {
     let root = folder.display();
     let bodies = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -53,7 +53,7 @@ fn configuration(folder: &Folder) -> String {
     )
 }
 
-/// A program in one of these folders, or on the PATH.
+/// Returns a program in one of these folders, or on the PATH.
 fn found(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let candidates = folders.iter().cloned().chain(std::env::split_paths(&path));
@@ -75,12 +75,12 @@ fn spawn(
 }
 
 impl Server {
-    /// nginx for the files of a folder, on the core that this thread is on.
+    /// Starts nginx for the files of a folder, on the core of this thread.
     ///
     /// # Errors
-    /// When it is missing, or cannot be started.
+    /// nginx is missing, or could not be started.
     pub(super) fn nginx(line: &Line, folder: &Folder) -> io::Result<Server> {
-        // Debian has it where other users' PATH does not lead.
+        // Debian installs it outside the PATH of ordinary users.
         let program = found("nginx", &["/usr/sbin".into()])
             .ok_or_else(|| io::Error::other("nginx is not installed: apt-get install nginx-light"))?;
         let file = folder.join("nginx.conf");
@@ -97,10 +97,10 @@ impl Server {
         )
     }
 
-    /// `hawser serve` for the same.
+    /// Starts `hawser serve` for the same files.
     ///
     /// # Errors
-    /// When it is missing, or cannot be started.
+    /// The command is missing, or could not be started.
     pub(super) fn hawser(
         line: &Line,
         folder: &Folder,
@@ -133,18 +133,18 @@ impl Server {
         )
     }
 
-    /// Its processor time so far.
+    /// Returns the server's processor time so far.
     ///
     /// # Errors
-    /// When it has ended.
+    /// The server has ended.
     pub(super) fn cpu_time(&self) -> io::Result<Duration> {
         sys::process_time(self.child.id())
     }
 
-    /// Whether it can still answer.
+    /// Checks that the server is running.
     ///
     /// # Errors
-    /// That it has ended, and how.
+    /// The server has ended, with this status.
     pub(super) fn runs(&mut self) -> io::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),

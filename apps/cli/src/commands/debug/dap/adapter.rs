@@ -1,4 +1,4 @@
-//! What the client's requests get. Pure but for the files that a launch reads.
+//! Answers the client's requests. It is pure except for the files that a launch reads.
 
 use std::path::{Path, PathBuf};
 
@@ -8,36 +8,36 @@ use serde_json::{Value, json};
 use super::super::{Args, begin};
 use super::variables::Shown;
 
-/// Frames of hosts that no event is for now have numbers from here on.
+/// The first number of frames for hosts that are not processing an event.
 const FIRST_IDLE_FRAME: u64 = 1000;
 
-/// What the debugger is to do after a request was answered.
+/// The debugger's next step after a request has been answered.
 pub(super) enum Goes {
-    /// It stays.
+    /// Stay at the current place.
     No,
-    /// It goes elsewhere.
+    /// Move to another place.
     To(Move),
-    /// The client leaves.
+    /// End the session, because the client leaves.
     Away,
 }
 
-/// A debugger, and what its client knows of it.
+/// A debugger and the state of its client.
 pub(super) struct Adapter<'a> {
     args: &'a Args,
     debugger: Option<Debugger>,
-    /// Messages to the client.
+    /// Pending messages to the client.
     out: Vec<Value>,
     /// The number of the next message.
     sequence: u64,
-    /// What is added to lines and columns that count from 1.
+    /// The number of the first line and column in the client's terms, 0 or 1.
     first_line: i64,
     stops_on_entry: bool,
     shown: Shown,
-    /// Breakpoints by the list that they came with: a file, `functions`, `data`, `exceptions`.
+    /// Breakpoints by the list that contained them: a file, `functions`, `data` or `exceptions`.
     set: Vec<(String, u32)>,
 }
 
-/// What a request gets: a body, or an error for the user.
+/// The response to a request: a body, or an error for the user.
 type Reply = Result<Value, String>;
 
 impl<'a> Adapter<'a> {
@@ -54,12 +54,11 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// The messages to send, in order.
+    /// Takes the pending messages, in order.
     pub(super) fn take(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.out)
     }
 
-    /// Answers a request.
     pub(super) fn handle(&mut self, request: &Value) -> Goes {
         let command = request["command"].as_str().unwrap_or_default();
         let arguments = &request["arguments"];
@@ -97,7 +96,7 @@ impl<'a> Adapter<'a> {
         goes
     }
 
-    /// Goes elsewhere, and says where it stopped.
+    /// Moves the debugger and reports where it stopped.
     pub(super) fn go(&mut self, to: &Move, pause: &mut dyn FnMut() -> bool) {
         let Some(debugger) = &mut self.debugger else {
             return;
@@ -200,7 +199,7 @@ impl<'a> Adapter<'a> {
         }
     }
 
-    /// Begins to debug a scenario.
+    /// Launches the debugging of a scenario.
     fn launch(&mut self, arguments: &Value) -> Reply {
         let file = arguments["scenario"].as_str().map(PathBuf::from);
         let file = file
@@ -229,14 +228,14 @@ impl<'a> Adapter<'a> {
         Ok(self.set_list(&path, &arguments["breakpoints"], line))
     }
 
-    /// The name that a file has in the programs.
+    /// Returns the name by which the programs know a file.
     fn file(&self, path: &str) -> Option<String> {
         let files = self.debugger.as_ref()?.files();
         let wanted = Path::new(path).canonicalize().ok();
         let is_meant =
             |known: &str| known == path || wanted.is_some() && Path::new(known).canonicalize().ok() == wanted;
         let found = files.iter().find(|(known, _)| is_meant(known));
-        // Built-in programs have no path: the end of the client's is a name of theirs.
+        // Built-in programs have no path: their name is the end of the client's path.
         let found = found.or_else(|| {
             files
                 .iter()
@@ -245,7 +244,7 @@ impl<'a> Adapter<'a> {
         found.map(|(known, _)| (*known).to_owned())
     }
 
-    /// Sets the breakpoints of a list in place of those that it had.
+    /// Replaces the breakpoints of a list.
     fn set_list(&mut self, list: &str, items: &Value, what: impl Fn(&Value) -> Option<What>) -> Value {
         let Some(debugger) = &mut self.debugger else {
             return Value::Null;
@@ -277,7 +276,7 @@ impl<'a> Adapter<'a> {
         json!({ "breakpoints": shown })
     }
 
-    /// Whether a variable can be waited for, and under which name.
+    /// Returns the name under which writes to a variable can be watched, if they can be.
     fn data_breakpoint(&self, arguments: &Value) -> Value {
         let name = arguments["name"].as_str().unwrap_or_default();
         let number = arguments["variablesReference"].as_u64().unwrap_or(0);
@@ -312,7 +311,7 @@ impl<'a> Adapter<'a> {
         let chain = debugger.processors().join(" ");
         let name = format!("#{} {} {}: {chain}", place.event, place.source, place.name);
         frames.push(match (&place.line, frames.is_empty()) {
-            // After the last statement there is nothing else to show.
+            // After the last statement there is no line to show.
             (Some(line), true) => self.frame(1, &name, &line.file, line.line),
             _ => json!({
                 "id": frames.len() + 1, "name": name, "line": 0, "column": 0, "presentationHint": "label",
@@ -328,7 +327,7 @@ impl<'a> Adapter<'a> {
             .map_or(file.into(), |name| name.to_string_lossy());
         let source = match path {
             Ok(path) => json!({ "name": short, "path": path }),
-            // A built-in program: its text is asked for.
+            // A file of a built-in program: the client requests its text by reference.
             Err(_) => {
                 let files = self.debugger.as_ref().map_or_else(Vec::new, Debugger::files);
                 let number = files.iter().position(|(known, _)| *known == file);
@@ -383,7 +382,7 @@ impl<'a> Adapter<'a> {
         json!({ "scopes": shown.collect::<Vec<_>>() })
     }
 
-    /// The value of an expression; in the client's console also what a command shows.
+    /// Evaluates an expression. In the client's console it also runs commands.
     fn evaluate(&mut self, arguments: &Value) -> Reply {
         let text = arguments["expression"].as_str().unwrap_or_default();
         let Some(debugger) = &mut self.debugger else {

@@ -1,6 +1,6 @@
-//! `hawser debug --dap`: a Debug Adapter over standard input and output.
+//! `hawser debug --dap`: a debug adapter on standard input and output.
 //!
-//! * [`adapter`]: what requests get; [`variables`]: values by reference, as the protocol has them
+//! * [`adapter`]: the responses to requests; [`variables`]: values by reference, as the protocol requires
 
 mod adapter;
 mod variables;
@@ -16,22 +16,22 @@ use crate::exit::{Exit, Outcome};
 use crate::frames;
 use adapter::{Adapter, Goes};
 
-/// The maximum number of requests that wait while the run goes on.
+/// The maximum number of requests that are queued while the run continues.
 const MAX_WAITING: usize = 64;
 
-/// Requests, as they come; those that came while the run went on wait.
+/// Requests in order of arrival. Requests that arrive while the run continues are queued.
 struct Requests {
     incoming: Receiver<io::Result<Value>>,
     waiting: VecDeque<io::Result<Value>>,
 }
 
 impl Requests {
-    /// The next request; nothing when the client has left.
+    /// Returns the next request, or `None` when the client has gone.
     fn next(&mut self) -> Option<io::Result<Value>> {
         self.waiting.pop_front().or_else(|| self.incoming.recv().ok())
     }
 
-    /// Whether something came meanwhile that ends what goes on: a pause, or the end.
+    /// Returns whether a queued request interrupts the run: a pause or the end.
     fn interrupts(&mut self) -> bool {
         while self.waiting.len() < MAX_WAITING
             && let Ok(request) = self.incoming.try_recv()
@@ -50,7 +50,7 @@ impl Requests {
     }
 }
 
-/// Serves one client, until it disconnects or leaves.
+/// Serves one client until it disconnects.
 pub(super) fn run(args: &Args) -> Outcome {
     let (sender, incoming) = sync_channel(MAX_WAITING);
     std::thread::spawn(move || {

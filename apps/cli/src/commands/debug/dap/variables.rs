@@ -1,26 +1,26 @@
-//! Values by reference: a client asks for the inside of a value by a number.
+//! Values by reference: a client asks for the members of a value by a number.
 
 use hawser::debug::Value;
 use serde_json::json;
 
-/// Variables that were shown since the last stop, by number.
+/// The groups of variables shown since the last stop. A reference is an index plus 1.
 #[derive(Default)]
 pub(super) struct Shown(Vec<Group>);
 
-/// Variables that belong together.
+/// Variables that are shown together.
 struct Group {
-    /// The context that they are fields of, by its type.
+    /// The type of the context to which the variables belong, if any.
     context: Option<String>,
     variables: Vec<(String, Value)>,
 }
 
 impl Shown {
-    /// Forgets all: the numbers of the last stop mean nothing any more.
+    /// Forgets all groups. References are valid only until the next stop.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Keeps variables; their number, or 0 where there are none.
+    /// Stores variables. Returns their reference, or 0 if the list is empty.
     pub(super) fn keep(&mut self, context: Option<String>, variables: Vec<(String, Value)>) -> usize {
         if variables.is_empty() {
             return 0;
@@ -29,7 +29,7 @@ impl Shown {
         self.0.len()
     }
 
-    /// The variables with a number.
+    /// Returns the variables with this reference.
     pub(super) fn variables(&mut self, number: usize) -> Vec<serde_json::Value> {
         let Some(group) = number.checked_sub(1).and_then(|index| self.0.get(index)) else {
             return Vec::new();
@@ -45,7 +45,7 @@ impl Shown {
         shown.collect()
     }
 
-    /// Keeps what is inside a value; its number, or 0 where nothing is.
+    /// Stores the members of a value. Returns their reference, or 0 for a value without members.
     pub(super) fn keep_inside(&mut self, value: Value) -> usize {
         match value {
             Value::Fields(fields) => {
@@ -61,7 +61,7 @@ impl Shown {
         }
     }
 
-    /// The field of a context that is shown under a number, by its whole name.
+    /// Returns the qualified name of a context's field that is shown under this reference.
     pub(super) fn field(&self, number: usize, name: &str) -> Option<String> {
         let group = self.0.get(number.checked_sub(1)?)?;
         let context = group.context.as_ref()?;

@@ -13,14 +13,14 @@ pub(super) struct Bridge {
     state: Mutex<[Seen; SETUPS.len()]>,
 }
 
-/// What was received of a proxy.
+/// The latest events of one proxy.
 #[derive(Default)]
 struct Seen {
-    /// Requests so far.
+    /// The number of requests so far.
     requests: u64,
-    /// The transport of the race that was won last, and the request's number.
+    /// The number of the request whose race was won last, and the winning transport.
     won: Option<(u64, String)>,
-    /// What the policy ranked last, or the candidates that were started in the race.
+    /// The candidates of the last ranking by a policy, or those started in the race.
     candidates: Vec<Candidate>,
     is_ranked: bool,
 }
@@ -30,12 +30,12 @@ impl Bridge {
         Bridge { feed, state: Mutex::default() }
     }
 
-    /// How many requests a setup's proxy has had.
+    /// Returns the number of requests that a setup's proxy has received.
     pub(super) fn requests(&self, setup: usize) -> u64 {
         self.lock()[setup].requests
     }
 
-    /// What won the last race of a setup's proxy, if that was for a request after the first `count`.
+    /// Returns the winner of the last race of a setup's proxy, if its request came after the first `count`.
     pub(super) fn won_after(&self, setup: usize, count: u64) -> Option<String> {
         self.lock()[setup]
             .won
@@ -44,10 +44,10 @@ impl Bridge {
             .map(|(_, transport)| transport)
     }
 
-    /// Takes an event of a setup's proxy.
+    /// Handles an event of a setup's proxy.
     pub(super) fn on(&self, setup: usize, event: &Event) {
         let Some(number) = event.request else { return };
-        // The page counts requests over all proxies.
+        // Request numbers on the page are unique across all proxies.
         let id = number * SETUPS.len() as u64 + setup as u64;
         let mut state = self.lock();
         let seen = &mut state[setup];
@@ -128,7 +128,8 @@ impl Seen {
         }
     }
 
-    /// The candidate of a policy that one of a race belongs to: policies speak of transports, races of addresses as well.
+    /// Finds the policy's candidate for a candidate of a race. Policies rank transports; races also
+    /// distinguish addresses.
     fn find(&mut self, candidate: &Description) -> Option<&mut Candidate> {
         let of_policy = |name: &str| {
             name.split(['/', ' '])
@@ -146,7 +147,7 @@ impl Seen {
     }
 }
 
-/// What a policy states of a candidate.
+/// Converts a ranked candidate of a policy.
 fn candidate(ranked: &Ranked) -> Candidate {
     let Ranked { transport, interface, family, class, score } = ranked;
     let over = if interface.is_empty() {

@@ -1,4 +1,4 @@
-//! The downloading client: Chromium, timed by its own clock, or curl where there is no Chromium.
+//! The downloading client: Chromium, timed by its own clock, or curl if Chromium is missing.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Stdio};
@@ -13,26 +13,26 @@ use super::place::{Place, SERVER};
 use super::setups::SETUPS;
 use crate::exit::{Exit, Outcome};
 
-/// A download may take so long at most: 64 MiB over one path take 60 s.
+/// The maximum time of a download; 64 MiB over one path take 60 s.
 const LIMIT: Duration = Duration::from_secs(180);
-/// How often the client checks whether a download is still awaited, and whether curl has ended.
+/// The interval at which the client checks whether a download is still wanted, and whether curl has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Downloads, one after the other.
+/// A client that makes one download at a time.
 pub(super) struct Client<'p> {
     place: &'p Place,
     bridge: &'p Bridge,
     browser: Option<Browser>,
-    /// Whether nobody wants downloads any more.
+    /// Set when no further downloads are wanted.
     stop: &'p AtomicBool,
 }
 
-/// A download under way.
+/// A download in progress.
 pub(super) struct Running {
     setup: usize,
     mib: u32,
-    /// Requests of the setup's proxy before this one.
+    /// The number of requests of the setup's proxy before this one.
     before: u64,
     begun: Begun,
 }
@@ -42,14 +42,14 @@ enum Begun {
     Curl(Child, Instant),
 }
 
-/// A download that is complete, with the right content.
+/// A complete download with the expected content.
 pub(super) struct Done {
-    /// What won its race.
+    /// The winner of its race.
     pub(super) transport: String,
     pub(super) seconds: f64,
 }
 
-/// Fails when there is neither a browser nor curl.
+/// Fails if neither a browser nor curl is available.
 pub(in super::super) fn require_client() -> Outcome {
     if program().is_some() {
         Ok(())
@@ -59,7 +59,7 @@ pub(in super::super) fn require_client() -> Outcome {
 }
 
 impl<'p> Client<'p> {
-    /// Chromium if it is installed and starts, else curl. The browser ends with this thread.
+    /// Starts Chromium if it is installed, and uses curl otherwise. The browser ends with this thread.
     pub(super) fn start(
         place: &'p Place,
         bridge: &'p Bridge,
@@ -78,7 +78,6 @@ impl<'p> Client<'p> {
         })
     }
 
-    /// Its name.
     pub(super) fn name(&self) -> &'static str {
         if self.browser.is_some() {
             "Chromium"
@@ -87,7 +86,7 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Begins a download through a setup's proxy, over a connection of its own.
+    /// Starts a download through a setup's proxy, over a connection of its own.
     pub(super) fn begin(&mut self, setup: usize, mib: u32) -> Result<Running, String> {
         let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, SETUPS[setup].port));
         let url = format!("http://{SERVER}/{mib}");
@@ -118,7 +117,7 @@ impl<'p> Client<'p> {
         };
         let begin = |browser: &mut Browser| {
             browser.turn_to(proxy)?;
-            // A page of the server's, which may fetch from there.
+            // A page of this server may fetch from the server.
             browser.navigate(&format!("http://{SERVER}/"))?;
             let before = self.bridge.requests(setup);
             Ok((before, browser.begin_fetch(&url, LIMIT)?))
@@ -128,7 +127,7 @@ impl<'p> Client<'p> {
         Ok(Running { setup, mib, before, begun: Begun::Browser(transfer) })
     }
 
-    /// Waits for a download's end.
+    /// Waits for the end of a download.
     pub(super) fn finish(&mut self, running: Running) -> Result<Done, String> {
         let bytes = u64::from(running.mib) << 20;
         let seconds = match (running.begun, &mut self.browser) {
@@ -175,7 +174,7 @@ impl<'p> Client<'p> {
         Ok(Done { transport: transport.unwrap_or_else(|| "?".to_owned()), seconds })
     }
 
-    /// Both.
+    /// Starts a download and waits for its end.
     pub(super) fn download(&mut self, setup: usize, mib: u32) -> Result<Done, String> {
         let running = self.begin(setup, mib)?;
         self.finish(running)

@@ -1,10 +1,10 @@
-//! The browser on top: Chromium downloads through the proxy, in a lab with two paths, over whatever
-//! transport the selection picks.
+//! The browser's story: Chromium downloads through the proxy, in a lab with two paths, over the transport
+//! that the selection picks.
 //!
-//! * `place`: the lab, its switches, and who runs in it; `setups`: what proxies there are
+//! * `place`: the lab, its switches and its processes; `setups`: the proxies
 //! * `origin`: the web server, over TCP and over SCTP, and its content
-//! * `client`: who downloads: a browser, or curl
-//! * `bridge`: what the proxies report, for the page and for the table
+//! * `client`: the client that downloads, a browser or curl
+//! * `bridge`: the proxies' events, for the page and for the table
 //! * `page`: `hawser demo --web`; `story`: `hawser demo --story browser`; `picture`: its page, as PNG
 
 mod bridge;

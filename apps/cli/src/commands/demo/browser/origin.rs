@@ -1,5 +1,5 @@
-//! The web server: the same pages over the kernel's TCP and over SCTP, with files of any size whose
-//! content everybody can compute.
+//! The web server: the same pages over the kernel's TCP and over SCTP, with files of any size whose content
+//! is computable.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -24,17 +24,17 @@ use tokio::task::JoinSet;
 use crate::exit::{Exit, Outcome};
 use crate::session::runtime;
 
-/// The port of the web, and of SCTP within its UDP.
+/// The TCP port of the web server, and the SCTP port within UDP.
 pub(super) const PORT: u16 = 80;
-/// The largest file, in MiB.
+/// The maximum size of a file, in MiB.
 pub(super) const LARGEST_MIB: u32 = 1024;
-/// Bytes that are made at once.
+/// The number of bytes generated at once.
 const CHUNK: u64 = 64 * 1024;
-/// How long a client may take to send a request.
+/// The time in which a client must send a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The word at index n of a file is n times this, modulo 2³² (Knuth's multiplicative hash).
+/// Word n of a file is n times this factor, modulo 2³² (Knuth's multiplicative hash).
 const FACTOR: u32 = 2_654_435_761;
-/// The same for a browser: whether a content is what it should be.
+/// The check of a file's content, as a JavaScript function for a browser.
 pub(super) const CHECK: &str = "content => { const words = new Uint32Array(content); \
     for (let n = 0; n < words.length; n++) if (words[n] !== Math.imul(n, 2654435761) >>> 0) return false; \
     return true; }";
@@ -44,9 +44,9 @@ const PAGE: &str = "<!doctype html><meta charset=utf-8><link rel=icon href=\"dat
     <li><a href=\"/1\">1 MiB</a><li><a href=\"/4\">4 MiB</a><li><a href=\"/16\">16 MiB</a>\
     <li><a href=\"/32\">32 MiB</a><li><a href=\"/64\">64 MiB</a></ul>";
 
-/// Serves until it is killed; prints a line when it listens.
+/// Serves until killed, and prints a line when it listens.
 pub(in super::super) fn run(addresses: &[IpAddr]) -> Outcome {
-    // SCTP's paths are those of IPv4: the first path is one, whichever family goes over it.
+    // SCTP's paths are the IPv4 addresses: path A counts as one path, although it has both families.
     let paths: Vec<IpAddr> = addresses.iter().copied().filter(IpAddr::is_ipv4).collect();
     runtime()?.block_on(async {
         let plain = |address: IpAddr| Listener::open(&ListenOptions::plain((address, PORT).into()));
@@ -66,12 +66,12 @@ pub(in super::super) fn run(addresses: &[IpAddr]) -> Outcome {
 /// Serves every connection of a listener.
 async fn serve(mut listener: Listener) {
     while let Some(incoming) = listener.accept().await {
-        // A connection for each request: which transport it gets is decided anew each time.
+        // One connection per request, because the transport is chosen anew for each.
         let serving = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIMEOUT)
             .keep_alive(false)
-            // A client that has sent all may still wait for the answer.
+            // A client that has finished sending may still wait for the answer.
             .half_close(true)
             .serve_connection(TokioIo::new(incoming.stream), service_fn(answer));
         tokio::spawn(serving);
@@ -108,7 +108,7 @@ async fn answer<B>(request: Request<B>) -> Result<Response<BoxBody<Bytes, Infall
     Ok(response)
 }
 
-/// A file as a body.
+/// A file served as a body.
 struct Content {
     at: u64,
     end: u64,
@@ -120,9 +120,9 @@ impl Content {
     }
 }
 
-/// What a file has from one byte to another; both are multiples of four.
+/// Returns the content of a file between two offsets, which are multiples of four.
 pub(super) fn content(from: u64, to: u64) -> Vec<u8> {
-    // An index is taken modulo 2³², as the product is.
+    // The index is reduced modulo 2³², like the product.
     (from / 4..to / 4)
         .flat_map(|index| (index as u32).wrapping_mul(FACTOR).to_le_bytes())
         .collect()
@@ -154,7 +154,7 @@ impl Body for Content {
 mod tests {
     use super::*;
 
-    /// By hand: 2654435761 = 0x9E3779B1, and twice that modulo 2³² is 0x3C6EF362.
+    /// Computed by hand: 2654435761 = 0x9E3779B1, and twice that modulo 2³² is 0x3C6EF362.
     #[test]
     fn content_can_be_computed() {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! `hawser demo --web`: the page of the browser's story, until it is interrupted.
+//! `hawser demo --web`: serves the page of the browser's story until interrupted.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupts;
 use crate::output;
 
-/// How often the paths are looked at.
+/// The interval at which the paths are sampled.
 const EVERY: Duration = Duration::from_millis(250);
-/// Downloads that wait for the one before them.
+/// The maximum number of downloads queued behind the current one.
 const WAITING: usize = 8;
-/// Sizes on offer, in MiB.
+/// The sizes on offer, in MiB.
 const SIZES_MIB: [u32; 6] = [1, 4, 8, 16, 32, 64];
 
-/// What the page's switches and buttons do.
+/// The actions of the page's switches and buttons.
 struct Network {
     place: Arc<Place>,
     feed: Feed,
     orders: SyncSender<(u64, usize, u32)>,
     downloads: Mutex<u64>,
-    /// Who switches.
+    /// Held while switching.
     turn: Mutex<()>,
 }
 
 impl Controls for Network {
     fn switch(&self, id: &str, on: bool) -> Result<(), String> {
-        // One order at a time, so that what is shown is what is.
+        // Switching is serialised, so that the page shows the actual state.
         let _turn = self.turn.lock();
         self.place.switch(id, on)?;
         self.feed.switched(id, on);
@@ -57,9 +57,9 @@ impl Controls for Network {
     }
 }
 
-/// Serves the page, and the proxies to whoever wants to take part, until it is interrupted.
+/// Serves the page, and the proxies for browsers outside of the lab, until interrupted.
 pub(in super::super) fn run(as_json: bool) -> Outcome {
-    // Before the namespaces: these are for the browser of who started this.
+    // These listeners are opened before the namespaces, for the browser of the user who started the command.
     let here = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(Exit::environment);
     let page = here(0)?;
     let proxies = SETUPS.iter().map(|_| here(0)).collect::<Result<Vec<_>, _>>()?;
@@ -68,7 +68,7 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
         .map(TcpListener::local_addr)
         .collect::<Result<Vec<SocketAddr>, _>>();
     let ports = ports.map_err(Exit::environment)?;
-    // Before any thread is started.
+    // This must happen before any thread is started.
     enter_user_namespace().map_err(Exit::environment)?;
     let feed = Feed::new(plan(&ports));
     let bridge = Arc::new(Bridge::new(feed.clone()));
@@ -87,7 +87,7 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
     std::thread::scope(|scope| {
         let (place, bridge, feed, stop) = (&*place, &*bridge, &feed, &stop);
         scope.spawn(|| watch(place, feed, stop));
-        // It ends with the page, which gives the orders.
+        // The thread ends when the page drops the sender of the orders.
         scope.spawn(move || download(place, bridge, feed, ordered, stop));
         let served = serve(page);
         stop.store(true, Ordering::Relaxed);
@@ -95,7 +95,7 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
     })
 }
 
-/// What the page is about; with the proxies that a browser outside of the lab can take part by.
+/// Describes the page, with the proxies through which a browser outside of the lab can take part.
 pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
     let path = |(id, name): (&str, &str)| Path { id: id.into(), name: name.into(), mbit_per_second: RATE };
     let setup = |setup: &Setup| FeedSetup { id: setup.id.into(), name: setup.name.into() };
@@ -137,7 +137,7 @@ fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
     println!("Ctrl-C ends it");
 }
 
-/// Serves until this process is asked to end.
+/// Serves until this process is asked to terminate.
 fn serve(page: Dashboard) -> Outcome {
     output::serve(false).map_err(Exit::environment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -148,10 +148,10 @@ fn serve(page: Dashboard) -> Outcome {
     })
 }
 
-/// Reports what the paths carry towards the client.
+/// Reports the rates of the paths towards the client.
 pub(super) fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
     let mut before: Option<Vec<LinkReport>> = None;
-    // It ends early with the lab alone.
+    // The watch ends early only if the lab fails.
     let _ = place.lab.watch(EVERY, stop, |now| {
         if let Some(before) = before.replace(now.clone()) {
             let pairs = now.iter().zip(&before);
@@ -163,7 +163,7 @@ pub(super) fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
     });
 }
 
-/// Downloads what is ordered, one after the other.
+/// Makes the ordered downloads one after the other.
 fn download(
     place: &Place,
     bridge: &Bridge,
@@ -171,7 +171,7 @@ fn download(
     ordered: Receiver<(u64, usize, u32)>,
     stop: &AtomicBool,
 ) {
-    // A browser takes memory: it is started when it is wanted.
+    // A browser takes memory, so it is started only on demand.
     let mut client = None;
     for (number, setup, mib) in ordered {
         let mut download = Download::begun(number, SETUPS[setup].name, u64::from(mib) << 20);

@@ -11,12 +11,12 @@ use hawser_dashboard::{Controls, Dashboard, Feed};
 use super::place::Place;
 use crate::exit::{Exit, Outcome};
 
-/// What the picture is of, in CSS pixels.
+/// The size of the browser's window, in CSS pixels.
 const SIZE: (u32, u32) = (1360, 900);
-/// How long the page may take until it shows what the feed has.
+/// The time in which the page must show the content of the feed.
 const SHOWN_IN: Duration = Duration::from_secs(10);
 
-/// Nobody touches the switches of a picture.
+/// The controls of a page that is only photographed: its switches are not used.
 struct Picture;
 
 impl Controls for Picture {
@@ -25,12 +25,12 @@ impl Controls for Picture {
     }
 }
 
-/// Takes it.
+/// Takes the picture and writes it to `file`.
 pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
     let command = command(|program| place.on_client(program))?.ok_or_else(|| {
         Exit::environment("a picture needs a browser, and there is none: apt-get install chromium")
     })?;
-    // On the client, as the browser is.
+    // The page listens on the client, because the browser runs there.
     let client = place.lab.host("client").map_err(Exit::environment)?;
     let listener = client
         .run(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))

@@ -1,5 +1,5 @@
-//! The lab of the browser's story: a client and a server with two paths between them, the web server and
-//! the gateway on the one, proxies on the other, and switches on what lies between.
+//! The lab of the browser's story: a client and a server with two paths between them. The web server and the
+//! gateway run on the server, the proxies on the client, and switches block parts of the network.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -27,27 +27,26 @@ use crate::commands::demo::directory::Directory;
 use crate::exit::Exit;
 
 const LAB: &str = include_str!("lab.toml");
-/// The links, as the page calls them.
+/// The ids and names of the links on the page.
 pub(super) const PATHS: [(&str, &str); 2] = [("path-a", "Path A"), ("path-b", "Path B")];
-/// What each can carry, in Mbit/s.
+/// The capacity of each path, in Mbit/s.
 pub(super) const RATE: f64 = 10.0;
-/// The name of the web server.
 pub(super) const SERVER: &str = "web.example";
-/// What is blocked by the switches that are not paths.
+/// The traffic that the switches other than paths block.
 const BLOCKS: [(&str, &str); 3] = [("sctp", "udp:9899"), ("quic", "udp:4433"), ("ipv6", "ipv6")];
 
-/// The lab, and who runs in it. Everything ends with it.
+/// The lab and the processes in it, all of which end with this value.
 pub(super) struct Place {
     pub(super) lab: Lab,
-    /// What is blocked now.
+    /// The selectors that are blocked now.
     blocked: Mutex<Vec<&'static str>>,
-    /// The client's; the proxies are tasks of it.
+    /// The client's runtime, which runs the proxies.
     runtime: Option<Runtime>,
     _servers: [Process; 2],
     directory: Directory,
 }
 
-/// A child that does not outlive the story.
+/// A child process that is killed when dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -65,7 +64,7 @@ impl Drop for Place {
     }
 }
 
-/// The switches, all admitted.
+/// The switches, with everything admitted.
 pub(super) fn switches() -> Vec<Switch> {
     let mut switches = vec![
         Switch::new("sctp", "SCTP", "UDP port 9899, on both paths", true),
@@ -78,8 +77,8 @@ pub(super) fn switches() -> Vec<Switch> {
 }
 
 impl Place {
-    /// Builds it. `outside` are listeners for proxies, one for each setup, from where this command was
-    /// started, or none. The process is in a user namespace, and has one thread.
+    /// Builds the lab. `outside` has a listener per setup, opened outside of the lab, through which browsers
+    /// there reach its proxy; it may be empty. The process must be in a user namespace and have one thread.
     pub(super) fn set_up(bridge: &Arc<Bridge>, outside: Vec<TcpListener>) -> Result<Place, Exit> {
         let spec = Spec::parse(LAB).map_err(Exit::failed)?;
         let lab = Lab::up(&spec).map_err(Exit::environment)?;
@@ -97,12 +96,12 @@ impl Place {
         })
     }
 
-    /// A directory that nobody else may look into.
+    /// A directory that only this user may access.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// A command on the client.
+    /// Prepares a command on the client.
     pub(super) fn on_client(&self, program: &Path) -> Result<Command, Exit> {
         self.lab
             .host("client")
@@ -110,7 +109,7 @@ impl Place {
             .map_err(Exit::environment)
     }
 
-    /// Admits or blocks something, at once.
+    /// Admits or blocks traffic, effective immediately.
     pub(super) fn switch(&self, id: &str, on: bool) -> Result<(), String> {
         let failed = |error: hawser::lab::LabError| error.to_string();
         let Some((_, selector)) = BLOCKS.iter().find(|(block, _)| *block == id) else {
@@ -132,7 +131,7 @@ impl Place {
     }
 }
 
-/// This command on the server.
+/// Prepares this command on the server.
 fn on_server(lab: &Lab) -> Result<Command, Exit> {
     let hawser = std::env::current_exe().map_err(Exit::environment)?;
     let mut command = lab
@@ -143,7 +142,6 @@ fn on_server(lab: &Lab) -> Result<Command, Exit> {
     Ok(command)
 }
 
-/// The server's addresses.
 fn addresses(lab: &Lab) -> Result<Vec<IpAddr>, Exit> {
     Ok(lab
         .host("server")
@@ -152,7 +150,7 @@ fn addresses(lab: &Lab) -> Result<Vec<IpAddr>, Exit> {
         .to_vec())
 }
 
-/// Starts a child and waits for its first line, which reports that it listens.
+/// Starts a child process and waits for its first line, which reports that it listens.
 fn listening(mut command: Command) -> Result<(Process, Value), Exit> {
     let mut process = Process(command.spawn().map_err(Exit::environment)?);
     let output = process
@@ -164,12 +162,12 @@ fn listening(mut command: Command) -> Result<(Process, Value), Exit> {
     output.read_line(&mut line).map_err(Exit::environment)?;
     let first_line = serde_json::from_str(&line)
         .map_err(|_| Exit::environment("a server ended before it listened; its error is above"))?;
-    // What it prints further must not fill the pipe.
+    // Further output is drained, so that it does not fill the pipe.
     std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     Ok((process, first_line))
 }
 
-/// The web server.
+/// Starts the web server.
 fn origin(lab: &Lab) -> Result<Process, Exit> {
     let mut command = on_server(lab)?;
     let own: Vec<String> = addresses(lab)?.iter().map(ToString::to_string).collect();
@@ -177,19 +175,20 @@ fn origin(lab: &Lab) -> Result<Process, Exit> {
     Ok(listening(command)?.0)
 }
 
-/// The gateway, and how it is reached.
+/// Starts the gateway, and returns how to reach it.
 fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, GatewayAccess), Exit> {
     let token = Token::generate().map_err(Exit::environment)?;
     let clients = directory.join("clients");
     let line = Clients::line("client", &token) + "\n";
-    // Whatever the mask: a gateway takes no file that others may write.
+    // The mode is explicit, independent of the umask, because a gateway refuses a file that other users may
+    // write.
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).create_new(true).mode(0o600).open(&clients);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
         .map_err(Exit::environment)?;
     let mut command = on_server(lab)?;
     command.args(["gateway", "--json", "--clients"]).arg(clients);
-    // The web server is at the gateway's own addresses: these are named one by one.
+    // The web server shares the gateway's own addresses, which must be allowed one by one.
     for own in addresses(lab)? {
         let own = if own.is_ipv6() {
             format!("[{own}]")
@@ -207,7 +206,7 @@ fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, GatewayAccess), Exit
     Ok((process, GatewayAccess { address, pin, token }))
 }
 
-/// A runtime on the client.
+/// Builds a runtime whose threads are on the client.
 fn runtime(lab: &Lab) -> Result<Runtime, Exit> {
     let host = lab.host("client").map_err(Exit::environment)?.handle();
     tokio::runtime::Builder::new_multi_thread()
@@ -218,7 +217,7 @@ fn runtime(lab: &Lab) -> Result<Runtime, Exit> {
         .map_err(Exit::environment)
 }
 
-/// The proxies, one for each setup, each with a memory of its own.
+/// Starts the proxies, one for each setup, each with a memory of its own.
 fn proxies(
     runtime: &Runtime,
     access: &GatewayAccess,
@@ -236,7 +235,7 @@ fn proxies(
             ..Settings::default()
         };
         let outside = outside.next();
-        // Sockets belong to the host whose thread opens them.
+        // A socket belongs to the host of the thread that opens it.
         let opened = runtime.spawn(async move {
             let racer = Racer::open().await.map_err(Exit::environment)?;
             let mut proxy = Proxy::bind(racer, settings).await.map_err(Exit::environment)?;

@@ -13,15 +13,15 @@ use parking_lot::Mutex;
 
 use crate::exit::Exit;
 
-/// The policy of the first setup, beside those that come with Hawser.
+/// The policy of the first setup, in addition to those shipped with Hawser.
 const PROFILE: &str = include_str!("browser.profile.toml");
 
-/// What a download goes over, with a proxy of its own.
+/// A choice of transports for a download, with a proxy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Setup {
     pub(super) id: &'static str,
     pub(super) name: &'static str,
-    /// The carriers of its session, one for each path; none where a policy chooses transports.
+    /// The carriers of the session, one for each path; `None` if a policy chooses transports.
     carriers: Option<[&'static str; 2]>,
     /// The port of its proxy on the client.
     pub(super) port: u16,
@@ -62,23 +62,23 @@ const INTERFACES: [&str; 2] = ["wlan0", "wwan0"];
 pub(super) struct GatewayAccess {
     /// `ADDRESS:PORT`.
     pub(super) address: String,
-    /// The certificate's SHA-256.
+    /// The SHA-256 of the certificate.
     pub(super) pin: String,
     pub(super) token: Token,
 }
 
 impl Setup {
-    /// The number of the setup with this id.
+    /// Returns the index of the setup with this id.
     pub(super) fn numbered(id: &str) -> Option<usize> {
         SETUPS.iter().position(|setup| setup.id == id)
     }
 
-    /// Its number among them.
+    /// The index in [`SETUPS`].
     pub(super) fn number(&self) -> usize {
         usize::from(self.port - SETUPS[0].port)
     }
 
-    /// What its proxy races.
+    /// Returns the transports that the proxy races.
     pub(super) fn choice(&self, access: &GatewayAccess) -> Result<Choice, Exit> {
         let Some(carriers) = self.carriers else {
             return by_policy();
@@ -101,7 +101,7 @@ impl Setup {
     }
 }
 
-/// By the policies that come with Hawser, with a profile of our own.
+/// Chooses by the policies shipped with Hawser and by `PROFILE`.
 fn by_policy() -> Result<Choice, Exit> {
     let mut manager = Manager::new(Policies::options());
     let mut pib = shipped::pib(manager.names_mut()).map_err(Exit::failed)?;

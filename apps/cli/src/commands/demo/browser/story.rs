@@ -1,7 +1,7 @@
-//! `hawser demo --story browser`: downloads with and without the second path, as a table.
+//! `hawser demo --story browser`: downloads with and without the second path, shown as a table.
 //!
-//! First SCTP is blocked, then admitted, then blocked again, while everything runs; then sessions over
-//! both paths do the same through the gateway, and the last of them loses QUIC in the middle.
+//! While everything runs, SCTP is blocked, then admitted, then blocked again. Then sessions over both paths
+//! make the same downloads through the gateway, and the last of them loses QUIC midway.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,18 +19,18 @@ use super::{page, picture};
 use crate::commands::demo::Args;
 use crate::exit::{Exit, Outcome};
 
-/// Sizes with and without `--every-size`, in MiB.
+/// The sizes of downloads with `--every-size`, in MiB.
 const EVERY_SIZE_MIB: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SIZE_MIB: u32 = 16;
-/// The session that is shown where not all are.
+/// The session that is shown by default.
 const MIXED: &[Setup] = SETUPS.split_at(2).1.split_at(1).0;
-/// What is downloaded to see which transport is picked, and that something comes at all.
+/// The size of a download that only shows the chosen transport and that data arrives, in MiB.
 const SMALL_MIB: u32 = 1;
-/// How long it may take until a transport that was blocked is noticed to be admitted: it is tried again
-/// after 10 s, and then after twice as long each time.
+/// The maximum time until an admitted transport is used again. A blocked transport is retried after 10 s, and
+/// the interval doubles each time.
 const NOTICED_IN: Duration = Duration::from_secs(90);
 
-/// What the network lets through, in the table's words.
+/// The states of the network, as the table names them.
 const BLOCKED: &str = "SCTP blocked";
 const ADMITTED: &str = "all admitted";
 const AGAIN: &str = "SCTP blocked again";
@@ -41,7 +41,7 @@ struct Row {
     network: &'static str,
     setup: &'static Setup,
     mib: u32,
-    /// The transport and the seconds, or what went wrong.
+    /// The transport and the duration in seconds, or the error.
     result: Result<(String, f64), String>,
 }
 
@@ -74,9 +74,9 @@ impl Row {
     }
 }
 
-/// Plays it.
+/// Plays the story.
 pub(in super::super) fn run(args: &Args) -> Outcome {
-    // Before any thread is started.
+    // This must happen before any thread is started.
     enter_user_namespace().map_err(Exit::environment)?;
     let feed = Feed::new(page::plan(&[]));
     let bridge = Arc::new(Bridge::new(feed.clone()));
@@ -106,7 +106,7 @@ fn play(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
     let mut story = Story { place, feed, client, rows: Vec::new(), as_json: args.json };
     story.play(&sizes, if every_setup { &SETUPS[1..] } else { MIXED })?;
     if let Some(file) = &args.picture {
-        // The policy's ranking is to be seen, and SCTP at work.
+        // The picture should show the policy's ranking with SCTP in use.
         story.notice()?;
         picture::take(place, feed, file)?;
     }
@@ -164,7 +164,7 @@ impl Story<'_> {
         }
     }
 
-    /// Downloads a little until the first setup goes by SCTP again.
+    /// Makes small downloads until the first setup uses SCTP again.
     fn notice(&mut self) -> Result<(), Exit> {
         let begin = Instant::now();
         while begin.elapsed() < NOTICED_IN {
@@ -179,17 +179,17 @@ impl Story<'_> {
         )))
     }
 
-    /// A download within a session that loses one of its carriers.
+    /// Makes a download in a session that loses one of its carriers.
     fn lose(&mut self, setup: &'static Setup, mib: u32) -> Result<(), Exit> {
         let running = self.client.begin(setup.number(), mib);
-        // A third of it has come over both paths.
+        // By then, a third of the file has arrived over both paths.
         std::thread::sleep(Duration::from_secs_f64(f64::from(mib) * 8.4 / (3.0 * 2.0 * RATE)));
         self.switch("quic", false)?;
         self.finish(LOST, setup, mib, running);
         self.switch("quic", true)
     }
 
-    /// Waits for a download's end, and reports it.
+    /// Waits for the end of a download and reports it.
     fn finish(
         &mut self,
         network: &'static str,

@@ -1,4 +1,4 @@
-//! What carries calls over a program that offers streams alone: they are framed on connections, by a socket of messages.
+//! Calls over a program that offers only streams: a socket of messages frames them on connections.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,27 +10,28 @@ use hawser_time::Instant;
 
 use crate::app::calls::content::Known;
 
-/// The longest message: what a stack holds of one for sending by default.
+/// The maximum length of a message: the default size of a stack's send buffer for a message.
 const LONGEST: usize = 4 << 20;
 
-/// Of sockets that do not choose a port, which there are none of here.
+/// The port range for sockets that choose a port themselves; the simulator has no such sockets.
 const EPHEMERAL: RangeInclusive<u16> = 49152..=65535;
 
-/// What an agent has where its messages are framed on connections.
+/// The state of an agent whose messages are framed on connections.
 pub(super) struct Framed {
     pub(super) messages: Messages,
     pub(super) socket: Socket,
     pub(super) under_way: BTreeMap<u32, Call>,
     pub(super) calls: BTreeMap<Call, u32>,
-    /// Requests whose replies were not handed over: the caller, and what is replied to.
+    /// Requests whose replies have not been handed over: the caller, and the message to which the reply
+    /// belongs.
     pub(super) serving: BTreeMap<RequestId, (usize, Known)>,
     pub(super) changed: Vec<Key>,
-    /// It has closed its connections, because there was nothing left to call.
+    /// True once it has closed its connections because no calls were left.
     pub(super) is_done: bool,
 }
 
 impl Framed {
-    /// A socket of messages at `local`. The flow decides how many calls there are, and no limit of the socket.
+    /// Binds a socket of messages at `local`. The flow limits the number of calls, so the socket does not.
     pub(super) fn bind(stack: &mut Stack, now: Instant, local: SocketAddr) -> Result<Framed, MessageError> {
         let options = MessageOptions {
             size: LONGEST,
@@ -63,7 +64,7 @@ impl Framed {
         self.messages.owns(handle)
     }
 
-    /// Opens the connections that calls to these peers will use. Why it cannot.
+    /// Opens the connections that calls to these peers will use, or returns the error.
     pub(super) fn connect(
         &mut self,
         stack: &mut Stack,
@@ -76,12 +77,12 @@ impl Framed {
         Ok(())
     }
 
-    /// How many of its calls are under way.
+    /// Returns the number of its calls in progress.
     pub(super) fn count(&self) -> usize {
         self.under_way.len()
     }
 
-    /// Whether nothing is under way on any connection, and there is none.
+    /// Returns true if it has no calls in progress and no connections.
     pub(super) fn is_closed(&self) -> bool {
         self.under_way.is_empty() && self.messages.connection_count() == 0
     }

@@ -1,4 +1,4 @@
-//! An agent whose calls are framed on connections, or each a stream within one.
+//! An agent whose calls are framed on connections, or are streams within connections.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::app::calls::content::Known;
 use crate::trace::Trace;
 
 impl Agent {
-    /// Offers a call to its connections; false when there is no room, and a notice will come.
+    /// Offers a call to its connections; returns false if there is no room and a notice will follow.
     pub(super) fn offer_framed(
         &mut self,
         now: Instant,
@@ -39,7 +39,7 @@ impl Agent {
         Ok(begun.is_some())
     }
 
-    /// Takes what has come of its calls, and the requests that have come, and replies to them.
+    /// Processes the outcomes of its calls, and reads and answers incoming requests.
     pub(super) fn drive_framed(&mut self, now: Instant, stack: &mut Stack, trace: &mut Trace) {
         let Some(framed) = &mut self.framed else {
             return;
@@ -79,8 +79,8 @@ impl Agent {
         Ok(true)
     }
 
-    /// Takes what has become of its calls, and replies to those of its peers; closes its connections once there is nothing
-    /// left to call.
+    /// Processes the outcomes of its calls, and answers those of its peers. Closes its connections once no
+    /// calls are left.
     pub(super) fn drive_streamed(&mut self, now: Instant, stack: &mut Stack, trace: &mut Trace) {
         while let Some(streamed) = &mut self.streamed {
             let news = streamed.work(stack, now);
@@ -112,7 +112,7 @@ impl Agent {
         }
     }
 
-    /// A message has come; gives who is to be replied to, and for what.
+    /// Records an incoming message; returns the caller and the message if a reply is due.
     fn arrive(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl Agent {
         let mut ledger = self.ledger.borrow_mut();
         trace.event(now, ledger.plan().flow, "message", message.len() as u64);
         self.received += message.len() as u64;
-        // A connection comes from a port of its own: who called is known by its address.
+        // A connection comes from a port of its own, so the caller is identified by its address.
         let from = peer.and_then(|peer| ledger.endpoint_at(peer.ip())).or(peer);
         let came = ledger.arrive(self.host, from, message, now);
         came.filter(|_| ledger.plan().reply.is_some())
@@ -150,7 +150,7 @@ impl Agent {
         );
     }
 
-    /// A call is over: with its reply, or without one.
+    /// Ends a call, with its reply or with an error.
     fn settle(&mut self, now: Instant, call: u32, outcome: Result<Vec<u8>, String>, trace: &mut Trace) {
         let mut ledger = self.ledger.borrow_mut();
         let flow = ledger.plan().flow;
@@ -205,7 +205,7 @@ impl Agent {
         }
     }
 
-    /// Closes the connections that it has opened, once there is nothing left to call.
+    /// Closes the connections that it has opened, once no calls are left.
     pub(super) fn close_framed(&mut self, now: Instant, stack: &mut Stack) {
         let is_over = self.is_finished() && self.again.is_empty();
         if let Some(framed) = &mut self.framed

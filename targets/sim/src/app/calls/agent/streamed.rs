@@ -1,4 +1,4 @@
-//! What carries calls over a program whose connections have streams within them: each call has one of its own, with its
+//! Calls over a program whose connections have streams within them. Each call has its own stream, with its
 //! message in one direction and the reply in the other. All calls to a peer share a connection.
 
 use std::collections::btree_map::Entry;
@@ -10,32 +10,32 @@ use hawser_time::Instant;
 
 use crate::app::calls::content::Known;
 
-/// Bytes that are read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// What has become of a call.
+/// The outcome of a call, or an incoming call.
 pub(super) enum News {
-    /// Its reply has come, or it was delivered where there is none.
+    /// The call's reply has arrived, or its message was delivered if no reply is due.
     Replied(u32, Vec<u8>),
     Failed(u32, String),
     /// A peer calls, on this stream.
     Called(Handle, Option<SocketAddr>, Vec<u8>),
 }
 
-/// Whose a stream is.
+/// The owner of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
-    /// A call of its own; nothing once it has its reply.
+    /// A call of its own; `None` once it has its reply.
     Call(Option<u32>),
-    /// One of a peer, which has come when all of its message has.
+    /// A call of a peer; it is set once the whole message has arrived.
     Peer(Option<(usize, Known)>),
 }
 
 struct Stream {
     whose: Whose,
-    /// Whom its connection is with.
+    /// The peer of its connection.
     peer: Option<SocketAddr>,
-    /// Nothing more will be added to what it sends.
+    /// True if no more data will be added to the outgoing bytes.
     is_whole: bool,
     is_closed: bool,
     has_ended: bool,
@@ -44,17 +44,17 @@ struct Stream {
     came: Vec<u8>,
 }
 
-/// What an agent has where each of its calls is a stream.
+/// The state of an agent whose calls are streams.
 pub(super) struct Streamed {
     listener: Handle,
-    /// The connections that it has opened, and whether they are open by now.
+    /// The connections that it has opened, each with whether it is established.
     connections: BTreeMap<SocketAddr, (Handle, bool)>,
-    /// Those that its peers have.
+    /// The connections that its peers have opened.
     accepted: BTreeSet<Handle>,
     /// Calls that wait for their connection, or for room on it.
     waiting: VecDeque<(u32, SocketAddr, Vec<u8>)>,
     streams: BTreeMap<Handle, Stream>,
-    /// Those that may have something to do.
+    /// Streams that may have work to do.
     due: BTreeSet<Handle>,
     news: Vec<News>,
 }
@@ -87,7 +87,7 @@ impl Streamed {
                 .any(|(connection, _)| *connection == handle)
     }
 
-    /// Opens the connection that calls to this peer use.
+    /// Opens the connection for calls to this peer.
     pub(super) fn connect(
         &mut self,
         stack: &mut Stack,
@@ -100,7 +100,7 @@ impl Streamed {
         Ok(())
     }
 
-    /// Takes a call, which begins when there is room for it.
+    /// Accepts a call, which begins when there is room for it.
     pub(super) fn call(
         &mut self,
         stack: &mut Stack,
@@ -114,7 +114,7 @@ impl Streamed {
         Ok(())
     }
 
-    /// Replies to a call, or not, if it has none.
+    /// Replies to a call, or ends the stream if it has no reply.
     pub(super) fn answer(&mut self, stream: Handle, to: Option<(usize, Known)>, reply: Vec<u8>) {
         if let Some(of) = self.streams.get_mut(&stream) {
             (of.whose, of.outgoing, of.is_whole) = (Whose::Peer(to), reply, true);
@@ -218,7 +218,7 @@ impl Streamed {
         self.due.insert(handle);
     }
 
-    /// What has happened since the last call.
+    /// Returns the events since the last call of this function.
     pub(super) fn work(&mut self, stack: &mut Stack, now: Instant) -> Vec<News> {
         for handle in std::mem::take(&mut self.due) {
             self.attend(stack, now, handle);
@@ -226,13 +226,13 @@ impl Streamed {
         std::mem::take(&mut self.news)
     }
 
-    /// Writes to a stream as much as there is room for, and reads what has come.
+    /// Writes as much to a stream as there is room for, and reads its incoming data.
     fn attend(&mut self, stack: &mut Stack, now: Instant, handle: Handle) {
         let Some(stream) = self.streams.get_mut(&handle) else {
             return;
         };
         while stream.sent < stream.outgoing.len() {
-            // Where that is refused, a notice says why.
+            // If the stack refuses the data, a notice gives the reason.
             match stack.send(now, handle, &stream.outgoing[stream.sent..]) {
                 Ok(0) | Err(_) => break,
                 Ok(taken) => stream.sent += taken,
@@ -266,13 +266,13 @@ impl Streamed {
         }
     }
 
-    /// How many of its calls are under way.
+    /// Returns the number of its calls in progress.
     pub(super) fn count(&self) -> usize {
         let own = |stream: &&Stream| matches!(stream.whose, Whose::Call(Some(_)));
         self.waiting.len() + self.streams.values().filter(own).count()
     }
 
-    /// Whether it has let go of all that it has opened.
+    /// Returns true if it has released all that it opened.
     pub(super) fn is_closed(&self) -> bool {
         self.connections.is_empty() && self.streams.is_empty() && self.waiting.is_empty()
     }
