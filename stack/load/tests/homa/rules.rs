@@ -380,8 +380,7 @@ fn forged_resends_make_no_flood() {
         );
         again += data_bytes(&stage.take());
     }
-    // One window and two shares of the oldest message: the bytes that a receiver can be missing, for each 2.5
-    // ms.
+    // One window and two shares of the oldest message: bytes that a receiver can miss, for each 2.5 ms.
     assert_eq!(again, 160_000);
     // In total, the sender repeats at most four times the message on top of that. More requests cannot be due
     // to loss.
@@ -415,8 +414,7 @@ fn a_server_that_knows_nothing_of_a_call_gets_it_anew() {
     assert_eq!((data_bytes(&sent), sent[0].get(RETRANSMIT)), (60_000, 1));
     stage.put(GRANT, &[(SENDER_ID, id), (GRANT_OFFSET, 70_000)], &[]);
     assert_eq!(data_bytes(&stage.take()), 10_000, "granted anew");
-    // Once the reply has begun, it is too late to begin again. The server was rebooted, and the call times
-    // out.
+    // Once the reply has begun, it is too late to begin again: the call times out, as after a reboot.
     stage.put(
         DATA,
         &[
