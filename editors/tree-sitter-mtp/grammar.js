@@ -1,8 +1,8 @@
 /// <reference types="tree-sitter-cli/dsl" />
-// The grammar of MTP (docs/language.md, "Grammar") for editors: colours, folding, moving by syntax.
+// The grammar of MTP (docs/language.md, "Grammar") for editors: colours, folding, movement by syntax.
 //
-// Words that mean something in one place only (`part`, `when`, `queue`, ...) are names elsewhere, as in the
-// language: they are keywords where the grammar expects them, and the parser chooses by the place.
+// Words with a meaning in only one place (`part`, `when`, `queue`, ...) are names elsewhere, as in the
+// language: they are keywords where the grammar expects them, and the parser decides by the place.
 
 const PREC = {
   conditional: 1, or: 2, and: 3, bit_or: 4, bit_xor: 5, bit_and: 6, equal: 7, compare: 8, shift: 9, add: 10,
@@ -11,7 +11,7 @@ const PREC = {
 
 const list = (rule) => optional(seq(rule, repeat(seq(",", rule))));
 const list1 = (rule) => seq(rule, repeat(seq(",", rule)));
-// In braces a comma may end the list.
+// In braces, a comma may end the list.
 const braced = (rule) => seq("{", optional(seq(list1(rule), optional(","))), "}");
 
 module.exports = grammar({
@@ -24,7 +24,7 @@ module.exports = grammar({
   supertypes: ($) => [$._item, $._statement, $._expression],
 
   conflicts: ($) => [
-    // `T a` and `a = e`, `list<T, N>` and `a < b`: what follows decides.
+    // `T a` and `a = e`, `list<T, N>` and `a < b`: the following tokens decide.
     [$.type, $._expression, $.cast_type],
     [$._expression, $.cast_type],
   ],

@@ -1,8 +1,8 @@
 # W1 of Homa's evaluation (Montazeri et al., SIGCOMM 2018, Figure 1): requests to memcached servers at Facebook.
 # Above 15 bytes: the generalized Pareto distribution of Atikoglu et al. (SIGMETRICS 2012), k = 0.348238, sigma = 214.476,
-# at shares of which each leaves 10^(-6/400) of what the one before left, to one message in 1,900,000.
+# at shares whose complements fall by a factor of 10^(-6/400) each, down to one message in 1,900,000.
 # Values: PlatformLab/HomaSimulation, revision ab09ecb, homatransport/sizeDistributions/FacebookKeyValueMsgSizeDist.txt
-# Bytes of a message, and the share of all messages that are no longer.
+# Bytes of a message, and the share of all messages that are no longer than it.
 1 0.00583
 2 0.18403
 3 0.27642

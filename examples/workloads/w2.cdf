@@ -1,6 +1,6 @@
 # W2 of Homa's evaluation (Montazeri et al., SIGCOMM 2018, Figure 1): RPCs of a search application at Google.
 # Values: PlatformLab/HomaSimulation, revision ab09ecb, homatransport/sizeDistributions/Google_SearchRPC.txt
-# Bytes of a message, and the share of all messages that are no longer.
+# Bytes of a message, and the share of all messages that are no longer than it.
 2 0.07560339
 3 0.132305933
 4 0.15120678

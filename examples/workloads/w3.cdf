@@ -1,6 +1,6 @@
 # W3 of Homa's evaluation (Montazeri et al., SIGCOMM 2018, Figure 1): RPCs of all applications of a datacentre at Google.
 # Values: PlatformLab/HomaSimulation, revision ab09ecb, homatransport/sizeDistributions/Google_AllRPC.txt
-# Bytes of a message, and the share of all messages that are no longer.
+# Bytes of a message, and the share of all messages that are no longer than it.
 3 0.064882623
 32 0.097323935
 36 0.108913295

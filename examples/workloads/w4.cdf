@@ -1,6 +1,6 @@
 # W4 of Homa's evaluation (Montazeri et al., SIGCOMM 2018, Figure 1): messages of a Hadoop cluster at Facebook.
 # Values: PlatformLab/HomaSimulation, revision ab09ecb, homatransport/sizeDistributions/Facebook_HadoopDist_All.txt
-# Bytes of a message, and the share of all messages that are no longer.
+# Bytes of a message, and the share of all messages that are no longer than it.
 50 0
 53 0.00074
 56 0.00148

@@ -1,7 +1,7 @@
 # W5 of Homa's evaluation (Montazeri et al., SIGCOMM 2018, Figure 1): web search, as in DCTCP.
 # The table counts packets; here a packet has 1,442 bytes of data.
 # Values: PlatformLab/HomaSimulation, revision ab09ecb, homatransport/sizeDistributions/DCTCP_MsgSizeDist.txt
-# Bytes of a message, and the share of all messages that are no longer.
+# Bytes of a message, and the share of all messages that are no longer than it.
 1442 0.025
 2884 0.05
 4326 0.075

@@ -1,4 +1,4 @@
-// The page's heart: follows the feed and hands each part of it to whoever shows it.
+// The page's main module: follows the feed and passes each part of it to the module that shows it.
 
 import { find } from "./dom.js";
 import * as candidates from "./candidates.js";
@@ -9,7 +9,7 @@ import * as throughput from "./throughput.js";
 
 const parts = [switches, throughput, downloads, races, candidates];
 
-/** What the feed publishes, by its name: the whole state at first and whenever this reader was too slow. */
+/** The feed's events, by name: the whole state at first and whenever this reader was too slow. */
 const handlers = {
   state(state) {
     find("title").textContent = document.title = state.title;

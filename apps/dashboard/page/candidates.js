@@ -1,4 +1,4 @@
-// The candidates of the last request, in the order in which they are tried, and why in that order.
+// The candidates of the last request, in the order in which they are tried, and the reasons for that order.
 
 import { element, find } from "./dom.js";
 

@@ -1,6 +1,6 @@
-// Elements, in few words. Text is always set as text: names and errors come from elsewhere.
+// Short helpers for elements. Text is always set as text: names and errors come from other systems.
 
-/** An element of this kind, with properties, attributes and children. */
+/** Makes an element of this kind, with properties, attributes and children. */
 export function element(kind, { text, data = {}, style = {}, ...attributes } = {}, ...children) {
   const made = document.createElement(kind);
   if (text !== undefined) made.textContent = text;
@@ -14,7 +14,7 @@ export function element(kind, { text, data = {}, style = {}, ...attributes } = {
 /** The element with this id. */
 export const find = (id) => document.getElementById(id);
 
-/** Sends an order; fails with the server's words. */
+/** Sends an order; fails with the server's message. */
 export async function order(what, content) {
   const answer = await fetch(what, {
     method: "POST",
@@ -24,7 +24,7 @@ export async function order(what, content) {
   if (!answer.ok) throw new Error((await answer.text()).trim());
 }
 
-/** Shows what went wrong with an order, for a while. */
+/** Shows the error of an order, for a while. */
 export function complain(error) {
   const place = find("complaint");
   place.textContent = error.message;
@@ -33,5 +33,5 @@ export function complain(error) {
   complain.timer = setTimeout(() => { place.hidden = true; }, 8000);
 }
 
-/** Milliseconds for people. */
+/** Milliseconds in readable form. */
 export const milliseconds = (ms) => (ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(1)} s`);

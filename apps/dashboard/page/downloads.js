@@ -1,4 +1,4 @@
-// Downloads: orders for them, and how they went.
+// Downloads: orders for them, and their results.
 
 import { complain, element, find, order } from "./dom.js";
 

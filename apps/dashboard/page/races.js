@@ -1,11 +1,11 @@
-// The race of each connection: a bar from where each attempt started to where it won, failed or was
-// cancelled, and what the cache knew of it.
+// The race of each connection: a bar from the start of each attempt to its success, failure or
+// cancellation, and the cache's knowledge of it.
 
 import { element, find, milliseconds } from "./dom.js";
 
-/** What a track shows at least, in milliseconds. */
+/** Minimum span of a track, in milliseconds. */
 const MIN_MS = 40;
-/** Races that are shown. */
+/** Number of races shown. */
 const SHOWN = 24;
 
 const words = { running: "under way", won: "won", failed: "failed", cancelled: "cancelled" };
@@ -66,7 +66,7 @@ function lanes(race) {
   });
 }
 
-/** What a race's tracks show: its decision with some room. What lasts longer is cut. */
+/** The span of a race's tracks: until its decision, with some room. Longer bars are cut. */
 function span(race) {
   const won = race.lanes.find((lane) => lane.outcome === "won");
   const decided = won ? won.end_ms : Math.max(0, ...race.lanes.map((lane) => lane.end_ms ?? lane.start_ms));

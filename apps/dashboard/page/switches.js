@@ -1,4 +1,4 @@
-// What the network lets through. A switch moves when the network reports that it did, not when it is touched.
+// The transports that the network permits. A switch moves when the network reports it, not when clicked.
 
 import { complain, element, find, order } from "./dom.js";
 

@@ -1,8 +1,8 @@
-// What each path carries, one upon the other, so that the top is the whole.
+// The rates of the paths, stacked, so that the top is the total.
 
 import { element, find } from "./dom.js";
 
-/** Seconds that the plot goes back. */
+/** Length of the plot, in seconds. */
 const BACK = 60;
 
 let paths = [];
@@ -37,7 +37,7 @@ function figure(name, colour) {
     element("span", {}, element("i", { style: { background: colour } }), name));
 }
 
-/** The current figures: the mean of the last second, for a calm reading. */
+/** The current figures: the mean of the last second, for steady figures. */
 function show() {
   const last = times[times.length - 1] ?? 0;
   const from = times.findIndex((time) => time > last - 1);
@@ -49,7 +49,7 @@ function show() {
   });
 }
 
-/** The paths' sums from the first on, the largest first: what is drawn later lies in front. */
+/** The paths' cumulative sums, the largest first: later drawings are in front. */
 function stacked() {
   const sums = [];
   rates.forEach((list, number) => sums.push(list.map((rate, at) => rate + (number ? sums[number - 1][at] : 0))));
@@ -67,7 +67,7 @@ function draw() {
   const own = (number) => colour(`--path-${number % 4}`);
   const layer = (number) => ({ label: paths[number].name, stroke: own(number), width: 2, points: { show: false },
     fill: number ? undefined : own(0) + "88" });
-  // Each sum is filled down to the one below it; the lowest, which is drawn last, down to zero.
+  // Each sum is filled down to the next lower one; the lowest, which is drawn last, down to zero.
   const bands = paths.slice(1).map((_, at) => ({ series: [at + 1, at + 2], fill: own(paths.length - 1 - at) + "88" }));
   plot = new uPlot({
     width: place.clientWidth,

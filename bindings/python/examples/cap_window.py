@@ -24,7 +24,7 @@ async def lost(bus: hawser.Bus, signal: hawser.Signal) -> None:
     try:
         await bus.release(signal.flow, CWND)
     except hawser.Refused:
-        pass  # It was not held.
+        pass  # There was no lease.
 
 
 if __name__ == "__main__":

@@ -40,15 +40,15 @@ from ._types import (
 
 _VERSION = 1
 _log = logging.getLogger("hawser")
-#: Bytes of a request that the other process takes, without its end.
+#: The limit of a request, bytes, without its line end.
 _REQUEST = 64 << 10
-#: Bytes of a line that is understood: the offers of many sources are one line.
+#: The limit of a line, bytes: the offers of many sources are one line.
 _LINE = 16 << 20
-#: Signals that wait for the program, for each subscription.
+#: The limit of signals that wait for the program, for each subscription.
 _WAITING = 65_536
-#: Between two attempts to connect again, seconds: the first, and the maximum.
+#: The pause before another attempt to connect, seconds: the first, and the maximum.
 _RETRY, _MAX_RETRY = 0.1, 5.0
-#: Notices of leases that have ended, and refusals, which wait for the program.
+#: The limit of notices of ended leases, and of refusals, that wait for the program.
 _NOTICES = 1_024
 
 _Line = Dict[str, Any]
@@ -82,7 +82,7 @@ class Subscription(AsyncIterator[Signal]):
     def __init__(self, bus: Bus, number: int, request: _Line) -> None:
         self._bus = bus
         self.number = number
-        #: What was asked for, to be asked for again by ``Bus.reconnect``.
+        #: The request, which ``Bus.reconnect`` repeats.
         self._request = request
         #: Each with its place among the signals of all subscriptions.
         self._waiting: Deque[Tuple[int, _Line]] = deque()
@@ -177,21 +177,21 @@ class Bus:
         self._priority = priority
         self._writer: Optional[asyncio.StreamWriter] = None
         self._reading: Optional[asyncio.Task[None]] = None
-        #: Who waits for an answer; with a subscription whose answer it is, what becomes of that.
+        #: The callers that wait for an answer; with the subscription that the answer concerns, if any.
         self._answers: Deque[Tuple[asyncio.Future[_Line], Optional[Subscription]]] = deque()
         self._subscriptions: Dict[int, Subscription] = {}
-        #: Why lines of ``steer`` were refused, the oldest first; the program takes them out.
+        #: Refusals of lines of ``steer``, the oldest first; the program takes them out.
         self.refused: Deque[Refused] = deque(maxlen=_NOTICES)
         #: Leases that ended before their time, the oldest first; the program takes them out.
         self.ended: Deque[Ended] = deque(maxlen=_NOTICES)
         self._failure: Optional[HawserError] = None
         self._closing = False
         self._places = count()
-        #: Set when any subscription has a signal, or is over.
+        #: Set when any subscription has a signal, or has ended.
         self._more: asyncio.Event
-        #: What it may do, once connected.
+        #: The rights of this connection, once connected.
         self.rights = Rights((), (), 0)
-        #: The other process's number, once connected.
+        #: The other process's id, once connected.
         self.process = 0
 
     async def __aenter__(self) -> Bus:
@@ -394,7 +394,7 @@ class Bus:
             try:
                 await self._writer.drain()
             except ConnectionError:
-                pass  # The reading task passes on why, to whoever waits.
+                pass  # The reading task passes the reason on, to the callers that wait.
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         why = "the other process is gone"
@@ -402,7 +402,7 @@ class Bus:
             while True:
                 text = await reader.readline()
                 if not text.endswith(b"\n"):
-                    # What is cut off in the middle of a line was not taken in time.
+                    # A line that is cut off in the middle was not read in time.
                     if text and os.path.exists(f"/proc/{self.process}"):
                         why = (
                             f"process {self.process} has closed the connection: it does so when a subscriber takes "
@@ -437,7 +437,7 @@ class Bus:
             return str(line.get("error", line))
         answer, subscription = self._answers.popleft()
         if "subscribed" in line and subscription is not None:
-            # Signals follow at once, before whoever asked has its turn.
+            # Signals follow at once, before the waiting caller runs.
             subscription.number = line["subscribed"]
             self._subscriptions[subscription.number] = subscription
         if not answer.done():

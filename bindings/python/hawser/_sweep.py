@@ -17,9 +17,9 @@ from typing import Any
 import ray  # type: ignore
 
 TRIES = 3
-# Batches that the cluster knows of at a time, for each of its processors.
+# The number of batches that the cluster holds at a time, for each of its processors.
 AHEAD = 4
-# A batch is so small that each processor gets this many, and never larger than LARGEST.
+# A batch is small enough to give each processor this many, and never larger than LARGEST.
 SHARES = 16
 LARGEST = 64
 
@@ -55,7 +55,7 @@ def run(files: dict[str, str], program: str, sweep: str, options: list[str], num
 
 def main() -> None:
     """Runs all tasks."""
-    # Whatever else is printed must not come between the answers.
+    # Other output must not come between the answers.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     asked: dict[str, Any] = json.load(sys.stdin)

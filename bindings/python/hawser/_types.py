@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
-#: A span of time: seconds as a float, a ``timedelta``, or a text with its unit such as ``"10ms"``. Of ints only 0
-#: is taken, which needs no unit.
+#: A span of time: seconds as a float, a ``timedelta``, or a text with its unit such as ``"10ms"``. The only
+#: int is 0, which needs no unit.
 Time = Union[float, timedelta, str]
 
 
@@ -86,8 +86,8 @@ class Flow:
     local: Optional[str]
     remote: Optional[str]
     label: str
-    #: Of ``kernel.tcp``: the number of the network namespace, and of the interface that the socket is bound to, if it is;
-    #: of the process that has the socket, where that is known, the number and the command; the path of the control group.
+    #: For ``kernel.tcp``: the number of the network namespace, and of the interface to which the socket is bound, if any;
+    #: the id and the command of the process that owns the socket, if known; the path of the control group.
     namespace: Optional[int] = None
     interface: Optional[int] = None
     pid: Optional[int] = None
@@ -104,14 +104,14 @@ class Signal:
 
     subscription: int
     event: str
-    #: Name of the flow, to be given to ``probe``, ``modify``, ``steer``.
+    #: Name of the flow, for ``probe``, ``modify``, ``steer``.
     flow: str
-    #: Nanoseconds of the provider's clock.
+    #: Time by the provider's clock, in nanoseconds.
     time: int
     fields: Mapping[str, int]
-    #: The variables that were asked for, by the names that were asked for.
+    #: The requested variables, by the requested names.
     variables: Mapping[str, int]
-    #: How many signals of this subscription were lost right before this one.
+    #: The number of signals of this subscription that were lost right before this one.
     lost: int
 
 
@@ -164,12 +164,12 @@ class Entry:
     #: The first and the last time in milliseconds since 1970.
     began: Optional[int] = None
     ended: Optional[int] = None
-    #: Of who asked: the numbers of its user and of its process.
+    #: The user id and the process id of the requester.
     user: Optional[int] = None
     process: Optional[int] = None
     value: Optional[int] = None
     why: Optional[str] = None
-    #: Of a text that was attached: the beginning of its SHA-256.
+    #: For an attached text: the beginning of its SHA-256.
     sha256: Optional[str] = None
 
 
@@ -178,7 +178,7 @@ class Audit:
     """The log of modifications, oldest first."""
 
     entries: Tuple[Entry, ...]
-    #: How many entries had to go for newer ones.
+    #: The number of entries that newer ones have replaced.
     forgotten: int
 
 
@@ -187,10 +187,10 @@ class Rights:
     """What this subscriber may do."""
 
     observe: Tuple[str, ...]
-    #: Pattern, smallest and largest value.
+    #: Pattern, minimum and maximum.
     modify: Tuple[Tuple[str, int, int], ...]
     priority: int
-    #: Whether it may attach processors to programs.
+    #: True if the client may attach processors to programs.
     attach: bool = False
 
 
@@ -199,9 +199,9 @@ class Attachment:
     """Processors that take part in a program while it runs."""
 
     name: str
-    #: Who has attached it.
+    #: The process that has attached it.
     who: str
-    #: Where each processor takes part: ``cap after cc``.
+    #: The place of each processor: ``cap after cc``.
     places: Tuple[str, ...]
 
 

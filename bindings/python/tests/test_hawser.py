@@ -157,7 +157,7 @@ class Place(unittest.IsolatedAsyncioTestCase):
             with self.assertLogs("hawser", "WARNING"):
                 await bus.steer(flow, ".conn.window", CAP, lease="1s")
                 await bus.flows()
-            # Calls that have to do with something else go on.
+            # Unrelated calls continue.
             await bus.steer(flow, ".conn.cc.cwnd", CAP, lease="1s")
             await bus.flows()
             self.assertRegex(str(bus.refused.popleft()), "no provider has a variable `tcp.conn.window`")
@@ -418,7 +418,7 @@ class Protocol(unittest.IsolatedAsyncioTestCase):
             times += 1
             for number in range(2 if times == 1 else 1):
                 asked.append(json.loads(await reader.readline()))
-                # Another number each time, as another process has it.
+                # A different number each time, as from another process.
                 writer.write(line(subscribed=number + 10 * times) if number == 0 else line(changed=10))
             writer.write(self.signal(10 * times, "even", times))
 

@@ -1,4 +1,4 @@
-// What is run, apart from VS Code, so that it can be tested without it.
+// The commands to run, separate from VS Code, so that they can be tested without it.
 
 "use strict";
 
@@ -12,7 +12,7 @@ function debugCommand(hawser) {
   return { command: hawser, args: ["debug", "--dap"] };
 }
 
-/** A line for a terminal: `hawser sim FILE`, each word quoted for the shell where it has to be. */
+/** A line for a terminal: `hawser sim FILE`, with each word quoted for the shell if necessary. */
 function commandLine(hawser, subcommand, path, platform) {
   return [hawser, subcommand, path].map((word) => quoted(word, platform)).join(" ");
 }

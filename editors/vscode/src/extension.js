@@ -14,7 +14,7 @@ function hawser() {
   return vscode.workspace.getConfiguration("hawser").get("path", "hawser");
 }
 
-/** The file that a code lens names, or the one in front of the user. */
+/** The file that a code lens names, or the active one. */
 function file(argument) {
   return typeof argument === "string" ? argument : vscode.window.activeTextEditor?.document.uri.fsPath;
 }

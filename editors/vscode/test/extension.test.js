@@ -1,6 +1,6 @@
 // The extension without VS Code: its manifest, its commands, its first colours, and its language server.
 //
-// HAWSER is the command; without it, the one that `cargo build` made.
+// HAWSER is the command; without it, the one built by `cargo build`.
 
 "use strict";
 
@@ -52,7 +52,7 @@ test("a scenario is debugged with the attributes that the manifest declares", ()
   assert.equal(configuration.scenario, "/a/my.toml");
 });
 
-/** The scope of a word by the first rule that matches there, as editors take it. */
+/** The scope of a word by the first rule that matches it, as editors do. */
 function scope(grammar, line, word) {
   let at = 0;
   while (at < line.length) {
@@ -90,7 +90,7 @@ test("the first colours know every keyword of the language", () => {
 
 const absent = { skip: !fs.existsSync(hawser) && `no ${hawser}` };
 
-/** Starts a command, says messages to it, and gives what it answered and its exit code. */
+/** Starts a command, sends messages to it, and returns its answers and its exit code. */
 async function conversation({ command, args }, messages) {
   const server = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
   for (const message of messages) {

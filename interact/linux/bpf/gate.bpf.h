@@ -1,6 +1,6 @@
-// From a hook to the ring: the subscriptions to an event, their filters, the wake-up of the reader.
+// From a hook to the ring: the subscriptions to an event, their filters, and the wake-up of the reader.
 //
-// The filters stand in the order of the paper (iTCP, section 2.4): subscription, time, frequency. Time: an
+// The filters are in the order of the paper (iTCP, section 2.4): subscription, time, frequency. Time: an
 // interval begins with an event and ends by a timer; the last event within it survives. Frequency F:
 // every F-th survivor passes.
 #pragma once
@@ -10,7 +10,7 @@
 static int ring_the_bell(void *map, u32 *key, struct alarm *alarm)
 {
     __sync_lock_test_and_set(&alarm->armed, 0);
-    // A record that is given up wakes the reader like one that is written.
+    // A discarded record wakes the reader like a written one.
     void *room = bpf_ringbuf_reserve(&ring, sizeof(u64), 0);
     if (room)
         bpf_ringbuf_discard(room, BPF_RB_FORCE_WAKEUP);
@@ -23,7 +23,7 @@ static __always_inline void wake_later(u64 wake)
     struct alarm *alarm = bpf_map_lookup_elem(&alarms, &first);
     if (!alarm || alarm->armed || __sync_lock_test_and_set(&alarm->armed, 1))
         return;
-    bpf_timer_init(&alarm->timer, &alarms, 1 /* CLOCK_MONOTONIC */); // it may have been before
+    bpf_timer_init(&alarm->timer, &alarms, 1 /* CLOCK_MONOTONIC */); // it may have been initialized before
     bpf_timer_set_callback(&alarm->timer, ring_the_bell);
     if (bpf_timer_start(&alarm->timer, wake, 0))
         __sync_lock_test_and_set(&alarm->armed, 0);
@@ -47,7 +47,7 @@ __noinline int deliver(struct record *record)
     if (!record)
         return 0;
     u64 wake = settings.wake;
-    // The reader is woken at once when it has asked for that, or before the ring runs full.
+    // Wakes the reader at once if it has requested that, or before the ring runs full.
     u64 flags = 0;
     if (wake) {
         bool half = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= settings.ring_half;
@@ -61,7 +61,7 @@ __noinline int deliver(struct record *record)
     return 0;
 }
 
-// The frequency filter. The gate is locked.
+// The frequency filter. The caller holds the gate's lock.
 static __always_inline bool survive(struct gate *gate, u32 frequency)
 {
     gate->survivors++;
@@ -141,7 +141,7 @@ __noinline int filter(struct record *record)
     bpf_spin_unlock(&gate->lock);
 
     if (begin) {
-        bpf_timer_init(&gate->timer, &gates, 1 /* CLOCK_MONOTONIC */); // it may have been before
+        bpf_timer_init(&gate->timer, &gates, 1 /* CLOCK_MONOTONIC */); // it may have been initialized before
         bpf_timer_set_callback(&gate->timer, interval_over);
         bpf_timer_start(&gate->timer, interval, 0);
     }
@@ -196,15 +196,15 @@ static __always_inline void look_at(struct tcp_state *stood, const struct tcp_so
     stood->rate_interval = tp->rate_interval_us;
 }
 
-// What happened.
+// An event and its values.
 struct occurrence {
     u32 event;
-    u32 state; // of the connection, where the socket does not have it yet; 0: the socket's
+    u32 state; // of the connection, if the socket does not have it yet; 0: the socket's
     u64 values[3];
 };
 
-// Hands an event to its subscriptions, with how the flow stands, unless there is no `tp` to read. Call it
-// when the event is `wanted`. It is static, and so checked at each call: sockets of several kinds come here.
+// Delivers an event to its subscriptions, with the state of the flow, unless there is no `tp` to read. The
+// caller checks that the event is `wanted`. Static, so verified at each call: sockets differ in kind.
 static __noinline int publish(struct flow *flow, const struct tcp_sock *tp, const struct occurrence *occurrence)
 {
     u32 event = occurrence->event;
@@ -248,7 +248,7 @@ static __always_inline void emit(struct flow *flow, const struct tcp_sock *tp, e
     publish(flow, tp, &occurrence);
 }
 
-// A flow has ended: its gates go, at once or when their intervals are over.
+// A flow has ended: deletes its gates, at once or when their intervals end.
 static __always_inline void close_gates(u64 flow)
 {
     struct of_subscription key = {.flow = flow};

@@ -1,6 +1,6 @@
-// What these programs know of the kernel's own structures: the fields that they touch, by name. Where
-// each field lies is filled in when the programs are loaded, from the running kernel's type information
-// (CO-RE), so offsets, order and what lies between do not matter here.
+// The parts of the kernel's own structures that these programs use: the fields that they touch, by name. The
+// loader fills in the offset of each field from the running kernel's type information (CO-RE), so the
+// offsets, the order and other fields do not matter here.
 #pragma once
 
 #include <linux/bpf.h>
@@ -42,7 +42,7 @@ enum {
 // States of congestion control (enum tcp_ca_state).
 enum { CA_OPEN, CA_DISORDER, CA_CWR, CA_RECOVERY, CA_LOSS };
 
-// Whether the kernel spaces a flow's segments out itself (enum sk_pacing).
+// The kernel's own pacing of a flow's segments (enum sk_pacing).
 enum { PACING_NONE, PACING_NEEDED };
 
 typedef struct {
@@ -89,7 +89,7 @@ struct inet_connection_sock {
     u32 icsk_rto;
     u8 icsk_ca_state : 5;
     u8 icsk_retransmits;
-    u64 icsk_ca_priv[13]; // a congestion control's own
+    u64 icsk_ca_priv[13]; // the congestion control's own
 } relocated;
 
 struct tcp_options_received {
@@ -178,7 +178,7 @@ struct bpf_iter__tcp {
 extern int bpf_sock_destroy(struct sock_common *sk) __ksym __weak;
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak; // Linux 6.2
 
-// Where one sequence number stands from another, modulo 2^32 (RFC 9293, 3.4).
+// The distance from one sequence number to another, modulo 2^32 (RFC 9293, 3.4).
 static __always_inline int distance(u32 from, u32 to)
 {
     return (int)(to - from);

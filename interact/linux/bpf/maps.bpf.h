@@ -1,5 +1,5 @@
-// What the programs and the process that loaded them share. The layouts are repeated in `src/abi.rs`,
-// where a test compares their sizes with the type information of the compiled programs.
+// Data that the programs share with the process that loaded them. `src/abi.rs` repeats the layouts, and
+// a test there compares their sizes with the type information of the compiled programs.
 #pragma once
 
 #include "kernel.bpf.h"
@@ -24,8 +24,8 @@ enum event {
     PEER_WINDOW_CLOSED,
 };
 
-// How a flow stands, as `struct tcp_info` has it (tcp_get_info in net/ipv4/tcp.c) and in the kernel's own
-// units: the process converts both alike.
+// The state of a flow, as in `struct tcp_info` (tcp_get_info in net/ipv4/tcp.c) and in the kernel's own
+// units: the process converts both in the same way.
 struct tcp_state {
     u64 acked;       // bytes
     u64 received;    // bytes
@@ -46,7 +46,7 @@ struct tcp_state {
     u32 rate_interval;  // microseconds
 };
 
-// In the place of a state: nobody looked.
+// Replaces a state that was not read.
 enum { UNSEEN = 0xff };
 
 // One event, as it goes through the ring.
@@ -54,48 +54,48 @@ struct record {
     u64 flow; // the socket's cookie
     u64 time; // CLOCK_MONOTONIC, nanoseconds
     u8 event;
-    u8 state; // as `common_state` numbers them, or UNSEEN
+    u8 state; // as numbered by `common_state`, or UNSEEN
     u16 subscription;
-    u32 lost; // records of this subscription that found no room, so far
+    u32 lost; // records of this subscription that found no room so far
     u64 values[3];
-    struct tcp_state stood; // then; nothing when the state is UNSEEN
+    struct tcp_state stood; // state at that time; zero if `state` is UNSEEN
 };
 
 struct subscription {
-    u64 interval; // nanoseconds; 0: everything survives at once
+    u64 interval; // nanoseconds; 0: all survive at once
     u64 flow;     // 0: all
     u32 frequency;
-    u32 generation; // which of the subscriptions that have had this place
+    u32 generation; // number of the subscription among those in this place
     u16 port;       // local or remote; 0: any
     u16 unused[3];
 };
 
-// Written by the process alone.
+// Written only by the process.
 struct settings {
-    u64 wake;           // how long records may wait before the reader is woken; 0: not at all
+    u64 wake;           // delay of records before the reader is woken, nanoseconds; 0: none
     u64 ring_half;      // half of the ring, bytes
     u16 wanted[EVENTS]; // for each event, a bit for each subscription to it
-    u32 epoch;          // changes when programs are attached: what they knew of a flow before is stale
+    u32 epoch;          // changes when programs are attached: earlier knowledge of a flow is then stale
     struct subscription subscriptions[SUBSCRIPTIONS];
 };
 struct settings settings SEC(".data.settings");
 
-// When the process last showed that it lives: CLOCK_MONOTONIC, nanoseconds; 0: it has ended.
+// Last sign of life of the process: CLOCK_MONOTONIC, nanoseconds; 0: it has ended.
 volatile u64 heartbeat SEC(".data.heartbeat");
 
-// The time after that for which its leases hold, nanoseconds.
+// Time after the heartbeat during which its leases hold, nanoseconds.
 enum { LIFE = 800000000 };
 
-// Written by the programs alone: records that found no room, for each subscription.
+// Written only by the programs: records that found no room, for each subscription.
 u64 lost[SUBSCRIPTIONS] SEC(".bss.lost");
 
 // Fixed when the programs are loaded.
 struct choices {
-    char congestion_control[16]; // how ours is called
+    char congestion_control[16]; // name of our congestion control
     u8 marked_only;              // only flows of the cgroup count
-    u8 adopt;                    // flows of the cgroup are given our congestion control
+    u8 adopt;                    // flows of the cgroup get our congestion control
     u8 unused[2];
-    u32 network; // only flows of the network namespace of this inode count; 0: of all
+    u32 network; // only flows of the network namespace with this inode count; 0: all
 };
 const volatile struct choices choices SEC(".rodata.choices") = {"hawser", 0, 0, {0}, 0};
 
@@ -104,26 +104,26 @@ struct {
     __uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
-// What is known of a flow from one of its events to the next.
+// State of a flow from one of its events to the next.
 struct flow {
     u64 cookie;
-    u32 una;        // snd_una when it was last looked at
-    u32 lost;       // segments marked as lost, when they were last counted
-    u32 duplicates; // duplicate ACKs in a row
-    u32 own_window; // the window when the process took over
-    u32 own_threshold; // the threshold then
-    u32 own_pacing;    // whether the kernel spaced its segments out then
+    u32 una;        // snd_una at the last event
+    u32 lost;       // segments marked as lost at the last count
+    u32 duplicates; // consecutive duplicate ACKs
+    u32 own_window; // window when the process took over
+    u32 own_threshold; // threshold at that time
+    u32 own_pacing;    // whether the kernel paced its segments at that time
     u16 local_port;
     u16 remote_port;
-    u32 seen;    // the epoch in which `lost`, `avoiding` hold
-    bool ours;     // our congestion control runs it
-    bool enrolled; // the process can know that
+    u32 seen;    // epoch in which `lost` and `avoiding` hold
+    bool ours;     // our congestion control runs the flow
+    bool enrolled; // the process has been notified of that
     bool avoiding; // the window has reached ssthresh
     bool shut;     // the peer's window is closed
-    u8 leased;     // which variables the process decides: bits in the order of `struct lease`
-    u64 began;       // when the connection was first seen: its SYN, where it asked; CLOCK_MONOTONIC, nanoseconds
-    u64 stays_until; // before this, ours is not exchanged for `before` again, though nothing is leased
-    char before[16]; // the congestion control that ours took the place of for a lease; empty: none
+    u8 leased;     // variables that the process decides: bits in the order of `struct lease`
+    u64 began;       // first sight of the flow: its SYN, if it opened actively; CLOCK_MONOTONIC, nanoseconds
+    u64 stays_until; // earliest time to put `before` back once nothing is leased
+    char before[16]; // congestion control that ours has replaced for a lease; empty: none
 };
 struct {
     __uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -132,10 +132,10 @@ struct {
     __type(value, struct flow);
 } flows SEC(".maps");
 
-// The newest text that has left, by flow.
+// The newest data that has left, by flow.
 struct departure {
-    u32 sent;  // one past it
-    u32 epoch; // in which that holds
+    u32 sent;  // one past its end
+    u32 epoch; // epoch in which that holds
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -150,14 +150,14 @@ struct of_subscription {
     u32 unused;
 };
 
-// Where the filters of one subscription stand for one flow.
+// State of one subscription's filters for one flow.
 struct gate {
     struct bpf_timer timer;
     struct bpf_spin_lock lock;
     u32 generation;
     u64 until; // the end of the running interval; 0: none runs
     u32 survivors;
-    u32 ending; // the flow has ended: this goes when the interval is over
+    u32 ending; // the flow has ended: the gate is deleted after the interval
     struct record last;
 };
 struct {
@@ -167,7 +167,7 @@ struct {
     __type(value, struct gate);
 } gates SEC(".maps");
 
-// Records lost by flow and subscription: a place is taken only when something is lost.
+// Records lost by flow and subscription: an entry is created only at a loss.
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);
     __uint(max_entries, 4096);
@@ -189,8 +189,8 @@ struct {
 
 enum { WINDOW, THRESHOLD, PACE, LEASED };
 
-// What the process decided for a flow, each with its end. `seal` is the exclusive or of all the rest: an
-// entry that is being replaced while it is read does not match it.
+// The process's decisions for a flow, each with its end. `seal` is the exclusive or of all other words, so
+// that it does not match an entry that is replaced during a read.
 struct lease {
     u64 flow;
     struct {
@@ -206,10 +206,10 @@ struct {
     __type(value, struct lease);
 } leases SEC(".maps");
 
-// The flows that our congestion control runs or has run, and what became of their leases.
+// The flows that our congestion control runs or has run, and the outcomes of their leases.
 struct standing {
     u64 ours;      // whether it runs the flow now
-    u64 granted;   // times that the process took a flow over
+    u64 granted;   // times that the process took over a flow
     u64 fallbacks; // times that its lease ended and the flow's own controller went on
 };
 struct {
@@ -225,7 +225,7 @@ enum { UNVISITED, ADOPTED, FAILED, HELD, FINAL };
 struct adoption {
     u32 outcome;
     int error;
-    char name[16]; // what runs the flow, where that is the reason
+    char name[16]; // the flow's congestion control, if it is the reason
 };
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -238,7 +238,7 @@ struct {
 struct request {
     u64 flow;
     u32 what;
-    u32 done; // sockets that it was carried out on
+    u32 done; // sockets to which it was applied
     int error;
     u32 option;
     int number;

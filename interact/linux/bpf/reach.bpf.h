@@ -1,10 +1,10 @@
-// What happens in a cgroup, and reaching into a live socket from outside.
+// Programs for the sockets of a cgroup, and access to a live socket from outside.
 #pragma once
 
 #include "steer.bpf.h"
 
-// Marks the flows of the cgroup, gives them this congestion control if asked to, and reports their round
-// trips where the congestion control does not.
+// Marks the flows of the cgroup, gives them this congestion control if requested, and reports their round
+// trips if the congestion control does not.
 SEC("sockops")
 int in_cgroup(struct bpf_sock_ops *ops)
 {
@@ -29,7 +29,7 @@ int in_cgroup(struct bpf_sock_ops *ops)
     flow->local_port = ops->local_port;
     flow->remote_port = bpf_ntohl(ops->remote_port);
     if (established) {
-        // What may be watched as it leaves, where only marked flows are.
+        // Departures to watch, if only marked flows are watched.
         struct departure none = {0};
         bpf_map_update_elem(&departures, &flow->cookie, &none, BPF_NOEXIST);
         bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG);
@@ -68,17 +68,17 @@ static __always_inline int choose(struct tcp_sock *tp, char name[16])
     return bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, 16);
 }
 
-// Finds what a flow is to go back to, and makes sure that it can: by choosing it, which changes nothing where it runs
-// the flow already, and fails where it is offered no more.
+// Finds the congestion control to which a flow will return, and makes sure that it can, by choosing it. The choice
+// has no effect if it runs the flow already, and fails if it is no longer available.
 static __always_inline int before_adoption(struct tcp_sock *tp, struct adoption *adoption, char own[16])
 {
     int error = bpf_getsockopt(tp, SOL_TCP_, TCP_CONGESTION_, own, 16);
     if (error)
         return error;
     if (tp->inet_conn.icsk_ca_priv[NOTE_MARK] == NOTE) {
-        // A process like this one has the flow, and lives if what it named is offered still. Ours is this process's.
+        // A process of the same kind holds the flow if the name it noted still exists. Ours is this process's.
         u64 name[2] = {tp->inet_conn.icsk_ca_priv[NOTE_NAME], tp->inet_conn.icsk_ca_priv[NOTE_NAME_END]};
-        // A successor of that name begins anew when it is chosen, and its note is another: then the holder has ended.
+        // A successor of that name starts afresh when chosen, with a different note: then the holder has ended.
         if (!is_ours(own) && !choose(tp, own) && tp->inet_conn.icsk_ca_priv[NOTE_NAME] == name[0]) {
             adoption->outcome = HELD;
             __builtin_memcpy(adoption->name, own, 16);
@@ -108,7 +108,7 @@ static __always_inline int adopt(struct tcp_sock *tp, struct adoption *adoption)
     if (!error && !flow->ours && !is_ours(own)) {
         for (u32 i = 0; i < sizeof(ours); i++)
             ours[i] = choices.congestion_control[i];
-        // `begin` notes it in the socket.
+        // `begin` stores it in the socket.
         __builtin_memcpy(flow->before, own, sizeof(own));
         flow->stays_until = bpf_ktime_get_ns() + ADOPTION;
         error = choose(tp, ours);
@@ -120,7 +120,7 @@ static __always_inline int adopt(struct tcp_sock *tp, struct adoption *adoption)
     return error;
 }
 
-// Gives flows back that were adopted and of which nothing is leased any more: all that are visited.
+// Returns adopted flows without a lease to their former congestion control, among all visited flows.
 static __always_inline void put_back_idle(struct tcp_sock *tp, struct request *request)
 {
     struct flow *flow = bpf_sk_storage_get(&flows, tp, 0, 0);
@@ -131,7 +131,7 @@ static __always_inline void put_back_idle(struct tcp_sock *tp, struct request *r
     request->done++;
 }
 
-// Carries a request out on the socket that it names, or on all.
+// Applies a request to the socket that it names, or to all.
 SEC("iter/tcp")
 int reach(struct bpf_iter__tcp *context)
 {

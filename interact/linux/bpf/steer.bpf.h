@@ -1,17 +1,17 @@
 // A congestion control whose decisions come from the process that loaded it, each under a lease: the
-// process's value holds until a stated time and no longer. Beyond it, and for everything that it has not
-// decided, the flow's own controller holds: NewReno's slow start, avoidance and halving (RFC 5681), in the kernel
-// and in need of nobody.
+// process's value holds until a stated time. After that, and for all other variables, the
+// flow's own controller decides: NewReno's slow start, avoidance and halving (RFC 5681), in the kernel
+// and independent of any process.
 //
-// There is no push: a decision acts at the next ACK.
+// There is no push: a decision takes effect at the next ACK.
 #pragma once
 
 #include "watch.bpf.h"
 
 enum { MIN_THRESHOLD = 2 };
 
-// How long a flow keeps our congestion control though nothing is leased, nanoseconds: from its adoption until its
-// first lease is written, and from one lease to the next.
+// The time for which a flow keeps our congestion control without a lease, nanoseconds: from its adoption to its
+// first lease, and between two leases.
 enum { ADOPTION = 1000000000, PAUSE = 100000000 };
 
 static __always_inline u32 at_least(u32 value, u32 min)
@@ -30,8 +30,8 @@ static __always_inline u32 segments(const struct tcp_sock *tp, u64 bytes)
     return count > 0x7fffffff ? 0x7fffffff : count;
 }
 
-// Copies a flow's lease; false when there is none, when it is being replaced at this moment, or when the process that
-// gave it does not live any more.
+// Copies a flow's lease. Returns false if there is none, if it is being replaced at this moment, or if the process
+// that wrote it is no longer alive.
 static __always_inline bool lease_of(u64 cookie, struct lease *lease)
 {
     const struct lease *kept = bpf_map_lookup_elem(&leases, &cookie);
@@ -66,7 +66,7 @@ static __always_inline void take_note(struct flow *flow, bool fell_back)
         __sync_fetch_and_add(&standing->granted, 1);
 }
 
-// Does what the process decided; returns what that is, as bits.
+// Applies the process's decisions; returns the decided variables, as bits.
 static __always_inline u8 obey(struct sock *sk, struct flow *flow)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -99,7 +99,7 @@ static __always_inline u8 obey(struct sock *sk, struct flow *flow)
     return leased;
 }
 
-// Notes where the process has begun and ceased to decide.
+// Notes the variables that the process has begun or ceased to decide.
 static __always_inline void change_hands(struct flow *flow, struct sock *sk, u8 leased)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -111,8 +111,8 @@ static __always_inline void change_hands(struct flow *flow, struct sock *sk, u8 
         take_note(flow, true);
         if (before & ~leased & 1 << THRESHOLD)
             tp->snd_ssthresh = flow->own_threshold;
-        // From the window that was left to it, the flow probes on slowly; one smaller than what its own
-        // controller had reached before may grow back to that fast.
+        // From the window that the process left, the flow probes on slowly. A window below the one that its
+        // own controller had reached may quickly grow back to it.
         if (before & ~leased & 1 << WINDOW && !(leased & 1 << THRESHOLD))
             tp->snd_ssthresh = at_least(flow->own_window, at_least(tp->snd_cwnd, MIN_THRESHOLD));
         if (before & ~leased & 1 << PACE)
@@ -121,7 +121,7 @@ static __always_inline void change_hands(struct flow *flow, struct sock *sk, u8 
     flow->leased = leased;
 }
 
-// Whether any of a flow's leases holds.
+// Returns whether any of a flow's leases holds.
 static __always_inline bool is_leased(u64 cookie)
 {
     struct lease lease;
@@ -132,20 +132,20 @@ static __always_inline bool is_leased(u64 cookie)
     return now < lease.of[WINDOW].until || now < lease.of[THRESHOLD].until || now < lease.of[PACE].until;
 }
 
-// Gives a flow back to the congestion control that ran it before it was adopted. Where that is gone
+// Returns a flow to the congestion control that ran it before its adoption. If that has been removed
 // meanwhile, ours stays.
 static __always_inline int put_back(struct tcp_sock *tp, struct flow *flow)
 {
     char name[16];
 
-    // `end` empties the place in the flow.
+    // `end` clears the flow's field.
     __builtin_memcpy(name, flow->before, sizeof(name));
     int error = bpf_setsockopt(tp, SOL_TCP_, TCP_CONGESTION_, name, sizeof(name));
     flow->before[0] = 0;
     return error;
 }
 
-// RFC 5681: a window that the application does not fill does not grow (RFC 7661 has the reason).
+// RFC 5681: a window that the application does not fill does not grow (RFC 7661 gives the reason).
 static __always_inline bool window_is_used(struct tcp_sock *tp)
 {
     if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
@@ -180,7 +180,7 @@ static __always_inline void follow_new_reno(struct tcp_sock *tp, const struct ra
     u8 state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 
     if (state == CA_RECOVERY || state == CA_CWR) {
-        // Half, once, as `threshold` has decided when this state began; the pipe drains to it (RFC 6675).
+        // Half, once, as `threshold` decided when this state began; the pipe drains to it (RFC 6675).
         if (tp->snd_cwnd > tp->snd_ssthresh)
             tp->snd_cwnd = at_least(tp->snd_ssthresh, MIN_THRESHOLD);
         return;
@@ -190,8 +190,8 @@ static __always_inline void follow_new_reno(struct tcp_sock *tp, const struct ra
         grow(tp, sample->acked_sacked);
 }
 
-// The rate that sizes super-segments, and paces where that is asked for: as the kernel has it for its own
-// controllers, the window in half a round trip during slow start, later 1.2 windows in one.
+// The rate that sizes super-segments, and paces if requested: as for the kernel's own controllers, the window
+// in half a round trip during slow start, later 1.2 windows in one.
 static __always_inline void spread(struct sock *sk)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -203,7 +203,7 @@ static __always_inline void spread(struct sock *sk)
     sk->sk_pacing_rate = rate < max ? rate : max;
 }
 
-// Lets the process know that the flow can be steered, once its cookie is known.
+// Informs the process that the flow can be steered, once its cookie is known.
 static __always_inline void enrol(struct sock *sk, struct flow *flow)
 {
     if (flow->enrolled)
@@ -217,7 +217,7 @@ static __always_inline void enrol(struct sock *sk, struct flow *flow)
     }
 }
 
-// Reports what the ACK brought, and how the flow stands by what was decided on it.
+// Reports the news of the ACK, and the state of the flow after the decisions on it.
 static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const struct rate_sample *sample)
 {
     u32 una = tp->snd_una, bytes = una - flow->una;
@@ -230,8 +230,8 @@ static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const
         emit(flow, tp, ROUND_TRIP, rtt, 0, 0);
 }
 
-// The state of a flow before it was adopted, in the memory that the socket has for its congestion control: it is there
-// for as long as ours runs the flow, whichever process lives or dies.
+// The state of a flow before its adoption, in the socket's memory for its congestion control. It exists as long as
+// ours runs the flow, whether or not the process lives.
 enum { NOTE_MARK, NOTE_NAME, NOTE_NAME_END };
 #define NOTE 0x6861777365722e31 // "hawser.1"
 
@@ -298,7 +298,7 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
         report(flow, tp, sample);
         note_changes(flow, tp, BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state));
         if (flow->before[0]) {
-            // The process may be gone: this is for when it does not put back what was there itself.
+            // Needed if the process has ended and cannot put the flow back itself.
             u64 now = bpf_ktime_get_ns();
             if (leased)
                 flow->stays_until = now + PAUSE;
@@ -308,7 +308,7 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
     }
 }
 
-// RFC 5681, equation 4, with the window for the flight, as the kernel's own controllers have it.
+// RFC 5681, equation 4, with the window in place of the flight size, as in the kernel's own controllers.
 SEC("struct_ops/threshold")
 u32 BPF_PROG(threshold, struct sock *sk)
 {

@@ -1,18 +1,18 @@
-// Events of every TCP connection of the machine, whatever its congestion control, from tracepoints.
+// Events of every TCP connection on the machine, under any congestion control, from tracepoints.
 //
-// Each program is attached while somebody subscribes to one of its events, but for `state`, which is
-// always attached: it gives new flows their cookies and forgets those that have ended.
+// Each program is attached while one of its events has a subscriber. Only `state` is always
+// attached: it gives new flows their cookies and forgets flows that have ended.
 #pragma once
 
 #include "gate.bpf.h"
 
-// Whether a socket is in a network namespace that counts.
+// Returns whether a socket is in a network namespace that counts.
 static __always_inline bool is_here(const struct sock *sk)
 {
     return !choices.network || BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) == choices.network;
 }
 
-// The flow of a socket, unless it is of no concern.
+// The flow of a socket, unless it is irrelevant.
 static __always_inline struct flow *flow_of(struct sock *sk)
 {
     if (!is_here(sk))
@@ -27,7 +27,7 @@ static __always_inline struct flow *flow_of(struct sock *sk)
     return flow;
 }
 
-// The segments marked as lost since this was last asked, and the step into congestion avoidance.
+// The segments marked as lost since the last call, and the step into congestion avoidance.
 static __always_inline void note_changes(struct flow *flow, struct tcp_sock *tp, u8 ca_state)
 {
     bool avoiding = tp->snd_cwnd >= tp->snd_ssthresh;
@@ -64,7 +64,7 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
         flow->local_port = sk->__sk_common.skc_num;
         flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
     }
-    // The socket has its new state when this is over.
+    // The socket gets its new state only after this program.
     struct occurrence occurrence = {STATE_CHANGED, to, {common_state(from), common_state(to)}};
     if (wanted(STATE_CHANGED))
         publish(flow, tp, &occurrence);
@@ -91,7 +91,7 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
     return 0;
 }
 
-// What an arriving segment acknowledges is not settled yet when this runs.
+// Runs before the acknowledgement of an arriving segment is processed.
 static __always_inline void acknowledgment(struct flow *flow, struct tcp_sock *tp, const struct sk_buff *skb)
 {
     const struct tcp_skb_cb *cb = (const void *)skb->cb;
@@ -104,7 +104,7 @@ static __always_inline void acknowledgment(struct flow *flow, struct tcp_sock *t
     window = bpf_ntohs(window);
 
     if (distance(una, ack) > 0 && distance(ack, tp->snd_nxt) >= 0) {
-        // What an ACK acknowledged that went unseen is counted with the next: the sum is right.
+        // Data acknowledged by unseen ACKs is counted with the next ACK, so the sum is right.
         u32 from = flow->seen == settings.epoch ? flow->una : una;
         flow->duplicates = 0;
         if (!flow->ours) {
@@ -177,10 +177,10 @@ int BPF_PROG(sent_again, struct sock *sk, const struct sk_buff *skb)
     return 0;
 }
 
-// A packet enters the queue of a device: new text, if it is TCP's and beyond all that has left. A packet
-// may pass more than one device; the second time its text is not new.
+// A packet enters the queue of a device: it is new data if it is TCP's and beyond all data that has left. A
+// packet may pass several devices; the second time its data is not new.
 //
-// The socket of a packet is not to be trusted enough for its storage, so `departures` goes by cookie.
+// The socket of a packet is not trusted enough for socket storage, so `departures` is keyed by cookie.
 SEC("tp_btf/net_dev_queue")
 int BPF_PROG(queued, struct sk_buff *skb)
 {
@@ -202,7 +202,7 @@ int BPF_PROG(queued, struct sk_buff *skb)
         return 0;
     if (header.source != bpf_htons(sk->__sk_common.skc_num) ||
         header.destination != sk->__sk_common.skc_dport)
-        return 0; // a header around it is meant
+        return 0; // the packet has an outer header
     u32 headers = before + (header.offset >> 4) * 4;
     if (skb->len <= headers)
         return 0;
@@ -226,8 +226,8 @@ int BPF_PROG(queued, struct sk_buff *skb)
         *last = now;
     else
         bpf_map_update_elem(&departures, &flow.cookie, &now, BPF_ANY);
-    // Data leaves in order, so what left between the two went unseen: it is counted with this.
-    // To be read, and no more.
+    // Data leaves in order, so data between the two left unseen: it is counted here.
+    // The pointer is read-only.
     const struct tcp_sock *tp = 0;
     if (bpf_rdonly_cast)
         tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));

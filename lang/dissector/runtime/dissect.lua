@@ -1,8 +1,8 @@
--- What is alike in the dissectors of all programs. A packet is read as the program's own parser reads it; whatever is
--- wrong with one is shown, and every place is compared with the packet's end before it is read.
+-- The common part of all programs' dissectors. It reads a packet in the same way as the program's own parser.
+-- It shows every error, and compares every position with the packet's end before it reads.
 
 local proto = Proto(program.name, program.title)
-local nodes = {}   -- by blueprint: its fields of Wireshark
+local nodes = {}   -- by blueprint: its Wireshark fields
 local fields = {}  -- all of them
 
 local function added(field)
@@ -14,7 +14,7 @@ local function identifier(name)
     return (name:lower():gsub("[^a-z0-9_]", "_"))
 end
 
--- A name for filters that nobody has yet: names of headers may differ in the case of their letters alone.
+-- An unused name for filters: names of headers may differ only in the case of their letters.
 local taken = {}
 local function own_name(path)
     while taken[path] do path = path .. "_" end
@@ -22,7 +22,7 @@ local function own_name(path)
     return path
 end
 
--- The field of Wireshark for a number of so many bits.
+-- The Wireshark field for a number of `bits` bits.
 local function number_field(path, field)
     local bits, names = field.bits, nil
     if field.t == "bool" then return ProtoField.bool(path, field.name) end
@@ -78,7 +78,7 @@ local function complain(tree, what, text)
     if tree then tree:add_proto_expert_info(what, text) end
 end
 
--- A number of up to 64 bits at a bit of the packet, for Wireshark; and as a number of Lua.
+-- A number of up to 64 bits at a bit offset of the packet, for Wireshark; and as a Lua number.
 local function number(tvb, bit, bits)
     local first = math.floor(bit / 8)
     local value = tvb(first, math.ceil((bit + bits) / 8) - first):bitfield(bit % 8, bits)
@@ -86,12 +86,12 @@ local function number(tvb, bit, bits)
     return value, value:tonumber()
 end
 
--- A header's own place in the tree; its length is set when it is known.
+-- A header's own branch of the tree; its length is set once it is known.
 local function branch(tree, node, tvb, pos, name)
     return tree:add(node.self, tvb(pos, 0)):set_text(name)
 end
 
-local header -- below: headers stand in headers
+local header -- defined below: headers are nested
 
 local function add_number(tvb, bit, field, tree, node)
     local shown, value = number(tvb, bit, field.bits)
@@ -107,7 +107,7 @@ local function add_number(tvb, bit, field, tree, node)
     return value
 end
 
--- RFC 9000, section 16. Nothing when the packet ends before it does.
+-- RFC 9000, section 16. Returns nil if the packet ends too early.
 local function add_varint(tvb, pos, stop, field, tree, node)
     if pos >= stop then return nil end
     local len = 2 ^ math.floor(tvb(pos, 1):uint() / 64)
@@ -118,7 +118,7 @@ local function add_varint(tvb, pos, stop, field, tree, node)
     return len, value
 end
 
--- Whether each computed field is what it ought to be.
+-- Checks whether each computed field has the right value.
 local function verify(blueprint, m, at, facts, tree)
     local all = true
     for _, field in ipairs(blueprint.fields) do
@@ -133,7 +133,7 @@ local function verify(blueprint, m, at, facts, tree)
     return all
 end
 
--- A header inside a header, which may have conditions of its own. Its length, or nothing.
+-- A header inside a header, which may have conditions of its own. Returns its length, or nil.
 local function nested(index, tvb, pos, stop, tree, m, at, name)
     local item = tree and branch(tree, nodes[index], tvb, pos, name)
     local len, why = header(index, tvb, pos, stop, item, m, at)
@@ -159,7 +159,7 @@ local function selected(list, tvb, pos, stop)
     end
 end
 
--- The options of an area. What is unknown or wrong is passed over by its length, where options have one.
+-- The options of an area. Unknown or invalid options are skipped by their length, if options have one.
 local function options(list, cap, tvb, pos, stop, tree)
     local count = 0
     while pos < stop do
@@ -188,7 +188,7 @@ local function options(list, cap, tvb, pos, stop, tree)
     return true
 end
 
--- Reads one field at a bit; the number of its bits, or nothing and why.
+-- Reads one field at a bit offset; returns the number of its bits, or nil and the reason.
 local function read(field, tvb, bit, stop, tree, node, m, at)
     local pos = math.ceil(bit / 8)
     if field.k == "bits" then
@@ -228,7 +228,7 @@ local function read(field, tvb, bit, stop, tree, node, m, at)
     return 0 -- options wait for the header's end
 end
 
--- Reads a header, shows it, and gives its length; or nothing and why.
+-- Reads a header, shows it, and returns its length; or nil and the reason.
 function header(index, tvb, pos, stop, tree, m, at)
     local blueprint, node, bit = program.blueprints[index], nodes[index], pos * 8
     local announced, area
@@ -251,11 +251,11 @@ function header(index, tvb, pos, stop, tree, m, at)
     return announced or finish
 end
 
--- Where a packet ends by its IP header: the field of its length, where the header begins before it, and what the length
--- leaves out.
+-- A packet's end by its IP header: the length field, the header's distance before it, and the bytes that the
+-- length excludes.
 local ends = { { Field.new("ip.len"), 2, 0 }, { Field.new("ipv6.plen"), 4, 40 } }
 
--- Whether a packet has fewer bytes than its IP header states: a switch has cut it.
+-- Returns whether a packet has fewer bytes than its IP header states: a switch has trimmed it.
 local function is_cut(tvb)
     for _, by in ipairs(ends) do
         local found = { by[1]() }
@@ -275,7 +275,7 @@ local function innermost(extractors)
     end
 end
 
--- The Internet checksum (RFC 1071) of bytes, 0 when they are right; nothing when it cannot be told.
+-- The Internet checksum (RFC 1071) of bytes, 0 if they are correct; nil if it cannot be computed.
 local function internet_sum(tvb, pos, stop, pseudo, protocol)
     local sum = 0
     local function add(range)
@@ -295,7 +295,7 @@ local function internet_sum(tvb, pos, stop, pseudo, protocol)
     return 0xffff - sum
 end
 
--- Verifies the sums of a header; false when one is wrong.
+-- Verifies the checksums of a header; returns false if one is wrong.
 local function verify_sums(blueprint, node, tvb, pos, stop, protocol, is_whole, tree)
     local right = true
     for _, field in ipairs(blueprint.fields) do
@@ -323,7 +323,7 @@ for byte = 0, 255 do
     crcs[byte] = crc
 end
 
--- A CRC-32 gone on with bytes. `ones` has by place the bits that count as ones; from `skipped` on four bytes count as zeros.
+-- Continues a CRC-32 with bytes. `ones`: the bits that count as ones, by position; `skipped`: four zero bytes there.
 local function crc_of(crc, range, ones, skipped)
     local bytes = range:bytes()
     for at = 0, bytes:len() - 1 do
@@ -334,16 +334,16 @@ local function crc_of(crc, range, ones, skipped)
     return crc
 end
 
--- What routers change in front of a packet counts as ones, by its place: in IPv4 TOS, TTL and checksum, in IPv6 traffic
--- class, flow label and hop limit, in UDP the checksum.
+-- Fields before a packet that routers change count as ones, by position: in IPv4 TOS, TTL and checksum, in
+-- IPv6 traffic class, flow label and hop limit, in UDP the checksum.
 local in_front = {
     { Field.new("ip"), { [1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff } },
     { Field.new("ipv6"), { [0] = 0x0f, [1] = 0xff, [2] = 0xff, [3] = 0xff, [7] = 0xff } },
 }
 local udp_header = Field.new("udp")
 
--- The invariant CRC of the headers in front, with eight bytes of ones for InfiniBand's own (annex A17 of its
--- architecture); nothing where they are not known.
+-- The invariant CRC of the preceding headers, with eight bytes of ones for InfiniBand's own (annex A17 of its
+-- architecture); nil if they are unknown.
 local function crc_in_front(parser)
     local crc = crc_of(0xffffffff, ByteArray.new("ffffffffffffffff"):tvb("link")(), {})
     local udp = innermost({ udp_header })
@@ -357,7 +357,7 @@ local function crc_in_front(parser)
     end
 end
 
--- Verifies the CRC of a header, from `pos` to `stop` with all that is behind it; false when it is wrong.
+-- Verifies the CRC of a header, from `pos` to `stop` with all later bytes; returns false if it is wrong.
 local function verify_crc(blueprint, node, parser, tvb, pos, stop, is_whole, tree)
     local field = blueprint.crc
     if not field then return true end
@@ -397,7 +397,7 @@ local function directions(parser, pinfo, m)
     return from .. ">" .. to .. ":" .. table.concat(own, ","), to .. ">" .. from .. ":" .. table.concat(other, ",")
 end
 
--- Numbers that go round, relative to the first of their direction; those that answer, to the other direction's.
+-- Wrapping numbers, relative to the first of their direction; answering ones, to the other direction's.
 local function relative(blueprint, node, parser, tvb, pos, pinfo, tree, m, at)
     local own, other = directions(parser, pinfo, m)
     for _, field in ipairs(blueprint.fields) do
@@ -415,7 +415,7 @@ local function relative(blueprint, node, parser, tvb, pos, pinfo, tree, m, at)
     end
 end
 
--- What the list of packets says of a header.
+-- The description of a header in the list of packets.
 local function summary(blueprint, m, at)
     local words, flags = {}, {}
     for _, field in ipairs(blueprint.fields) do
@@ -432,7 +432,7 @@ local function summary(blueprint, m, at)
     return table.concat(words, " ")
 end
 
--- Reads a packet as its parser does. True when all of it is right.
+-- Reads a packet as its parser does. Returns true if all of it is correct.
 local function dissect(parser, tvb, pinfo, tree)
     local m, pos, stop, right, info = {}, 0, tvb:len(), true, {}
     local was_cut = is_cut(tvb)
@@ -495,13 +495,13 @@ function proto.dissector(tvb, pinfo, tree)
     return tvb:len()
 end
 
--- Where somebody else has a number already, "Decode As" gives it to this dissector: tshark -d ip.proto==6,mtp_tcp.
+-- If another dissector has a number already, "Decode As" gives it to this one: tshark -d ip.proto==6,mtp_tcp.
 for _, parser in ipairs(program.parsers) do
     local numbers = DissectorTable.get(parser.table)
     if numbers:get_dissector(parser.number) then numbers:add_for_decode_as(proto) else numbers:add(parser.number, proto) end
 end
 
--- Over UDP the port may be another: there a packet of which everything is right is taken for one of the program's.
+-- Over UDP, the port may differ: a packet that is entirely valid then counts as one of the program's.
 for _, parser in ipairs(program.parsers) do
     if parser.table == "udp.port" then
         proto:register_heuristic("udp", function(tvb, pinfo, tree)

@@ -1,11 +1,11 @@
 /* Values: memory without a type, total arithmetic, bytes and hashes. No operation is undefined for any
- * input; what each does is lang/interp/src/number.rs. */
+ * input; lang/interp/src/number.rs defines the results. */
 #ifndef HW_ARITHMETIC_H
 #define HW_ARITHMETIC_H
 
-/* ---- Reading and writing where no type says what is there ---- */
+/* ---- Reading and writing of untyped memory ---- */
 
-/* What a list element that does not exist reads as. */
+/* The value of a list element that does not exist. */
 #ifdef __bpf__
 #define HW_NOTHING ((const void *)hw_arena_at(HW_NOTHING_AT))
 #else
@@ -44,7 +44,7 @@ HW_INLINE void hw_set(void *at, uint64_t value, unsigned bytes) {
         memcpy(at, &value, 8);
 }
 
-/* Whether bytes are alike. Addresses, and parts of them, are compared by two loads, which may overlap. */
+/* Returns whether bytes are equal. Addresses, and parts of them, are compared by two overlapping loads. */
 HW_INLINE bool hw_same(const void *a, const void *b, size_t len) {
     if (len < 8 || len > 16)
         return memcmp(a, b, len) == 0;
@@ -56,8 +56,8 @@ HW_INLINE bool hw_same(const void *a, const void *b, size_t len) {
     return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
 }
 
-/* Zeros many bytes. The C library is quicker at it than what compilers put in its place, which is why
- * they are not told how many. */
+/* Zeros many bytes. The C library is faster at it than inline code of the compilers, so the length is hidden
+ * from them. */
 HW_INLINE void hw_zero(void *at, size_t len) {
     __asm__("" : "+r"(len));
     memset(at, 0, len);
@@ -80,7 +80,7 @@ HW_INLINE uint32_t hw_rem_u32(uint32_t a, uint32_t b) { return b == 0 ? a : a % 
 HW_INLINE uint64_t hw_div_u64(uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }
 HW_INLINE uint64_t hw_rem_u64(uint64_t a, uint64_t b) { return b == 0 ? a : a % b; }
 #ifdef __bpf__
-/* Processors of eBPF before version 4 divide numbers without a sign. */
+/* eBPF before version 4 has only unsigned division. */
 HW_INLINE uint64_t hw_size_of(int64_t value) { return value < 0 ? 0 - (uint64_t)value : (uint64_t)value; }
 HW_INLINE int64_t hw_signed(uint64_t size, bool negative) { return (int64_t)(negative ? 0 - size : size); }
 HW_INLINE int64_t hw_div_i64(int64_t a, int64_t b) {
@@ -123,8 +123,8 @@ HW_INLINE uint64_t hw_sat_sub_seq(uint64_t a, uint64_t b, unsigned bits) {
 HW_INLINE uint64_t hw_sat_add(uint64_t a, uint64_t b) { return a + b < a ? UINT64_MAX : a + b; }
 
 #ifdef __bpf__
-/* a * b / c with a 128-bit middle, the low half of what comes out; 0 where c is 0. Bit by bit, since no such division
- * is at hand. */
+/* a * b / c with a 128-bit intermediate result, of which the low half is returned; 0 if c is 0. Bit by bit, because
+ * eBPF has no such division. */
 HW_APART uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
     uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     uint64_t middle = (a0 * b0 >> 32) + (uint32_t)(a0 * b1) + (uint32_t)(a1 * b0);
@@ -157,7 +157,7 @@ HW_INLINE uint64_t hw_mul_div_i64(int64_t a, int64_t b, int64_t c) {
 __extension__ typedef unsigned __int128 hw_u128;
 __extension__ typedef __int128 hw_i128;
 
-/* a * b / c with a 128-bit middle; 0 where c is 0. */
+/* a * b / c with a 128-bit intermediate result; 0 if c is 0. */
 HW_INLINE uint64_t hw_mul_div_u64(uint64_t a, uint64_t b, uint64_t c) {
     hw_u128 product = (hw_u128)a * b;
     if (c == 0)
@@ -169,8 +169,8 @@ HW_INLINE uint64_t hw_mul_div_i64(int64_t a, int64_t b, int64_t c) {
 }
 #endif
 
-/* The 64-bit number nearest to `near` that is congruent to the `bits`-bit `seq`, the higher of two
- * that are equally near (RFC 9000, A.3), and never outside 64 bits. */
+/* The 64-bit number nearest to `near` that is congruent to the `bits`-bit `seq`; of two equally near ones the
+ * higher (RFC 9000, A.3). The result never leaves 64 bits. */
 HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
     if (bits >= 64)
         return seq;
@@ -182,10 +182,10 @@ HW_INLINE uint64_t hw_unwrap(uint64_t seq, uint64_t near, unsigned bits) {
     return HW_LIKELY(up >= turn || up < near) ? up - turn : up;
 }
 
-/* The whole part of the cube root of the largest number. */
+/* The integer part of the cube root of the largest number. */
 #define HW_LARGEST_CBRT 2642245
 
-/* The whole part of the cube root, bit by bit from the top. */
+/* The integer part of the cube root, bit by bit from the top. */
 HW_APART uint64_t hw_cbrt(uint64_t value) {
     uint64_t root = 0;
     for (unsigned bit = 22 + HW_ZERO; HW_MORE(bit-- > 0); HW_STAY(bit)) {
@@ -197,7 +197,7 @@ HW_APART uint64_t hw_cbrt(uint64_t value) {
     return root;
 }
 
-/* The whole part of the square root, bit by bit from the top. */
+/* The integer part of the square root, bit by bit from the top. */
 HW_APART uint64_t hw_sqrt(uint64_t value) {
     uint64_t root = 0;
     for (unsigned bit = 32 + HW_ZERO; HW_MORE(bit-- > 0); HW_STAY(bit)) {
@@ -211,7 +211,7 @@ HW_APART uint64_t hw_sqrt(uint64_t value) {
 
 /* Leading zeros of a number that is not 0. */
 #ifdef __bpf__
-/* By halves: no instruction counts them, and what clang 14 puts in its place takes all memory to compile. */
+/* By halves: no instruction counts them, and clang 14 needs all memory to compile its replacement. */
 HW_APART uint64_t hw_leading_zeros(uint64_t value) {
     uint64_t zeros = 63;
     for (uint64_t half = 32 + HW_ZERO; HW_MORE(half > 0); half >>= 1, HW_STAY(half)) {
@@ -249,7 +249,7 @@ HW_INLINE bool hw_is_zero(const void *at, size_t len) {
     return any == 0;
 }
 
-/* An id's bytes in use are at most 39, whatever memory holds. */
+/* An id uses at most 39 bytes, whatever its length byte holds. */
 HW_INLINE hw_id hw_id_at(const hw_id *from) {
     hw_id id = *from;
     if (id.bytes[39] > 39)
@@ -277,7 +277,7 @@ HW_INLINE void hw_put_id(hw_id *to, const hw_id *from) {
 
 /* A tuple being packed: most significant bytes first. */
 HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, unsigned bytes) {
-    /* The usual case has a constant number of steps, or one. */
+    /* In the usual case, the number of steps is constant, or one. */
     if (at <= room && bytes <= room - at) {
         if (bytes == 2) {
             uint16_t number = HW_BIG_ENDIAN(16, (uint16_t)value);
@@ -293,7 +293,7 @@ HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, un
     return at;
 }
 
-/* What is absent packs zeros. */
+/* Absent bytes are packed as zeros. */
 HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
     /* The usual case copies a constant number of bytes. */
     if (len <= room - at) {
@@ -325,7 +325,7 @@ HW_INLINE hw_ip hw_ipv4(uint32_t number) {
         v2 += v1; v1 = HW_ROTATE(v1, 17); v1 ^= v2; v2 = HW_ROTATE(v2, 32); \
     } while (0)
 
-/* SipHash (Aumasson and Bernstein, 2012), with so many rounds for each word, and at the end. */
+/* SipHash (Aumasson and Bernstein, 2012), with `each` rounds for each word and others at the end. */
 HW_INLINE uint64_t hw_sip(uint64_t k0, uint64_t k1, const uint8_t *bytes, uint64_t len, unsigned each, unsigned last) {
     uint64_t v0 = k0 ^ UINT64_C(0x736f6d6570736575), v1 = k1 ^ UINT64_C(0x646f72616e646f6d);
     uint64_t v2 = k0 ^ UINT64_C(0x6c7967656e657261), v3 = k1 ^ UINT64_C(0x7465646279746573);

@@ -1,10 +1,10 @@
-/* Lists and sliding windows in memory. Memory may hold anything, so every length read from it is
- * bounded by the container's capacity. Freed slots are zeroed: equal containers are equal bytes.
- * What each operation does is lang/interp/src/containers. */
+/* Lists and sliding windows in memory. Memory may hold any bytes, so every length read from it is
+ * bounded by the container's capacity. Freed slots are zeroed, so equal containers are equal bytes.
+ * lang/interp/src/containers defines each operation. */
 #ifndef HW_CONTAINERS_H
 #define HW_CONTAINERS_H
 
-/* ---- list<T, N>, and as far as elements go sorted and option lists ---- */
+/* ---- list<T, N>, and the shared operations of sorted and option lists ---- */
 
 /* The first bytes of a list; elements of any type follow. */
 typedef struct HW_MAY_ALIAS hw_list {
@@ -13,7 +13,7 @@ typedef struct HW_MAY_ALIAS hw_list {
 } hw_list;
 
 #ifdef __bpf__
-/* Without a branch, of which the verifier would follow both sides each time. */
+/* Without a branch, because the verifier would follow both sides each time. */
 HW_INLINE uint32_t hw_len(uint32_t len, uint32_t cap) {
     int64_t over = (int64_t)len - cap;
     __asm__("" : "+r"(over));
@@ -23,7 +23,7 @@ HW_INLINE uint32_t hw_len(uint32_t len, uint32_t cap) {
 HW_INLINE uint32_t hw_len(uint32_t len, uint32_t cap) { return len < cap ? len : cap; }
 #endif
 
-/* Opens a zeroed gap for an element at a position; NULL when the list is full. */
+/* Opens a zeroed gap for an element at a position; NULL if the list is full. */
 HW_INLINE void *hw_list_insert(void *list, uint32_t index, uint32_t cap, size_t stride) {
     hw_list *l = list;
     uint32_t len = hw_len(l->len, cap);
@@ -37,12 +37,12 @@ HW_INLINE void *hw_list_insert(void *list, uint32_t index, uint32_t cap, size_t 
     return slot;
 }
 
-/* Opens a zeroed gap behind the last element; NULL when the list is full. */
+/* Opens a zeroed gap after the last element; NULL if the list is full. */
 HW_INLINE void *hw_list_push(void *list, uint32_t cap, size_t stride) {
     return hw_list_insert(list, hw_len(((hw_list *)list)->len, cap), cap, stride);
 }
 
-/* Takes the element at a position below the length out. */
+/* Removes the element at a position below the length. */
 HW_INLINE void hw_list_remove(void *list, uint32_t index, uint32_t cap, size_t stride) {
     hw_list *l = list;
     uint32_t len = hw_len(l->len, cap);
@@ -67,7 +67,7 @@ typedef struct HW_MAY_ALIAS hw_window {
     hw_span runs[];
 } hw_window;
 
-/* The numbers that a window counts in. */
+/* The number range in which a window counts. */
 typedef struct hw_shape {
     uint32_t cap;  /* the maximum number of ranges */
     uint8_t bits;
@@ -93,13 +93,13 @@ HW_INLINE uint64_t hw_window_head(const void *window, hw_shape shape) {
     return hw_fit(((const hw_window *)window)->head, shape);
 }
 
-/* How far a position is above the head; 0 for one below. */
+/* The distance of a position above the head; 0 for a position below it. */
 HW_INLINE uint64_t hw_distance(uint64_t head, uint64_t x, hw_shape shape) {
     x = hw_fit(x, shape);
     return hw_less(x, head, shape) ? 0 : hw_low(x - head, shape.bits);
 }
 
-/* The i-th run as distances from the head; the head itself where there is none. */
+/* The i-th run as distances from the head; an empty run at the head if it does not exist. */
 HW_INLINE hw_span hw_window_run(const hw_window *w, uint64_t head, uint32_t i, hw_shape shape) {
     hw_span run = {0, 0};
     if (i < hw_window_len(w, shape)) {
@@ -119,7 +119,7 @@ HW_PART uint64_t hw_window_run_to(const void *window, uint64_t i, hw_shape shape
     return i < hw_window_len(w, shape) ? hw_fit(w->runs[i].to, shape) : 0;
 }
 
-/* Whether a position is set. */
+/* Returns whether a position is set. */
 HW_PART bool hw_window_is_set(const void *window, uint64_t x, hw_shape shape) {
     const hw_window *w = window;
     uint64_t head = hw_window_head(w, shape);
@@ -134,8 +134,8 @@ HW_PART bool hw_window_is_set(const void *window, uint64_t x, hw_shape shape) {
     return false;
 }
 
-/* The first set position not below `x`; the end of the last run where there is none, and the head
- * of a window without runs. */
+/* The first set position not below `x`; the end of the last run if there is none, and the head of
+ * a window without runs. */
 HW_PART uint64_t hw_window_first_set(const void *window, uint64_t x, hw_shape shape) {
     const hw_window *w = window;
     uint64_t head = hw_window_head(w, shape), end = 0;
@@ -176,7 +176,7 @@ HW_INLINE void hw_window_put(hw_window *w, uint32_t i, hw_span run, hw_shape sha
     w->runs[i].to = hw_fit(head + run.to, shape);
 }
 
-/* Makes room for `count` runs in the place of `old` ones from `first` on. */
+/* Replaces `old` runs from `first` on by room for `count` runs. */
 HW_PART void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, uint32_t count, hw_shape shape) {
     uint32_t len = hw_window_len(w, shape);
     memmove(w->runs + first + count, w->runs + first + old, (len - first - old) * sizeof(hw_span));
@@ -186,7 +186,7 @@ HW_PART void hw_window_splice(hw_window *w, uint32_t first, uint32_t old, uint32
     w->len = left;
 }
 
-/* A range as distances; false when nothing of it is at or above the head. */
+/* A range as distances; false if none of it is at or above the head. */
 HW_INLINE bool hw_window_clip(const hw_window *w, uint64_t a, uint64_t b, hw_span *range, hw_shape shape) {
     uint64_t head = hw_window_head(w, shape);
     range->from = hw_distance(head, a, shape);
@@ -194,8 +194,8 @@ HW_INLINE bool hw_window_clip(const hw_window *w, uint64_t a, uint64_t b, hw_spa
     return hw_less(hw_fit(a, shape), hw_fit(b, shape), shape) && range->from < range->to;
 }
 
-/* Sets [a, b), merging with the runs that it meets or touches. False, and no change, when a run too
- * many would be needed. */
+/* Sets [a, b), merging it with the runs that it overlaps or touches. Returns false, without a change, if
+ * there would be too many runs. */
 HW_PART bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape shape) {
     hw_window *w = window;
     hw_span range;
@@ -218,7 +218,7 @@ HW_PART bool hw_window_set(void *window, uint64_t a, uint64_t b, hw_shape shape)
     return true;
 }
 
-/* Unsets [a, b). False, and no change, when that would split a run and no other is free. */
+/* Unsets [a, b). Returns false, without a change, if that would split a run and no other is free. */
 HW_PART bool hw_window_unset(void *window, uint64_t a, uint64_t b, hw_shape shape) {
     hw_window *w = window;
     hw_span range;
@@ -256,8 +256,8 @@ HW_PART void hw_window_forget(hw_window *w, uint64_t to, hw_shape shape) {
         w->runs[0].from = to;
 }
 
-/* Moves the head up to `to` and forgets what lies below. A fresh window (head 0, no runs) goes
- * anywhere; otherwise a `to` not above the head changes nothing. */
+/* Moves the head up to `to` and forgets all positions below. A fresh window (head 0, no runs) can move
+ * anywhere; otherwise a `to` not above the head has no effect. */
 HW_INLINE void hw_window_slide(void *window, uint64_t to, hw_shape shape) {
     hw_window *w = window;
     uint64_t head = hw_window_head(w, shape);

@@ -1,11 +1,11 @@
-/* What an eBPF program has in place of a C library, and how the kernel's verifier is shown that memory is there and that
- * loops end.
+/* An eBPF program's replacement for a C library, and the means by which the kernel's verifier sees that memory
+ * exists and that loops end.
  *
- * All memory that a program works on lies in an arena (BPF_MAP_TYPE_ARENA, Linux 6.9), which the verifier lets a program
- * address as it likes: a page that is absent reads as zeros and takes no writes. So no access needs a proof, as none
- * does in native code, where the program's own bounds suffice. What the verifier has to see through stays on the stack,
- * of which there are 512 bytes: the structures that say where memory is, and variables of one number. All other
- * variables have a fixed place each in `hw_run.frame`, which no two functions share, since none calls itself. */
+ * All memory of a program lies in an arena (BPF_MAP_TYPE_ARENA, Linux 6.9), which the verifier lets a program
+ * address freely: an absent page reads as zeros and ignores writes. So accesses need no proof, as in native code,
+ * where the program's own bounds suffice. Data that the verifier must see through is on the stack of 512
+ * bytes: the structures that point to memory, and scalar variables. Every other variable has a fixed place in
+ * `hw_run.frame`, which no two functions share, because no function calls itself. */
 #ifndef HW_EBPF_H
 #define HW_EBPF_H
 
@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A condition under which a loop goes on. `may_goto` (Linux 6.9) ends a loop after eight million rounds, so that the
- * verifier need not count them. Its encoding is spelled out because assemblers before LLVM 19 do not know it. */
+/* A condition under which a loop continues. `may_goto` (Linux 6.9) ends a loop after eight million rounds, so
+ * the verifier does not count them. Its encoding is written out because assemblers before LLVM 19 lack it. */
 #define HW_MORE(condition) ((condition) && hw_may_go_on())
 #define hw_may_go_on() \
     ({ \
@@ -29,7 +29,7 @@
         more; \
     })
 
-/* An instruction that works on the register `at` alone, as above: its byte before the registers and its words behind them. */
+/* An instruction that works only on the register `at`, as above: the byte before the registers, and the words after them. */
 #define HW_ON_REGISTER_CASE(register, byte) ".ifc %[at], " register "; .byte " byte "; .endif; "
 #define HW_ON_REGISTER(operation, rest) \
     ".byte " operation "; " HW_ON_REGISTER_CASE("r0", "0x00") HW_ON_REGISTER_CASE("r1", "0x11") \
@@ -44,11 +44,11 @@ static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) 
     return at;
 }
 
-/* Where loops begin: a zero that the verifier does not know, so that a loop's rounds look alike to it and it need not go
- * through each. */
+/* The start of loops: a zero that the verifier does not know, so that all rounds of a loop look alike to it and it need
+ * not go through each. */
 #define HW_ZERO (*(const volatile uint64_t *)hw_arena_at(HW_NOTHING_AT))
 
-/* What a loop counts, one on; and what it has set: as it was, but the verifier knows no more than that it is a number. */
+/* Advances a loop's counter. A variable set in a loop keeps its value, but the verifier only knows it is a number. */
 #define HW_STAY(variable) ((variable) ^= HW_ZERO)
 #define HW_NEXT(counter) \
     ({ \
@@ -56,9 +56,9 @@ static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) 
         HW_STAY(counter); \
     })
 
-/* Arrays of constants, all in the section that a loader makes a map of: compilers would put small ones in others. The
- * verifier is shown in a way that compilers leave as it is that an index is below the number of items, and compilers
- * that an item is not loaded by the instruction that loads from the arena elsewhere. */
+/* Arrays of constants, all in the section from which a loader makes a map: compilers would put small ones elsewhere.
+ * The assembly shows the verifier that an index is below the number of items, in a way that compilers keep. It also
+ * keeps compilers from loading an item with the instruction that loads from the arena elsewhere. */
 #define HW_CONSTANT __attribute__((section(".rodata")))
 #define HW_ITEM(items, index, count) \
     ({ \
@@ -69,31 +69,31 @@ static inline __attribute__((always_inline)) void *hw_arena_at(uint64_t offset) 
         item; \
     })
 
-/* A pointer to memory that is absent: the address of the arena's first byte is 0, and the verifier takes it for one
- * like others, so that it need not see why nothing is done by it. */
+/* A pointer to absent memory: the address of the arena's first byte is 0. The verifier treats it like any other,
+ * so that it need not see why it is not used. */
 #define HW_NONE hw_arena_at(0)
-/* What a pointer that lies in the arena points to: to the verifier it is a number. */
+/* The object behind a pointer into the arena: to the verifier, the pointer is a number. */
 #define HW_AT(pointer) ((__typeof__(pointer))hw_arena_at((uint64_t)(pointer)))
 
-/* The way back: a pointer to the arena as a number, which functions that are called take in place of pointers. */
+/* The reverse: a pointer into the arena as a number, which called functions take in place of pointers. */
 #define HW_NUMBER(pointer) hw_number(pointer)
 static inline __attribute__((always_inline)) uint64_t hw_number(const void *pointer) {
     uint64_t at = (uint64_t)pointer;
-    /* A move of the lower half, all at once: half a pointer may not lie on the stack. */
+    /* Moves the lower half at once: half a pointer may not lie on the stack. */
     __asm__ volatile(HW_ON_REGISTER("0xbc", ".short 0; .long 0") : [at] "+r"(at));
     return at;
 }
 
-/* Where all find the run. */
+/* The place of the run, common to all functions. */
 #define HW_RUN ((hw_run *)hw_arena_at(HW_RUN_AT))
 
-/* ---- What a C library would have: few bytes of a known number are moved in place ---- */
+/* ---- Replacements of the C library: a few bytes of a constant number are moved inline ---- */
 
 #define HW_IN_PLACE(len) (__builtin_constant_p(len) && (len) <= 64)
 
-/* What the verifier goes through once, whoever calls it: functions that are known outside the file, which take and return
- * numbers. Another one may take a weak function's place, so compilers leave no argument out that its body has no use
- * for. */
+/* Functions that the verifier checks only once, for all callers: they are global, and take and return numbers. A
+ * weak function could be replaced, so compilers do not remove an argument that its body does not
+ * use. */
 #define HW_APART __attribute__((noinline, weak))
 
 HW_APART uint64_t hw_copy_up(uint64_t to_at, uint64_t from_at, uint64_t len) {
@@ -136,7 +136,7 @@ HW_APART uint64_t hw_differ(uint64_t a_at, uint64_t b_at, uint64_t len) {
 #define memcpy(to, from, len) \
     (HW_IN_PLACE(len) ? (void)__builtin_memcpy(to, from, HW_IN_PLACE(len) ? (len) : 0) \
                       : (void)hw_copy_up(HW_NUMBER(to), HW_NUMBER(from), len))
-/* Only zeros are ever set. */
+/* It only sets zeros. */
 #define memset(to, zero, len) \
     (HW_IN_PLACE(len) ? (void)__builtin_memset(to, 0, HW_IN_PLACE(len) ? (len) : 0) : (void)hw_clear(HW_NUMBER(to), len))
 #define memmove(to, from, len) hw_move(HW_NUMBER(to), HW_NUMBER(from), len)

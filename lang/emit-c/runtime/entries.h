@@ -1,24 +1,24 @@
 /* Programs that run the chains of a transport program on memory of the arena, one call each. The call is described in the
- * arena itself, by offsets. What comes after it is another program's affair (`hw_programs`); alone, by BPF_PROG_TEST_RUN,
- * a call just ends. */
+ * arena itself, by offsets. Another program decides on the next step (`hw_programs`); without one, in BPF_PROG_TEST_RUN,
+ * the call just ends. */
 #ifndef HW_ENTRIES_H
 #define HW_ENTRIES_H
 
 #define HW_SECTION(name) __attribute__((section(name), used))
 
-/* An arena (map type 33) that user space maps as well (flag 1 << 10). Whoever loads it has it mapped at an address whose
- * lower half is 0 (`map_extra`): so addresses in it, of which the kernel takes that half, are offsets. */
+/* An arena (map type 33) that user space maps as well (flag 1 << 10). The loader has it mapped at an address whose lower
+ * half is 0 (`map_extra`). So addresses in it, of which the kernel takes that half, are offsets. */
 struct {
     int (*type)[33];
     int (*map_flags)[1 << 10];
     int (*max_entries)[HW_ARENA_PAGES];
 } hw_arena HW_SECTION(".maps");
 
-/* A call; offsets are from the arena's start, and 0 is nowhere. */
+/* A call; offsets are from the arena's start, and 0 means none. */
 typedef struct hw_call {
-    uint64_t outcome; /* what came out */
+    uint64_t outcome; /* the result */
     uint64_t params, scratch;
-    /* A chain: where its event and its contexts are, and where records go. */
+    /* A chain: the places of its event, its contexts and its records. */
     uint64_t event, keyed, fresh, keyed_type, wanted;
     uint64_t records, records_end;
     uint64_t globals[HW_CONTEXTS];
@@ -26,7 +26,7 @@ typedef struct hw_call {
 
 _Static_assert(HW_CALL_AT + sizeof(hw_call) <= HW_RUN_AT && HW_RUN_AT + sizeof(hw_run) <= HW_NOTHING_AT, "memory is apart");
 
-/* What else there is: the program that goes on after a chain, then others of whoever put it there. */
+/* Other programs: the one that continues after a chain, then those that its owner adds. */
 struct {
     int (*type)[3]; /* BPF_MAP_TYPE_PROG_ARRAY */
     int (*max_entries)[HW_PROGRAMS];

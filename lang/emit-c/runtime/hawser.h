@@ -1,9 +1,9 @@
-/* The C side of a transport program: what it exchanges with an engine, and the arithmetic and
+/* The C side of a transport program: its interface to an engine, and the arithmetic and
  * containers that generated code calls.
  *
- * Everything here is total: no shift, division, index or pointer is undefined for any input.
- * Memory that comes in is 8-byte aligned and as large as the program's own structures; contexts
- * and events are changed in place, records are appended to a buffer whose room was measured
+ * All operations are total: no shift, division, index or pointer is undefined for any input.
+ * Input memory is 8-byte aligned and as large as the program's own structures. Contexts and
+ * events are changed in place. Records are appended to a buffer whose room was measured
  * before. There is no mutable static data: a program is reentrant, and one compiled program
  * serves every instance with params of its own.
  *
@@ -17,36 +17,36 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A condition under which a loop goes on. */
+/* A condition under which a loop continues. */
 #define HW_MORE(condition) (condition)
-/* Where a loop begins. */
+/* The start of a loop. */
 #define HW_ZERO 0
-/* What a loop counts, one on; and what it has set. */
+/* Advances a loop's counter; keeps a variable that a loop has set. */
 #define HW_NEXT(counter) ((counter)++)
 #define HW_STAY(variable) ((void)0)
-/* An array of constants, and one of them, whose index is known to be below their number. */
+/* An array of constants, and an item of one, whose index is known to be below the number of items. */
 #define HW_CONSTANT
 #define HW_ITEM(items, index, count) ((items)[index])
-/* A pointer to memory that is absent. */
+/* A pointer to absent memory. */
 #define HW_NONE NULL
-/* What a pointer that lies in memory points to, and a pointer as a number. */
+/* The object behind a pointer into memory, and a pointer as a number. */
 #define HW_AT(pointer) (pointer)
 #define HW_NUMBER(pointer) ((uint64_t)(pointer))
-/* What is worth a call. */
+/* Marks functions that are worth a call. */
 #define HW_APART static inline
 #endif
 
-/* Changes with every incompatible change of what is declared up to `hawser_program`. */
+/* Increases with every incompatible change of the declarations up to `hawser_program`. */
 #define HAWSER_ABI 8
 
 #define HW_INLINE static inline __attribute__((always_inline))
 #ifdef __bpf__
-/* In eBPF all is part of its callers but what is said to be apart. */
+/* In eBPF, all functions are inlined into their callers, except those marked as apart. */
 #define HW_PART static HW_UNUSED __attribute__((always_inline))
 #define HW_FLAT
 #else
 #define HW_PART static
-/* All that it calls becomes part of a function, where that is optimised. */
+/* Inlines all callees of a function, in optimised builds. */
 #define HW_FLAT __attribute__((flatten))
 #endif
 #define HW_UNUSED __attribute__((unused))
@@ -54,38 +54,38 @@
 #define HW_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* ---- The memory that a chain runs on ---- */
+/* ---- The memory of a chain ---- */
 
-/* What a chain finds. Absent regions are NULL; `globals` has an entry for every context type, of
- * which those that are not GLOBAL may be NULL. */
+/* The input of a chain. Absent regions are NULL; `globals` has an entry for every context type, which may be
+ * NULL for types that are not GLOBAL. */
 typedef struct hw_memory {
-    uint8_t *keyed;          /* the context that the event's ids led to */
-    uint8_t *fresh;          /* the slot for a new context: zero but for its id */
+    uint8_t *keyed;          /* the context that the event's ids identify */
+    uint8_t *fresh;          /* the slot for a new context: zero except its id */
     uint8_t *const *globals; /* by context type */
     uint8_t *scratch;
-    uint32_t keyed_type;     /* index of the context's type + 1; 0: none was found */
+    uint32_t keyed_type;     /* index of the context's type + 1; 0: none found */
     uint32_t pad;
 } hw_memory;
 
-/* Where records go. `at` moves on; what a chain can need at most must fit before `end`. */
+/* The buffer for records. `at` advances; a chain's worst case must fit before `end`. */
 typedef struct hw_records {
     uint8_t *at;
     uint8_t *end;
-    uint64_t wanted; /* the signals that are recorded: bit i for signal i, the last for all from 63 on */
+    uint64_t wanted; /* the recorded signals: bit i for signal i, the last bit for all from 63 on */
 } hw_records;
 
-/* How a chain or a parser ends: the kind in the low half, a code in the high half. */
-#define HW_DONE 0u     /* everything ran */
-#define HW_STOP 1u     /* `done;`: the packet's later events are not run */
+/* The end of a chain or a parser: the kind in the low half, a code in the high half. */
+#define HW_DONE 0u     /* all processors ran */
+#define HW_STOP 1u     /* `done;`: the packet's later events do not run */
 #define HW_REFUSED 2u  /* `refuse(code)` */
 #define HW_ASSERT 3u   /* an `assert` or `invariant` is false: its index */
-#define HW_DROPPED 4u  /* a parser gives its input up: an HW_DROP_... code */
-#define HW_NO_ROOM 5u  /* the record buffer is too small; nothing was changed */
+#define HW_DROPPED 4u  /* a parser rejects its input: an HW_DROP_... code */
+#define HW_NO_ROOM 5u  /* the record buffer is too small; without a change */
 #define HW_OUTCOME(kind, code) ((uint64_t)(kind) | (uint64_t)(uint32_t)(code) << 32)
 
 /* ---- Values with a layout of their own ---- */
 
-/* The identity of a context or a data unit; the last byte counts those in use. */
+/* The identity of a context or a data unit; the last byte is the number of bytes in use. */
 typedef struct hw_id {
     _Alignas(8) uint8_t bytes[40];
 } hw_id;
@@ -95,7 +95,7 @@ typedef struct hw_ip {
     uint8_t bytes[16];
 } hw_ip;
 
-/* `data_t`: which bytes a packet carries. */
+/* `data_t`: the bytes that a packet carries. */
 typedef struct hw_data {
     hw_id uid;
     uint64_t off;
@@ -120,7 +120,7 @@ typedef struct hw_context {
     hw_id id;
 } hw_context;
 
-/* A network header: as received, or to send with. */
+/* A network header: of a received packet, or to send with. */
 typedef struct hw_net {
     _Alignas(8) hw_ip src_ip;
     hw_ip dst_ip;
@@ -141,7 +141,7 @@ typedef struct hw_net {
     uint8_t pad[4];
 } hw_net;
 
-/* An application's request, as its shim sees it. */
+/* An application's request, as its shim receives it. */
 typedef struct hw_op {
     hw_id self;
     hw_ip local_ip;
@@ -187,7 +187,7 @@ enum {
     HW_QUEUE_RATE, HW_QUEUE_PRIO, HW_QUEUE_RESET, HW_EXTERN, HW_DEL_TX, HW_DEL_RX
 };
 
-/* Kind, subject (0: the keyed context, 1: the fresh one, 2: a GLOBAL one, 3: the one of an id), the index of the GLOBAL
+/* Kind, subject (0: the keyed context, 1: the fresh one, 2: a GLOBAL one, 3: the one with an id), index of the GLOBAL
  * context's type, length of the whole record. */
 typedef struct hw_record {
     uint8_t kind;
@@ -270,7 +270,7 @@ typedef struct hw_extern_rec {
 
 /* ---- Packets ---- */
 
-/* Why an input gave no event: hawser_ir::abi::ParseError, counted from 1. */
+/* Reasons why an input gave no event: hawser_ir::abi::ParseError, counted from 1. */
 enum {
     HW_TRUNCATED = 1, /* shorter than its headers */
     HW_CHECKSUM = 2,  /* a checksum does not match */
@@ -279,21 +279,21 @@ enum {
     HW_EVENTS = 5,    /* more events than the program declares */
 };
 
-/* A received packet from its transport header on. All headers are in `head`; `tail` is what follows
- * where the wire holds the payload elsewhere. */
+/* A received packet, from its transport header on. All headers are in `head`; `tail` has the rest if the wire
+ * stores the payload elsewhere. */
 typedef struct hw_packet {
     const hw_net *net;
     const uint8_t *head;
     uint64_t head_len;
     const uint8_t *tail;
     uint64_t tail_len;
-    uint64_t merged; /* bytes behind `tail`, of packets that were merged with this one: counted, and not read */
-    uint64_t addr;   /* of the first byte of `head`; it counts on through all that follows */
-    uint32_t verify; /* what is to be verified: 1 Internet checksums, 2 an invariant CRC */
-    uint32_t crc;    /* what stands in front of `head`, as an invariant CRC covers it */
+    uint64_t merged; /* bytes after `tail`, of packets merged with this one: counted, but not read */
+    uint64_t addr;   /* of the first byte of `head`; it continues through all later bytes */
+    uint32_t verify; /* checks to make: 1 Internet checksums, 2 an invariant CRC */
+    uint32_t crc;    /* the bytes before `head`, as an invariant CRC covers them */
 } hw_packet;
 
-/* Where a parser's events go, back to back; each one's size follows from the number in its header. */
+/* A parser's events, back to back; the size of each follows from the number in its header. */
 typedef struct hw_events {
     uint8_t *at;
     uint8_t *end;
@@ -301,8 +301,8 @@ typedef struct hw_events {
     uint32_t capacity;
 } hw_events;
 
-/* What building a header gave: its bytes, how many of them are the trailer's, and whether and where an Internet checksum over all of the
- * packet is left to complete. Its field holds the sum of the pseudo-header. */
+/* The result of building a header: its bytes, the number of bytes in its trailer, and the place of an Internet checksum over the whole
+ * packet, if one must be completed. The field then holds the sum of the pseudo-header. */
 typedef struct hw_built {
     uint32_t len;
     uint32_t trailer;
@@ -312,37 +312,37 @@ typedef struct hw_built {
 
 /* ---- One run ---- */
 
-/* Where a parser is in its packet: the next byte, and one past the last, all that follows `head` included and
- * trailers taken off. Without a packet all is zero. */
+/* A parser's position in its packet: the next byte, and one past the last. All bytes after `head` are
+ * included, trailers are not. Without a packet, all is zero. */
 typedef struct hw_cursor {
     const hw_packet *packet;
     uint64_t at;
     uint64_t end;
 } hw_cursor;
 
-/* What parsers run on beside memory. */
+/* A parser's data besides memory. */
 struct hw_packet_run {
     hw_cursor cursor;
     hw_events *events;
 };
 
-/* What every function of a program is handed. */
+/* The argument of every function of a program. */
 typedef struct hw_run {
-    uint64_t now;            /* `ev.now` as it came in */
+    uint64_t now;            /* `ev.now` at the start */
     const uint64_t *params;
     uint8_t *at;             /* the next record */
-    uint64_t outcome;        /* set by what ends the run early */
-    uint64_t wanted;         /* the signals that are recorded */
+    uint64_t outcome;        /* set when the run ends early */
+    uint64_t wanted;         /* the recorded signals */
 #ifdef __bpf__
     hw_memory memory[1];
-    uint64_t result;         /* what a function gave that is called apart and may end the run */
-    uint64_t more[8];        /* arguments of such a function behind the fifth */
+    uint64_t result;         /* result of a separate function that may end the run */
+    uint64_t more[8];        /* arguments of such a function beyond the fifth */
 #else
     const hw_memory *memory;
 #endif
-    uint8_t subject;         /* whom instructions speak of: 1 once a context was made where none was found */
+    uint8_t subject;         /* subject of instructions: 1 once a context was created where none was found */
     uint8_t created;         /* whether `new_ctx` was reached */
-    uint32_t fresh_type;     /* index of the type of the context that the chain may make */
+    uint32_t fresh_type;     /* type index of the context that the chain may create */
     uint8_t *event;
 #ifdef __bpf__
     struct hw_packet_run packet[1];

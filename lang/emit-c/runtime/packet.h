@@ -1,20 +1,20 @@
-/* What generated parsers and header builders share: cursors over packets, bits in wire order, the
+/* Helpers for generated parsers and header builders: cursors over packets, bits in wire order, the
  * Internet checksum and CRC-32.
  *
- * The meaning is the interpreter's (lang/interp: extract, options, build, bits, checksum), byte for
- * byte. Reading never leaves the bytes that are there, and writing never leaves the room: every
- * length is compared before it is used. */
+ * The interpreter defines the meaning (lang/interp: extract, options, build, bits, checksum), byte for
+ * byte. Reads stay within the existing bytes, and writes within the room: every length is compared
+ * before its use. */
 #ifndef HW_PACKET_H
 #define HW_PACKET_H
 
-/* Which of the packets of one `pkt_gen` is built: from 0, of how many, with how much payload. */
+/* The position of a packet in its `pkt_gen`: its index from 0, their number, its payload. */
 typedef struct hw_segment {
     uint32_t index;
     uint32_t count;
     uint32_t len;
 } hw_segment;
 
-/* Quantities of the packet being built or taken apart, in bytes. */
+/* Quantities of the packet being built or parsed, in bytes. */
 typedef struct hw_facts {
     uint64_t total;
     uint64_t header;
@@ -40,8 +40,8 @@ HW_PART hw_cursor hw_cursor_over(const hw_packet *packet) {
 
 /* ---- Numbers in wire order ---- */
 
-/* The `count` bytes at `p`, at most 8, most significant first. Where `count` is a constant, the common
- * ones are spelled out, which compilers make one load of. */
+/* The `count` bytes at `p`, at most 8, most significant first. For the common constants, the bytes are
+ * written out, because compilers turn them into one load. */
 static inline uint64_t hw_wire_get(const uint8_t *p, unsigned count) {
     switch (count) {
     case 1:
@@ -95,8 +95,8 @@ static inline uint64_t hw_wire_bits(const uint8_t *p, unsigned at, unsigned coun
     return value;
 }
 
-/* Writes the low `count` bits of a number, at most 64, from bit `at` of `p` on. What follows in the
- * last byte becomes zero. */
+/* Writes the low `count` bits of a number, at most 64, from bit `at` of `p` on. The later bits of the
+ * last byte become zero. */
 static inline void hw_wire_put_bits(uint8_t *p, unsigned at, uint64_t value, unsigned count) {
     while (HW_MORE(count > 0)) {
         unsigned open = 8 - at % 8;
@@ -111,7 +111,7 @@ static inline void hw_wire_put_bits(uint8_t *p, unsigned at, uint64_t value, uns
 
 #define HW_EACH_BYTE UINT64_C(0x0101010101010101)
 
-/* Eight booleans, of which any byte but 0 counts as true, as the bits of a byte, the first on top. */
+/* Eight booleans, where any byte but 0 counts as true, as the bits of a byte, the first one highest. */
 static inline uint8_t hw_flags(const hw_bool *first) {
     uint64_t bytes;
     memcpy(&bytes, first, 8);
@@ -124,7 +124,7 @@ static inline uint8_t hw_flags(const hw_bool *first) {
     return (uint8_t)(bytes * UINT64_C(0x8040201008040201) >> 56);
 }
 
-/* The way back. */
+/* The reverse. */
 static inline void hw_set_flags(hw_bool *first, uint8_t flags) {
     uint64_t bytes = flags * HW_EACH_BYTE & UINT64_C(0x0102040810204080);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -139,7 +139,7 @@ static inline uint64_t hw_varint_bytes(uint64_t value) {
     return hw_varint_len(value & UINT64_MAX >> 2);
 }
 
-/* Reads a variable-length integer at `*at` and moves that on; false where the bytes end before. */
+/* Reads a variable-length integer at `*at` and advances it; false if the bytes end too early. */
 static inline bool hw_varint_get(const uint8_t *p, uint64_t len, uint64_t *at, uint64_t *value) {
     if (*at >= len)
         return false;
@@ -152,16 +152,16 @@ static inline bool hw_varint_get(const uint8_t *p, uint64_t len, uint64_t *at, u
     return true;
 }
 
-/* ---- A header being written ---- */
+/* ---- Writing a header ---- */
 
-/* Writing beyond the room only counts. */
+/* A write beyond the room only counts its bytes. */
 typedef struct hw_writer {
     uint8_t *bytes;
     uint64_t room;
     uint64_t at;
 } hw_writer;
 
-/* The next `count` bytes, passed over; null where there is no room for them. */
+/* Skips the next `count` bytes and returns their place; null if there is no room for them. */
 static inline uint8_t *hw_next(hw_writer *out, uint64_t count) {
     uint64_t at = out->at;
     out->at += count;
@@ -188,7 +188,7 @@ static inline void hw_zeros_to(hw_writer *out, uint64_t position) {
     }
 }
 
-/* Overwrites bytes at a position that was passed: a checksum. */
+/* Overwrites earlier bytes: a checksum. */
 static inline void hw_patch(hw_writer *out, uint64_t at, const void *bytes, uint64_t count) {
     if (at <= out->room && count <= out->room - at)
         memcpy(out->bytes + at, bytes, count);
@@ -196,13 +196,13 @@ static inline void hw_patch(hw_writer *out, uint64_t at, const void *bytes, uint
 
 /* ---- Events ---- */
 
-/* Whether a parser has given as many events as it may. */
+/* Returns whether a parser has produced its maximum number of events. */
 static inline bool hw_events_full(const hw_run *run) {
     const hw_events *out = HW_AT(run->packet->events);
     return out->count >= out->capacity;
 }
 
-/* Appends an event under its number; false where there are as many as the program declares. */
+/* Appends an event with its number; false if the program declares no more. */
 static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t len, uint16_t number) {
     hw_events *out = HW_AT(run->packet->events);
     if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
@@ -215,8 +215,8 @@ static inline bool hw_push_event(const hw_run *run, const void *event, uint64_t 
     return true;
 }
 
-/* Where the next event goes, for a parser that gives no other: it is put together in its place, which
- * holds whatever stood there. NULL where there is no room for it. */
+/* The place of the next event, for a parser that produces no other: the event is built in place, over
+ * arbitrary former bytes. NULL if there is no room for it. */
 static inline void *hw_event_room(const hw_run *run, uint64_t len) {
     const hw_events *out = HW_AT(run->packet->events);
     if (hw_events_full(run) || (uint64_t)(out->end - out->at) < len)
@@ -224,7 +224,7 @@ static inline void *hw_event_room(const hw_run *run, uint64_t len) {
     return HW_AT(out->at);
 }
 
-/* Adds the event that was put together in its place. */
+/* Adds the event that was built in place. */
 static inline void hw_keep_event(const hw_run *run, hw_event *event, uint64_t len, uint16_t number) {
     hw_events *out = HW_AT(run->packet->events);
     event->event = number;
@@ -232,8 +232,8 @@ static inline void hw_keep_event(const hw_run *run, hw_event *event, uint64_t le
     out->count++;
 }
 
-/* Why a parser that ended so gave nothing; 0: it gave its events. A false assertion and a refusal
- * give none, either. */
+/* The reason why a parser with this outcome produced no events; 0: it produced them. A false assertion and a
+ * refusal produce none, either. */
 static inline uint32_t hw_parse_error(uint64_t outcome) {
     switch ((uint32_t)outcome) {
     case HW_DONE:
@@ -261,7 +261,7 @@ typedef struct hw_sum {
     bool odd;
 } hw_sum;
 
-/* Adds the carries back in, down to 16 bits. */
+/* Folds the carries back in, down to 16 bits. */
 static inline uint16_t hw_sum_fold(uint64_t sum) {
     while (HW_MORE(sum >> 16)) {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -290,7 +290,7 @@ HW_APART uint64_t hw_sum_words_at(uint64_t number, uint64_t len) {
         HW_STAY(sum);
     }
     if (len) {
-        /* A last odd byte is padded with a zero (RFC 1071, 4.1). */
+        /* A final odd byte is padded with a zero (RFC 1071, 4.1). */
         uint8_t pair[2] = {*p, 0};
         uint16_t word;
         memcpy(&word, pair, 2);
@@ -303,14 +303,14 @@ HW_INLINE uint64_t hw_sum_words(const uint8_t *p, uint64_t len) {
     return hw_sum_words_at(HW_NUMBER(p), len);
 }
 
-/* Adds bytes. A piece that follows an odd number of bytes counts with its bytes swapped. */
+/* Adds bytes. A piece after an odd number of bytes counts with its bytes swapped. */
 static inline void hw_sum_add(hw_sum *sum, const uint8_t *p, uint64_t len) {
     uint16_t piece = hw_sum_fold(hw_sum_words(p, len));
     sum->total += sum->odd ? (uint16_t)(piece << 8 | piece >> 8) : piece;
     sum->odd ^= len % 2 == 1;
 }
 
-/* Whether bytes that hold their checksum sum up to it. */
+/* Returns whether bytes that include their checksum are correct. */
 static inline bool hw_sum_valid(hw_sum sum) {
     return hw_sum_fold(sum.total) == 0xffff;
 }
@@ -318,7 +318,7 @@ static inline bool hw_sum_valid(hw_sum sum) {
 /* The sum of the pseudo-header: RFC 9293, 3.1 for IPv4, RFC 8200, 8.1 for IPv6. `len` is the length
  * of the transport packet. */
 HW_PART hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) {
-    static const uint8_t mapped[4] = {0, 0, 0xff, 0xff}; /* before an IPv4 address, behind zeros */
+    static const uint8_t mapped[4] = {0, 0, 0xff, 0xff}; /* before an IPv4 address, after zeros */
     /* Both forms add the same numbers: IPv4's 16-bit length is IPv6's without its zeros. */
     uint8_t rest[8] = {(uint8_t)(len >> 24), (uint8_t)(len >> 16), (uint8_t)(len >> 8), (uint8_t)len, 0, protocol};
     uint64_t prefix[2], last[2], words;
@@ -340,7 +340,7 @@ HW_PART hw_sum hw_sum_pseudo(const hw_net *net, uint8_t protocol, uint64_t len) 
     return sum;
 }
 
-/* ---- Bytes of a packet that may reach from its head into its tail ---- */
+/* ---- Bytes of a packet, from its head or its tail ---- */
 
 /* A piece of a packet. */
 typedef struct hw_piece {
@@ -348,14 +348,14 @@ typedef struct hw_piece {
     uint64_t len;
 } hw_piece;
 
-/* What lies in the head of the bytes [from, to) of a packet. */
+/* The part of the bytes [from, to) of a packet that lies in its head. */
 HW_PART hw_piece hw_in_head(const hw_packet *packet, uint64_t from, uint64_t to) {
     uint64_t low = hw_min(from, packet->head_len);
     hw_piece piece = {HW_AT(packet->head) + low, hw_left(low, hw_min(to, packet->head_len))};
     return piece;
 }
 
-/* What lies in the tail of the bytes [from, to) of a packet. */
+/* The part of the bytes [from, to) of a packet that lies in its tail. */
 HW_PART hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to) {
     uint64_t low = hw_min(hw_left(packet->head_len, from), packet->tail_len);
     uint64_t high = hw_min(hw_left(packet->head_len, to), packet->tail_len);
@@ -363,7 +363,7 @@ HW_PART hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to)
     return piece;
 }
 
-/* Copies the bytes [from, to) of a packet; false unless all of them are there. */
+/* Copies the bytes [from, to) of a packet; false unless all of them exist. */
 static inline bool hw_copy_out(const hw_packet *packet, uint64_t from, uint64_t to, uint8_t *room) {
     hw_piece head = hw_in_head(packet, from, to);
     hw_piece tail = hw_in_tail(packet, from, to);
@@ -388,11 +388,11 @@ static inline bool hw_packet_sum_valid(const hw_packet *packet, uint64_t from, u
 
 /* ---- CRC-32 (IEEE 802.3): reflected, polynomial 0x04c11db7, all ones before and after ---- */
 
-/* Where a CRC-32 stands in its part of the packet, and which bits of the header count as ones. */
+/* The place of a CRC-32 in its part of the packet, and the bits of the header that count as ones. */
 typedef struct hw_crc_field {
     uint32_t at;     /* bits before it */
     bool in_trailer; /* otherwise it counts as zeros itself */
-    uint32_t plain;  /* the byte of the header from which on all count as they are */
+    uint32_t plain;  /* the first byte of the header that counts unmasked */
     uint32_t spans;
     const uint32_t (*span)[2]; /* first bit and number of bits */
 } hw_crc_field;
@@ -412,7 +412,7 @@ static inline uint32_t hw_crc_add(uint32_t crc, const uint8_t *p, uint64_t len) 
     return crc;
 }
 #else
-/* The remainders of each byte followed by 0 to 7 zeros: eight bytes are taken at a time. */
+/* The remainders of each byte followed by 0 to 7 zeros: eight bytes are processed at a time. */
 static uint32_t hw_crc_table[8][256];
 
 __attribute__((constructor)) static void hw_crc_tables(void) {
@@ -468,8 +468,8 @@ static inline uint32_t hw_crc_header(uint32_t crc, const hw_crc_field *field, co
     return hw_crc_add(crc, p + masked, len - masked);
 }
 
-/* The CRC-32 of a received packet, `seed` that of what stands in front: header from `at`, payload from
- * `data`, up to `end`. */
+/* The CRC-32 of a received packet, where `seed` is that of the bytes before it: header from `at`, payload
+ * from `data`, up to `end`. */
 HW_PART uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *field, uint32_t seed,
                                       uint64_t at, uint64_t data, uint64_t end) {
     hw_piece header = hw_in_head(packet, at, data);
@@ -480,9 +480,9 @@ HW_PART uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field *fiel
 }
 #endif
 
-/* ---- Headers put together ---- */
+/* ---- Complete headers ---- */
 
-/* What was written from a position on; less where there was no room. */
+/* The bytes written from a position on; fewer if there was no room. */
 HW_PART hw_piece hw_written(const hw_writer *out, uint64_t from) {
     uint64_t end = hw_min(out->at, out->room);
     uint64_t start = hw_min(from, end);
@@ -490,7 +490,7 @@ HW_PART hw_piece hw_written(const hw_writer *out, uint64_t from) {
     return piece;
 }
 
-/* Leaves the Internet checksum at `at` to be completed: over the pseudo-header alone. */
+/* Leaves the Internet checksum at `at` incomplete: it covers only the pseudo-header. */
 HW_PART hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t protocol, uint64_t len,
                                       uint64_t at, bool pseudo) {
     hw_sum sum = {0, false};
@@ -504,7 +504,7 @@ HW_PART hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t proto
 
 /* ---- Segmentation rules ---- */
 
-/* The arguments of a packet's rules, taken off in order. */
+/* The arguments of a packet's rules, consumed in order. */
 typedef struct hw_rule_args {
     uint64_t value[HW_MAX_RULE_ARGS];
     unsigned taken;

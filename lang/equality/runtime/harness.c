@@ -1,8 +1,8 @@
 /* Runs recorded vectors through one program's generated C, to be compiled under sanitizers.
  *
- * Every region is allocated on its own, exactly as large as it must be, so that a byte read or
- * written beyond it is seen. The file's form is told in lang/equality/src/vectors.rs. Ends with 1 at
- * the first byte that is not as recorded. */
+ * Every region is allocated separately, exactly as large as necessary, so that the sanitizers detect
+ * every access beyond it. lang/equality/src/vectors.rs describes the format of the file. Exits with 1 at
+ * the first byte that differs from the recording. */
 #include "program.c"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static uint64_t word(void) {
     return *at++;
 }
 
-/* A blob in memory of its own; NULL for an empty one. */
+/* A blob in memory of its own; NULL if it is empty. */
 typedef struct blob {
     uint8_t *bytes;
     size_t len;

@@ -19,20 +19,20 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
-// Frames that a queue holds, and one whose frames may be super-segments.
+// Frames that a queue holds, and the number if its frames may be super-segments.
 #define DESCRIPTORS 1024
 #define JOINED_DESCRIPTORS 256
-// Frames that threads hold in stores of their own.
+// Frames in each thread's own cache.
 #define CACHE 256
 // Bytes of an Ethernet header.
 #define ETHERNET 14
-// What adapters that have several queues share frames out by, as far as they do.
+// The header fields by which adapters distribute frames over queues, as far as supported.
 #define HASHED (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 
 struct hw_queue {
     struct hw_port *port;
     uint16_t number;
-    // Frames to receive; the first bytes of frames to send; references to what follows them.
+    // Frames to receive; the first bytes of frames to send; references to the bytes after them.
     struct rte_mempool *arrivals, *heads, *pieces;
 };
 
@@ -45,7 +45,7 @@ struct hw_port {
     struct hw_queue queues[];
 };
 
-// What a reference to a piece of payload has in front of its place.
+// The data in front of a reference to a piece of payload.
 struct reference {
     struct rte_mbuf_ext_shared_info shared;
     uint64_t place[HW_PLACE / sizeof(uint64_t)];
@@ -78,7 +78,7 @@ int hw_start(int count, char **arguments) {
     int status = rte_eal_init(count, arguments);
     if (status < 0)
         return -rte_errno;
-    // It is empty, whoever made it: nothing is shared with other processes.
+    // The folder is empty, even if another process created it: no state is shared with other processes.
     rmdir(rte_eal_get_runtime_dir());
     return 0;
 }
@@ -93,7 +93,7 @@ static void leave(void *unused) {
 
 static void prepare(void) { pthread_key_create(&leaving, leave); }
 
-// Gives the thread stores of frames of its own, if there are any left: 128 threads have some.
+// Gives the thread its own frame caches, if any are left: 128 threads can have them.
 static void join(void) {
     static __thread bool has_tried;
     if (has_tried || rte_lcore_id() != LCORE_ID_ANY)
@@ -104,7 +104,7 @@ static void join(void) {
         pthread_setspecific(leaving, &has_tried);
 }
 
-// The port on a device, if there is one.
+// Finds the port of a device, if there is one.
 static int find(const char *device, uint16_t *port) {
     struct rte_dev_iterator iterator;
     int status = rte_eth_iterator_init(&iterator, device);
@@ -118,7 +118,7 @@ static int find(const char *device, uint16_t *port) {
 }
 
 int hw_probe(const char *device, uint16_t *port) {
-    // DPDK would remove a device that is there, when it fails to tell other processes of it.
+    // DPDK would remove an existing device after it fails to inform other processes of it.
     if (find(device, port) == 0)
         return -EEXIST;
     int status = rte_dev_probe(device);
@@ -145,13 +145,13 @@ int hw_info(uint16_t port, struct hw_info *info) {
     const uint64_t sums = RTE_ETH_TX_OFFLOAD_TCP_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
     const uint64_t cuts = sums | RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     const uint64_t verifies = RTE_ETH_RX_OFFLOAD_TCP_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-    // The other end of net_virtio_user reads and writes DPDK's memory, as adapters do; that of net_memif does with zero-copy.
+    // The peer of net_virtio_user accesses DPDK's memory directly, like an adapter; that of net_memif does with zero-copy.
     bool is_virtio = strcmp(device.driver_name, "net_virtio_user") == 0;
     const struct rte_devargs *given = rte_dev_devargs(device.device);
     bool is_memif = strcmp(device.driver_name, "net_memif") == 0;
     bool is_shared = is_virtio || (is_memif && given != NULL && given->args != NULL && strstr(given->args, "zero-copy=yes"));
-    // net_tap cuts by itself, IPv4 alone, and nothing whose packets have the length of the MTU; and it sums by itself, wrongly
-    // where a piece of odd length is not the last.
+    // net_tap segments by itself, but only IPv4 and only packets shorter than the MTU. It also computes checksums by itself,
+    // wrongly if a piece of odd length is not the last.
     bool is_tap = strcmp(device.driver_name, "net_tap") == 0;
     bool gathers = device.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     *info = (struct hw_info){
@@ -179,11 +179,11 @@ static struct rte_mempool *pool(uint16_t port, unsigned count, uint16_t place, u
     return rte_pktmbuf_pool_create(name, count, CACHE, place, room, rte_eth_dev_socket_id(port));
 }
 
-// Pools of frames to send of ports that are closed, of which another port (net_ring) may still hold some.
+// Send pools of closed ports, whose frames another port (net_ring) may still hold.
 static struct rte_mempool *closed[64];
 static pthread_mutex_t closed_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Frees a pool, once all of its frames are back. Beyond what there is room to remember, it is left.
+// Frees a pool once all of its frames have returned. If the list is full, the pool is not freed.
 static void free_pool(struct rte_mempool *pool) {
     pthread_mutex_lock(&closed_lock);
     for (size_t i = 0; i < RTE_DIM(closed); i++) {
@@ -202,7 +202,7 @@ static void free_pool(struct rte_mempool *pool) {
 static int set_up(struct hw_queue *queue, const struct hw_info *info, uint16_t send, unsigned held) {
     uint16_t id = queue->port->id, depth = queue->port->depth;
     uint16_t room = RTE_PKTMBUF_HEADROOM + RTE_MAX(RTE_MBUF_DEFAULT_DATAROOM, info->mtu + ETHERNET + 8);
-    // A super-segment that is received lies in one piece, but for a few bytes of the longest.
+    // A received super-segment lies in one piece, except for a few bytes of the longest.
     queue->arrivals = pool(id, depth + 2 * CACHE + held, 0, info->joins ? UINT16_MAX : room);
     queue->heads = pool(id, send + 2 * CACHE, 0, room);
     queue->pieces = pool(id, 2 * send + 2 * CACHE, RTE_ALIGN(sizeof(struct reference), RTE_MBUF_PRIV_ALIGN), 0);
@@ -240,22 +240,22 @@ static int start(struct hw_port *port, const struct hw_info *info) {
     if (status == 0)
         status = rte_eth_dev_adjust_nb_rx_tx_desc(port->id, &port->depth, &send);
     for (uint16_t i = 0; i < port->count && status == 0; i++)
-        // net_af_xdp keeps frames to receive in four rings of its own, and copies those to send into such frames.
+        // net_af_xdp holds received frames in four rings of its own, and copies frames to send into such frames.
         status = set_up(&port->queues[i], info, send, info->is_af_xdp ? 8 * DESCRIPTORS : 0);
     if (status == 0)
         status = rte_eth_dev_start(port->id);
-    // What drivers set on an interface of the host stays when the process is killed: the caller has it receive all.
+    // Settings that drivers make on a host interface would survive a killed process: the caller enables reception.
     if (status < 0 || info->interface != 0)
         return status;
     // Neighbours are solicited by multicast (RFC 4861).
     status = rte_eth_allmulticast_enable(port->id);
-    // A driver that has no such thing receives all.
+    // A driver without this function receives all multicast.
     return status == -ENOTSUP ? 0 : status;
 }
 
 static void free_port(struct hw_port *port) {
     for (uint16_t i = 0; i < port->count; i++) {
-        // net_af_xdp gives none back that its rings hold, and nobody else has any.
+        // net_af_xdp does not return the frames in its rings, and there are no other holders.
         rte_mempool_free(port->queues[i].arrivals);
         free_pool(port->queues[i].heads);
         free_pool(port->queues[i].pieces);
@@ -264,7 +264,7 @@ static void free_port(struct hw_port *port) {
 }
 
 static void give_up(uint16_t id, int program) {
-    // The driver looks for a program to detach, and must find none: ours it cannot.
+    // The driver looks for a program to detach, and must find none: it cannot detach ours.
     if (program >= 0)
         close(program);
     hw_remove(id);
@@ -300,7 +300,7 @@ struct closing {
 };
 
 static void close_port(struct hw_port *port) {
-    // What a ring still holds no driver frees; nothing may arrive for ever.
+    // Drivers do not free frames still in a ring; the bound ends the loop even if frames keep arriving.
     struct rte_mbuf *frames[64];
     for (uint16_t i = 0; i < port->count; i++) {
         uint16_t count = 1;
@@ -320,10 +320,10 @@ static void close_now(void *argument) {
     sem_post(&closing->is_done);
 }
 
-// In the thread for interrupts, where net_memif takes leave of its peer as well: it frees then what it closes here.
+// Runs in the interrupt thread, where net_memif also ends its connection: it then frees the state closed here.
 void hw_close(struct hw_port *port) {
     struct closing closing = {.port = port};
-    // net_af_xdp asks for its interface by number, in the thread's namespace.
+    // net_af_xdp looks up its interface by number, in the thread's namespace.
     if (port->program >= 0 || sem_init(&closing.is_done, 0, 0) < 0 || rte_eal_alarm_set(1, close_now, &closing) < 0) {
         close_port(port);
         return;
@@ -395,7 +395,7 @@ struct rte_mbuf *hw_frame(struct hw_queue *queue, const uint8_t *head, uint16_t 
 bool hw_append(struct hw_queue *queue, struct rte_mbuf *frame, const uint8_t *bytes, uint16_t len) {
     while (len > 0) {
         struct rte_mbuf *last = rte_pktmbuf_lastseg(frame);
-        // What is referred to is not written to.
+        // Referenced pieces are not written to.
         uint16_t room = RTE_MBUF_DIRECT(last) ? rte_pktmbuf_tailroom(last) : 0;
         if (room == 0) {
             last = rte_pktmbuf_alloc(queue->heads);
@@ -443,7 +443,7 @@ void hw_cut(struct rte_mbuf *frame, uint16_t head, uint16_t size) {
 
 uint16_t hw_send(struct hw_queue *queue, struct rte_mbuf **frames, uint16_t count, uint16_t *refused) {
     join();
-    // Writes what the driver expects in checksum fields, once more for frames that were not sent before.
+    // Fills checksum fields as the driver expects, and again for frames that were not sent before.
     uint16_t ready = rte_eth_tx_prepare(queue->port->id, queue->number, frames, count);
     uint16_t sent = rte_eth_tx_burst(queue->port->id, queue->number, frames, ready);
     *refused = sent == ready && ready < count;

@@ -1,17 +1,17 @@
-/* What runs a transport program's chains in front of its stack, on frames that arrive while the stack sleeps. It is
- * compiled behind the program's own C (`hawser emit --machine ebpf`), and called by tail calls only: `hw_arrive` for each
- * frame to the stack's Ethernet address, then in turn `hw_step`, a chain, `hw_step` … and `hw_answer`.
+/* Runs a transport program's chains in front of its stack, on frames that arrive while the stack sleeps. It is
+ * compiled after the program's own C (`hawser emit --machine ebpf`), and called by tail calls only: `hw_arrive` for
+ * each frame to the stack's Ethernet address, then in turn `hw_step`, a chain, `hw_step` … and `hw_answer`.
  *
- * All memory belongs to one side at a time: `hw_front.turn` says to which. Here each frame takes it, and a frame that does
- * not get it goes to the stack. */
+ * All memory belongs to one side at a time, which `hw_front.turn` states. Here each frame takes the turn; a frame
+ * that does not get it goes to the stack. */
 #ifndef HW_FRONT_H
 #define HW_FRONT_H
 
 #define HW_MAX_IDS 65536
-#define HW_HEADER_BYTES 512 /* of a transport header at most */
+#define HW_HEADER_BYTES 512 /* maximum bytes of a transport header */
 #define HW_LARGEST 2048 /* bytes of a frame */
-#define HW_FLOOD_NS 20000000 /* how long a flood lasts since it was last seen */
-#define HW_STALE_NS 100000000 /* how long what the stack lent last says what it knows */
+#define HW_FLOOD_NS 20000000 /* duration of a flood after its last sign */
+#define HW_STALE_NS 100000000 /* time after which the contexts last lent are stale */
 #define HW_ETHERNET 14
 #define HW_IPV4 20
 #define HW_IPV6 40
@@ -23,85 +23,85 @@ struct xdp_md {
 };
 
 enum { HW_XDP_DROP = 1, HW_XDP_PASS = 2, HW_XDP_TX = 3 };
-enum { HW_STEP = 0, HW_ANSWER = 1, HW_CHAINS = 2 }; /* in `hw_programs` */
+enum { HW_STEP = 0, HW_ANSWER = 1, HW_CHAINS = 2 }; /* indices into `hw_programs` */
 
-/* Whose turn it is. */
+/* The holder of the turn. */
 enum {
-    HW_FREE = 0,   /* nobody's: whoever comes first takes it */
-    HW_KERNEL = 1, /* a frame's, here */
-    HW_STACK = 2,  /* the stack's */
-    HW_WANTED = 3, /* nobody's, and the stack has to take it before anybody else */
-    HW_AWAKE = 4,  /* nobody's, and the stack is awake: no chain may run */
+    HW_FREE = 0,   /* free: the first to come takes it */
+    HW_KERNEL = 1, /* a frame, here */
+    HW_STACK = 2,  /* the stack */
+    HW_WANTED = 3, /* reserved for the stack, which must take it next */
+    HW_AWAKE = 4,  /* free, and the stack is awake: no chain may run */
 };
 
-/* The state that is shared with the stack; offsets are from the arena's start. `src/front/layout.rs` has the same structure. */
+/* The state that is shared with the stack; offsets are from the arena's start. `src/front/layout.rs` repeats the structure. */
 typedef struct hw_front {
     uint64_t turn;
-    uint64_t passed; /* frames that went to the stack as they came */
-    uint64_t taken;  /* those of them that it has received */
-    uint64_t until;  /* when the stack awakes by itself, in nanoseconds */
-    uint64_t chains; /* how many may run */
+    uint64_t passed; /* frames that went to the stack unchanged */
+    uint64_t taken;  /* the number of these that it has received */
+    uint64_t until;  /* time at which the stack wakes by itself, in nanoseconds */
+    uint64_t chains; /* number that may run */
     uint64_t room;   /* bytes of packets that may be received */
-    uint64_t is_complete; /* an id that leads to nothing here leads to nothing in the stack */
+    uint64_t is_complete; /* an id that is unknown here is unknown in the stack, too */
     uint64_t may_create;
-    uint64_t key[2]; /* of `hw_event.hash` */
+    uint64_t key[2]; /* key of `hw_event.hash` */
     uint64_t mtu;
-    uint64_t log, log_end; /* where the next entry goes, and the end of the room for entries */
+    uint64_t log, log_end; /* place of the next entry, and end of the room for entries */
     uint64_t entry_limit;   /* bytes of the largest entry */
     uint64_t frames;       /* entries in the log */
-    uint64_t rung;         /* the stack was woken */
+    uint64_t rung;         /* the stack has been woken */
     uint64_t contexts, stride;
     uint64_t changed;      /* words: bit k of word n for the context with the number 64 n + k */
-    uint64_t plans;        /* of events, by number */
+    uint64_t plans;        /* plans of events, by number */
     uint64_t blueprints, queues; /* whether their packets can be sent from here, by number: words */
-    uint64_t protocol;     /* of packets whose header names none */
+    uint64_t protocol;     /* protocol of packets whose header names none */
     uint64_t ports;        /* words: bit k of word n for the UDP port 64 n + k, if an application holds it */
     uint64_t events, events_end, params, scratch, scratch_bytes, input;
-    /* The frame that is being worked on. */
+    /* The frame in progress. */
     uint64_t entry;        /* its entry in the log */
     uint64_t event, event_count, event_at, ran;
     uint64_t is_urgent;
     uint64_t chains_then, room_then; /* `chains` and `room` before it */
-    uint64_t answered;     /* counts of all times: frames answered, frames whose chains ran */
+    uint64_t answered;     /* running totals: frames answered, frames whose chains ran */
     uint64_t handled;
-    /* Of floods, while the stack is awake. */
-    uint64_t lent;          /* when contexts were lent last, in nanoseconds */
-    uint64_t seen;          /* frames of `passed` that have arrived there, or were lost before it */
-    uint64_t backlog;       /* when more frames wait for the stack, it is one */
+    /* Floods, while the stack is awake. */
+    uint64_t lent;          /* time at which contexts were last lent, in nanoseconds */
+    uint64_t seen;          /* frames of `passed` that have arrived there, or were lost on the way */
+    uint64_t backlog;       /* number of frames waiting for the stack above which it is a flood */
     uint64_t flooded_until; /* in nanoseconds */
     uint64_t sifted;        /* frames that were dropped */
-    uint64_t sieve;         /* where a frame is looked at */
+    uint64_t sieve;         /* place where a frame is examined */
 } hw_front;
 
 typedef struct hw_plan {
     uint32_t bytes;
     uint32_t runs;    /* its chain may run here */
-    uint64_t records; /* bytes of records at most */
-    uint64_t creates; /* bit k: it may make contexts on those of type k */
-    uint32_t fresh;   /* bytes of the context that it may make */
-    uint32_t runs_alone; /* something runs where no context is found */
+    uint64_t records; /* maximum bytes of records */
+    uint64_t creates; /* bit k: it may create contexts on those of type k */
+    uint32_t fresh;   /* bytes of the context that it may create */
+    uint32_t runs_alone; /* a processor runs if no context is found */
 } hw_plan;
 
-/* A context's place: this, then the context. */
+/* A context's place: this header, then the context. */
 typedef struct hw_place {
-    uint32_t type; /* index + 1; 0: none is here */
+    uint32_t type; /* index + 1; 0: empty */
     uint32_t pad;
     uint64_t room;
 } hw_place;
 
-/* An entry of the log: this, the frame, its chains; each padded to 8 bytes. */
+/* An entry of the log: this header, the frame, its chains; each padded to 8 bytes. */
 typedef struct hw_entry {
     uint64_t now;
     uint32_t frame;
     uint32_t chains;
 } hw_entry;
 
-/* A chain in it: this, then the context that it may have made, then its records. */
+/* A chain in it: this header, then the context that it may have created, then its records. */
 typedef struct hw_chain {
     uint64_t outcome;
     uint32_t records; /* bytes */
-    uint32_t context; /* the number of the one that it ran on; `HW_NOBODY` */
-    uint64_t answer;  /* where among the records the packet is that was sent, + 1; 0: none */
+    uint32_t context; /* number of the context that it ran on; `HW_NOBODY` */
+    uint64_t answer;  /* offset of the sent packet among the records, + 1; 0: none */
     uint64_t fresh;   /* bytes */
 } hw_chain;
 
@@ -111,7 +111,7 @@ typedef struct hw_address {
     uint8_t bytes[16];
 } hw_address;
 
-/* What parsers and headers work on. */
+/* The data on which parsers and headers work. */
 typedef struct hw_input {
     hw_net net;
     hw_packet packet;
@@ -121,7 +121,7 @@ typedef struct hw_input {
 
 _Static_assert(sizeof(hw_input) <= 1024, "`src/front/layout.rs` has the same size");
 
-/* The socket of each receive queue, and the stack's IP addresses: those of `hawser.bpf.c`. */
+/* The socket of each receive queue, and the stack's IP addresses: the maps of `hawser.bpf.c`. */
 struct {
     int (*type)[17]; /* BPF_MAP_TYPE_XSKMAP */
     int (*max_entries)[1];
@@ -145,7 +145,7 @@ struct {
     uint32_t *value;
 } hw_ids HW_SECTION(".maps");
 
-/* What wakes the stack. */
+/* The ring that wakes the stack. */
 struct {
     int (*type)[27]; /* BPF_MAP_TYPE_RINGBUF */
     int (*max_entries)[4096];
@@ -167,7 +167,7 @@ HW_INLINE uint64_t hw_padded(uint64_t len) {
     return (len + 7) & ~UINT64_C(7);
 }
 
-/* The frame is for the stack, as it is. */
+/* Passes the frame to the stack unchanged. */
 HW_INLINE int hw_pass(struct xdp_md *context, hw_front *front) {
     __sync_fetch_and_add(&front->passed, 1);
     return (int)hw_redirect(&xsks_map, context->rx_queue_index, HW_XDP_PASS);
@@ -177,15 +177,15 @@ HW_INLINE void hw_release(hw_front *front, uint64_t turn) {
     (void)__sync_lock_test_and_set(&front->turn, turn);
 }
 
-/* The same, for who has the turn, which was as it is to be again; nothing was changed. */
+/* The same for the holder of the turn, which returns to its former value; no state has changed. */
 HW_INLINE int hw_leave(struct xdp_md *context, hw_front *front, uint64_t turn) {
     int verdict = hw_pass(context, front);
     hw_release(front, turn);
     return verdict;
 }
 
-/* Whether more comes than the stack, which is awake, can take: what it knows to be of nobody could then only keep it from
- * its connections. */
+/* Returns whether more frames arrive than the stack, which is awake, can process. Frames for unknown contexts
+ * could then only keep it from its connections. */
 HW_INLINE bool hw_is_flooded(hw_front *front) {
     bool is_behind = (int64_t)(front->passed - front->seen) > (int64_t)front->backlog;
     if (!front->is_complete || (!is_behind && front->flooded_until == 0))
@@ -193,7 +193,7 @@ HW_INLINE bool hw_is_flooded(hw_front *front) {
     uint64_t now = hw_time();
     if (is_behind)
         front->flooded_until = now + HW_FLOOD_NS;
-    /* A stack that has not slept for long has contexts that are not known here: a fifth of the time all goes to it. */
+    /* A stack that has long been awake has contexts unknown here: a fifth of the time, it gets all frames. */
     if (now - front->lent > HW_STALE_NS && now / HW_FLOOD_NS % 5 == 0)
         return false;
     return now < front->flooded_until;
@@ -219,7 +219,7 @@ HW_INLINE void hw_copy_frame(struct xdp_md *context, uint8_t *to, uint64_t len) 
     }
 }
 
-/* Writes over a frame's first bytes. */
+/* Overwrites a frame's first bytes. */
 HW_INLINE void hw_copy_back(struct xdp_md *context, const uint8_t *bytes, uint64_t len) {
     uint8_t *data = (uint8_t *)(long)context->data, *end = (uint8_t *)(long)context->data_end;
     for (uint64_t at = HW_ZERO; HW_MORE(at < len); HW_NEXT(at)) {
@@ -237,7 +237,7 @@ HW_INLINE bool hw_is_own(const hw_ip *ip) {
     return hw_lookup(&addresses, &address) != NULL;
 }
 
-/* An address that one host can have, as the stack judges: `is_unicast`. */
+/* Returns whether an address can belong to one host, by the stack's rule: `is_unicast`. */
 HW_INLINE bool hw_is_unicast(const hw_net *net) {
     const uint8_t *ip = net->src_ip.bytes;
     if (net->version == 4)
@@ -256,7 +256,7 @@ HW_INLINE bool hw_is_mapped(const hw_ip *ip) {
     return upper == 0 && middle == __builtin_bswap32(0xffff);
 }
 
-/* Reads the network header behind a link header, if it is of a kind that is dealt with here. */
+/* Reads the network header after a link header, if it is of a supported kind. */
 HW_INLINE bool hw_read_network(hw_net *net, const uint8_t *frame, uint64_t len) {
     const uint8_t *ip = frame + HW_ETHERNET;
     uint16_t kind = (uint16_t)(frame[12] << 8 | frame[13]);
@@ -266,7 +266,7 @@ HW_INLINE bool hw_read_network(hw_net *net, const uint8_t *frame, uint64_t len) 
         net->version = 4;
         net->hdr_len = HW_IPV4;
         net->tot_len = (uint32_t)hw_wire_get(ip + 2, 2);
-        /* Without options, no fragment, and intact (RFC 791, 3.1). */
+        /* No options, no fragment, and intact (RFC 791, 3.1). */
         if (ip[0] != 0x45 || (hw_wire_get(ip + 6, 2) & 0x3fff) != 0 || hw_sum_fold(hw_sum_words(ip, HW_IPV4)) != 0xffff)
             return false;
         net->dscp = ip[1] >> 2;
@@ -290,7 +290,7 @@ HW_INLINE bool hw_read_network(hw_net *net, const uint8_t *frame, uint64_t len) 
         net->ttl = ip[7];
         __builtin_memcpy(&net->src_ip, ip + 8, 16);
         __builtin_memcpy(&net->dst_ip, ip + 24, 16);
-        /* An IPv4 address has no place here, mapped (RFC 4291, 2.5.5.2): only within the stack. */
+        /* Mapped IPv4 addresses (RFC 4291, 2.5.5.2) are valid only within the stack. */
         if (hw_is_mapped(&net->src_ip) || hw_is_mapped(&net->dst_ip))
             return false;
     } else {
@@ -299,7 +299,7 @@ HW_INLINE bool hw_read_network(hw_net *net, const uint8_t *frame, uint64_t len) 
     return net->tot_len >= net->hdr_len && net->tot_len + HW_ETHERNET <= len;
 }
 
-/* Passes over the header of a datagram (RFC 768), as the engine does (`net/udp.rs`): it counts among the network's. */
+/* Skips the header of a datagram (RFC 768), as the engine does (`net/udp.rs`): it counts as a network header. */
 HW_INLINE bool hw_open_udp(hw_net *net, const uint8_t *datagram) {
     uint64_t room = net->tot_len - net->hdr_len, len = hw_wire_get(datagram + 4, 2);
     if (room < HW_UDP || len < HW_UDP || len > room)
@@ -319,7 +319,7 @@ HW_INLINE bool hw_open_udp(hw_net *net, const uint8_t *datagram) {
     return true;
 }
 
-/* Whether an application holds a UDP port. */
+/* Returns whether an application holds a UDP port. */
 HW_INLINE bool hw_holds(const hw_front *front, uint16_t port) {
     const uint64_t *words = hw_arena_at(front->ports);
     return words[port / 64] >> port % 64 & 1;
@@ -332,7 +332,7 @@ HW_INLINE uint32_t hw_parse(const hw_front *front, const hw_packet *packet, hw_e
         events->capacity = max; \
         return mtp_parse(params, parser, packet, HW_NOTHING, HW_NOTHING, events);
 #define HW_REGISTERED(number, parser, max) case number:
-    /* Only behind a header of UDP there is a port. */
+    /* Only a UDP header has a port. */
     uint16_t port = net->dst_port;
     if (port == 0) {
         switch (net->protocol) {
@@ -356,8 +356,8 @@ HW_INLINE uint32_t hw_parse(const hw_front *front, const hw_packet *packet, hw_e
     }
 }
 
-/* What a record that is left means for the stack: 0 that it may sleep on, 1 that it has to wake up, 2 that nothing may
- * happen before it is carried out. */
+/* The urgency of an unexecuted record: 0 if the stack may sleep on, 1 if it must wake up, 2 if the record must be
+ * executed before any other step. */
 HW_INLINE unsigned hw_urgency(const hw_front *front, const hw_record *record) {
     switch (record->kind) {
     case HW_TIMER_STOP:
@@ -376,8 +376,8 @@ HW_INLINE unsigned hw_urgency(const hw_front *front, const hw_record *record) {
     }
 }
 
-/* The chain that ran last is over: what it gave is in the log. Whether the stack has to act on that before the chain of the
- * frame's next event runs, which may find what this one made, or not find what it ended, and comes behind what it raised. */
+/* The last chain has ended: its results are in the log. Returns whether the stack must act on them before the chain of the
+ * frame's next event. The next chain may need a context that this one created or ended, and follows its raised events. */
 HW_INLINE bool hw_close_chain(hw_front *front, hw_call *call) {
     hw_entry *entry = hw_arena_at(front->entry);
     hw_chain *chain = hw_arena_at(front->ran);
@@ -402,10 +402,10 @@ HW_INLINE bool hw_close_chain(hw_front *front, hw_call *call) {
     return waits;
 }
 
-/* What an event's ids lead to, as the engine looks them up (`chain/resolve.rs`). */
+/* The contexts of an event's ids, looked up as in the engine (`chain/resolve.rs`). */
 typedef struct hw_found {
-    uint32_t context; /* a number; `HW_NOBODY` */
-    unsigned vacant;  /* the first id that leads to nothing; 3: none */
+    uint32_t context; /* a context's number; `HW_NOBODY` */
+    unsigned vacant;  /* index of the first unknown id; 3: none */
 } hw_found;
 
 HW_INLINE hw_place *hw_place_of(const hw_front *front, uint32_t context) {
@@ -433,7 +433,7 @@ HW_INLINE hw_found hw_find(const hw_front *front, const hw_plan *plan, const hw_
     return found;
 }
 
-/* Whether one of a frame's events is of a context that is there, and not of one that it could make. */
+/* Returns whether one of a frame's events has an existing context, rather than one that it could create. */
 HW_INLINE bool hw_is_known(const hw_front *front, uint64_t count) {
     bool is_known = false;
     uint64_t at = front->events;
@@ -461,7 +461,7 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
     HW_STAY(turn);
     HW_STAY(is_awake);
     uint64_t len = context->data_end - context->data;
-    /* What went to the stack comes before what comes now. */
+    /* Frames that went to the stack come before this one. */
     bool runs = front->passed == front->taken && front->chains != 0 && front->log_end - front->log >= front->entry_limit;
     if ((!is_awake && !runs) || len < HW_ETHERNET + HW_IPV6 || len > HW_LARGEST)
         return hw_leave(context, front, turn);
@@ -484,7 +484,7 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
         .verify = 1,
     };
     input->events = (hw_events){.at = hw_arena_at(front->events), .end = hw_arena_at(front->events_end)};
-    /* What does not parse is counted by the stack, but in a flood. */
+    /* The stack counts frames that do not parse, except in a flood. */
     bool is_parsed = hw_parse(front, &input->packet, &input->events, net) == 0 && input->events.count != 0;
     if (!is_parsed && (!is_awake || (net->protocol != front->protocol && net->dst_port == 0)))
         return hw_leave(context, front, turn);
@@ -513,7 +513,7 @@ HW_SECTION("xdp") int hw_arrive(struct xdp_md *context) {
     return hw_leave(context, front, turn);
 }
 
-/* SipHash-1-3 of an id's used bytes under the stack's key. */
+/* SipHash-1-3 of an id's used bytes, with the stack's key. */
 HW_APART uint64_t hw_hash_at(uint64_t id_at, uint64_t k0, uint64_t k1) {
     const hw_id *id = hw_arena_at(id_at);
     return hw_sip(k0, k1, id->bytes, id->bytes[sizeof(*id) - 1] & 63, 1, 3);
@@ -521,7 +521,7 @@ HW_APART uint64_t hw_hash_at(uint64_t id_at, uint64_t k0, uint64_t k1) {
 
 enum { HW_LEAVE, HW_SKIP, HW_RUN_CHAIN };
 
-/* Begins an entry of the log for the next event, if its chain can run here, or has nothing to run on. */
+/* Begins an entry of the log for the next event, if its chain can run here, or has no context to run on. */
 HW_INLINE int hw_open_chain(hw_front *front, hw_call *call, hw_event *event) {
     const hw_plan *plan = hw_arena_at(front->plans + event->event * sizeof(hw_plan));
     const hw_entry *entry = hw_arena_at(front->entry);
@@ -568,7 +568,7 @@ HW_INLINE int hw_open_chain(hw_front *front, hw_call *call, hw_event *event) {
     return HW_RUN_CHAIN;
 }
 
-/* Goes on to the next event. */
+/* Continues with the next event. */
 HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
     hw_front *front = hw_shared();
     hw_call *call = hw_arena_at(HW_CALL_AT);
@@ -582,7 +582,7 @@ HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
     if (is_over)
         hw_tail_call(context, &hw_programs, HW_ANSWER);
     hw_event *event = hw_arena_at(front->event_at);
-    /* Programs call one another, of which the kernel takes 33. */
+    /* Each step is a tail call, of which the kernel permits 33. */
     if (front->event < front->event_count && front->event < 14) {
         const hw_plan *plan = hw_arena_at(front->plans + event->event * sizeof(hw_plan));
         uint64_t begin = call->records;
@@ -595,7 +595,7 @@ HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
             hw_tail_call(context, &hw_programs, HW_STEP);
         } else if (what == HW_RUN_CHAIN) {
             hw_tail_call(context, &hw_programs, HW_CHAINS + event->event);
-            /* There is none: nothing was changed. */
+            /* The chain does not exist: no state has changed. */
             call->records = begin;
             front->ran = 0;
         }
@@ -607,7 +607,7 @@ HW_SECTION("xdp") int hw_step(struct xdp_md *context) {
     return HW_XDP_DROP;
 }
 
-/* Whether a packet goes back to the sender of the frame, and can be sent from here; it is completed. */
+/* Returns whether a packet goes back to the sender of the frame and can be sent from here; completes it. */
 HW_INLINE bool hw_is_answer(const hw_front *front, hw_packet_rec *packet) {
     const hw_net *came = hw_arena_at(front->input);
     const uint64_t *blueprints = hw_arena_at(front->blueprints), *queues = hw_arena_at(front->queues);
@@ -643,13 +643,13 @@ HW_INLINE bool hw_is_answer(const hw_front *front, hw_packet_rec *packet) {
     return true;
 }
 
-/* What the stack has to do for a frame. */
+/* The work that a frame leaves to the stack. */
 typedef struct hw_rest {
     unsigned urgency; /* 0: it can wait, 1: at once, 2: before the next frame */
     bool is_any;
 } hw_rest;
 
-/* Finds the packet that is sent from here, and the chain that it is of; what is left is the stack's. */
+/* Finds the packet that is sent from here, and its chain; the other records are left to the stack. */
 HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, hw_rest *rest) {
     const hw_entry *entry = hw_arena_at(front->entry);
     uint64_t at = front->entry + sizeof(hw_entry) + hw_padded(entry->frame);
@@ -662,7 +662,7 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, hw_rest *rest) {
             chain_at = at;
             records_at = at += sizeof(hw_chain) + hw_padded(chain->fresh);
             records_end = at + chain->records;
-            /* Asserts and refusals are counted. */
+            /* The stack counts asserts and refusals. */
             rest->is_any |= (uint32_t)chain->outcome > HW_STOP;
             if (chain->records == 0)
                 records_end = at;
@@ -687,7 +687,7 @@ HW_INLINE hw_packet_rec *hw_sift(hw_front *front, uint64_t end, hw_rest *rest) {
     return answer;
 }
 
-/* Writes the header of a datagram that is behind it; a sum of zero would mean that there is none (RFC 768). */
+/* Writes the header before a datagram's data; a checksum of zero would mean that there is none (RFC 768). */
 HW_INLINE void hw_write_udp(const hw_net *net, uint8_t *datagram, uint64_t len) {
     hw_wire_put(datagram, (uint64_t)net->src_port << 48 | (uint64_t)net->dst_port << 32 | len << 16, 8);
     hw_sum sum = hw_sum_pseudo(net, HW_UDP_PROTOCOL, len);
@@ -697,7 +697,7 @@ HW_INLINE void hw_write_udp(const hw_net *net, uint8_t *datagram, uint64_t len) 
     __builtin_memcpy(datagram + 6, &folded, 2);
 }
 
-/* Makes an answer of the frame. */
+/* Turns the frame into an answer. */
 HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_rec *packet) {
     const hw_net *net = &packet->net;
     uint8_t *out = ((hw_input *)hw_arena_at(front->input))->out;
@@ -729,7 +729,7 @@ HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_
     if (net->version == 4) {
         hw_wire_put(ip, 0x4500u | (uint32_t)net->dscp << 2 | (net->ecn & 3), 2);
         hw_wire_put(ip + 2, len - HW_ETHERNET, 2);
-        hw_wire_put(ip + 4, 0x4000, 4); /* number 0, not to be fragmented */
+        hw_wire_put(ip + 4, 0x4000, 4); /* identification 0, do not fragment */
         ip[8] = net->ttl;
         ip[9] = net->protocol;
         hw_wire_put(ip + 10, 0, 2);
@@ -751,8 +751,8 @@ HW_INLINE bool hw_send(struct xdp_md *context, const hw_front *front, hw_packet_
     return true;
 }
 
-/* All chains of the frame ran: it is answered, and the stack woken if it has to do something. Of a frame that leaves it
- * nothing to do it hears nothing. */
+/* All chains of the frame ran: it is answered, and the stack is woken if it has work to do. A frame without work for
+ * the stack is not reported to it. */
 HW_SECTION("xdp") int hw_answer(struct xdp_md *context) {
     hw_front *front = hw_shared();
     hw_call *call = hw_arena_at(HW_CALL_AT);
@@ -774,7 +774,7 @@ HW_SECTION("xdp") int hw_answer(struct xdp_md *context) {
         front->log = call->records;
         front->frames++;
     } else {
-        /* It takes nothing of what the stack has room for. */
+        /* It uses none of the stack's room. */
         front->chains = front->chains_then;
         front->room = front->room_then;
     }

@@ -1,6 +1,6 @@
-// Which frames of an interface go to the stack: those to its Ethernet address, and those to groups that ask for one of
-// its IP addresses or say who has it (ARP, RFC 826; neighbour solicitation and advertisement, RFC 4861, 4.3 and 4.4).
-// All else is the kernel's, as if nothing were attached.
+// The frames of an interface that go to the stack: frames to its Ethernet address, and multicast frames about
+// its IP addresses. These ask for an address or announce it (ARP, RFC 826; neighbour solicitation and
+// advertisement, RFC 4861, 4.3 and 4.4). All other frames go to the kernel, as if the program were absent.
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -38,7 +38,7 @@ struct choices {
 
 const volatile struct choices choices SEC(".rodata.choices");
 
-// The socket of each receive queue, of which there may be more than one.
+// The socket of each receive queue; there may be several queues.
 struct {
     __uint(type, BPF_MAP_TYPE_XSKMAP);
     __uint(max_entries, 1);
@@ -54,12 +54,12 @@ struct {
     __type(value, __u8);
 } addresses SEC(".maps");
 
-// By these, and by the names of the map above and of the program for whole frames, libxdp knows a program that is attached
-// already, into whose map it may put sockets; how many have a share in it, it counts here.
+// By these symbols, and by the names of the map above and of the program for whole frames, libxdp recognises an attached
+// program, to whose map it may add sockets. It counts the sharers here.
 volatile int refcnt = 1;
 __uint(xsk_prog_version, 1) SEC("xdp_metadata");
 
-// Where frames to the stack's Ethernet address go first, if it is there: chains in front of the stack (`front.h`).
+// Frames to the stack's Ethernet address go here first, if it exists: chains in front of the stack (`front.h`).
 struct {
     __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
     __uint(max_entries, 1);
@@ -84,7 +84,7 @@ static __always_inline bool is_question(const struct ethhdr *ethernet, void *end
         __builtin_memcpy(address.bytes + 12, arp->target, 4);
     } else if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
         const struct solicitation *packet = (const void *)(ethernet + 1);
-        // A host that has one of the addresses already advertises it to all.
+        // A host that already has one of the addresses advertises it to all nodes.
         if ((void *)(packet + 1) > end || packet->next_header != ICMPV6
             || (packet->type != NEIGHBOUR_SOLICITATION && packet->type != NEIGHBOUR_ADVERTISEMENT))
             return false;
@@ -100,7 +100,7 @@ static __always_inline int judge(struct xdp_md *context, bool is_whole) {
     const struct ethhdr *ethernet = (const void *)(long)context->data;
     if ((void *)(ethernet + 1) > end)
         return XDP_PASS;
-    // What is on a virtual network is not on this one.
+    // Frames of a virtual network do not belong to this one.
     if (ethernet->h_proto == bpf_htons(ETH_P_8021Q) || ethernet->h_proto == bpf_htons(ETH_P_8021AD))
         return XDP_PASS;
     bool is_for_group = ethernet->h_dest[0] & 1;
@@ -112,14 +112,14 @@ static __always_inline int judge(struct xdp_md *context, bool is_whole) {
     return XDP_PASS;
 }
 
-// For frames that fit a buffer.
+// For frames that fit into one buffer.
 SEC("xdp")
 int xsk_def_prog(struct xdp_md *context) {
-    // libxdp looks among the maps that the program refers to.
+    // libxdp only examines maps that the program refers to.
     return refcnt == 0 ? XDP_PASS : judge(context, true);
 }
 
-// For those that take several.
+// For frames in several buffers.
 SEC("xdp.frags")
 int pieces(struct xdp_md *context) {
     return judge(context, false);

@@ -14,10 +14,10 @@
 #include <rte_mbuf.h>
 #include <rte_pause.h>
 
-// Headers of Ethernet, IPv4, and TCP with timestamps; what is left of an MTU of 1,500 bytes.
+// Headers of Ethernet, IPv4, and TCP with timestamps; the rest of an MTU of 1,500 bytes.
 #define HEADERS (14 + 20 + 32)
 #define PAYLOAD (1500 - 20 - 32)
-// Frames that a queue holds, that are moved at a time, and that the thread holds in a store of its own: as in Hawser's wire.
+// Frames that a queue holds, that are moved at a time, and that the thread's cache holds: as in Hawser's wire.
 #define DESCRIPTORS 1024
 #define BURST 64
 #define CACHE 256
@@ -27,7 +27,7 @@ struct bare {
     enum bare_work work;
     struct rte_mempool *frames;
     uint8_t headers[HEADERS];
-    // The sum of all payload, and all headers that were read, so that the compiler leaves none of that out.
+    // The sum of all payload and all headers read, so that the compiler removes none of that work.
     volatile uint32_t sum;
     bool is_over;
 };
@@ -56,12 +56,12 @@ struct bare *bare_open(int count, char **arguments, const char *device, enum bar
         *error = -rte_errno;
         return NULL;
     }
-    // It is empty: nothing is shared with other processes.
+    // The folder is empty: no state is shared with other processes.
     rmdir(rte_eal_get_runtime_dir());
     struct bare *port = calloc(1, sizeof *port);
     *error = port == NULL ? -ENOMEM : rte_dev_probe(device);
     if (*error == 0) {
-        // There is no other.
+        // There is only one.
         port->id = rte_eth_find_next(0);
         port->work = work;
         // An EtherType for local experiments.
@@ -124,7 +124,7 @@ void bare_end(struct bare *port) {
     transmit(port, &frame, 1);
 }
 
-// Takes a frame's payload, of which there is room for so many bytes; returns how many it is.
+// Takes a frame's payload, with room for `room` bytes; returns its length.
 static size_t take(struct bare *port, struct rte_mbuf *frame, uint8_t *to, size_t room) {
     uint8_t headers[HEADERS];
     const uint8_t *from = rte_pktmbuf_mtod(frame, const uint8_t *);
@@ -147,7 +147,7 @@ size_t bare_receive(struct bare *port, uint8_t *bytes, size_t room, bool *is_ove
     size_t got = 0;
     uint16_t count;
     do {
-        // Who has no room for a frame waits for the end, which has no payload.
+        // Without room for a frame, the caller waits for the end, which has no payload.
         size_t most = RTE_MAX((room - got) / PAYLOAD, (size_t)1);
         count = rte_eth_rx_burst(port->id, 0, frames, RTE_MIN(most, (size_t)BURST));
         for (uint16_t i = 0; i < count; i++)

@@ -1,6 +1,6 @@
-// A side of a measurement with gVisor's network stack: it takes its orders and says what it measured as `hawser-bench side`
-// does (tools/bench/src/sides). It is at an address of its own on an Ethernet interface, by a packet socket, as gVisor's
-// containers are.
+// A side of a measurement with gVisor's network stack: it reads its orders and reports its results in the
+// same way as `hawser-bench side` (tools/bench/src/sides). It has an address of its own on an Ethernet
+// interface, through a packet socket, as gVisor's containers do.
 package main
 
 import (
@@ -27,19 +27,19 @@ import (
 
 const (
 	mtu = 1500
-	// Bytes of a super-segment, at most.
+	// Maximum bytes of a super-segment.
 	superSegment = 65536
-	// Bytes of the socket's receive queue: with the default super-segments are lost.
+	// Bytes of the socket's receive queue: with the default, super-segments are lost.
 	socketBuffer = 8 << 20
 	// Bytes of TCP's buffers, at both ends.
 	tcpBuffer = 4 << 20
 	// Bytes of a write or read.
 	chunk = 256 << 10
-	// The sender goes on for a little after its own time is over, so that the receiver's is full.
+	// The sender continues briefly after its own time is over, so that the receiver's time is full.
 	tail = 100 * time.Millisecond
 )
 
-// What a side is to do: `Spec`.
+// The orders of a side: `Spec`.
 type spec struct {
 	Stack struct {
 		Gvisor struct {
@@ -62,7 +62,7 @@ type bulk struct {
 	Seconds float64        `json:"seconds"`
 }
 
-// What a side has measured: `Measured`.
+// The results of a side: `Measured`.
 type measured struct {
 	Bytes        uint64   `json:"bytes"`
 	CountedBytes uint64   `json:"counted_bytes"`
@@ -114,14 +114,14 @@ func run() error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// Says that the side can be reached, and waits for the sign to begin.
+// Reports that the side is ready, and waits for the signal to begin.
 func begin() error {
 	fmt.Println("ready")
 	_, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	return err
 }
 
-// Keeps the process, all of its threads, on one core, and ends it with its parent.
+// Keeps all threads of the process on one core, and ends the process with its parent.
 func stay(core *int) error {
 	if core != nil {
 		var set unix.CPUSet
@@ -140,14 +140,14 @@ func stay(core *int) error {
 			}
 		}
 	}
-	// On one core more threads only take turns.
+	// On one core, more threads would only take turns.
 	runtime.GOMAXPROCS(1)
-	// Nothing that lives long is made while bytes move: collect rarely.
+	// No long-lived objects are created while bytes move: collect rarely.
 	debug.SetGCPercent(400)
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
-// Opens the interface and puts the stack on it.
+// Opens the interface and attaches the stack to it.
 func open(orders spec) (*stack.Stack, tcpip.FullAddress, error) {
 	var address netip.Addr
 	var bits int
@@ -173,7 +173,7 @@ func open(orders spec) (*stack.Stack, tcpip.FullAddress, error) {
 		EthernetHeader: true,
 		Address:        tcpip.LinkAddress([]byte{2, 0, 0, 0, 0, octets[3]}),
 		GSOMaxSize:     superSegment,
-		// What goes through a veth pair within one machine is not damaged.
+		// Packets are not damaged in a veth pair within one machine.
 		RXChecksumOffload:  true,
 		PacketDispatchMode: fdbased.RecvMMsg,
 	})
@@ -216,7 +216,7 @@ func configure(network *stack.Stack) tcpip.Error {
 	return nil
 }
 
-// A packet socket with virtio-net headers, by which super-segments go both ways, for an address that the kernel has not.
+// A packet socket with virtio-net headers, for super-segments in both directions, at an address unknown to the kernel.
 func packetSocket(device string) (int, error) {
 	protocol := int(header.EthernetProtocolAll)<<8 | int(header.EthernetProtocolAll)>>8
 	socket, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol&0xffff)
@@ -247,7 +247,7 @@ func packetSocket(device string) (int, error) {
 	return socket, unix.Bind(socket, &at)
 }
 
-// Measures between the warm-up's end and the end of the time that counts.
+// Measures from the end of the warm-up to the end of the counted time.
 type window struct {
 	begin       time.Time
 	from, until time.Duration
@@ -267,7 +267,7 @@ func newWindow(plan *bulk) *window {
 
 func (w *window) now(bytes uint64) *mark {
 	var usage unix.Rusage
-	// It cannot fail for the process itself.
+	// The call cannot fail for the process itself.
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &usage)
 	seconds := func(t unix.Timeval) float64 { return float64(t.Nano()) / 1e9 }
 	return &mark{time.Since(w.begin), bytes, seconds(usage.Utime), seconds(usage.Stime)}
@@ -301,7 +301,7 @@ func (w *window) measured(bytes uint64) measured {
 	}
 }
 
-// Connects, sends for as long as planned, and waits until the peer has everything.
+// Connects, sends for the planned time, and waits until the peer has received all data.
 func send(network *stack.Stack, plan *bulk) (measured, error) {
 	to := tcpip.FullAddress{NIC: 1, Addr: tcpip.AddrFrom4(plan.Peer.Addr().As4()), Port: plan.Peer.Port()}
 	connection, err := gonet.DialTCP(network, to, ipv4.ProtocolNumber)
@@ -361,7 +361,7 @@ func receive(network *stack.Stack, address tcpip.FullAddress, plan *bulk) (measu
 	}
 	result := window.measured(got)
 	connection.Close()
-	// What still has to leave does so.
+	// Time for the last packets to leave.
 	time.Sleep(50 * time.Millisecond)
 	return result, nil
 }

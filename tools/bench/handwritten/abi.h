@@ -1,11 +1,11 @@
-/* The record ABI by the names that TCP by hand has for it. The declarations are the one header that generated
- * code has as well. */
+/* The record ABI under the names that the handwritten TCP uses. The declarations are in the header that
+ * generated code includes as well. */
 #ifndef HANDWRITTEN_ABI_H
 #define HANDWRITTEN_ABI_H
 
 #include "hawser.h"
 
-typedef hw_id id_t_; /* the last byte counts those in use */
+typedef hw_id id_t_; /* the last byte is the number of bytes in use */
 typedef hw_ip ip_t;
 typedef hw_data data_t;
 typedef hw_net net_t;

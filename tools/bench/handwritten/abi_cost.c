@@ -1,9 +1,9 @@
-/* What the border between program and engine costs in itself: the chains of `text.h` for an acknowledgement and for a
- * data segment, on a small engine, once with records that are written and then carried out (DIRECT 0), once with calls
- * that act at once and that the compiler sees through (DIRECT 1). Compiled twice. */
+/* The cost of the border between program and engine itself: the chains of `text.h` for an acknowledgement and for a
+ * data segment, on a small engine. DIRECT 0 writes records and executes them later; DIRECT 1 uses calls that act at
+ * once and that the compiler can inline. Compiled twice. */
 #include "tcp.h"
 
-/* As much of an engine as these chains move: timers, a sending and a receiving unit, a queue of packets. */
+/* The parts of an engine for these chains: timers, a sending and a receiving unit, a queue of packets. */
 typedef struct { packet_rec record; image_t image; } pending_t;
 enum { PENDING = 64 };
 typedef struct {
@@ -30,7 +30,7 @@ static inline pending_t *engine_slot(engine_t *engine) { return &engine->pending
 
 #if DIRECT
 #define HANDWRITTEN_RECORDS_H /* in place of records.h */
-/* `at` leads to the engine. */
+/* `at` points to the engine. */
 static inline engine_t *engine_of(run_ctx *r) { return (engine_t *)r->at; }
 static inline void emit_unit(run_ctx *r, uint8_t kind, const id_t_ *uid, uint64_t addr, uint64_t len, uint64_t off) {
     (void)uid, (void)addr;
@@ -46,7 +46,7 @@ static inline void stop_timer(run_ctx *r, connection_t *c, enum timer timer) {
     engine_timer(engine_of(r), timer, 0, false);
     c->timer[timer] = 0;
 }
-/* These chains do not come to the next three. */
+/* These chains do not reach the next three. */
 static inline void emit_context(run_ctx *r, uint8_t kind, const id_t_ *id, uint32_t context) {
     (void)kind, (void)id, (void)context;
     engine_of(r)->signals++;
@@ -83,7 +83,7 @@ static inline void enter(run_ctx *r, connection_t *c, enum state next) {
 #include "text.h"
 
 #if !DIRECT
-/* Carries records out, in order. */
+/* Executes records, in order. */
 static void execute(engine_t *engine, const uint8_t *at, const uint8_t *end) {
     while (at < end) {
         const record_t *record = (const record_t *)at;
@@ -123,8 +123,8 @@ static connection_t open_connection(void) {
     return c;
 }
 
-/* `count` events of one kind: acknowledgements of two segments, each of which lets two more go; or data segments, every
- * second of which is acknowledged. Returns something that depends on all of it. */
+/* Runs `count` events of one kind: acknowledgements of two segments, each of which releases two more; or data segments,
+ * where every second one is acknowledged. Returns a value that depends on all of it. */
 uint64_t RUN(const uint64_t *params, uint32_t data, uint64_t count) {
     static _Thread_local engine_t engine;
     static _Thread_local uint64_t buffer[512];
@@ -138,7 +138,7 @@ uint64_t RUN(const uint64_t *params, uint32_t data, uint64_t count) {
         e.ack = (uint32_t)(data ? c.snd_una : c.snd_una + 2 * 1448);
         e.ts_value = (uint32_t)i;
         c.unread = 0;
-        /* For data, nothing more is to be sent. */
+        /* For data events, there is no more data to send. */
         if (data)
             c.snd_end = c.snd_nxt;
 #if DIRECT

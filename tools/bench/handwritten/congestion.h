@@ -1,4 +1,4 @@
-/* Round-trip times (RFC 6298), loss recovery as NewReno has it (RFC 6582), ECN (RFC 3168). */
+/* Round-trip times (RFC 6298), loss recovery as in NewReno (RFC 6582), ECN (RFC 3168). */
 #include "cubic.h"
 
 static void measure(run_ctx *r, connection_t *c, uint64_t sample) {
@@ -68,7 +68,7 @@ static inline void loss_recovery(run_ctx *r, connection_t *c, const segment_t *e
         count_duplicate(r, c, s->flight);
 }
 
-/* As the sender: an echo is a loss without the loss, once in a window. */
+/* As the sender: an echo counts as a loss without a retransmission, once per window. */
 static inline void take_echo(connection_t *c, const segment_t *e, const arrival_t *s) {
     if (!(e->flags & ECE) || !c->ecn_on || s->syn)
         return;

@@ -1,4 +1,4 @@
-/* CUBIC (RFC 9438) after HyStart++ (RFC 9406): windows in bytes, times in milliseconds where cubes are taken. */
+/* CUBIC (RFC 9438) after HyStart++ (RFC 9406): windows in bytes, times in milliseconds for cubes. */
 #include "output.h"
 
 enum { HYSTART_SAMPLES = 8, HYSTART_ROUNDS = 5, HYSTART_DIVISOR = 4, HYSTART_MIN = 4000000, HYSTART_MAX = 16000000 };
@@ -58,7 +58,7 @@ static void avoid_congestion(const run_ctx *r, connection_t *c, uint64_t acked, 
     c->cwnd += scaled(target - c->cwnd, acked, c->cwnd);
 }
 
-/* A round of HyStart++, as long as it takes to acknowledge what was under way; true when slow start is to end. */
+/* A round of HyStart++: the time in which outstanding data is acknowledged; true if slow start is to end. */
 static bool delay_grows(cubic_t *q, uint64_t acked, uint64_t flight, uint64_t rtt) {
     if (rtt > 0) {
         q->current = q->current == 0 ? rtt : min_of(q->current, rtt);

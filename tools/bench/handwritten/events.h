@@ -1,4 +1,4 @@
-/* The other events: the application's requests, timers, and what a listener receives. */
+/* The other events: the application's requests, timers, and packets for a listener. */
 #include "text.h"
 
 static void begin(run_ctx *r, connection_t *c, const ip_t *local, const ip_t *remote, uint16_t local_port,

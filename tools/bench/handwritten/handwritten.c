@@ -1,5 +1,5 @@
-/* The program side of TCP by hand, behind the same table as generated programs: tools/bench/README.md says what it does
- * and what it leaves out. One unit, so that the compiler sees as much of it as of a generated program. */
+/* The program side of handwritten TCP, with the same table as generated programs: tools/bench/README.md lists
+ * its features and omissions. It is one unit, so that the compiler sees as much as of a generated program. */
 #include "events.h"
 #include "wire.h"
 
@@ -18,7 +18,7 @@ uint64_t handwritten_react(const uint64_t *params, uint8_t *event, const memory_
     else
         outcome = on_nobody(&r, memory->fresh, e);
     records->at = r.at;
-    /* What transports/tcp declares as invariants. */
+    /* The invariants of transports/tcp. */
     const connection_t *c = (const connection_t *)memory->keyed;
     if (memory->keyed_type == CONNECTION + 1 && __builtin_expect(broken(c), 0))
         return HW_OUTCOME(HW_ASSERT, 0);
@@ -50,7 +50,7 @@ built_t handwritten_build(const uint64_t *params, const packet_rec *rec, uint8_t
     return build_segment(rec, (image_t *)image, index, count, len, header);
 }
 
-/* A later segment makes a pure ACK before it superfluous; duplicate ACKs survive. */
+/* A later segment makes an earlier pure ACK superfluous; duplicate ACKs survive. */
 uint32_t handwritten_coalesce(const uint64_t *params, uint32_t blueprint, const uint8_t *earlier, const uint8_t *later) {
     (void)params;
     (void)blueprint;

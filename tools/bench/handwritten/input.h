@@ -14,7 +14,7 @@ static void set_segment_size(connection_t *c) {
     c->smss = (uint32_t)max_of(min_of(c->peer_mss, c->path_mtu - headers), 88) - (c->use_timestamps ? 12 : 0);
 }
 
-/* What the target knows of the path holds for all connections along it. */
+/* The target's path MTU applies to all connections along the path. */
 static void follow_path(connection_t *c, uint32_t mtu) {
     c->path_mtu = (uint32_t)max_of(mtu, is_v4(&c->local_ip) ? 552 : 1280);
     set_segment_size(c);
@@ -49,7 +49,7 @@ static void handshake_complete(run_ctx *r, connection_t *c, arrival_t *s) {
     enter(r, c, c->closing ? FIN_WAIT_1 : ESTABLISHED);
 }
 
-/* False: the segment ends here. */
+/* False: processing of the segment ends here. */
 static bool in_syn_sent(run_ctx *r, connection_t *c, const segment_t *e, arrival_t *s) {
     bool acceptable = s->ack > c->iss && s->ack <= c->snd_max;
     if ((e->flags & ACK) && !acceptable) {
@@ -92,7 +92,7 @@ static bool in_time_wait(run_ctx *r, connection_t *c, const segment_t *e, const 
     return false;
 }
 
-/* It acknowledges something that was sent, and nothing too old (RFC 5961, 5.2). */
+/* The ACK is for numbers that were sent, and is not too old (RFC 5961, 5.2). */
 static inline bool ack_plausible(const connection_t *c, const arrival_t *s) {
     return s->ack <= c->snd_max && s->ack + c->max_wnd >= c->snd_una;
 }

@@ -1,11 +1,11 @@
-/* Sending: headers, what the windows allow. */
+/* Sending: headers, and the limits of the windows. */
 #include "sent.h"
 
 static inline uint64_t open_edge(const run_ctx *r, const connection_t *c) {
     return c->rcv_nxt + less(r->param[RCV_BUF], c->unread);
 }
 
-/* The window field: its right edge moves in steps worth a segment, and never to the left (RFC 9293, 3.8.6.2.2). */
+/* The window field: its right edge moves in steps worth a segment, and never left (RFC 9293, 3.8.6.2.2). */
 static inline uint16_t announce_window(const run_ctx *r, connection_t *c) {
     uint64_t edge = open_edge(r, c);
     if (edge < c->rcv_edge + min_of(r->param[RCV_BUF] / 2, c->rmss))
@@ -25,7 +25,7 @@ static inline bool window_update_due(const run_ctx *r, const connection_t *c) {
     return gain >= half || (left < 2 * (uint64_t)c->rmss && gain >= min_of(half, c->rmss));
 }
 
-/* A packet with what is alike in all segments of an open connection. */
+/* A packet with the fields that all segments of an open connection share. */
 static inline image_t *segment(run_ctx *r, connection_t *c, uint64_t seq) {
     uint16_t window = announce_window(r, c);
     stop_timer(r, c, T_DELAYED_ACK);
@@ -50,7 +50,7 @@ static inline void send_ack(run_ctx *r, connection_t *c) {
     image_t *h = segment(r, c, max_of(c->snd_nxt, min_of(c->snd_max, c->snd_una + c->snd_wnd)));
     if (!c->sack_on || c->runs == 0)
         return;
-    /* The run that came last, then the others from the top. */
+    /* The latest run, then the others from the top. */
     uint32_t first = min_of(c->latest, c->runs - 1);
     h->sack[h->sacks++] = (block_t){(uint32_t)c->run[first].from, (uint32_t)c->run[first].to};
     for (uint32_t i = c->runs; i-- > 0 && h->sacks < REPORTED;)
@@ -72,7 +72,7 @@ static void transmit(run_ctx *r, connection_t *c, uint64_t from, uint32_t len, b
     uint64_t end = from + len + fin;
     if (end > from && from < c->snd_max)
         c->retransmissions += 1;
-    else if (len > 0 && c->ecn_on) { /* new text: RFC 3168, 6.1.5 */
+    else if (len > 0 && c->ecn_on) { /* new data: RFC 3168, 6.1.5 */
         ((packet_rec *)h - 1)->net.ecn = 2;
         h->flags |= c->ecn_reduced ? CWR : 0;
         c->ecn_reduced = 0;
@@ -124,7 +124,7 @@ static void send_reset(run_ctx *r, connection_t *c) {
     h->flags = RST | ACK;
 }
 
-/* Something is to be sent, nothing is under way, and the window does not let it go. */
+/* There is data to send and none under way, but the window forbids it. */
 static void wait_for_window(run_ctx *r, connection_t *c) {
     if (c->snd_nxt != c->snd_una || c->timer[T_RETRANSMIT] || c->timer[T_PERSIST])
         return;
@@ -132,7 +132,7 @@ static void wait_for_window(run_ctx *r, connection_t *c) {
     start_timer(r, c, T_PERSIST, c->snd_wnd == 0 ? c->rto : r->param[OVERRIDE]);
 }
 
-/* Sends what both windows allow, in one instruction. */
+/* Sends the data that both windows allow, in one instruction. */
 static void output(run_ctx *r, connection_t *c, arrival_t *s) {
     if (!may_send(c) || c->snd_nxt > c->snd_end)
         return;

@@ -74,7 +74,7 @@ static inline void signal(run_ctx *r, enum signal which, uint64_t value) {
     rec->value = value;
 }
 
-/* A packet instruction; the caller fills the image in. */
+/* A packet instruction; the caller fills in the image. */
 static inline image_t *emit_packet(run_ctx *r, const ip_t *from, const ip_t *to) {
     packet_rec *rec = append(r, HW_PACKET, sizeof *rec + sizeof(image_t));
     memset((uint8_t *)rec + sizeof rec->header, 0, sizeof *rec - sizeof rec->header + sizeof(image_t));

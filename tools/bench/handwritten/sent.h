@@ -1,5 +1,5 @@
-/* When what was sent: runs of numbers [snd_una, snd_nxt), each with the time of its first and of its last
- * transmission. What is sent within an eighth of a round trip makes one run. */
+/* Times of transmission: runs of numbers in [snd_una, snd_nxt), each with the times of its first and its last
+ * transmission. Data sent within an eighth of a round trip makes one run. */
 #ifndef HANDWRITTEN_SENT_H
 #define HANDWRITTEN_SENT_H
 
@@ -7,7 +7,7 @@
 
 enum { RUN_SPAN = 50000000 };
 
-/* Room for one run more: the two neighbours nearest in time become one. */
+/* Makes room for one more run: merges the two neighbours nearest in time. */
 static void make_room(connection_t *c) {
     uint32_t best = 0;
     for (uint32_t i = 1; i + 1 < c->sents; i++)
@@ -32,7 +32,7 @@ static inline void note_sent(const run_ctx *r, connection_t *c, uint64_t end, bo
     c->sent[c->sents++] = (sent_t){.end = end, .began = r->now, .at = r->now, .again = again};
 }
 
-/* All up to snd_una is acknowledged; gives the round-trip time of the latest of what was sent once, or 0. */
+/* All up to snd_una is acknowledged; returns the round-trip time of the latest data sent once, or 0. */
 static inline uint64_t retire(const run_ctx *r, connection_t *c, uint64_t una) {
     uint64_t rtt = 0;
     uint32_t gone = 0;

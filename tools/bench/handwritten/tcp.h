@@ -23,7 +23,7 @@ typedef struct { uint64_t from, to; } run_t;
 typedef struct { uint64_t end, began, at; bool again; } sent_t;
 typedef struct { uint32_t from, to; } block_t;
 
-/* CUBIC's state, and HyStart++'s behind it. */
+/* CUBIC's state, followed by HyStart++'s. */
 typedef struct {
     uint64_t w_est, epoch, grew_at; /* w_est in 1024ths of a byte */
     uint32_t w_max, prior, k;
@@ -53,7 +53,7 @@ typedef struct {
     uint64_t cwnd, ssthresh, ecn_until;
     cubic_t cubic;
     uint64_t heard_at, progress_at;
-    uint32_t runs, latest, sents, pad; /* the run that the last text out of order went to */
+    uint32_t runs, latest, sents, pad; /* the run that received the latest out-of-order data */
     id_t_ parent;
     run_t run[RUNS];
     sent_t sent[SENTS];
@@ -94,7 +94,7 @@ typedef struct {
     id_t_ who;
 } child_t;
 
-/* A segment to be sent, before it is cut. */
+/* A segment to be sent, before segmentation. */
 typedef struct {
     data_t data;
     uint32_t seq, ack, ts_value, ts_echo;
@@ -103,7 +103,7 @@ typedef struct {
     block_t sack[REPORTED];
 } image_t;
 
-/* One chain under way. */
+/* One chain in progress. */
 typedef struct {
     const uint64_t *param;
     uint64_t now, rand;
@@ -111,7 +111,7 @@ typedef struct {
     uint8_t on;
 } run_ctx;
 
-/* One segment as the checks leave it. */
+/* One segment after the checks. */
 typedef struct {
     uint64_t seq, ack, window, una, acked, flight, addr, rtt;
     uint32_t len;
@@ -140,7 +140,7 @@ static inline bool may_send(const connection_t *c) {
 static inline bool may_receive(const connection_t *c) {
     return (1u << c->state) & (1u << ESTABLISHED | 1u << FIN_WAIT_1 | 1u << FIN_WAIT_2);
 }
-/* The stream's offset of a sequence number: SYN and FIN take a number each, but no byte. */
+/* The stream offset of a sequence number: SYN and FIN occupy a number each, but no byte. */
 static inline uint64_t stream_offset(const connection_t *c, uint64_t number) {
     return less(min_of(number, c->snd_end), c->iss + 1);
 }

@@ -1,7 +1,7 @@
-/* Receiving text: in any order, up to RUNS runs beyond a gap; and the FIN. */
+/* Receiving data: in any order, up to RUNS runs beyond a gap; and the FIN. */
 #include "input.h"
 
-/* Notes text beyond a gap; false when that would be a run too many. Runs are in order and apart. */
+/* Stores a range of data beyond a gap; false if there would be too many runs. Runs are in order and apart. */
 static bool remember(connection_t *c, uint64_t from, uint64_t to) {
     uint32_t first = 0;
     while (first < c->runs && c->run[first].to < from)
@@ -21,7 +21,7 @@ static bool remember(connection_t *c, uint64_t from, uint64_t to) {
     return true;
 }
 
-/* Where text that reaches `to` ends, with what was kept; runs below are forgotten. */
+/* The end of data that reaches `to`, including stored runs; removes the runs below it. */
 static uint64_t join(connection_t *c, uint64_t to) {
     uint32_t used = 0;
     while (used < c->runs && c->run[used].from <= to)

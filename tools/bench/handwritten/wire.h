@@ -23,7 +23,7 @@ static uint16_t fold(uint64_t total) {
     return (uint16_t)total;
 }
 
-/* The pseudo-header's sum, in the order of the machine, as `sum` has it (RFC 1071, 2 B). */
+/* The pseudo-header's sum, in machine byte order like `sum` (RFC 1071, 2 B). */
 static uint64_t pseudo(const net_t *net, uint32_t len) {
     uint8_t rest[8] = {0};
     put32(rest, len);
@@ -58,7 +58,7 @@ static inline void listener_id(id_t_ *id, const ip_t *local, uint16_t port) {
 }
 
 static inline void read_options(segment_t *e, const uint8_t *p, const uint8_t *end) {
-    /* What almost every segment has: two no-operations and the timestamps. */
+    /* The options of almost every segment: two no-operations and the timestamps. */
     if (end - p == 12 && get32(p) == 0x0101080a) {
         e->has_timestamps = 1;
         e->ts_value = get32(p + 4);

@@ -1,4 +1,4 @@
--- Does in Neovim what a user would, and writes down what was seen, as JSON, into the file $SEEN.
+-- Performs a user's actions in Neovim, and writes the observed results, as JSON, into the file $SEEN.
 -- The working folder has copies of TCP (tcp/) and of an example with its scenario.
 
 local seen = {}
@@ -8,7 +8,7 @@ local function finish()
   vim.cmd("qall!")
 end
 
--- Waits until something is so; what never is ends the run.
+-- Waits until a condition holds; a condition that never holds ends the run.
 local function await(what, condition)
   if not vim.wait(60000, condition, 20) then
     seen.failed = "waited for " .. what
@@ -16,7 +16,7 @@ local function await(what, condition)
   end
 end
 
--- Puts the cursor on the first place of a text in this buffer.
+-- Puts the cursor at the first occurrence of a text in this buffer.
 local function go_to(text)
   vim.api.nvim_win_set_cursor(0, { 1, 0 })
   assert(vim.fn.search("\\V" .. text, "c") > 0, text)
@@ -42,7 +42,7 @@ local function run()
   seen.filetype = vim.bo.filetype
   await("the server", function() return #all_clients() > 0 and all_clients()[1].server_capabilities end)
 
-  -- A mistake, and its end.
+  -- An error, and its removal.
   go_to("uint64 ")
   seen.mistake_line = vim.fn.line(".")
   vim.cmd("normal! ciwuint65")
@@ -80,7 +80,7 @@ local function run()
   end
   await("no mistake after the new name", function() return #messages() == 0 end)
 
-  -- What stands above `deploy`.
+  -- The code lenses above `deploy`.
   vim.cmd("edit! stop-and-wait.mtp")
   go_to("deploy {")
   local line = vim.fn.line(".") - 1
@@ -98,7 +98,7 @@ local function run()
   end)
   seen.command = vim.api.nvim_buf_get_name(0)
 
-  -- The grammar, and the colours by it.
+  -- The grammar, and its colours.
   vim.cmd("edit! stop-and-wait.mtp")
   local root = vim.treesitter.get_parser(0, "mtp"):parse()[1]:root()
   local get = vim.treesitter.query.get or vim.treesitter.query.get_query

@@ -110,7 +110,7 @@ def main():
         case = json.loads(path.read_text())
         try:
             result = rank(neatpmd, case)
-        except Exception as error:  # What NEAT does then is part of what is recorded.
+        except Exception as error:  # NEAT's error is part of the recording.
             result = {"error": f"{type(error).__name__}: {error}"}
         kind = "neat" if "departs" in case else "expected"
         target = path.with_name(f"{path.stem}.{kind}.json")

@@ -202,7 +202,7 @@ arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc=PEER_MAC,
 arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwsrc="ff:ff:ff:ff:ff:ff", psrc=PEER4, pdst=US4), "drop bad-source")
 arrives(Ether(dst="ff:ff:ff:ff:ff:ff", src=PEER_MAC) / ARP(op=1, hwtype=6, hwsrc=PEER_MAC, psrc=PEER4, pdst=US4), "drop malformed")
 arrives(Ether(dst=US_MAC, src=PEER_MAC) / ARP(op=9, hwsrc=PEER_MAC, psrc=PEER4, pdst=US4), "drop ignored")
-# A reply that nobody asked for teaches nothing.
+# An unsolicited reply does not change the cache.
 arrives(ARP_REPLY, "done")
 sent(PEER4, UDP_MSG, US4, 6)
 leaves(OUR_ARP)
@@ -216,7 +216,7 @@ print("at 6000\npoll")
 leaves(OUR_ARP)
 arrives(ARP_REPLY, "done")
 leaves(to_peer / out4(dst=PEER4) / UDP_MSG)
-sent(FAR4, UDP_MSG, US4, 6)  # through the gateway, which is known
+sent(FAR4, UDP_MSG, US4, 6)  # through the gateway, whose address is known
 leaves(to_peer / out4(dst=FAR4) / UDP_MSG)
 
 case("ARP: an answer is believed for 30 s, then asked for again in use")
@@ -245,7 +245,7 @@ for at in [1000, 2000]:
     print(f"at {at}\npoll")
     leaves(OUR_ARP)
 print("at 3000\npoll")
-arrives(ARP_REPLY, "done")  # too late: what waited is gone
+arrives(ARP_REPLY, "done")  # too late: the waiting packets are dropped
 
 # ---------------------------------------------------------------- neighbour discovery
 case("ND: a solicitation is answered, and teaches who asks")
@@ -285,7 +285,7 @@ f[ICMPv6NDOptSrcLLAddr].len = 2
 arrives(f, "drop malformed")
 arrives(ns(US6, FAR6, PEER_MAC), "drop bad-source")
 arrives(na(PEER6, "ff02::1", PEER_MAC, 1, eth=Ether(dst="33:33:00:00:00:01", src=PEER_MAC)), "drop malformed")
-f = ns("2001:db8::aa00:2", PEER6, PEER_MAC)  # shares our group
+f = ns("2001:db8::aa00:2", PEER6, PEER_MAC)  # shares our multicast group
 arrives(f, "drop not-for-us")
 
 case("ND: a packet waits for the answer; a solicitation goes to the group")
@@ -296,7 +296,7 @@ print("at 1100\npoll")
 leaves(ns(PEER6, US6))
 arrives(na(PEER6, US6, PEER_MAC, 1), "done")
 leaves(to_peer / IPv6(src=US6, dst=PEER6) / UDP_MSG)
-# One that does not override makes what is known doubtful, no more (RFC 4861, 7.2.5).
+# An advertisement without the override flag only makes the entry stale (RFC 4861, 7.2.5).
 arrives(na(PEER6, US6, OTHER_MAC, 1, o=0, eth=Ether(dst=US_MAC, src=OTHER_MAC)), "done")
 sent(PEER6, UDP_MSG, US6, 6)
 leaves(to_peer / IPv6(src=US6, dst=PEER6) / UDP_MSG)
@@ -306,7 +306,7 @@ leaves(PROBE6)
 arrives(na(PEER6, US6, OTHER_MAC, 1, o=0, eth=Ether(dst=US_MAC, src=OTHER_MAC)), "done")
 sent(PEER6, UDP_MSG, US6, 6)
 leaves(to_peer / IPv6(src=US6, dst=PEER6) / UDP_MSG)
-# One that overrides does.
+# One with the flag replaces the entry.
 arrives(na(PEER6, "ff02::1", OTHER_MAC, 0, eth=Ether(dst="33:33:00:00:00:01", src=OTHER_MAC)), "done")
 sent(PEER6, UDP_MSG, US6, 6)
 leaves(Ether(dst=OTHER_MAC, src=US_MAC) / IPv6(src=US6, dst=PEER6) / UDP_MSG)
@@ -346,7 +346,7 @@ print(f"at 0\nmtu {FAR4} 1500\nmtu {FAR6} 1500")
 arrives(to_us / p4 / ICMP(type=3, code=4, nexthopmtu=1400) / QUOTE4, error(TOO_BIG, 1400, 3, 4, 6, US4, FAR4, BODY4))
 arrives(to_us / p6 / ICMPv6PacketTooBig(mtu=1300) / QUOTE6, error(TOO_BIG, 1300, 2, 0, 6, US6, FAR6, BODY6))
 print(f"mtu {FAR4} 1400\nmtu {FAR6} 1300\nmtu {PEER4} 1500")
-# Never raised by an error.
+# An error never raises the MTU.
 arrives(to_us / p4 / ICMP(type=3, code=4, nexthopmtu=1450) / QUOTE4, error(TOO_BIG, 1450, 3, 4, 6, US4, FAR4, BODY4))
 print(f"mtu {FAR4} 1400")
 print(f"at 599999\npoll\nmtu {FAR4} 1400")

@@ -1,4 +1,4 @@
-// Draws a run. All data is in the page; nothing is asked of anybody.
+// Draws a run. All data is in the page; there are no requests.
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
@@ -23,7 +23,7 @@ function choosePackets() {
       if (!(key in firsts)) firsts[key] = value > 2 ** 24 ? value : 0;
     }
   }
-  // An acknowledgement counts as what it acknowledges does.
+  // An acknowledgement counts the same units as the number that it acknowledges.
   const seq = data.names.indexOf("seq"), ack = data.names.indexOf("ack");
   if (seq >= 0 && ack >= 0) data.hosts.forEach((_, host) => data.hosts.forEach((_, other) => {
     if (host !== other && `${other}/${seq}` in firsts) firsts[`${host}/${ack}`] = firsts[`${other}/${seq}`];
@@ -41,7 +41,7 @@ function numberOf(packet, name) {
 
 // Drawing.
 
-/** A canvas as large as its place, cleared; its size in CSS pixels. */
+/** A canvas as large as its container, cleared; its size in CSS pixels. */
 function begin(canvas) {
   const scale = window.devicePixelRatio || 1;
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
@@ -54,7 +54,7 @@ function begin(canvas) {
   return { pen, width, height };
 }
 
-/** A round step with which about `count` of them make `span`. */
+/** A round step that divides `span` into about `count` parts. */
 function step(span, count) {
   const rough = Math.max(span / count, 1e-9), power = 10 ** Math.floor(Math.log10(rough));
   return [1, 2, 5, 10].map((times) => times * power).find((one) => one >= rough);
@@ -78,7 +78,7 @@ function text(pen, style, what, x, y, align = "left") {
 
 const EDGE = { left: 76, right: 14, top: 12, bottom: 24 };
 
-/** Axes with time to the right and values upwards; where a time and a value are. */
+/** Axes with time to the right and values upwards; returns the positions of a time and a value. */
 function axes({ pen, width, height }, top, unit) {
   const span = state.to - state.from;
   const x = (at) => EDGE.left + (at - state.from) / span * (width - EDGE.left - EDGE.right);
@@ -105,7 +105,7 @@ function inView(packet) {
   return Math.max(packet.end_ns, packet.at_ns) >= state.from && packet.at_ns <= state.to;
 }
 
-/** Where each packet was drawn, for whoever points at it. */
+/** The position of each drawn packet, for the pointer. */
 let places = [];
 
 function drawPackets() {
@@ -114,7 +114,7 @@ function drawPackets() {
   state.view === "ladder" ? drawLadder(page) : drawSequence(page);
 }
 
-/** Hosts beside each other, time downwards, each packet a line from one to the other. */
+/** Hosts side by side, time downwards, each packet a line from one host to another. */
 function drawLadder({ pen, width, height }) {
   const hosts = data.hosts.map((_, host) => host).filter((host) => state.flow < 0 || data.flows[state.flow].hosts.includes(host));
   const across = (host) => 150 + (hosts.indexOf(host) + 0.5) * (width - 300) / hosts.length;
@@ -173,7 +173,7 @@ function drawLadder({ pen, width, height }) {
   pen.restore();
 }
 
-/** A packet in a few words: without ports and what is zero. */
+/** A packet in a few words: without ports and fields of zero. */
 function brief(packet) {
   const inside = packet.text.slice(packet.text.indexOf("{") + 1, -1);
   const parts = inside.split(/, (?![^[{]*[\]}])/);
@@ -181,18 +181,18 @@ function brief(packet) {
   return (kept.length ? kept : [packet.blueprint]).join(", ").slice(0, 90);
 }
 
-/** A number of the packets over time, as a time-sequence diagram has it. */
+/** A number of the packets over time, as in a time-sequence diagram. */
 function drawSequence(page) {
   const name = state.number;
   const ack = data.names.indexOf("ack");
-  // Beyond all that carries payload there are only numbers of the other end, and those of nothing yet.
+  // Beyond all packets with payload there are only numbers of the other end, and of packets not yet sent.
   const most = shown.reduce((most, packet) => packet.payload ? Math.max(most, (numberOf(packet, name) || 0) + packet.payload + 1) : most, 0) || Infinity;
   const drawn = shown.map((packet) => ({ packet, value: numberOf(packet, name) })).filter((one) => one.value !== null && one.value <= most && inView(one.packet));
   const acks = name !== ack && ack >= 0 ? shown.filter((packet) => inView(packet) && numberOf(packet, ack) !== null && numberOf(packet, ack) <= most) : [];
   const tops = drawn.map(({ packet, value }) => value + (counted(name) ? packet.payload : 0)).concat(acks.map((packet) => numberOf(packet, ack) || 0));
   const highest = tops.reduce((a, b) => Math.max(a, b), 1);
   const edges = windowsOf(name).map((one) => ({ ...one, steps: within(one.points) }));
-  // Windows far beyond what was sent leave the packets their room.
+  // Windows far beyond the sent numbers must not squeeze the packets.
   const widest = edges.flatMap((one) => one.steps.map((point) => point[1])).reduce((a, b) => Math.max(a, b), 0);
   const top = Math.max(highest, Math.min(widest, highest * 1.5)) * 1.05;
   const { pen } = page;
@@ -242,7 +242,7 @@ function windowsOf(name) {
   return windows.map((one) => ({ ...one, style: /cwnd$/.test(one.name.split(" ")[0]) ? "third" : "edge" }));
 }
 
-/** Whether a number counts bytes: then it grows by the payload, most often. */
+/** Returns whether a number counts bytes: then it mostly grows by the payload. */
 const countedNames = {};
 function counted(name) {
   if (!(name in countedNames)) {
@@ -271,7 +271,7 @@ function within(points) {
   return out;
 }
 
-/** Steps as corners of a line. */
+/** Steps as the corners of a line. */
 function stairs(steps, x, y) {
   return steps.flatMap(([at, value], index) => index ? [[x(at), y(steps[index - 1][1])], [x(at), y(value)]] : [[x(at), y(value)]]);
 }
@@ -308,7 +308,7 @@ function drawQueues() {
   drawSeries($("queues"), [...most, ...means], (value) => `${plain(value)} B`);
 }
 
-// Words beside the drawings.
+// The text beside the drawings.
 
 function cell(row, content, code) {
   const td = document.createElement("td");
@@ -376,7 +376,7 @@ function draw() {
   });
 }
 
-// What a reader does.
+// The reader's actions.
 
 function show(from, to) {
   const end = Math.max(data.end_ns, 1), width = Math.min(Math.max(to - from, 1000), end * 1.02);
@@ -408,7 +408,7 @@ function key(event) {
   if (acts[event.key] && !event.ctrlKey && !event.metaKey) { event.preventDefault(); acts[event.key](); }
 }
 
-/** The time at a place of a canvas. */
+/** The time at a position of a canvas. */
 function timeAt(canvas, event) {
   const box = canvas.getBoundingClientRect();
   const down = canvas.id === "packets" && state.view === "ladder";
@@ -495,7 +495,7 @@ function setUp() {
   choosePackets();
   legend();
   describe();
-  // The first twentieth or the first 40 packets: lines can be told apart.
+  // The first twentieth or the first 40 packets, so that lines can be distinguished.
   const last = shown[Math.min(shown.length, 40) - 1];
   show(0, last ? Math.max(last.end_ns * 1.1, 1000) : data.end_ns * 1.02);
 }
