@@ -179,7 +179,7 @@ fn what_the_engine_counted_is_shown_and_explained() {
     assert!(ignored > 0);
     let meaning = out
         .lines()
-        .filter(|line| line.starts_with("[no_context] Events for which no context was found"));
+        .filter(|line| line.starts_with("[no_context] Events without a context"));
     assert_eq!(meaning.count(), 1);
 }
 
