@@ -234,7 +234,7 @@ impl Layout<'_, '_> {
     }
 
     /// True if one statement ends and another begins before this piece, and both are within `depth` bodies.
-    /// That is the number around the line's first piece, which may be a brace that ends one more body.
+    /// `depth` counts the bodies around the line's first piece, which may be a brace that ends one more.
     fn between_statements(&self, at: usize, depth: usize) -> bool {
         let before = &self.pieces[at - 1];
         let ends = before.is(TokenKind::Semicolon) || (before.is(TokenKind::RightBrace) && before.is_body());
