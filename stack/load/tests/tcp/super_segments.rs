@@ -141,3 +141,29 @@ fn a_super_segment_repairs_no_more_than_two_segments() {
     assert!(again > 4000, "{again}");
     assert!((1001..=2000).contains(&c.bench.wire.largest), "{}", c.bench.wire.largest);
 }
+
+/// New data leaves as several super-segments if the round trip is long, since a full queue drops a whole one: each
+/// has the bytes that the window sends in 1 ms, and at least two segments, as Linux sizes them (tcp_tso_autosize).
+/// There are at most eight of them.
+#[test]
+fn a_super_segment_is_a_part_of_a_long_flight() {
+    for (rtt, parts) in [(MS / 2, 1), (4 * MS, 4), (50 * MS, 8)] {
+        let mut c = agreed(Bench::cutting(&[]), true);
+        for _ in 0..40 {
+            c.bench.send(c.handle, 8000);
+            let _ = c.bench.sent();
+            c.bench.advance(rtt);
+            let flight = c.bench.observe(c.handle, "flight") as u32;
+            c.acknowledge(flight);
+        }
+        let (window, srtt) = (c.bench.observe(c.handle, "cc.cwnd"), c.bench.observe(c.handle, "srtt"));
+        c.bench.wire.largest = 0;
+        c.bench.send(c.handle, window as usize);
+        let sent: usize = c.bench.sent().iter().map(|s| s.payload.len()).sum();
+        let largest = c.bench.wire.largest as u64;
+        println!("{window} bytes in {srtt} ns: at most {largest} at once");
+        let share = window.div_ceil(parts);
+        assert!(sent as u64 > window - 1000 && srtt.abs_diff(rtt) < rtt / 10, "{sent} of {window} in {srtt}");
+        assert!(largest.abs_diff(share) <= 1000, "{largest} of {share}");
+    }
+}
