@@ -148,8 +148,8 @@ fn a_super_segment_repairs_no_more_than_two_segments() {
 #[test]
 fn a_super_segment_is_a_part_of_a_long_flight() {
     for (rtt, parts) in [(MS / 2, 1), (4 * MS, 4), (50 * MS, 8)] {
-        let mut c = agreed(Bench::cutting(&[]), true);
-        for _ in 0..40 {
+        let mut c = agreed(Bench::cutting(&[]), false);
+        for _ in 0..80 {
             c.bench.send(c.handle, 8000);
             let _ = c.bench.sent();
             c.bench.advance(rtt);
