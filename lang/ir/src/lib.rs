@@ -11,12 +11,16 @@
 //! * [`crc`]: the place of a CRC-32 and the bytes that it covers
 //! * [`offload`]: the work that a segmenting device may do in a program's place
 //! * [`shards`]: the ways in which a program's connections can be shared out among stacks
+//! * [`facts`]: the facts that each node states about itself
 //! * [`visit`]: the common traversal of functions
 //! * [`abi`]: views, events and instruction records as bytes
 //!
 //! Invariant: this crate knows no runtime crate, performs no I/O and has no clock.
 
 #![forbid(unsafe_code)]
+
+#[macro_use]
+pub mod facts;
 
 pub mod abi;
 pub mod body;
@@ -31,6 +35,7 @@ pub mod visit;
 
 pub use body::*;
 pub use crc::{Crc32, CrcField};
+pub use facts::Node;
 pub use module::*;
 pub use offload::*;
 pub use shards::Shards;

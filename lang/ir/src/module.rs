@@ -414,54 +414,56 @@ pub struct Blueprint {
     pub max_len: u32,
 }
 
-/// One field on the wire.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WireField {
-    /// `bits` bits of the scalar at `offset` of the image.
-    Bits { name: String, offset: u32, ty: Ty, bits: u8, fill: Option<Fill> },
-    /// A variable-length integer (RFC 9000, section 16).
-    Varint { name: String, offset: u32 },
-    /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.
-    Bytes { name: String, offset: u32, len: u32 },
-    /// `bytes<N> name count(field);`: raw bytes whose number another field gives, at most `cap`. The image
-    /// has room for `cap` bytes; unused bytes are zero.
-    Opaque { name: String, offset: u32, cap: u32, count_at: u32, count_ty: Ty },
-    /// A nested header, present if the condition holds ([`crate::Base::Blueprint`] is the outer header).
-    Nested { blueprint: BlueprintId, offset: u32, when: Option<Expr> },
-    /// The options. They end the header, regardless of the place of their declaration.
-    Options { list: OptListId, offset: u32, cap: u32 },
-    /// `list<T, N> name count(field);`: the wire form of `T`, repeated the number of times that another field
-    /// gives.
-    Repeat {
-        blueprint: BlueprintId,
-        offset: u32,
-        cap: u32,
-        stride: u32,
-        count_at: u32,
-        count_ty: Ty,
-    },
-}
+nodes! {
+    /// One field on the wire.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum WireField: "wire" {
+        /// `bits` bits of the scalar at `offset` of the image.
+        Bits { name: String, offset: u32, ty: Ty, bits: u8, fill: Option<Fill> } => nodes(fill);
+        /// A variable-length integer (RFC 9000, section 16).
+        Varint { name: String, offset: u32 };
+        /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.
+        Bytes { name: String, offset: u32, len: u32 };
+        /// `bytes<N> name count(field);`: raw bytes whose number another field gives, at most `cap`. The
+        /// image has room for `cap` bytes; unused bytes are zero.
+        Opaque { name: String, offset: u32, cap: u32, count_at: u32, count_ty: Ty };
+        /// A nested header, present if the condition holds ([`crate::Base::Blueprint`] is the outer header).
+        Nested { blueprint: BlueprintId, offset: u32, when: Option<Expr> } => values(when);
+        /// The options. They end the header, regardless of the place of their declaration.
+        Options { list: OptListId, offset: u32, cap: u32 };
+        /// `list<T, N> name count(field);`: the wire form of `T`, repeated the number of times that another
+        /// field gives.
+        Repeat {
+            blueprint: BlueprintId,
+            offset: u32,
+            cap: u32,
+            stride: u32,
+            count_at: u32,
+            count_ty: Ty,
+        };
+    }
 
-#[allow(clippy::large_enum_variant)] // There are few of them, and they are made once.
-/// A computed field: calculated for each packet and verified by `extract`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Fill {
-    /// A constant or an expression over [`crate::WireFact`]s and the blueprint.
-    Value(Expr),
-    /// `hdrlen4_t`: the header length in 4-byte words. Verified to be at least the fixed header and at most
-    /// the packet. It bounds the options.
-    HeaderWords,
-    /// `checksum16_t … over (pseudo, this)`: the Internet checksum (RFC 1071), with the pseudo-header of IPv4
-    /// or IPv6 if `pseudo` is set.
-    Checksum16 { pseudo: bool },
-    /// `crc32_t … over (…)`: the CRC-32 (IEEE 802.3) of header, payload and trailer up to this field. The
-    /// named spans of the header (first bit on the wire, number of bits) count as ones. In the header, the
-    /// field itself counts as zeros. The engine computes it for packets that it sends.
-    ///
-    /// `invariant`: the CRC also covers eight bytes of ones and the network's headers, in which the fields
-    /// that routers change count as ones. This is InfiniBand's invariant CRC (annex A17 of its architecture),
-    /// least significant byte first.
-    Crc32 { masked: Vec<(u32, u32)>, invariant: bool },
+    /// A computed field: calculated for each packet and verified by `extract`.
+    #[derive(Clone, Debug, PartialEq)]
+    #[allow(clippy::large_enum_variant)] // There are few of them, and they are made once.
+    pub enum Fill: "fill" {
+        /// A constant or an expression over [`crate::WireFact`]s and the blueprint.
+        Value(value: Expr) => value(value);
+        /// `hdrlen4_t`: the header length in 4-byte words. Verified to be at least the fixed header and at
+        /// most the packet. It bounds the options.
+        HeaderWords;
+        /// `checksum16_t … over (pseudo, this)`: the Internet checksum (RFC 1071), with the pseudo-header of
+        /// IPv4 or IPv6 if `pseudo` is set.
+        Checksum16 { pseudo: bool };
+        /// `crc32_t … over (…)`: the CRC-32 (IEEE 802.3) of header, payload and trailer up to this field. The
+        /// named spans of the header (first bit on the wire, number of bits) count as ones. In the header,
+        /// the field itself counts as zeros. The engine computes it for packets that it sends.
+        ///
+        /// `invariant`: the CRC also covers eight bytes of ones and the network's headers, in which the
+        /// fields that routers change count as ones. This is InfiniBand's invariant CRC (annex A17 of its
+        /// architecture), least significant byte first.
+        Crc32 { masked: Vec<(u32, u32)>, invariant: bool };
+    }
 }
 
 /// An option or frame list.

@@ -3,44 +3,20 @@
 //! A [`Visitor`] sees each node once, in the order of evaluation. A statement comes before its parts, and
 //! operands before the place that they are stored to. An expression comes before the places and expressions
 //! in it, the indices of a place before the place itself, and arguments before their call. Passes that only
-//! inspect a program use this traversal; passes that translate it, node by node, have matches of their own.
+//! inspect a program use this traversal, which is made from the facts of the nodes ([`crate::facts`]); passes
+//! that translate it, node by node, have matches of their own.
 
 use std::collections::BTreeSet;
 
-use crate::body::{
-    Arg, ContainerOp, Expr, ExprKind, IdPart, Index, Instr, Operand, Place, Query, Stmt, StmtKind,
-};
+use crate::body::{Arg, Expr, Place, Stmt, StmtKind};
+pub use crate::facts::Access;
+use crate::facts::{Exit, Facts, Home, Node};
 use crate::module::{FuncId, Module};
-
-/// The use that is made of a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Its value is used.
-    Read,
-    /// It is set, or a container in it is changed.
-    Write,
-    /// It is read, and a part of it is set. This is the case for the header of an event that is raised.
-    Update,
-    /// It is passed by reference; the callee decides what happens to it.
-    Reference,
-}
-
-impl Access {
-    /// True if the value is used by the node itself.
-    #[must_use]
-    pub fn reads(self) -> bool {
-        matches!(self, Access::Read | Access::Update)
-    }
-
-    /// True if the value is changed by the node itself.
-    #[must_use]
-    pub fn writes(self) -> bool {
-        matches!(self, Access::Write | Access::Update)
-    }
-}
 
 /// A visitor of the nodes of a body. By default, the methods are empty.
 pub trait Visitor<'n> {
+    /// Any node, by its kind and name, before its parts.
+    fn node(&mut self, _kind: &'static str, _name: &'static str) {}
     /// A statement, before its parts and the blocks inside it.
     fn stmt(&mut self, _stmt: &'n Stmt) {}
     /// An expression, before its parts.
@@ -64,11 +40,16 @@ pub fn visit_block<'n>(v: &mut (impl Visitor<'n> + ?Sized), stmts: &'n [Stmt]) {
 /// Visits a statement, but not the blocks inside it.
 pub fn visit_own<'n>(v: &mut (impl Visitor<'n> + ?Sized), stmt: &'n Stmt) {
     v.stmt(stmt);
-    Walk(v).stmt(&stmt.kind);
+    visit_node(v, &stmt.kind);
 }
 
 pub fn visit_expr<'n>(v: &mut (impl Visitor<'n> + ?Sized), expr: &'n Expr) {
-    Walk(v).expr(expr);
+    Walk(v).value(expr);
+}
+
+/// Visits a node and its parts, but not the blocks inside it.
+pub fn visit_node<'n>(v: &mut (impl Visitor<'n> + ?Sized), node: &'n impl Node) {
+    Walk(v).node(node);
 }
 
 /// Visits the places of a body, each with its kind of access.
@@ -126,262 +107,86 @@ pub fn statements<'n>(stmts: &'n [Stmt], visit: &mut dyn FnMut(&'n Stmt)) {
 }
 
 impl StmtKind {
+    /// Returns the blocks inside a statement.
     #[must_use]
     pub fn blocks(&self) -> [&[Stmt]; 2] {
-        match self {
-            StmtKind::If(_, then, otherwise) => [then, otherwise],
-            StmtKind::For { body, .. } => [body, &[]],
-            StmtKind::Store(..)
-            | StmtKind::Copy(..)
-            | StmtKind::Init(_)
-            | StmtKind::MakeId(..)
-            | StmtKind::MakeData { .. }
-            | StmtKind::MakeIpv4(..)
-            | StmtKind::Container { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Call(..)
-            | StmtKind::Emit(_)
-            | StmtKind::Done
-            | StmtKind::Refuse(_)
-            | StmtKind::Assert(..)
-            | StmtKind::Extract { .. }
-            | StmtKind::SetIds { .. }
-            | StmtKind::PushEvent { .. }
-            | StmtKind::Drop => [&[], &[]],
+        struct Blocks<'n>(usize, [&'n [Stmt]; 2]);
+        impl<'n> Facts<'n> for Blocks<'n> {
+            fn block(&mut self, stmts: &'n [Stmt]) {
+                self.1[self.0] = stmts;
+                self.0 += 1;
+            }
         }
+        let mut found = Blocks(0, [&[], &[]]);
+        self.facts(&mut found);
+        found.1
     }
-}
 
-impl Instr {
-    /// The scalar operands, in the order of evaluation.
+    /// Returns the effects of a statement itself, without those of the blocks inside it.
     #[must_use]
-    pub fn values(&self) -> Vec<&Expr> {
-        match self {
-            Instr::NewTxOrderedData { size: len, addr, .. }
-            | Instr::AddTxData { addr, len, .. }
-            | Instr::RxFlushAndNotify { len, addr, .. } => vec![addr, len],
-            Instr::TxFlushAndNotify { len, .. } => vec![len],
-            Instr::NewRxOrderedData { size: len, addr, cap: off, .. }
-            | Instr::AddRxDataSeg { addr, len, off, .. } => vec![addr, len, off],
-            Instr::PktGen { rules, rank, .. } => rank
-                .iter()
-                .chain(rules.iter().flat_map(|(_, args)| args))
-                .collect(),
-            Instr::TimerStart { dur, .. } => vec![dur],
-            Instr::Notify { error, args, .. } => error.iter().chain(args).collect(),
-            Instr::SetQueueRate { rate: value, .. } | Instr::SetQueuePrio { prio: value, .. } => vec![value],
-            Instr::Extern { args, .. } => args.iter().collect(),
-            Instr::DelTxOrderedData { .. }
-            | Instr::DelRxOrderedData { .. }
-            | Instr::TimerStop { .. }
-            | Instr::NewCtx { .. }
-            | Instr::DelCtx { .. }
-            | Instr::AddId { .. }
-            | Instr::DropId { .. }
-            | Instr::Raise { .. }
-            | Instr::Signal { .. }
-            | Instr::QueueReset { .. } => Vec::new(),
-        }
+    pub fn effects(&self) -> Effects {
+        let mut effects = Effects::default();
+        self.facts(&mut effects);
+        effects
     }
 }
 
-/// The traversal itself, with one method for each kind of node.
+/// The effects of a statement other than on places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// The destination of a statement that never continues with the next one.
+    pub exit: Option<Exit>,
+    /// True if it may end the chain or the parser.
+    pub may_end: bool,
+    /// True if it does more than change places and calls functions.
+    pub acts: bool,
+    /// The only place where it may stand.
+    pub home: Option<Home>,
+}
+
+impl Facts<'_> for Effects {
+    fn exit(&mut self, exit: Exit) {
+        self.exit = Some(exit);
+        self.may_end |= exit == Exit::Run;
+        self.acts |= exit == Exit::Run;
+    }
+
+    fn may_refuse(&mut self) {
+        self.may_end = true;
+        self.acts = true;
+    }
+
+    fn acts(&mut self) {
+        self.acts = true;
+    }
+
+    fn only_in(&mut self, home: Home) {
+        self.home = Some(home);
+    }
+}
+
+/// The traversal itself.
 struct Walk<'v, V: ?Sized>(&'v mut V);
 
-impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {
-    fn stmt(&mut self, stmt: &'n StmtKind) {
-        match stmt {
-            StmtKind::Store(to, value) | StmtKind::MakeIpv4(to, value) => {
-                self.expr(value);
-                self.place(to, Access::Write);
-            }
-            StmtKind::Copy(to, from) => {
-                self.place(from, Access::Read);
-                self.place(to, Access::Write);
-            }
-            StmtKind::Init(to) => self.place(to, Access::Write),
-            StmtKind::MakeId(to, parts) => {
-                self.id_parts(parts);
-                self.place(to, Access::Write);
-            }
-            StmtKind::MakeData { dst, uid, off, len, seg_size } => {
-                self.place(uid, Access::Read);
-                self.exprs([off, len, seg_size]);
-                self.place(dst, Access::Write);
-            }
-            StmtKind::Container { op, ok } => {
-                self.container(op);
-                self.places(ok, Access::Write);
-            }
-            StmtKind::If(condition, _, _) => self.expr(condition),
-            StmtKind::For { var, from, to, max: _, body: _ } => {
-                self.exprs([from, to]);
-                self.place(var, Access::Write);
-            }
-            StmtKind::Return(value) => self.exprs(value),
-            StmtKind::Call(func, args) => self.call(*func, args),
-            StmtKind::Emit(instr) => self.instr(instr),
-            StmtKind::Refuse(value) | StmtKind::Assert(value, _) => self.expr(value),
-            StmtKind::Extract { blueprint: _, dst, ok } => {
-                self.place(dst, Access::Write);
-                self.places(ok, Access::Write);
-            }
-            StmtKind::SetIds { event, ids } => {
-                self.places(ids, Access::Read);
-                self.place(event, Access::Write);
-            }
-            StmtKind::PushEvent { event: _, from } => self.place(from, Access::Read),
-            StmtKind::Break | StmtKind::Continue | StmtKind::Done | StmtKind::Drop => {}
-        }
-    }
-
-    fn container(&mut self, op: &'n ContainerOp) {
-        match op {
-            ContainerOp::PushBack(list, element) | ContainerOp::Put(list, element) => {
-                match element {
-                    Operand::Value(value) => self.expr(value),
-                    Operand::Ref(from) => self.place(from, Access::Read),
-                }
-                self.place(list, Access::Write);
-            }
-            ContainerOp::PopFront(list, to) => {
-                self.place(list, Access::Write);
-                self.places(to, Access::Write);
-            }
-            ContainerOp::Clear(list) => self.place(list, Access::Write),
-            ContainerOp::Remove(list, value) | ContainerOp::WindowSlide(list, value) => {
-                self.expr(value);
-                self.place(list, Access::Write);
-            }
-            ContainerOp::WindowSet(window, from, to) | ContainerOp::WindowUnset(window, from, to) => {
-                self.exprs([from, to]);
-                self.place(window, Access::Write);
-            }
-            ContainerOp::OptionAdd(list, _, from) => {
-                self.place(from, Access::Read);
-                self.place(list, Access::Write);
-            }
-        }
-    }
-
-    fn instr(&mut self, instr: &'n Instr) {
-        match instr {
-            Instr::NewTxOrderedData { uid, .. }
-            | Instr::AddTxData { uid, .. }
-            | Instr::TxFlushAndNotify { uid, .. }
-            | Instr::NewRxOrderedData { uid, .. }
-            | Instr::AddRxDataSeg { uid, .. }
-            | Instr::RxFlushAndNotify { uid, .. }
-            | Instr::DelTxOrderedData { uid }
-            | Instr::DelRxOrderedData { uid } => {
-                self.place(&uid.id, Access::Read);
-                self.places(&uid.of, Access::Read);
-            }
-            Instr::AddId { id: place } | Instr::DropId { id: place } | Instr::Signal { from: place, .. } => {
-                self.place(place, Access::Read)
-            }
-            Instr::PktGen { net, bp, .. } => self.places([net, bp], Access::Read),
-            Instr::Notify { id, .. } => self.places(id, Access::Read),
-            Instr::Raise { from, target, .. } => {
-                self.places(target, Access::Read);
-                self.place(from, Access::Update);
-            }
-            Instr::TimerStart { timer, .. } | Instr::TimerStop { timer, .. } => {
-                self.place(timer, Access::Write);
-            }
-            Instr::NewCtx { .. }
-            | Instr::DelCtx { .. }
-            | Instr::SetQueueRate { .. }
-            | Instr::SetQueuePrio { .. }
-            | Instr::QueueReset { .. }
-            | Instr::Extern { .. } => {}
-        }
-        self.exprs(instr.values());
-    }
-
-    fn expr(&mut self, expr: &'n Expr) {
-        self.0.expr(expr);
-        match &expr.kind {
-            ExprKind::Const(_)
-            | ExprKind::Param(_)
-            | ExprKind::RuleArg(_)
-            | ExprKind::Wanted(_)
-            | ExprKind::Wire(_) => {}
-            ExprKind::Load(place) | ExprKind::IsZero(place) => self.place(place, Access::Read),
-            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::Table(_, a) => self.expr(a),
-            ExprKind::Binary(_, a, b)
-            | ExprKind::Compare(_, a, b)
-            | ExprKind::And(a, b)
-            | ExprKind::Or(a, b) => self.exprs([&**a, b]),
-            ExprKind::Select(condition, a, b) => self.exprs([&**condition, a, b]),
-            ExprKind::Builtin(_, args) => self.exprs(args),
-            ExprKind::SameBytes(a, b) => self.places([a, b], Access::Read),
-            ExprKind::Query(query) => self.query(query),
-            ExprKind::KeyedHash(keys, parts) => {
-                self.exprs(&**keys);
-                self.id_parts(parts);
-            }
-            ExprKind::Call(func, args) => self.call(*func, args),
-        }
-    }
-
-    fn query(&mut self, query: &'n Query) {
-        match query {
-            Query::Len(list) | Query::HasTag(list, _) | Query::WindowHead(list) => {
-                self.place(list, Access::Read);
-            }
-            Query::HasKey(list, value)
-            | Query::WindowIsSet(list, value)
-            | Query::WindowFirstSet(list, value)
-            | Query::WindowFirstUnset(list, value)
-            | Query::WindowRunFrom(list, value)
-            | Query::WindowRunTo(list, value) => {
-                self.expr(value);
-                self.place(list, Access::Read);
-            }
-            Query::FirstFrom(list, prefix) => {
-                self.exprs(prefix);
-                self.place(list, Access::Read);
-            }
-        }
-    }
-
-    fn call(&mut self, func: FuncId, args: &'n [Arg]) {
-        for arg in args {
-            match arg {
-                Arg::Value(value) => self.expr(value),
-                Arg::Ref(place) => self.place(place, Access::Reference),
-            }
-        }
-        self.0.call(func, args);
-    }
-
-    fn id_parts(&mut self, parts: &'n [IdPart]) {
-        for part in parts {
-            match part {
-                IdPart::Scalar(value, _) => self.expr(value),
-                IdPart::Bytes(place) => self.place(place, Access::Read),
-            }
-        }
+impl<'n, V: Visitor<'n> + ?Sized> Facts<'n> for Walk<'_, V> {
+    fn value(&mut self, value: &'n Expr) {
+        self.0.expr(value);
+        self.node(&value.kind);
     }
 
     fn place(&mut self, place: &'n Place, access: Access) {
-        for step in &place.steps {
-            match &step.index {
-                Index::At(value) | Index::Key(value, _) => self.expr(value),
-                Index::Tag(_) => {}
-            }
-        }
+        self.nodes(place.steps.iter().map(|step| &step.index));
+        self.node(&place.base);
         self.0.place(place, access);
     }
 
-    fn exprs(&mut self, exprs: impl IntoIterator<Item = &'n Expr>) {
-        exprs.into_iter().for_each(|expr| self.expr(expr));
+    fn call(&mut self, func: FuncId, args: &'n [Arg]) {
+        self.nodes(args);
+        self.0.call(func, args);
     }
 
-    fn places(&mut self, places: impl IntoIterator<Item = &'n Place>, access: Access) {
-        places.into_iter().for_each(|place| self.place(place, access));
+    fn node<N: Node>(&mut self, node: &'n N) {
+        self.0.node(N::KIND, node.name());
+        node.facts(self);
     }
 }
