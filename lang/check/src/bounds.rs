@@ -5,11 +5,9 @@
 //! returns does not pay for the statements behind it. The engine runs a chain only if that much is free
 //! (docs/language.md, Limits).
 
-use hawser_ir::abi::{
-    ContextRec, ExternRec, NotifyRec, PacketRec, QueueRec, RaiseRec, SignalRec, TimerRec, UnitRec,
-};
+use hawser_ir::facts::{Exit, Facts, Tail};
 use hawser_ir::visit::{self, Access, Visitor};
-use hawser_ir::{Arg, Bounds, Expr, FuncId, Instr, Module, Place, Processor, Stmt, StmtKind, When};
+use hawser_ir::{Arg, Bounds, Expr, FuncId, Instr, Module, Node, Place, Processor, Stmt, StmtKind, When};
 
 use crate::steps::Weights;
 
@@ -199,84 +197,60 @@ impl<'m> Costs<'m> {
                     ending: round.ending.map(|_| rounds),
                 }
             }
-            StmtKind::Return(_) => Paths { leaving: Some(Cost::default()), ..Paths::default() },
-            StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => {
-                Paths { ending: Some(Cost::default()), ..Paths::default() }
-            }
             StmtKind::Emit(instruction) => Paths::through(self.instruction(instruction)),
             StmtKind::PushEvent { .. } => Paths::through(Cost { events: 1, ..Cost::default() }),
-            StmtKind::Store(..)
-            | StmtKind::Copy(..)
-            | StmtKind::Init(_)
-            | StmtKind::MakeId(..)
-            | StmtKind::MakeData { .. }
-            | StmtKind::MakeIpv4(..)
-            | StmtKind::Container { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Call(..)
-            | StmtKind::Assert(..)
-            | StmtKind::Extract { .. }
-            | StmtKind::SetIds { .. } => Paths::through(Cost::default()),
+            other => {
+                let done = Some(Cost::default());
+                match other.effects().exit {
+                    None | Some(Exit::Loop) => Paths::through(Cost::default()),
+                    Some(Exit::Function) => Paths { leaving: done, ..Paths::default() },
+                    Some(Exit::Run) => Paths { ending: done, ..Paths::default() },
+                }
+            }
         };
         parts.then(own)
     }
 
     fn instruction(&self, instruction: &Instr) -> Cost {
-        let module = self.module;
-        let size = |id: hawser_ir::StructId| module.structure(id).size as usize;
-        let makes_unit = matches!(
-            instruction,
-            Instr::NewTxOrderedData { .. } | Instr::NewRxOrderedData { .. }
-        );
-        let (bytes, packets, raises, creates) = match instruction {
-            Instr::NewTxOrderedData { .. }
-            | Instr::AddTxData { .. }
-            | Instr::TxFlushAndNotify { .. }
-            | Instr::NewRxOrderedData { .. }
-            | Instr::AddRxDataSeg { .. }
-            | Instr::RxFlushAndNotify { .. }
-            | Instr::DelTxOrderedData { .. }
-            | Instr::DelRxOrderedData { .. } => (size_of::<UnitRec>(), 0, 0, 0),
-            Instr::PktGen { blueprint, .. } => {
-                let image = size(module.blueprints[blueprint.0 as usize].body);
-                (size_of::<PacketRec>() + image, 1, 0, 0)
-            }
-            Instr::TimerStart { .. } | Instr::TimerStop { .. } => (size_of::<TimerRec>(), 0, 0, 0),
-            Instr::NewCtx { .. } => (size_of::<ContextRec>(), 0, 0, 1),
-            Instr::DelCtx { .. } | Instr::AddId { .. } | Instr::DropId { .. } => {
-                (size_of::<ContextRec>(), 0, 0, 0)
-            }
-            Instr::Notify { .. } => (size_of::<NotifyRec>(), 0, 0, 0),
-            Instr::Raise { event, .. } => (
-                size_of::<RaiseRec>() + size(module.events[event.0 as usize].body),
-                0,
-                1,
-                0,
-            ),
-            Instr::Signal { signal, .. } => (
-                size_of::<SignalRec>() + size(module.signals[signal.0 as usize].1),
-                0,
-                0,
-                0,
-            ),
-            Instr::SetQueueRate { .. } | Instr::SetQueuePrio { .. } | Instr::QueueReset { .. } => {
-                (size_of::<QueueRec>(), 0, 0, 0)
-            }
-            Instr::Extern { args, .. } => (size_of::<ExternRec>() + 8 * args.len(), 0, 0, 0),
-        };
-        let record_bytes = bytes.next_multiple_of(8) as u64;
-        let (units, steps) = (u64::from(makes_unit), record_bytes / 8);
+        let mut record = Record { module: self.module, bytes: 0 };
+        instruction.facts(&mut record);
+        let record_bytes = record.bytes.next_multiple_of(8) as u64;
+        let one_if = |holds| u64::from(holds);
         Cost {
             records: 1,
             record_bytes,
-            packets,
-            raises,
-            units,
-            creates,
+            packets: one_if(matches!(instruction, Instr::PktGen { .. })),
+            raises: one_if(matches!(instruction, Instr::Raise { .. })),
+            units: one_if(matches!(
+                instruction,
+                Instr::NewTxOrderedData { .. } | Instr::NewRxOrderedData { .. }
+            )),
+            creates: one_if(matches!(instruction, Instr::NewCtx { .. })),
             events: 0,
-            steps,
+            steps: record_bytes / 8,
         }
+    }
+}
+
+/// Adds up the size of an instruction's record.
+struct Record<'m> {
+    module: &'m Module,
+    bytes: usize,
+}
+
+impl Facts<'_> for Record<'_> {
+    fn record(&mut self, bytes: usize) {
+        self.bytes += bytes;
+    }
+
+    fn tail(&mut self, tail: Tail) {
+        let module = self.module;
+        self.bytes += match tail {
+            Tail::Image(id) => module.structure(module.blueprints[id.0 as usize].body).size as usize,
+            Tail::Event(event) => module.event_size(event),
+            Tail::Signal(id) => module.structure(module.signals[id.0 as usize].1).size as usize,
+            Tail::Numbers(count) => 8 * count,
+        };
     }
 }
 

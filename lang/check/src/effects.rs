@@ -7,10 +7,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hawser_ir::facts::{Access, Exit, Facts};
 use hawser_ir::visit;
 use hawser_ir::{
-    Arg, Base, ContainerOp, EventKind, Expr, ExprKind, FuncId, Module, Operand, Place, Span, Stmt, StmtKind,
-    Ty,
+    Arg, Base, EventKind, Expr, ExprKind, FuncId, Module, Node, Place, Span, Stmt, StmtKind, Ty,
 };
 use hawser_syntax::Diagnostic;
 
@@ -129,6 +129,29 @@ impl Checker<'_> {
     }
 }
 
+/// The operands of a statement itself.
+#[derive(Default)]
+struct Moves<'n> {
+    values: Vec<&'n Expr>,
+    read: Vec<&'n Place>,
+    written: Vec<&'n Place>,
+}
+
+impl<'n> Facts<'n> for Moves<'n> {
+    fn value(&mut self, value: &'n Expr) {
+        self.values.push(value);
+    }
+
+    fn place(&mut self, place: &'n Place, access: Access) {
+        if access.reads() {
+            self.read.push(place);
+        }
+        if access.writes() {
+            self.written.push(place);
+        }
+    }
+}
+
 fn origin(base: Base, refs: &[Origin]) -> Origin {
     match base {
         Base::Keyed | Base::Global(_) => Origin::Existing,
@@ -177,24 +200,8 @@ impl Run<'_> {
         if path == Path::None {
             return path;
         }
+        path = self.changes(stmt, frame, path);
         match &stmt.kind {
-            StmtKind::Store(place, value) => {
-                if place.ty == Ty::Addr && self.passing_address(value, frame) {
-                    self.kept_address(place, stmt.span, frame);
-                }
-                self.write(place, stmt.span, frame, path)
-            }
-            StmtKind::Copy(place, from) => {
-                if self.holds_address(&place.ty) && origin(from.base, &frame.refs) == Origin::Passing {
-                    self.kept_address(place, stmt.span, frame);
-                }
-                self.write(place, stmt.span, frame, path)
-            }
-            StmtKind::Init(place)
-            | StmtKind::MakeId(place, _)
-            | StmtKind::MakeData { dst: place, .. }
-            | StmtKind::MakeIpv4(place, _) => self.write(place, stmt.span, frame, path),
-            StmtKind::Container { op, ok } => self.container(op, ok.as_ref(), stmt.span, frame, path),
             StmtKind::If(_, then, otherwise) => {
                 let then = self.statements(then, frame, path);
                 let otherwise = self.statements(otherwise, frame, path);
@@ -213,14 +220,6 @@ impl Run<'_> {
                 let left = std::mem::replace(&mut frame.left, outer);
                 after_one.join(again).join(left)
             }
-            StmtKind::Break | StmtKind::Continue => {
-                frame.left = frame.left.join(path);
-                Path::None
-            }
-            StmtKind::Return(_) => {
-                frame.returned = frame.returned.join(path);
-                Path::None
-            }
             StmtKind::Emit(_) => dirty(path, stmt.span),
             StmtKind::Refuse(_) => {
                 if let Path::Dirty(because) = path {
@@ -229,13 +228,40 @@ impl Run<'_> {
                 }
                 Path::None
             }
-            StmtKind::Done | StmtKind::Drop => Path::None,
-            StmtKind::Call(..)
-            | StmtKind::Assert(..)
-            | StmtKind::Extract { .. }
-            | StmtKind::SetIds { .. }
-            | StmtKind::PushEvent { .. } => path,
+            other => self.leave(other.effects().exit, frame, path),
         }
+    }
+
+    /// Ends a path at a statement that never continues with the next one.
+    fn leave(&self, exit: Option<Exit>, frame: &mut Frame, path: Path) -> Path {
+        match exit {
+            None => return path,
+            Some(Exit::Loop) => frame.left = frame.left.join(path),
+            Some(Exit::Function) => frame.returned = frame.returned.join(path),
+            Some(Exit::Run) => {}
+        }
+        Path::None
+    }
+
+    /// Follows a statement's own changes of places, and reports a packet's address that one of them keeps.
+    fn changes(&mut self, stmt: &Stmt, frame: &Frame, path: Path) -> Path {
+        let mut moves = Moves::default();
+        stmt.kind.facts(&mut moves);
+        let keeps = moves
+            .values
+            .iter()
+            .any(|value| value.ty == Ty::Addr && self.passing_address(value, frame))
+            || moves.read.iter().any(|from| {
+                self.holds_address(&from.ty) && origin(from.base, &frame.refs) == Origin::Passing
+            });
+        let mut path = path;
+        for place in moves.written {
+            if keeps && self.holds_address(&place.ty) {
+                self.kept_address(place, stmt.span, frame);
+            }
+            path = self.write(place, stmt.span, frame, path);
+        }
+        path
     }
 
     fn write(&mut self, place: &Place, at: Span, frame: &Frame, path: Path) -> Path {
@@ -243,43 +269,6 @@ impl Run<'_> {
             Origin::Existing => dirty(path, at),
             Origin::Fresh | Origin::Passing => path,
         }
-    }
-
-    fn container(
-        &mut self,
-        op: &ContainerOp,
-        ok: Option<&Place>,
-        at: Span,
-        frame: &Frame,
-        path: Path,
-    ) -> Path {
-        let (place, operand, taken) = match op {
-            ContainerOp::PushBack(place, operand) | ContainerOp::Put(place, operand) => {
-                (place, Some(operand), None)
-            }
-            ContainerOp::PopFront(place, taken) => (place, None, taken.as_ref()),
-            ContainerOp::Clear(place)
-            | ContainerOp::Remove(place, _)
-            | ContainerOp::WindowSet(place, ..)
-            | ContainerOp::WindowUnset(place, ..)
-            | ContainerOp::WindowSlide(place, _)
-            | ContainerOp::OptionAdd(place, ..) => (place, None, None),
-        };
-        let keeps = match operand {
-            Some(Operand::Value(value)) => value.ty == Ty::Addr && self.passing_address(value, frame),
-            Some(Operand::Ref(from)) => {
-                self.holds_address(&from.ty) && origin(from.base, &frame.refs) == Origin::Passing
-            }
-            None => false,
-        };
-        if keeps {
-            self.kept_address(place, at, frame);
-        }
-        let targets = [Some(place), ok, taken];
-        targets
-            .into_iter()
-            .flatten()
-            .fold(path, |path, place| self.write(place, at, frame, path))
     }
 
     fn kept_address(&mut self, place: &Place, at: Span, frame: &Frame) {
@@ -297,21 +286,7 @@ impl Run<'_> {
                 self.passing_address(a, frame) || self.passing_address(b, frame)
             }
             ExprKind::Call(..) => true,
-            ExprKind::Const(_)
-            | ExprKind::Param(_)
-            | ExprKind::Table(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Unary(..)
-            | ExprKind::And(..)
-            | ExprKind::Or(..)
-            | ExprKind::Builtin(..)
-            | ExprKind::SameBytes(..)
-            | ExprKind::IsZero(_)
-            | ExprKind::Query(_)
-            | ExprKind::KeyedHash(..)
-            | ExprKind::RuleArg(_)
-            | ExprKind::Wanted(_)
-            | ExprKind::Wire(_) => false,
+            _ => false, // Its value is no address.
         }
     }
 

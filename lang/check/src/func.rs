@@ -4,6 +4,7 @@
 //! and the placeholders of pure externs, come after them.
 
 use hawser_ir as ir;
+use hawser_ir::facts::Exit;
 use hawser_ir::{Base, ExternId, Func, FuncId, FuncParam, StmtKind, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident};
@@ -437,23 +438,7 @@ impl<'a> Body<'_, 'a> {
 /// True if every path through the statements ends the function or the chain.
 fn always_leaves(stmts: &[ir::Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Return(_) | StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => true,
         StmtKind::If(_, then, otherwise) => always_leaves(then) && always_leaves(otherwise),
-        StmtKind::Store(..)
-        | StmtKind::Copy(..)
-        | StmtKind::Init(_)
-        | StmtKind::MakeId(..)
-        | StmtKind::MakeData { .. }
-        | StmtKind::MakeIpv4(..)
-        | StmtKind::Container { .. }
-        | StmtKind::For { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Call(..)
-        | StmtKind::Emit(_)
-        | StmtKind::Assert(..)
-        | StmtKind::Extract { .. }
-        | StmtKind::SetIds { .. }
-        | StmtKind::PushEvent { .. } => false,
+        other => matches!(other.effects().exit, Some(Exit::Function | Exit::Run)),
     })
 }

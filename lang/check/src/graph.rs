@@ -1,5 +1,6 @@
 //! The call graph: no recursion, and the facts about a function together with all its callees.
 
+use hawser_ir::facts::Home;
 use hawser_ir::visit;
 use hawser_ir::{ContextId, EventId, FuncId, Instr, Span, StmtKind};
 use hawser_syntax::Diagnostic;
@@ -92,40 +93,16 @@ impl Checker<'_> {
                     facts.calls.push(callee);
                 }
             });
+            match stmt.kind.effects().home {
+                Some(Home::Chain) => _ = facts.reacts.get_or_insert(at),
+                Some(Home::Parser) => _ = facts.parses.get_or_insert(at),
+                None => {}
+            }
             match &stmt.kind {
-                StmtKind::Emit(instruction) => {
-                    facts.reacts.get_or_insert(at);
-                    if let Instr::NewCtx { context } = instruction {
-                        facts.creates.push((*context, at));
-                    }
-                }
-                StmtKind::Refuse(_) => {
-                    facts.reacts.get_or_insert(at);
-                    facts.refuses.get_or_insert(at);
-                }
-                StmtKind::Done | StmtKind::Assert(..) => {
-                    facts.reacts.get_or_insert(at);
-                }
-                StmtKind::PushEvent { event, .. } => {
-                    facts.parses.get_or_insert(at);
-                    facts.pushes.push((*event, at));
-                }
-                StmtKind::Extract { .. } | StmtKind::SetIds { .. } | StmtKind::Drop => {
-                    facts.parses.get_or_insert(at);
-                }
-                StmtKind::Store(..)
-                | StmtKind::Copy(..)
-                | StmtKind::Init(_)
-                | StmtKind::MakeId(..)
-                | StmtKind::MakeData { .. }
-                | StmtKind::MakeIpv4(..)
-                | StmtKind::Container { .. }
-                | StmtKind::If(..)
-                | StmtKind::For { .. }
-                | StmtKind::Break
-                | StmtKind::Continue
-                | StmtKind::Return(_)
-                | StmtKind::Call(..) => {}
+                StmtKind::Emit(Instr::NewCtx { context }) => facts.creates.push((*context, at)),
+                StmtKind::Refuse(_) => _ = facts.refuses.get_or_insert(at),
+                StmtKind::PushEvent { event, .. } => facts.pushes.push((*event, at)),
+                _ => {}
             }
         });
         facts

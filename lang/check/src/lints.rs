@@ -212,16 +212,11 @@ impl<'a> Body<'_, 'a> {
             let Ir::Container { op, .. } = &stmt.kind else {
                 return;
             };
-            let changed = match op {
-                ContainerOp::PopFront(place, _)
-                | ContainerOp::Clear(place)
-                | ContainerOp::Remove(place, _) => place,
-                ContainerOp::PushBack(..)
-                | ContainerOp::Put(..)
-                | ContainerOp::WindowSet(..)
-                | ContainerOp::WindowUnset(..)
-                | ContainerOp::WindowSlide(..)
-                | ContainerOp::OptionAdd(..) => return,
+            let (ContainerOp::PopFront(changed, _)
+            | ContainerOp::Clear(changed)
+            | ContainerOp::Remove(changed, _)) = op
+            else {
+                return;
             };
             if changed == list {
                 at.get_or_insert(stmt.span);

@@ -1,7 +1,7 @@
 //! Signals, which are made and issued only if a subscriber wants them.
 
-use hawser_ir::visit;
-use hawser_ir::{Base, Expr, ExprKind, Instr, SignalId, Stmt, StmtKind, Ty};
+use hawser_ir::visit::{Access, Effects, Visitor, visit_block};
+use hawser_ir::{Arg, Base, Expr, ExprKind, FuncId, Instr, Place, SignalId, Stmt, StmtKind, Ty};
 use hawser_syntax::ast;
 
 use crate::body::Body;
@@ -51,15 +51,19 @@ impl<'a> Body<'_, 'a> {
 
 /// True if a statement's only effect is to set a variable of the function; it may read anything.
 fn only_sets_a_variable(stmt: &Stmt) -> bool {
-    let (StmtKind::Store(to, _)
-    | StmtKind::Copy(to, _)
-    | StmtKind::Init(to)
-    | StmtKind::MakeId(to, _)
-    | StmtKind::MakeIpv4(to, _)) = &stmt.kind
-    else {
-        return false;
-    };
-    let mut calls = false;
-    visit::own_calls(stmt, |_, _| calls = true);
-    to.base == Base::Local && !calls
+    struct Others(bool);
+    impl Visitor<'_> for Others {
+        fn stmt(&mut self, stmt: &Stmt) {
+            self.0 |= stmt.kind.effects() != Effects::default();
+        }
+        fn place(&mut self, place: &Place, access: Access) {
+            self.0 |= access.writes() && place.base != Base::Local;
+        }
+        fn call(&mut self, _: FuncId, _: &[Arg]) {
+            self.0 = true;
+        }
+    }
+    let mut others = Others(false);
+    visit_block(&mut others, std::slice::from_ref(stmt));
+    !others.0
 }

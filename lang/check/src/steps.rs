@@ -5,9 +5,9 @@
 //! of loops and adds those of calls. The engine limits the work that the target does on records after the
 //! chain.
 
+use hawser_ir::facts::{Facts, Work};
 use hawser_ir::{
-    Blueprint, ContainerOp, Expr, ExprKind, Fill, Func, IdPart, Index, Layout, Module, Place, Query,
-    StmtKind, Ty, WireField,
+    Blueprint, Expr, ExprKind, Fill, Func, Index, Layout, Module, Node, Place, StmtKind, Ty, WireField,
 };
 
 /// The maximum number of steps of a chain, of a parser and of a coalescing rule: some 0.2 s on the
@@ -52,66 +52,21 @@ impl<'m> Weights<'m> {
 
     /// The steps of a statement without the expressions and places in it.
     pub(crate) fn statement(&self, stmt: &StmtKind) -> u64 {
-        1 + match stmt {
-            StmtKind::Copy(place, _)
-            | StmtKind::Init(place)
-            | StmtKind::MakeId(place, _)
-            | StmtKind::MakeData { dst: place, .. }
-            | StmtKind::MakeIpv4(place, _) => self.words(place),
-            StmtKind::Container { op, .. } => match op {
-                ContainerOp::PushBack(place, _)
-                | ContainerOp::PopFront(place, _)
-                | ContainerOp::Clear(place)
-                | ContainerOp::Put(place, _)
-                | ContainerOp::Remove(place, _)
-                | ContainerOp::WindowSet(place, ..)
-                | ContainerOp::WindowUnset(place, ..)
-                | ContainerOp::WindowSlide(place, _)
-                | ContainerOp::OptionAdd(place, ..) => self.words(place) + self.elements(&place.ty),
-            },
-            StmtKind::Extract { blueprint, .. } => {
-                self.extract(&self.module.blueprints[blueprint.0 as usize])
-            }
-            StmtKind::PushEvent { event, .. } => self.module.event_size(*event) as u64 / 8,
-            StmtKind::Store(..)
-            | StmtKind::If(..)
-            | StmtKind::For { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Call(..)
-            | StmtKind::Emit(_)
-            | StmtKind::Done
-            | StmtKind::Refuse(_)
-            | StmtKind::Assert(..)
-            | StmtKind::SetIds { .. }
-            | StmtKind::Drop => 0,
-        }
+        1 + self.beyond_one(stmt)
     }
 
     /// The steps of an expression without those in it.
     pub(crate) fn expr(&self, expr: &Expr) -> u64 {
-        match &expr.kind {
+        match expr.kind {
             ExprKind::Const(_) => 0,
-            ExprKind::SameBytes(place, _) | ExprKind::IsZero(place) => 1 + self.words(place),
-            ExprKind::Query(query) => 1 + self.query(query),
-            ExprKind::KeyedHash(_, parts) => 1 + parts.iter().map(|part| self.id_part(part)).sum::<u64>(),
-            ExprKind::Param(_)
-            | ExprKind::Table(..)
-            | ExprKind::Load(_)
-            | ExprKind::Cast(_)
-            | ExprKind::Binary(..)
-            | ExprKind::Compare(..)
-            | ExprKind::Unary(..)
-            | ExprKind::And(..)
-            | ExprKind::Or(..)
-            | ExprKind::Select(..)
-            | ExprKind::Builtin(..)
-            | ExprKind::Call(..)
-            | ExprKind::RuleArg(_)
-            | ExprKind::Wanted(_)
-            | ExprKind::Wire(_) => 1,
+            _ => 1 + self.beyond_one(&expr.kind),
         }
+    }
+
+    fn beyond_one(&self, node: &impl Node) -> u64 {
+        let mut own = Own { weights: self, steps: 0 };
+        node.facts(&mut own);
+        own.steps
     }
 
     /// The steps of a place: the searches on its path.
@@ -121,25 +76,6 @@ impl<'m> Weights<'m> {
             Index::Tag(_) | Index::Key(..) => 1 + u64::from(step.cap),
         };
         place.steps.iter().map(step).sum()
-    }
-
-    fn query(&self, query: &Query) -> u64 {
-        match query {
-            Query::Len(_) | Query::WindowHead(_) | Query::WindowRunFrom(..) | Query::WindowRunTo(..) => 0,
-            Query::HasTag(place, _)
-            | Query::HasKey(place, _)
-            | Query::FirstFrom(place, _)
-            | Query::WindowIsSet(place, _)
-            | Query::WindowFirstSet(place, _)
-            | Query::WindowFirstUnset(place, _) => self.elements(&place.ty),
-        }
-    }
-
-    fn id_part(&self, part: &IdPart) -> u64 {
-        match part {
-            IdPart::Scalar(..) => 1,
-            IdPart::Bytes(place) => self.words(place),
-        }
     }
 
     /// The steps of `extract`: the header is parsed byte by byte, and checksums cover the whole packet.
@@ -154,10 +90,6 @@ impl<'m> Weights<'m> {
         u64::from(blueprint.max_len) + fields.map(sums).sum::<u64>()
     }
 
-    fn words(&self, place: &Place) -> u64 {
-        u64::from(self.layout.size(&place.ty)).div_ceil(8)
-    }
-
     /// Returns the maximum number of elements of a container.
     fn elements(&self, ty: &Ty) -> u64 {
         match ty {
@@ -165,5 +97,23 @@ impl<'m> Weights<'m> {
             Ty::Window { runs, .. } => (*runs).into(),
             _ => 1,
         }
+    }
+}
+
+/// Adds up the steps of a node itself.
+struct Own<'w, 'm> {
+    weights: &'w Weights<'m>,
+    steps: u64,
+}
+
+impl Facts<'_> for Own<'_, '_> {
+    fn work(&mut self, work: Work<'_>) {
+        let weights = self.weights;
+        self.steps += match work {
+            Work::Bytes(ty) => u64::from(weights.layout.size(ty)).div_ceil(8),
+            Work::Elements(ty) => weights.elements(ty),
+            Work::Event(event) => weights.module.event_size(event) as u64 / 8,
+            Work::Header(blueprint) => weights.extract(&weights.module.blueprints[blueprint.0 as usize]),
+        };
     }
 }

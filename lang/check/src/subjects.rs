@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use hawser_ir::facts::Facts;
 use hawser_ir::visit;
 use hawser_ir::{
-    Base, Chain, EventKind, FuncId, Granularity, Instr, Module, Processor, Span, Stmt, StmtKind, When,
+    Base, Chain, EventKind, FuncId, Granularity, Instr, Module, Node, Processor, Span, Stmt, StmtKind, When,
 };
 use hawser_syntax::Diagnostic;
 
@@ -127,54 +128,23 @@ impl Walk<'_> {
                 }
                 made
             }
-            StmtKind::If(_, then, otherwise) => {
-                let then = self.statements(then, made);
-                then | self.statements(otherwise, made)
+            other => {
+                let ways = other.blocks().map(|block| self.statements(block, made));
+                ways.contains(&true)
             }
-            StmtKind::For { body, .. } => self.statements(body, made),
-            StmtKind::Store(..)
-            | StmtKind::Copy(..)
-            | StmtKind::Init(_)
-            | StmtKind::MakeId(..)
-            | StmtKind::MakeData { .. }
-            | StmtKind::MakeIpv4(..)
-            | StmtKind::Container { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Call(..)
-            | StmtKind::Done
-            | StmtKind::Refuse(_)
-            | StmtKind::Assert(..)
-            | StmtKind::Extract { .. }
-            | StmtKind::SetIds { .. }
-            | StmtKind::PushEvent { .. }
-            | StmtKind::Drop => made,
         }
     }
 }
 
 /// True if an instruction is about the chain's context without naming it in another way.
 fn is_about_context(instr: &Instr) -> bool {
-    match instr {
-        Instr::NewTxOrderedData { uid, .. }
-        | Instr::AddTxData { uid, .. }
-        | Instr::TxFlushAndNotify { uid, .. }
-        | Instr::NewRxOrderedData { uid, .. }
-        | Instr::AddRxDataSeg { uid, .. }
-        | Instr::RxFlushAndNotify { uid, .. }
-        | Instr::DelTxOrderedData { uid }
-        | Instr::DelRxOrderedData { uid } => uid.of.is_none(),
-        Instr::DelCtx { .. } | Instr::AddId { .. } | Instr::DropId { .. } | Instr::Notify { .. } => true,
-        Instr::PktGen { .. }
-        | Instr::TimerStart { .. }
-        | Instr::TimerStop { .. }
-        | Instr::NewCtx { .. }
-        | Instr::Raise { .. }
-        | Instr::Signal { .. }
-        | Instr::SetQueueRate { .. }
-        | Instr::SetQueuePrio { .. }
-        | Instr::QueueReset { .. }
-        | Instr::Extern { .. } => false,
+    struct Found(bool);
+    impl Facts<'_> for Found {
+        fn about_context(&mut self) {
+            self.0 = true;
+        }
     }
+    let mut found = Found(false);
+    instr.facts(&mut found);
+    found.0
 }
