@@ -88,40 +88,14 @@ impl Summarize<'_> {
 
 impl Visitor<'_> for Summarize<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
-        match &stmt.kind {
-            StmtKind::Done
-            | StmtKind::Refuse(_)
-            | StmtKind::Assert(..)
-            | StmtKind::Drop
-            | StmtKind::PushEvent { .. } => {
-                self.summary.halts = true;
-                self.summary.acts = true;
-            }
-            StmtKind::Extract { ok, .. } => {
-                self.summary.halts |= ok.is_none();
-                self.summary.acts = true;
-            }
-            StmtKind::Emit(instr) => {
-                self.summary.acts = true;
-                self.summary.emits = true;
-                let timer = matches!(instr, Instr::TimerStart { .. } | Instr::TimerStop { .. });
-                self.summary.found |= !timer;
-                self.summary.fresh |= matches!(instr, Instr::NewCtx { .. });
-            }
-            StmtKind::Store(..)
-            | StmtKind::Copy(..)
-            | StmtKind::Init(_)
-            | StmtKind::MakeId(..)
-            | StmtKind::MakeData { .. }
-            | StmtKind::MakeIpv4(..)
-            | StmtKind::Container { .. }
-            | StmtKind::If(..)
-            | StmtKind::For { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Call(..)
-            | StmtKind::SetIds { .. } => {}
+        let effects = stmt.kind.effects();
+        self.summary.halts |= effects.may_end;
+        self.summary.acts |= effects.acts;
+        if let StmtKind::Emit(instr) = &stmt.kind {
+            self.summary.emits = true;
+            let timer = matches!(instr, Instr::TimerStart { .. } | Instr::TimerStop { .. });
+            self.summary.found |= !timer;
+            self.summary.fresh |= matches!(instr, Instr::NewCtx { .. });
         }
     }
 
