@@ -1,10 +1,10 @@
 //! The vocabulary of an offer.
 
-use hawser_ir::{Instr, QueuePolicy, Source};
-use serde::Deserialize;
+use hawser_ir::{Instr, Node, QueuePolicy, Source};
+use serde::de::{Deserialize, Deserializer, Error};
 
 /// The offer to a program, or to chains in one place.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
     /// The sources from which events may come.
@@ -26,7 +26,7 @@ pub struct Offer {
 }
 
 /// The limits of an offer; `None` means the language's own limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// The maximum number of steps of a chain ([`hawser_ir::Bounds::steps`]).
@@ -42,7 +42,7 @@ pub struct Limits {
 }
 
 /// The sources of events for which a program registers parsers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
     /// Packets of an IP protocol.
@@ -73,7 +73,7 @@ impl From<Source> for SourceKind {
 }
 
 /// The order in which a queue serves its packets: [`QueuePolicy`] with the names of the language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 pub enum Queue {
     /// In order.
     #[serde(rename = "FIFO")]
@@ -100,56 +100,33 @@ impl From<QueuePolicy> for Queue {
     }
 }
 
-macro_rules! instructions {
-    ($($variant:ident $name:literal)*) => {
-        /// An instruction, by its name in the language. Externs have their own names.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        #[allow(missing_docs)] // docs/language.md, Instructions.
-        pub enum Instruction {
-            $(#[serde(rename = $name)] $variant,)*
-        }
+/// An instruction, by its name in the language. Externs have their own names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction(&'static str);
 
-        impl Instruction {
-            /// Returns its name in the language.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Instruction::$variant => $name,)*
-                }
-            }
+impl Instruction {
+    /// Returns its name in the language.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0
+    }
 
-            /// Returns the kind of an instruction, or `None` if it calls an extern.
-            #[must_use]
-            pub fn of(instr: &Instr) -> Option<Instruction> {
-                match instr {
-                    $(Instr::$variant { .. } => Some(Instruction::$variant),)*
-                    Instr::Extern { .. } => None,
-                }
-            }
+    /// Returns the kind of an instruction, or `None` if it calls an extern.
+    #[must_use]
+    pub fn of(instr: &Instr) -> Option<Instruction> {
+        match instr {
+            Instr::Extern { .. } => None,
+            other => Some(Instruction(other.name())),
         }
-    };
+    }
 }
 
-instructions! {
-    NewTxOrderedData "new_tx_ordered_data"
-    AddTxData "add_tx_data"
-    TxFlushAndNotify "tx_flush_and_notify"
-    NewRxOrderedData "new_rx_ordered_data"
-    AddRxDataSeg "add_rx_data_seg"
-    RxFlushAndNotify "rx_flush_and_notify"
-    DelTxOrderedData "del_tx_ordered_data"
-    DelRxOrderedData "del_rx_ordered_data"
-    PktGen "pkt_gen"
-    TimerStart "timer_start"
-    TimerStop "timer_stop"
-    NewCtx "new_ctx"
-    DelCtx "del_ctx"
-    AddId "add_id"
-    DropId "drop_id"
-    Notify "notify"
-    Raise "raise"
-    Signal "signal"
-    SetQueueRate "set_queue_rate"
-    SetQueuePrio "set_queue_prio"
-    QueueReset "queue_reset"
+impl<'de> Deserialize<'de> for Instruction {
+    fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Instruction, D::Error> {
+        let name = String::deserialize(text)?;
+        let known = Instr::NAMES.iter().find(|known| **known == name);
+        known
+            .map(|name| Instruction(name))
+            .ok_or_else(|| D::Error::unknown_variant(&name, Instr::NAMES))
+    }
 }

@@ -194,7 +194,7 @@ impl<'m> Placing<'_, 'm> {
     fn left(&self, chain: &Chain, reasons: &mut Reasons) -> Placement {
         let (mut answers, mut left) = (Reasons::default(), Reasons::default());
         self.instructions(chain, &mut |calls, stmt, instr| match Instruction::of(instr) {
-            Some(Instruction::PktGen) => {
+            Some(_) if matches!(instr, Instr::PktGen { .. }) => {
                 let mut found = obstacles(self.module, instr, self.offer);
                 let name = self.blueprint(instr);
                 if !goes_to_the_peer(self.walk, calls, instr) {

@@ -7,12 +7,11 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use hawser_ir::visit::own_calls;
+use hawser_ir::facts::{Access, Facts};
+use hawser_ir::visit::{own_calls, reached};
 use hawser_ir::{
-    Arg, Base, ContainerOp, FuncId, Instr, Layout, Module, Place, Processor, Stmt, StmtKind, Ty, statements,
+    Arg, Base, FuncId, Instr, Layout, Module, Node, Place, Processor, Stmt, StmtKind, Ty, statements,
 };
-
-use hawser_ir::visit::reached;
 
 /// A region that lives longer than one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -232,22 +231,17 @@ fn issues(body: &[Stmt]) -> bool {
 /// Returns the places that a statement sets to a value other than a copy of another place or the initial
 /// value of a variable.
 fn targets(kind: &StmtKind) -> Vec<&Place> {
-    match kind {
-        StmtKind::Store(to, _)
-        | StmtKind::MakeId(to, _)
-        | StmtKind::MakeData { dst: to, .. }
-        | StmtKind::MakeIpv4(to, _)
-        | StmtKind::Extract { dst: to, .. } => vec![to],
-        StmtKind::Container { op, ok } => {
-            let changed = match op {
-                ContainerOp::PushBack(to, _) | ContainerOp::Put(to, _) | ContainerOp::OptionAdd(to, ..) => {
-                    Some(to)
-                }
-                ContainerOp::PopFront(_, to) => to.as_ref(),
-                _ => None,
-            };
-            changed.into_iter().chain(ok).collect()
+    struct Targets<'n>(Vec<&'n Place>);
+    impl<'n> Facts<'n> for Targets<'n> {
+        fn place(&mut self, place: &'n Place, access: Access) {
+            if access.writes() {
+                self.0.push(place);
+            }
         }
-        _ => Vec::new(),
     }
+    let mut targets = Targets(Vec::new());
+    if !matches!(kind, StmtKind::Copy(..) | StmtKind::Init(_)) {
+        kind.facts(&mut targets);
+    }
+    targets.0
 }
