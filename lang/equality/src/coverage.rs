@@ -53,12 +53,9 @@ impl Coverage {
 
     /// Returns the nodes that never occurred.
     #[must_use]
-    pub fn missing<'a>(&self, names: &[&'a str]) -> Vec<&'a str> {
-        names
-            .iter()
-            .copied()
-            .filter(|name| !self.rows.contains_key(*name))
-            .collect()
+    pub fn missing<'a>(&self, names: &'a [String]) -> Vec<&'a str> {
+        let names = names.iter().map(String::as_str);
+        names.filter(|name| !self.rows.contains_key(*name)).collect()
     }
 
     /// Prints the table for people.

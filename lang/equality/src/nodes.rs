@@ -1,151 +1,14 @@
-//! The names of the intermediate form's nodes, which the random programs must cover.
+//! The nodes of the intermediate form, which the random programs must cover.
 
-mod walk;
+use std::collections::BTreeSet;
 
-pub use walk::count;
+use hawser_ir::visit::{Visitor, visit_block, visit_expr, visit_node};
+use hawser_ir::{
+    Arg, Base, BinOp, Builtin, CmpOp, ContainerOp, Expr, ExprKind, Fill, FuncId, IdPart, Index, Instr,
+    Module, Node, Operand, Query, StmtKind, Ty, UnOp, WireFact, WireField,
+};
 
-/// Every node that a checked program can have and the interpreter can run.
-pub const ALL: &[&str] = &[
-    "base event",
-    "base fresh",
-    "base global",
-    "base keyed",
-    "base local",
-    "base ref",
-    "base scratch",
-    "base blueprint",
-    "binary Add",
-    "binary And",
-    "binary Div",
-    "binary Mul",
-    "binary Or",
-    "binary Rem",
-    "binary Shl",
-    "binary Shr",
-    "binary Sub",
-    "binary Xor",
-    "builtin AbsDiff",
-    "builtin Cbrt",
-    "builtin Clz",
-    "builtin Max",
-    "builtin Min",
-    "builtin MulDiv",
-    "builtin SatSub",
-    "builtin Sqrt",
-    "builtin Unwrap",
-    "builtin VarintLen",
-    "compare Eq",
-    "compare Ge",
-    "compare Gt",
-    "compare Le",
-    "compare Lt",
-    "compare Ne",
-    "container Clear",
-    "container OptionAdd",
-    "container PopFront",
-    "container PushBack",
-    "container Put",
-    "container Remove",
-    "container WindowSet",
-    "container WindowSlide",
-    "container WindowUnset",
-    "expr And",
-    "expr Binary",
-    "expr Builtin",
-    "expr Call",
-    "expr Cast",
-    "expr Compare",
-    "expr Const",
-    "expr IsZero",
-    "expr KeyedHash",
-    "expr Load",
-    "expr Or",
-    "expr Param",
-    "expr Query",
-    "expr RuleArg",
-    "expr SameBytes",
-    "expr Select",
-    "expr Table",
-    "expr Unary",
-    "expr Wanted",
-    "expr Wire",
-    "fill Checksum16",
-    "fill Crc32",
-    "fill HeaderWords",
-    "fill Value",
-    "id part Bytes",
-    "id part Scalar",
-    "index At",
-    "index Key",
-    "index Tag",
-    "instr AddId",
-    "instr AddRxDataSeg",
-    "instr AddTxData",
-    "instr DelCtx",
-    "instr DelRxOrderedData",
-    "instr DelTxOrderedData",
-    "instr DropId",
-    "instr Extern",
-    "instr NewCtx",
-    "instr NewRxOrderedData",
-    "instr NewTxOrderedData",
-    "instr Notify",
-    "instr PktGen",
-    "instr QueueReset",
-    "instr Raise",
-    "instr RxFlushAndNotify",
-    "instr SetQueuePrio",
-    "instr SetQueueRate",
-    "instr Signal",
-    "instr TimerStart",
-    "instr TimerStop",
-    "instr TxFlushAndNotify",
-    "module coalesce",
-    "module invariant",
-    "module seg rule",
-    "query FirstFrom",
-    "query HasKey",
-    "query HasTag",
-    "query Len",
-    "query WindowFirstSet",
-    "query WindowFirstUnset",
-    "query WindowHead",
-    "query WindowIsSet",
-    "query WindowRunFrom",
-    "query WindowRunTo",
-    "stmt Assert",
-    "stmt Break",
-    "stmt Call",
-    "stmt Container",
-    "stmt Continue",
-    "stmt Copy",
-    "stmt Done",
-    "stmt Emit",
-    "stmt Extract",
-    "stmt For",
-    "stmt If",
-    "stmt Init",
-    "stmt MakeData",
-    "stmt MakeId",
-    "stmt MakeIpv4",
-    "stmt PushEvent",
-    "stmt Refuse",
-    "stmt Return",
-    "stmt SetIds",
-    "stmt Store",
-    "unary LogicalNot",
-    "unary Neg",
-    "unary Not",
-    "wire Bits",
-    "wire Bytes",
-    "wire Nested",
-    "wire Opaque",
-    "wire Options",
-    "wire Repeat",
-    "wire Varint",
-    "wire fact DataLen",
-    "wire fact TotalLen",
-];
+use crate::coverage::Coverage;
 
 /// Nodes that do not occur in any program, each with the reason.
 pub const EXCEPTIONS: &[(&str, &str)] = &[
@@ -155,3 +18,150 @@ pub const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("wire fact HeaderLen", "the language has no word for it"),
 ];
+
+/// Returns the names of all nodes that a checked program can have and the interpreter can run.
+#[must_use]
+pub fn all() -> Vec<String> {
+    fn of<N: Node>() -> Vec<String> {
+        let names = N::NAMES.iter();
+        names.map(|name| format!("{} {name}", N::KIND)).collect()
+    }
+    let kinds = [
+        of::<StmtKind>(),
+        of::<ExprKind>(),
+        of::<Instr>(),
+        of::<ContainerOp>(),
+        of::<Query>(),
+        of::<Builtin>(),
+        of::<BinOp>(),
+        of::<CmpOp>(),
+        of::<UnOp>(),
+        of::<Base>(),
+        of::<Index>(),
+        of::<Arg>(),
+        of::<IdPart>(),
+        of::<Operand>(),
+        of::<WireField>(),
+        of::<WireFact>(),
+        of::<Fill>(),
+        ["module coalesce", "module invariant", "module seg rule"]
+            .map(str::to_owned)
+            .into(),
+    ];
+    let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(excepted, _)| excepted == name);
+    kinds
+        .into_iter()
+        .flatten()
+        .filter(|name| !is_excepted(name))
+        .collect()
+}
+
+/// Counts the nodes of a program's tables, of the functions in `ran`, and of their callees.
+pub fn count(module: &Module, ran: &BTreeSet<FuncId>, coverage: &mut Coverage) {
+    let mut walk = Walk { module, coverage, seen: BTreeSet::new() };
+    ran.iter().for_each(|func| walk.function(*func));
+    walk.tables();
+}
+
+struct Walk<'a> {
+    module: &'a Module,
+    coverage: &'a mut Coverage,
+    seen: BTreeSet<FuncId>,
+}
+
+impl Walk<'_> {
+    fn tables(&mut self) {
+        let module = self.module;
+        let processors = module.chains.iter().flat_map(|chain| &chain.processors);
+        processors
+            .flat_map(|processor| &processor.args)
+            .for_each(|place| self.node(Base::KIND, place.base.name()));
+        module
+            .parsers
+            .iter()
+            .for_each(|parser| self.function(parser.func));
+        for rule in &module.coalesce {
+            self.coverage.count("module coalesce");
+            self.function(rule.func);
+        }
+        for rule in &module.seg_rules {
+            self.coverage.count("module seg rule");
+            [&rule.first, &rule.mid, &rule.last, &rule.only]
+                .into_iter()
+                .for_each(|e| visit_expr(self, e));
+        }
+        for (invariant, _) in module.contexts.iter().flat_map(|context| &context.invariants) {
+            self.coverage.count("module invariant");
+            visit_expr(self, invariant);
+        }
+        for field in module
+            .blueprints
+            .iter()
+            .flat_map(|b| b.header.iter().chain(&b.trailer))
+        {
+            visit_node(self, field);
+        }
+        module
+            .opt_lists
+            .iter()
+            .filter_map(|list| list.len.as_ref())
+            .for_each(|len| visit_expr(self, len));
+    }
+
+    fn function(&mut self, func: FuncId) {
+        if self.seen.insert(func) {
+            visit_block(self, &self.module.funcs[func.0 as usize].body);
+        }
+    }
+}
+
+impl Visitor<'_> for Walk<'_> {
+    fn node(&mut self, kind: &'static str, name: &'static str) {
+        self.coverage.count(format!("{kind} {name}"));
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        let (verb, a) = match &expr.kind {
+            ExprKind::Binary(_, a, _) => ("computed", a),
+            ExprKind::Compare(_, a, _) => ("compared", a),
+            _ => return,
+        };
+        self.coverage.count(format!("{verb} {}", class(&a.ty)));
+    }
+
+    fn call(&mut self, func: FuncId, _: &[Arg]) {
+        self.function(func);
+    }
+}
+
+/// Names the group of types that share one kind of arithmetic.
+fn class(ty: &Ty) -> String {
+    let width = |bits: u8| match bits {
+        8 | 16 | 32 | 64 => bits.to_string(),
+        0..=8 => "below 8".to_owned(),
+        9..=16 => "below 16".to_owned(),
+        17..=32 => "below 32".to_owned(),
+        33.. => "below 64".to_owned(),
+    };
+    match ty {
+        Ty::Bool => "bool".to_owned(),
+        Ty::Int { bits, signed: false } => format!("uint {}", width(*bits)),
+        Ty::Int { bits, signed: true } => format!("int {}", width(*bits)),
+        Ty::Enum { .. } => "enum".to_owned(),
+        Ty::Seq { bits } => format!("seq {}", width(*bits)),
+        Ty::Duration => "duration".to_owned(),
+        Ty::Time => "time".to_owned(),
+        Ty::Varint => "varint".to_owned(),
+        Ty::Addr => "address".to_owned(),
+        Ty::Timer => "timer".to_owned(),
+        Ty::Ip
+        | Ty::Id
+        | Ty::Data
+        | Ty::Bytes { .. }
+        | Ty::Struct(_)
+        | Ty::List { .. }
+        | Ty::Sorted { .. }
+        | Ty::Window { .. }
+        | Ty::Options { .. } => "aggregate".to_owned(),
+    }
+}

@@ -37,7 +37,7 @@ fn random_programs_do_the_same_as_c() {
     }
     assert_eq!((outcome.equal, outcome.failures.len()), (PROGRAMS, 0));
     assert_eq!(
-        outcome.coverage.missing(nodes::ALL),
+        outcome.coverage.missing(&nodes::all()),
         [""; 0],
         "nodes that no program had"
     );
