@@ -10,6 +10,69 @@ use crate::convert::{How, Value};
 use crate::field::{data_len, first_id};
 use crate::fold;
 use crate::state::EVENT;
+use crate::vocabulary::Word;
+
+/// A built-in function whose parameters and result have the same types in each call.
+#[derive(Debug)]
+pub struct Fixed {
+    pub word: Word,
+    /// The types of its parameters.
+    pub takes: &'static [Ty],
+    /// The type of its result.
+    pub gives: Ty,
+    /// Its parameters in the words of an error message.
+    expected: &'static str,
+    node: FixedNode,
+}
+
+/// The node that a call becomes.
+#[derive(Debug)]
+enum FixedNode {
+    Expr(Builtin),
+    /// A statement that sets a place to the result.
+    Stmt(fn(Place, Vec<Expr>) -> Option<StmtKind>),
+}
+
+const WORD: Ty = Ty::Int { bits: 64, signed: false };
+
+/// The functions with fixed types.
+pub const FIXED: &[Fixed] = &[
+    Fixed {
+        word: Word::function("cbrt", "cbrt(x)", "The whole part of the cube root."),
+        takes: &[WORD],
+        gives: WORD,
+        expected: "one value",
+        node: FixedNode::Expr(Builtin::Cbrt),
+    },
+    Fixed {
+        word: Word::function("sqrt", "sqrt(x)", "The whole part of the square root."),
+        takes: &[WORD],
+        gives: WORD,
+        expected: "one value",
+        node: FixedNode::Expr(Builtin::Sqrt),
+    },
+    Fixed {
+        word: Word::function(
+            "varint_len",
+            "varint_len(x)",
+            "How many bytes x takes as a `varint_t`: 1, 2, 4 or 8.",
+        ),
+        takes: &[WORD],
+        gives: WORD,
+        expected: "one value",
+        node: FixedNode::Expr(Builtin::VarintLen),
+    },
+    Fixed {
+        word: Word::function("ipv4", "ipv4(n)", "An IPv4 address."),
+        takes: &[Ty::Int { bits: 32, signed: false }],
+        gives: Ty::Ip,
+        expected: "one `uint32`",
+        node: FixedNode::Stmt(|to, operands| {
+            let [number] = operands.try_into().ok()?;
+            Some(StmtKind::MakeIpv4(to, number))
+        }),
+    },
+];
 
 impl<'a> Body<'_, 'a> {
     /// Lowers a call of a built-in function; `None` if the name is not one of them.
@@ -27,12 +90,8 @@ impl<'a> Body<'_, 'a> {
             "sat_sub" => self.two_alike(Builtin::SatSub, name, args, want, at),
             "mul_div" => self.mul_div(args, want, at),
             "unwrap" => self.unwrap(args, at),
-            "cbrt" => self.one_word(Builtin::Cbrt, name, args, at),
-            "sqrt" => self.one_word(Builtin::Sqrt, name, args, at),
-            "varint_len" => self.one_word(Builtin::VarintLen, name, args, at),
             "clz" => self.leading_zeros(args, at),
             "keyed_hash" => self.keyed_hash(args, at),
-            "ipv4" => self.ipv4(args, at),
             "len" => self.length(args, at),
             "data" => self.data(args, at),
             "get_flow_id" => self.get_flow_id(args, at),
@@ -45,8 +104,37 @@ impl<'a> Body<'_, 'a> {
                 );
                 Value::Error
             }
-            _ => return None,
+            name => {
+                let fixed = FIXED.iter().find(|function| function.word.name == name)?;
+                self.fixed(fixed, args, at)
+            }
         })
+    }
+
+    /// Lowers a function whose types are the same in each call.
+    fn fixed(&mut self, function: &Fixed, args: &[&'a ast::Expr], at: Span) -> Value {
+        if args.len() != function.takes.len() {
+            self.argument_count(at, function.word.name, function.expected, args.len());
+            return Value::Error;
+        }
+        let operands = args.iter().zip(function.takes);
+        let operands = operands.map(|(arg, ty)| self.argument(arg, ty)).collect();
+        match function.node {
+            FixedNode::Expr(builtin) => {
+                Value::Scalar(fold::builtin(builtin, operands, function.gives.clone()))
+            }
+            FixedNode::Stmt(node) => {
+                if !self.statements_allowed(at) {
+                    return Value::Error;
+                }
+                let place = self.temporary(function.gives.clone());
+                let Some(node) = node(place.clone(), operands) else {
+                    return Value::Error;
+                };
+                self.push(node);
+                Value::Place(place)
+            }
+        }
     }
 
     fn two_alike(
@@ -190,16 +278,6 @@ impl<'a> Body<'_, 'a> {
         ))
     }
 
-    /// Lowers a function that takes one `uint64` and returns one.
-    fn one_word(&mut self, which: Builtin, name: &Ident, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [arg] = args else {
-            self.argument_count(at, &name.name, "one value", args.len());
-            return Value::Error;
-        };
-        let arg = self.argument(arg, &Ty::uint(64));
-        Value::Scalar(fold::builtin(which, vec![arg], Ty::uint(64)))
-    }
-
     fn leading_zeros(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
         let [arg] = args else {
             self.argument_count(at, "clz", "one value", args.len());
@@ -264,20 +342,6 @@ impl<'a> Body<'_, 'a> {
             }
         }
         Some(parts)
-    }
-
-    fn ipv4(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
-        let [arg] = args else {
-            self.argument_count(at, "ipv4", "one `uint32`", args.len());
-            return Value::Error;
-        };
-        let number = self.argument(arg, &Ty::uint(32));
-        if !self.statements_allowed(at) {
-            return Value::Error;
-        }
-        let place = self.temporary(Ty::Ip);
-        self.push(StmtKind::MakeIpv4(place.clone(), number));
-        Value::Place(place)
     }
 
     /// Lowers `len(data)`, `len(this)` in a fill, and `len(list)`.

@@ -7,8 +7,9 @@ use crate::body::{Body, BodyKind};
 use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
-use crate::names::{Def, FUNCTION_NAMES, INSTRUCTION_NAMES};
+use crate::names::Def;
 use crate::types::Type;
+use crate::vocabulary::{self, Sort};
 
 impl<'a> Body<'_, 'a> {
     /// Lowers a call in an expression.
@@ -68,7 +69,7 @@ impl<'a> Body<'_, 'a> {
 
     /// Reports a call of something that is not a function.
     pub(crate) fn no_function(&mut self, name: &Ident) {
-        if INSTRUCTION_NAMES.contains(&name.name.as_str()) {
+        if vocabulary::word(&name.name, |sort| sort == Sort::Instruction).is_some() {
             self.error_hint(
                 codes::INSTRUCTION_HERE,
                 name.span,
@@ -90,7 +91,9 @@ impl<'a> Body<'_, 'a> {
             ),
             None => {
                 let callable = |def| matches!(def, Def::Func(_) | Def::Extern(_) | Def::Enum(_));
-                let hint = self.ck.suggestion(name, callable, FUNCTION_NAMES.iter().copied());
+                let hint = self
+                    .ck
+                    .suggestion(name, callable, vocabulary::names(Sort::Function));
                 self.ck.unknown(name, "a function", hint);
             }
         }

@@ -11,41 +11,10 @@ use crate::names::Def;
 use crate::state::{Checker, ICMP, NET, OP, RecordKind, ast_span};
 use crate::steps::{MAX_STEPS, in_groups};
 use crate::types::Type;
+use crate::vocabulary::{Sort, names};
 
 /// The maximum number of events that one packet or request may yield.
 const MAX_EVENTS: u32 = 256;
-
-pub(crate) const CALLS: &[&str] = &[
-    "register_ep_chains",
-    "register_ctx_spec",
-    "register_ctx_ends",
-    "register_ev_parser",
-    "register_seg_rule",
-    "register_coalescing_rule",
-    "register_pkt_sched",
-];
-
-pub(crate) const SOURCES: &[&str] = &[
-    "ip",
-    "udp",
-    "trimmed",
-    "icmp_error",
-    "connect",
-    "listen",
-    "send",
-    "recv",
-    "close",
-    "abort",
-    "release",
-    "option",
-    "message",
-    "call",
-    "open",
-    "reset",
-    "stop",
-    "post",
-    "start",
-];
 
 impl<'a> Checker<'a> {
     /// Settles granularities, and the dispatch tables that are in force.
@@ -76,7 +45,7 @@ impl<'a> Checker<'a> {
                     }
                     "" => {}
                     other => {
-                        let hint = self.nearest_member(other, CALLS.iter().copied());
+                        let hint = self.nearest_member(other, names(Sort::Registration));
                         let mut diagnostic = Diagnostic::error(
                             codes::REGISTRATION,
                             call.name.span,
@@ -392,7 +361,7 @@ impl<'a> Checker<'a> {
         };
         if found.is_none() {
             let near = match &e.kind {
-                ExprKind::Name(name) => hawser_syntax::nearest(&name.name, SOURCES.iter().copied()),
+                ExprKind::Name(name) => hawser_syntax::nearest(&name.name, names(Sort::Source)),
                 _ => None,
             };
             let mut diagnostic = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")

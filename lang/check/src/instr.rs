@@ -10,9 +10,10 @@ use crate::codes;
 use crate::convert::Value;
 use crate::fold;
 use crate::index::{Kind, member};
-use crate::names::{Def, INSTRUCTION_NAMES};
+use crate::names::Def;
 use crate::state::RecordKind;
 use crate::types::Type;
+use crate::vocabulary::{self, Sort};
 
 impl<'a> Body<'_, 'a> {
     /// Issues an instruction, or the instruction that a variable holds.
@@ -167,7 +168,7 @@ impl<'a> Body<'_, 'a> {
                 "expected an instruction",
             ),
             None => {
-                let near = hawser_syntax::nearest(&name.name, INSTRUCTION_NAMES.iter().copied());
+                let near = hawser_syntax::nearest(&name.name, vocabulary::names(Sort::Instruction));
                 let mut diagnostic = hawser_syntax::Diagnostic::error(
                     codes::NOT_AN_INSTRUCTION,
                     name.span,

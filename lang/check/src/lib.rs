@@ -71,6 +71,7 @@ mod wire;
 
 use hawser_syntax::{Diagnostic, SourceMap, ast};
 
+pub use builtin::{FIXED, Fixed};
 pub use inspect::{Inspected, Visible, inspect};
 use state::Checker;
 

@@ -14,6 +14,7 @@ use crate::state::{
     MemberDecl, MemberType, OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
 };
 use crate::types::Type;
+use crate::vocabulary::{Sort, word};
 
 /// The number of diagnostics up to which unknown names are compared with similar known ones.
 const HINTED_DIAGNOSTICS: usize = 50;
@@ -534,96 +535,8 @@ fn constant<'a>(ty: &'a ast::Type, name: &'a Ident, value: &'a ast::Expr) -> Con
     }
 }
 
-/// Names of types without arguments, for hints.
-pub(crate) const TYPE_NAMES: &[&str] = &[
-    "bool",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "seq",
-    "duration_t",
-    "time_t",
-    "varint_t",
-    "ip_addr_t",
-    "id_t",
-    "flow_id",
-    "buffer_id_t",
-    "addr_t",
-    "data_t",
-    "timer_t",
-    "bytes",
-    "list",
-    "sorted_list",
-    "sliding_wnd",
-    "checksum16_t",
-    "crc32_t",
-    "hdrlen4_t",
-    "instr_t",
-    "event_t",
-    "pkt_t",
-    "IPheader",
-    "op_t",
-    "icmp_t",
-    "no_ctx",
-    "void",
-];
-
-pub(crate) const FUNCTION_NAMES: &[&str] = &[
-    "min",
-    "max",
-    "abs_diff",
-    "sat_sub",
-    "mul_div",
-    "unwrap",
-    "cbrt",
-    "sqrt",
-    "clz",
-    "varint_len",
-    "keyed_hash",
-    "ipv4",
-    "len",
-    "data",
-    "get_flow_id",
-    "set_flow_id",
-];
-
-pub(crate) const INSTRUCTION_NAMES: &[&str] = &[
-    "new_tx_ordered_data",
-    "add_tx_data",
-    "add_tx_data_seg",
-    "tx_flush_and_notify",
-    "new_rx_ordered_data",
-    "add_rx_data_seg",
-    "add_data_seg",
-    "rx_flush_and_notify",
-    "del_tx_ordered_data",
-    "del_rx_ordered_data",
-    "pkt_gen",
-    "timer_start",
-    "timer_restart",
-    "timer_stop",
-    "new_ctx",
-    "del_ctx",
-    "add_id",
-    "drop_id",
-    "raise",
-    "signal",
-    "set_queue_rate",
-    "set_queue_prio",
-    "queue_reset",
-    "notify",
-];
-
-pub(crate) const WORDS: &[&str] = &["this", "prev", "self", "true", "false", "NONE", "INF"];
-
 fn is_reserved(name: &str) -> bool {
-    let lists = [TYPE_NAMES, FUNCTION_NAMES, INSTRUCTION_NAMES, WORDS];
-    lists.iter().any(|list| list.contains(&name))
+    word(name, |sort| !matches!(sort, Sort::Registration | Sort::Source)).is_some()
         || crate::types::integer_name(name).is_some()
         || crate::consts::builtin_constant(name).is_some()
 }

@@ -9,6 +9,7 @@ use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
 use crate::names::Def;
+use crate::vocabulary::{self, Sort};
 
 impl<'a> Body<'_, 'a> {
     /// Lowers the statements of a block, in a scope of their own.
@@ -253,7 +254,7 @@ impl<'a> Body<'_, 'a> {
                 Some(Def::Extern(_)) => {
                     self.no_function(name);
                 }
-                _ if crate::names::FUNCTION_NAMES.contains(&name.name.as_str()) => {
+                _ if vocabulary::word(&name.name, |sort| sort == Sort::Function).is_some() => {
                     self.value(e, None);
                     self.error(
                         codes::NO_EFFECT,

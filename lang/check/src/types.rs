@@ -5,8 +5,9 @@ use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident, Span, TypeArg};
 
 use crate::codes;
-use crate::names::{Def, TYPE_NAMES};
+use crate::names::Def;
 use crate::state::{Checker, EVENT, ICMP, MAX_SIZE, NET, OP, RecordKind};
+use crate::vocabulary::{Sort, names};
 
 /// A type of the language.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +83,7 @@ impl<'a> Checker<'a> {
             }
             None => {
                 let is_type = |def| matches!(def, Def::Record(_) | Def::Enum(_));
-                let hint = self.suggestion(name, is_type, TYPE_NAMES.iter().copied());
+                let hint = self.suggestion(name, is_type, names(Sort::Type));
                 let mut diagnostic = Diagnostic::error(
                     codes::UNKNOWN_TYPE,
                     name.span,

@@ -10,7 +10,7 @@ use hawser_syntax::token::{ITEM_WORDS, STATEMENT_WORDS, Token, TokenKind};
 
 use crate::hover::{comments, declared_form};
 use crate::program::Program;
-use crate::words::{Sort, WORDS};
+use crate::words::{self, Sort};
 use crate::{Workspace, scan};
 
 /// The maximum number of proposals.
@@ -242,7 +242,7 @@ fn keyword(word: &str) -> Proposal {
 }
 
 fn words(sorts: &'static [Sort]) -> impl Iterator<Item = Proposal> {
-    let wanted = WORDS.iter().filter(|word| sorts.contains(&word.sort));
+    let wanted = words::words().filter(|word| sorts.contains(&word.sort));
     wanted.map(|word| Proposal {
         name: word.name.to_owned(),
         kind: None,
