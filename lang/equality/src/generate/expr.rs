@@ -3,6 +3,8 @@
 //! Each way to make a value of a type is one line. Literals are typed. The operands of an operator have its
 //! type, or one that converts implicitly.
 
+use hawser_check::{FIXED, Fixed};
+
 use super::body::Body;
 use super::literal::literal;
 use super::scope::Var;
@@ -314,9 +316,7 @@ impl Body<'_> {
     fn word(&mut self, depth: u32) -> String {
         let word = Type::Uint(64);
         match self.rng.below(7) {
-            0 => format!("sqrt({})", self.expr(&word, depth)),
-            1 => format!("cbrt({})", self.expr(&word, depth)),
-            2 => format!("varint_len({})", self.expr(&word, depth)),
+            0..=2 => self.fixed(&word, depth).unwrap_or_else(|| self.leaf(&word)),
             3 => {
                 let circle = Type::circular(self.rng);
                 format!(
@@ -337,6 +337,16 @@ impl Body<'_> {
             }
             _ => self.query(&word, depth).unwrap_or_else(|| self.leaf(&word)),
         }
+    }
+
+    /// Generates a call of one of the functions that always yield this type.
+    pub(super) fn fixed(&mut self, ty: &Type, depth: u32) -> Option<String> {
+        let suited = |function: &&Fixed| Type::of(&function.gives).as_ref() == Some(ty);
+        let suited: Vec<&Fixed> = FIXED.iter().filter(suited).collect();
+        let function = *(!suited.is_empty()).then(|| self.rng.pick(&suited))?;
+        let types: Option<Vec<Type>> = function.takes.iter().map(Type::of).collect();
+        let operands: Vec<String> = types?.iter().map(|ty| self.expr(ty, depth)).collect();
+        Some(format!("{}({})", function.word.name, operands.join(", ")))
     }
 
     /// Generates one to three values of known width, at most 39 bytes in all. An id of unknown length stands

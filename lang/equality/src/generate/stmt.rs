@@ -42,8 +42,8 @@ impl Body<'_> {
                 self.know(Var::new(name, Type::Id, true));
             }
             1 => {
-                let number = self.expr(&Type::Uint(32), 1);
-                self.line(format!("ip_addr_t {name} = ipv4({number});"));
+                let address = self.fixed(&Type::Ip, 1).unwrap_or("NONE".to_owned());
+                self.line(format!("ip_addr_t {name} = {address};"));
                 self.know(Var::new(name, Type::Ip, true));
             }
             2 | 3 => {
@@ -81,7 +81,7 @@ impl Body<'_> {
     /// Generates a value of an aggregate as a whole.
     pub(super) fn aggregate(&mut self, ty: &Type) -> Option<String> {
         match ty {
-            Type::Ip if self.rng.one_in(3) => Some(format!("ipv4({})", self.expr(&Type::Uint(32), 1))),
+            Type::Ip if self.rng.one_in(3) => self.fixed(ty, 1),
             Type::Ip | Type::Id | Type::Bytes(_) if self.rng.one_in(5) => Some("NONE".to_owned()),
             Type::Id if self.rng.one_in(3) => Some(format!("id_t({})", self.tuple())),
             Type::Record(record) if self.rng.one_in(3) => Some(self.record_literal(*record)),

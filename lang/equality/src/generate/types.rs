@@ -35,6 +35,16 @@ const WIDTHS: &[u8] = &[
 ];
 
 impl Type {
+    /// Returns the type of the intermediate form, if functions with fixed types may have it.
+    pub(super) fn of(ty: &hawser_ir::Ty) -> Option<Type> {
+        match ty {
+            hawser_ir::Ty::Int { bits, signed: false } => Some(Type::Uint(*bits)),
+            hawser_ir::Ty::Int { bits, signed: true } => Some(Type::Int(*bits)),
+            hawser_ir::Ty::Ip => Some(Type::Ip),
+            _ => None,
+        }
+    }
+
     /// True for types that fit in a register.
     pub(super) fn is_scalar(&self) -> bool {
         match self {
