@@ -72,6 +72,20 @@ pub const FIXED: &[Fixed] = &[
             Some(StmtKind::MakeIpv4(to, number))
         }),
     },
+    Fixed {
+        word: Word::function(
+            "ipv6",
+            "ipv6(high, low)",
+            "The address whose first and last eight bytes are these numbers.",
+        ),
+        takes: &[WORD, WORD],
+        gives: Ty::Ip,
+        expected: "two `uint64`",
+        node: FixedNode::Stmt(|to, operands| {
+            let [high, low] = operands.try_into().ok()?;
+            Some(StmtKind::MakeIpv6(to, high, low))
+        }),
+    },
 ];
 
 impl<'a> Body<'_, 'a> {

@@ -39,6 +39,7 @@ impl Emitter<'_> {
                 self.make_data(s, dst, uid, [off, len, seg_size]);
             }
             StmtKind::MakeIpv4(place, number) => self.make_ipv4(s, place, number),
+            StmtKind::MakeIpv6(place, high, low) => self.make_ipv6(s, place, [high, low]),
             StmtKind::Container { op, ok } => self.container_stmt(s, op, ok.as_ref()),
             StmtKind::If(condition, then, otherwise) => self.branch(s, condition, then, otherwise),
             StmtKind::For { var, from, to, max, body } => self.count(s, var, [from, to], *max, body),
@@ -296,6 +297,18 @@ impl Emitter<'_> {
     fn make_ipv4(&mut self, s: &mut Scope, place: &Place, number: &Expr) {
         let value = self.expr(s, number);
         self.store(s, place, &format!("hw_ipv4((uint32_t){})", number::paren(&value)));
+    }
+
+    fn make_ipv6(&mut self, s: &mut Scope, place: &Place, halves: [&Expr; 2]) {
+        let halves = self.values(s, halves);
+        let halves: Vec<String> = halves.iter().map(|half| s.keep("uint64_t", half)).collect();
+        let byte = |half: &String, shift| format!("(uint8_t)({half} >> {shift})");
+        let shifts = (0..8).rev().map(|byte| 8 * byte);
+        let bytes = halves
+            .iter()
+            .flat_map(|half| shifts.clone().map(|shift| byte(half, shift)));
+        let bytes: Vec<String> = bytes.collect();
+        self.store(s, place, &format!("(hw_ip){{{{{}}}}}", bytes.join(", ")));
     }
 
     fn container_stmt(&mut self, s: &mut Scope, op: &ContainerOp, ok: Option<&Place>) {

@@ -54,6 +54,11 @@ impl<'a> Machine<'a> {
                     &std::net::Ipv4Addr::from_bits(number).to_ipv6_mapped().octets(),
                 );
             }
+            StmtKind::MakeIpv6(place, high, low) => {
+                let bits = u128::from(self.eval(high)?) << 64 | u128::from(self.eval(low)?);
+                let loc = self.locate(place)?;
+                self.memory.put(loc, &bits.to_be_bytes());
+            }
             StmtKind::Container { op, ok } => {
                 let worked = self.container(op)?;
                 if let Some(ok) = ok {

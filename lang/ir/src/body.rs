@@ -292,6 +292,8 @@ nodes! {
             => read(uid) values([off, len, seg_size]) write(dst) moves(dst);
         /// Sets an `ip_addr_t` from a 32-bit number (IPv4).
         MakeIpv4(to: Place, number: Expr) => value(number) write(to) moves(to);
+        /// Sets an `ip_addr_t` from its first and its last eight bytes, as numbers.
+        MakeIpv6(to: Place, high: Expr, low: Expr) => values([high, low]) write(to) moves(to);
         /// An operation on a container. `ok` receives true if the container had room, or if it found the
         /// element.
         Container { op: ContainerOp, ok: Option<Place> } => node(op) writes(ok);
