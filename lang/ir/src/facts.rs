@@ -231,3 +231,44 @@ macro_rules! nodes {
     (@name $Variant:ident) => { stringify!($Variant) };
     (@name $Variant:ident $name:literal) => { $name };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::{Base, ExprKind, Query, StmtKind};
+
+    fn place(offset: u32) -> Place {
+        Place { base: Base::Local, offset, steps: Vec::new(), ty: Ty::uint(64) }
+    }
+
+    /// Offsets of places, in order.
+    #[derive(Default)]
+    struct Order(Vec<u32>);
+
+    impl<'n> Facts<'n> for Order {
+        fn value(&mut self, value: &'n Expr) {
+            self.node(&value.kind);
+        }
+        fn place(&mut self, place: &'n Place, _: Access) {
+            self.0.push(place.offset);
+        }
+    }
+
+    #[test]
+    fn operands_come_in_the_order_of_evaluation() {
+        let load = |offset| Expr { ty: Ty::uint(64), kind: ExprKind::Load(place(offset)) };
+        let query = ExprKind::Query(Query::HasKey(place(2), Box::new(load(1))));
+        let store = StmtKind::Store(place(3), Expr { ty: Ty::Bool, kind: query });
+        let mut order = Order::default();
+        store.facts(&mut order);
+        assert_eq!(order.0, [1, 2, 3]);
+    }
+
+    #[test]
+    fn an_extraction_refuses_only_without_a_place_for_its_success() {
+        let extract = |ok| StmtKind::Extract { blueprint: BlueprintId(0), dst: place(0), ok };
+        assert!(extract(None).effects().may_end);
+        let effects = extract(Some(place(8))).effects();
+        assert!(!effects.may_end && effects.acts && effects.home == Some(Home::Parser));
+    }
+}
