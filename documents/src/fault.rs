@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances() {
+    fn edit_distances_are_computed() {
         assert_eq!(
             (
                 distance("", "abc"),

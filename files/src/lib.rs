@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_refused_and_a_device_only_where_a_file_names_it() {
+    fn endless_files_are_refused_and_named_devices_too() {
         let zero = Path::new("/dev/zero");
         let why = |result: Result<String, Error>| result.expect_err("it is refused").to_string();
         assert_eq!(why(given(zero, 100)), "it has more than the limit of 100 bytes");

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_are_survived() {
+    fn translating_and_resolving_any_bytes_never_panics() {
         let mut rng = Rng::new(5, "hostile");
         let mut target = Target::new();
         for round in 0..100_000 {

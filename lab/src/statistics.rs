@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_readings_make_a_rate() {
+    fn a_rate_is_computed_from_two_readings() {
         let read = |ms, delivered_bytes| Statistics {
             at: Duration::from_millis(ms),
             delivered_bytes,

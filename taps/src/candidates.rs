@@ -247,7 +247,7 @@ mod tests {
         Features { reliability: false, order: false, boundaries: true, ..Features::STREAM };
 
     #[test]
-    fn requirements_leave_transports_out() {
+    fn requirements_exclude_transports() {
         let plain = plan(TransportProperties::new());
         assert_eq!(objection(&Features::STREAM, &plain), None);
         assert_eq!(
@@ -275,7 +275,7 @@ mod tests {
     /// RFC 9622, 6.2.18: a transport that announces a stream with its first byte does not support reading
     /// first.
     #[test]
-    fn who_reads_first_needs_a_stream_that_is_announced() {
+    fn reading_first_needs_a_transport_that_announces_streams() {
         let quiet = Features { announces_itself: false, ..Features::STREAM };
         let mut properties = TransportProperties::new();
         properties

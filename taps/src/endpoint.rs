@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identifier_is_there_once() {
+    fn a_second_identifier_replaces_the_first() {
         let endpoint = RemoteEndpoint::new()
             .with_ip_address([192, 0, 2, 1])
             .with_ip_address([192, 0, 2, 2]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn services_have_ports() {
+    fn services_map_to_ports() {
         let of = |service| RemoteEndpoint::new().with_service(service).port();
         assert_eq!(of("https"), Ok(443));
         assert!(of("no-such-service").is_err());
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_endpoint_limits_who_may_connect() {
+    fn a_remote_endpoint_restricts_accepted_peers() {
         let peer: SocketAddr = "192.0.2.1:5".parse().expect("an address");
         assert!(RemoteEndpoint::new().admits(peer, &[]));
         assert!(

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_takes_message_properties_alone() {
+    fn a_context_accepts_only_message_properties() {
         let mut context = MessageContext::new();
         context.add_by_name("MSGLIFETIME", "250").expect("a lifetime");
         assert_eq!(context.lifetime(), Some(Duration::from_millis(250)));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn framers_have_names_of_their_own() {
+    fn framers_have_separate_namespaces() {
         let mut context = MessageContext::new();
         context.add_framing("tlv", "type", "7");
         assert_eq!(context.framing("tlv", "type"), Some("7"));

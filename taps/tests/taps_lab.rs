@@ -18,7 +18,7 @@ use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
 const TESTS: &[Test] = tests![
     several_paths_carry_one_connection,
-    a_connection_over_a_transport_written_in_mtp,
+    a_connection_uses_a_transport_written_in_mtp,
     paths_are_preferred_and_prohibited,
     a_peer_that_stops_answering_times_out,
 ];
@@ -146,7 +146,7 @@ fn several_paths_carry_one_connection() -> TestResult {
 
 /// A stack's transport is a candidate like any other: alone if the endpoint names it, and as a path of a
 /// session that uses every path.
-fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
+fn a_connection_uses_a_transport_written_in_mtp() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     for (multipath, transport) in [("Disabled", "tls/mtp-tcp"), ("Active", "session")] {
         let identity = Identity::generate(vec!["localhost".into()])?;

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arithmetic_stops_at_both_ends_of_the_clock() {
+    fn arithmetic_saturates_at_both_ends_of_the_clock() {
         let second = Duration::from_secs(1);
         assert_eq!(Instant::NEVER + second, Instant::NEVER);
         assert_eq!(Instant::ORIGIN - second, Instant::ORIGIN);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_is_its_span_since_the_origin() {
+    fn an_instant_equals_its_span_since_the_origin() {
         let span = Duration::new(3, 5);
         assert_eq!(Instant::after(span), Instant::from_nanos(3_000_000_005));
         assert_eq!(Instant::after(span).since_origin(), span);

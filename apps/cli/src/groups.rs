@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn help_lists_the_groups_and_what_each_subcommand_does() {
+    fn help_lists_groups_and_subcommands() {
         let help = grouped(Cli::command()).render_help().to_string();
         let at = |text: &str| {
             help.find(text)

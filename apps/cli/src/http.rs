@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_those_of_rfc_9110() {
+    fn byte_ranges_match_the_examples_of_rfc_9110() {
         // The examples of section 14.1.2 for a representation of 10,000 bytes.
         assert_eq!(byte_range("bytes=0-499", 10_000), Asked::Part(0, 500));
         assert_eq!(byte_range("bytes=500-999", 10_000), Asked::Part(500, 500));
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_cannot_leave_the_root() {
+    fn a_path_resolves_only_below_the_root() {
         let resolved = |path| resolve(path).and_then(|path| Some(path.to_str()?.to_owned()));
         assert_eq!(resolved("/a/b").as_deref(), Some("a/b"));
         assert_eq!(resolved("/a%20b/").as_deref(), Some("a b"));
@@ -463,7 +463,7 @@ mod tests {
 
     /// RFC 9110, 15.5.6.
     #[tokio::test]
-    async fn a_method_that_is_not_allowed_is_answered_with_those_that_are() {
+    async fn a_405_answer_lists_the_allowed_methods() {
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
         let request = b"PUT /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
         tokio::io::AsyncWriteExt::write_all(&mut client, request)
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_host_is_misdirected() {
+    async fn a_request_for_another_host_is_misdirected() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(serve_connection(
             theirs,
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_an_aborted_download_what_was_sent_counts() {
+    async fn an_aborted_download_counts_the_sent_bytes() {
         const SIZE: u64 = 64 << 20;
         const TAKEN: usize = 1 << 20;
         let folder = hawser_temporary::Folder::new().expect("a folder");
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_request_begins_nothing() {
+    async fn a_failed_request_does_not_open_the_output() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let root = root(env!("CARGO_MANIFEST_DIR"));
         tokio::spawn(serve_connection(theirs, root, localhost(), |_| {}));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_peer_stays_on_its_line_and_acts_on_no_terminal() {
+    fn text_of_a_peer_is_escaped_and_stays_on_one_line() {
         let text = logged(Format::Text, DEFAULT);
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains(r"[2J\u000a1970"), "{text}");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_filter_own_warnings_are_logged_and_nothing_else() {
+    fn the_default_filter_logs_only_own_warnings() {
         assert!(!logged(Format::Text, DEFAULT).contains("a detail"));
         assert!(logged(Format::Text, "debug").contains("a detail"));
         assert!(!logged(Format::Text, DEFAULT).contains("another's"));

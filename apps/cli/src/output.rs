@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stalled_reader_costs_lines_which_are_counted_where_they_are_missing() {
+    fn lines_dropped_for_a_stalled_reader_are_counted() {
         let queue = Arc::new(Queue::new("a test", true));
         let ((go, may), (sender, read)) = (channel(), channel());
         let writer = queue.clone();

@@ -50,11 +50,11 @@ fn captured(scenario: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn tshark_finds_nothing_wrong_in_simulated_tcp() {
+fn tshark_reports_no_errors_in_simulated_tcp() {
     for scenario in ["tcp-lossy.toml", "tcp-reordering.toml"] {
         let capture = captured(scenario);
         let Some(all) = packets(&capture, "tcp") else {
-            println!("skipped: tshark_finds_nothing_wrong_in_simulated_tcp: there is no tshark");
+            println!("skipped: tshark_reports_no_errors_in_simulated_tcp: there is no tshark");
             return;
         };
         assert!(all > 100, "{scenario}: {all} packets of TCP");

@@ -61,7 +61,7 @@ fn launched(scenario: &Path) -> Client {
 }
 
 #[test]
-fn next_goes_over_a_call_step_in_into_it_and_step_out_behind_it() {
+fn next_steps_over_calls_and_step_in_enters_them() {
     let (mut client, path, text) = at_entry();
     let called = line_of(&text, "transmit(c, c.flight == 0 ? FIN : DATA");
     let inside = line_of(&text, "IPheader ip;  ip.src_ip = c.lip;") as u64;
@@ -205,7 +205,7 @@ fn a_false_assertion_stops_where_the_filter_asks_for_it() {
 }
 
 #[test]
-fn the_end_of_a_run_is_a_place_to_go_back_from() {
+fn a_finished_run_can_be_stepped_back() {
     let (mut client, _, text) = at_entry();
     let (stop, frame) = client.go("continue");
     assert_eq!(

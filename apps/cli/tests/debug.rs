@@ -49,7 +49,7 @@ pub(super) const STOP_AND_WAIT: &str = "examples/scenarios/stop-and-wait.toml";
 const LOSSY: &str = "examples/scenarios/tcp-lossy.toml";
 
 #[test]
-fn each_event_is_what_the_trace_of_the_run_says() {
+fn debugger_events_equal_the_trace() {
     for file in [STOP_AND_WAIT, LOSSY] {
         let (traced, error, _) = hawser(&["trace", file, "--to", "1s", "--json"], "");
         let traced = objects(&traced);
@@ -127,7 +127,7 @@ fn a_conversation_is_answered_line_by_line() {
 }
 
 #[test]
-fn wrong_commands_are_answered_and_end_with_the_code_for_wrong_usage() {
+fn wrong_commands_end_the_debugger_with_the_usage_code() {
     let (out, _, code) = hawser(&["debug", STOP_AND_WAIT], "go\nevent\nprint ctx.flihgt\n");
     assert_eq!(code, Some(2));
     assert!(out.contains("error: there is no command `go`"), "{out}");
@@ -158,7 +158,7 @@ fn a_run_that_fails_is_debugged_to_its_end() {
 }
 
 #[test]
-fn what_cannot_be_debugged_is_a_bad_input() {
+fn an_unreadable_scenario_ends_with_the_input_code() {
     let (_, error, code) = hawser(&["debug", "no/such/file.toml"], "");
     assert_eq!(code, Some(3));
     assert!(error.contains("cannot read no/such/file.toml"), "{error}");
@@ -435,7 +435,7 @@ fn an_editor_gets_the_text_of_a_built_in_program() {
 }
 
 #[test]
-fn an_adapter_that_is_sent_nonsense_says_so_and_ends() {
+fn an_adapter_ends_with_an_error_on_malformed_input() {
     for (input, expected) in [
         ("Content-Length: 99999999999\r\n\r\n", "the limit is"),
         ("Content-Length: 5\r\n\r\n{}", "2 of 5 bytes"),
@@ -452,7 +452,7 @@ fn an_adapter_that_is_sent_nonsense_says_so_and_ends() {
 }
 
 #[test]
-fn a_launch_that_cannot_be_is_answered_with_the_reason() {
+fn a_failed_launch_is_answered_with_the_reason() {
     let mut client = Client::start();
     let answer = client.ask("threads", json!({}));
     assert_eq!(

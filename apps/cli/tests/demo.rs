@@ -190,7 +190,7 @@ fn stories_without_their_tools_are_left_out_and_named() {
 
 /// SCTP is blocked, admitted and blocked again, and a session loses QUIC midway.
 #[test]
-fn a_browser_is_served_by_the_transports_that_the_network_admits() {
+fn a_browser_is_served_over_transports_the_network_admits() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args(["demo", "--story", "browser", "--size", "1", "--json"])
@@ -198,7 +198,7 @@ fn a_browser_is_served_by_the_transports_that_the_network_admits() {
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
-        println!("skipped: a_browser_is_served_by_the_transports_that_the_network_admits: {message}");
+        println!("skipped: a_browser_is_served_over_transports_the_network_admits: {message}");
         return;
     }
     assert_eq!(output.status.code(), Some(0), "{message}");

@@ -271,7 +271,7 @@ fn flatten(program: &Program, kind: &str, name: &str, fields: &Value, into: &mut
 }
 
 #[test]
-fn wireshark_shows_what_the_program_built() {
+fn wireshark_shows_the_fields_the_program_built() {
     for program in &PROGRAMS {
         let run = Run::of(program);
         let rows = hawser(&["trace", &run.scenario, "--packets", "--json"]);
@@ -296,7 +296,7 @@ fn wireshark_shows_what_the_program_built() {
         let mut args = vec!["-T", "fields", "-E", "occurrence=a", "-E", "aggregator=,"];
         names.iter().for_each(|name| args.extend(["-e", name]));
         let Some(shown) = tshark(program, &run, &run.capture, &args) else {
-            println!("skipped: wireshark_shows_what_the_program_built: there is no tshark");
+            println!("skipped: wireshark_shows_the_fields_the_program_built: there is no tshark");
             return;
         };
         assert_eq!(
@@ -493,7 +493,7 @@ fn headers_of_cut_packets_are_read() {
 
 /// Fuzzes with truncated, changed and random packets.
 #[test]
-fn no_packet_makes_the_script_fail() {
+fn the_dissector_survives_mutated_packets() {
     let mut rng = fastrand::Rng::with_seed(7);
     for program in &PROGRAMS {
         let run = Run::of(program);
@@ -526,7 +526,7 @@ fn no_packet_makes_the_script_fail() {
         let file = run.folder.join("fuzzed.pcap");
         std::fs::write(&file, fuzzed).expect("a file");
         let Some(shown) = tshark(program, &run, file.to_str().expect("a path"), &["-V"]) else {
-            println!("skipped: no_packet_makes_the_script_fail: there is no tshark");
+            println!("skipped: the_dissector_survives_mutated_packets: there is no tshark");
             return;
         };
         assert!(
@@ -553,7 +553,7 @@ fn write_bytes(capture: &mut Vec<u8>, packet: &[u8]) {
 }
 
 #[test]
-fn a_program_without_packets_has_none() {
+fn a_program_without_packets_has_no_dissector() {
     let folder = Folder::new().expect("a folder");
     let file = folder.join("part.mtp");
     std::fs::write(&file, "const uint32 A = 1;\n").expect("a file");

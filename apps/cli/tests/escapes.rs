@@ -113,7 +113,7 @@ fn check(place: &Place, arguments: &[&str], input: &str) {
 }
 
 #[test]
-fn no_name_acts_on_a_terminal_whatever_prints_it() {
+fn commands_escape_control_characters_in_names() {
     let place = place();
     for arguments in [
         &["check", "PROGRAM"][..],
@@ -161,7 +161,7 @@ fn no_name_acts_on_a_terminal_whatever_prints_it() {
 /// Files for people are shown by `cat`, too. Frames of captures keep their bytes; only their comments are
 /// checked.
 #[test]
-fn no_name_acts_on_a_terminal_from_a_file() {
+fn written_files_escape_control_characters_in_names() {
     let place = place();
     for arguments in [
         &[

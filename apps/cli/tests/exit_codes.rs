@@ -81,7 +81,7 @@ fn a_span_without_a_unit_ends_with_2() {
 /// As for `serve` and `get`, the fault is in the arguments (2) or in this machine (4), and not in the network
 /// (5).
 #[test]
-fn a_session_whose_stack_cannot_be_had_ends_with_2_or_4() {
+fn a_session_without_a_usable_stack_ends_with_2_or_4() {
     let recv = |arguments: &[&str]| {
         hawser(
             &[
@@ -200,7 +200,7 @@ fn options_that_contradict_each_other_end_with_2() {
 }
 
 #[test]
-fn calls_that_cannot_be_end_with_2() {
+fn invalid_call_arguments_end_with_2() {
     let device = ["--dev=tun:hawser0", "--addr=10.9.0.2/24"];
     for (arguments, reported) in [
         (&["10.9.0.1:0"][..], "port 0 is none"),
@@ -332,7 +332,7 @@ fn a_span_of_time_that_ends_before_it_begins_ends_with_2() {
 /// A fault that appears only with the program is reported with file and line, like faults of the scenario
 /// itself.
 #[test]
-fn a_program_that_does_not_carry_a_flow_is_reported_with_its_place() {
+fn a_flow_the_program_cannot_carry_is_reported_with_its_place() {
     for (flow, reported) in [
         (
             "bulk = { bytes = 1 }",
@@ -367,7 +367,7 @@ fn a_missing_device_ends_with_4() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_bug() {
+fn a_closed_output_pipe_ends_with_0() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
@@ -398,7 +398,7 @@ fn diagnostics_of_several_programs_are_one_json_value() {
 }
 
 #[test]
-fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
+fn a_failing_swarm_saves_a_replayable_scenario() {
     // The program has no simultaneous open, so the first seed fails.
     let program = repository().join("examples/stop-and-wait.mtp");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("swarm");
@@ -430,7 +430,7 @@ fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
 }
 
 #[test]
-fn a_swarm_gives_the_same_result_however_many_seeds_run_side_by_side() {
+fn a_swarm_result_does_not_depend_on_the_job_count() {
     let program = repository()
         .join("examples/stop-and-wait.mtp")
         .display()
@@ -518,7 +518,7 @@ fn absent_programs_and_params_end_with_2_or_3() {
 }
 
 #[test]
-fn files_that_help_names_exist() {
+fn files_named_in_help_exist() {
     let help = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .arg("--help")
         .output()

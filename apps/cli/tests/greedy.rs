@@ -20,7 +20,7 @@ const TESTS: &[Test] = tests![
     clients_that_do_not_read_leave_others_their_rate,
     bodies_that_nobody_reads_leave_others_their_rate,
     idle_connections_make_room_for_newcomers,
-    one_address_leaves_places_to_others,
+    one_address_cannot_take_all_slots,
 ];
 
 /// The default number of greedy clients.
@@ -120,7 +120,7 @@ fn clients_that_do_not_read_leave_others_their_rate() -> TestResult {
     keep_their_rate("GET /large HTTP/1.1\r\nHost: 10.9.0.2\r\n\r\n")
 }
 
-fn bodies_that_nobody_reads_leave_others_their_rate() -> TestResult {
+fn unread_request_bodies_leave_others_their_rate() -> TestResult {
     keep_their_rate("POST /large HTTP/1.1\r\nHost: 10.9.0.2\r\nContent-Length: 1073741824\r\n\r\n")
 }
 
@@ -179,7 +179,7 @@ fn idle_connections_make_room_for_newcomers() -> TestResult {
 }
 
 /// Many connections from one address send slowly, so that each always makes progress.
-fn one_address_leaves_places_to_others() -> TestResult {
+fn one_address_cannot_take_all_slots() -> TestResult {
     const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 3));
     let folder = Folder::new()?;
     let served = serve(

@@ -27,7 +27,7 @@ fn harmless(output: &Output) -> String {
 }
 
 #[test]
-fn a_source_and_its_diagnostics_reach_the_terminal_without_control_characters() {
+fn diagnostics_reach_the_terminal_without_control_characters() {
     let folder = Folder::new().expect("a folder");
     let file = folder.join("a.mtp");
     std::fs::write(
@@ -153,13 +153,15 @@ impl Drop for Process {
 
 /// Another user plants a socket at the path where root expects its own.
 #[test]
-fn a_socket_of_another_user_is_sent_nothing() {
+fn a_socket_planted_by_another_user_is_not_used() {
     const OTHER: u32 = 65_533;
     let (folder, copy) = everybody::copy();
     let theirs = folder.join("theirs");
     std::fs::create_dir(&theirs).expect("a folder");
     if chown(&theirs, Some(OTHER), Some(OTHER)).is_err() {
-        return println!("skipped: a_socket_of_another_user_is_sent_nothing: only root can be somebody else");
+        return println!(
+            "skipped: a_socket_planted_by_another_user_is_not_used: only root can be somebody else"
+        );
     }
     let socket = theirs.join("s");
     let mut command = Command::new("setpriv");
@@ -194,7 +196,7 @@ fn a_socket_of_another_user_is_sent_nothing() {
 
 /// A document that other users may write names a file to be written to.
 #[test]
-fn a_document_of_others_names_no_state() {
+fn a_document_others_can_write_may_not_name_a_state_file() {
     let folder = Folder::new().expect("a folder");
     let (document, state) = (folder.join("session.toml"), folder.join("state.json"));
     let text = format!(

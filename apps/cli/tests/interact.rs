@@ -33,7 +33,7 @@ const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
 
 /// Both processes end right after their sessions, and their last signals still arrive.
 #[test]
-fn both_ends_of_a_session_are_seen() {
+fn both_ends_of_a_session_are_watched() {
     let place = Place::new(
         "ends",
         "mkdir got && cd got && exec H recv --json --anyone --interact=../r.sock > ../printed",

@@ -428,8 +428,8 @@ fn exported(folder: &Folder) {
 /// The list has one line for each event, for each variable that can be set, and for the reach to live
 /// sockets.
 #[test]
-fn what_the_kernel_supports_is_listed() {
-    let Some(given) = capabilities("what_the_kernel_supports_is_listed", 'b') else {
+fn capabilities_of_the_kernel_are_listed() {
+    let Some(given) = capabilities("capabilities_of_the_kernel_are_listed", 'b') else {
         return;
     };
     let count = |prefix: &str| given.keys().filter(|name| name.starts_with(prefix)).count();

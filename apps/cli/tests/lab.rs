@@ -373,22 +373,22 @@ fn nothing_survives(signal: &str, timeout: Duration) {
 }
 
 #[test]
-fn nothing_survives_a_kill() {
+fn a_killed_lab_leaves_no_processes() {
     nothing_survives("KILL", Duration::from_secs(5));
 }
 
 #[test]
-fn nothing_survives_a_request_to_end() {
+fn a_terminated_lab_leaves_no_processes() {
     nothing_survives("TERM", Duration::from_secs(10));
 }
 
 #[test]
-fn nothing_survives_an_interrupt() {
+fn an_interrupted_lab_leaves_no_processes() {
     nothing_survives("INT", Duration::from_secs(10));
 }
 
 #[test]
-fn nothing_survives_the_command() {
+fn a_lab_ends_the_processes_its_command_left() {
     if !possible() {
         return;
     }
@@ -400,7 +400,7 @@ fn nothing_survives_the_command() {
 }
 
 #[test]
-fn no_namespace_and_no_interface_stays() {
+fn a_lab_leaves_no_namespace_and_no_interface() {
     if !possible() {
         return;
     }

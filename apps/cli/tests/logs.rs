@@ -51,7 +51,7 @@ fn logged(test: &str, filter: Option<&str>, options: &str) -> Option<Vec<String>
 }
 
 #[test]
-fn states_of_connections_and_drops_with_their_reason_are_logged_at_debug() {
+fn connection_states_and_drop_reasons_are_logged_at_debug() {
     let Some(lines) = logged("logs", Some("hawser_net=debug"), "") else {
         return;
     };
@@ -90,7 +90,7 @@ fn lines_of_a_log_in_json_are_objects() {
 }
 
 #[test]
-fn without_rust_log_a_server_that_works_logs_nothing() {
+fn a_working_server_logs_no_lines_by_default() {
     if let Some(lines) = logged("no logs", None, "") {
         assert!(lines.is_empty(), "{lines:#?}");
     }

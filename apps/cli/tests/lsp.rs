@@ -43,7 +43,7 @@ dispatch d { seg -> {count}; }
 ";
 
 #[test]
-fn tcp_is_without_fault_and_its_names_lead_to_their_declarations() {
+fn tcp_has_no_diagnostics_and_its_names_have_definitions() {
     let mut editor = Editor::start(&tcp());
     let (input, text) = tcp_file("cookies.mtp");
     editor.open(&input, &text);
@@ -75,7 +75,7 @@ fn tcp_is_without_fault_and_its_names_lead_to_their_declarations() {
 }
 
 #[test]
-fn a_mistake_is_shown_while_it_is_written_and_mended_by_its_fix() {
+fn a_mistake_is_diagnosed_while_typing_and_fixed_by_its_hint() {
     let folder = folder("mended", &[("broken.mtp", BROKEN)]);
     let path = folder.join("broken.mtp");
     let mut editor = Editor::start(&folder);
@@ -116,7 +116,7 @@ fn a_mistake_is_shown_while_it_is_written_and_mended_by_its_fix() {
 }
 
 #[test]
-fn an_unsaved_part_is_what_its_importers_are_checked_with() {
+fn importers_are_checked_with_the_unsaved_part() {
     let part = "struct cc_t { uint64 cwnd; }\n";
     let whole = "import \"part.mtp\";\ncontext conn { part cc_t cc; }\nvoid f(conn c) { c.cc.cwnd = 1; }\n";
     let folder = folder("imports", &[("part.mtp", part), ("whole.mtp", whole)]);
@@ -163,7 +163,7 @@ fn a_name_of_the_library_leads_to_a_file_that_can_be_read() {
 }
 
 #[test]
-fn formatting_gives_what_the_command_gives() {
+fn the_editor_formats_as_the_command_does() {
     let ugly = BROKEN.replace("lenn", "len").replace("{ ", "{\n\n  ");
     let folder = folder("formatted", &[("ugly.mtp", &ugly)]);
     let path = folder.join("ugly.mtp");
@@ -185,7 +185,7 @@ fn formatting_gives_what_the_command_gives() {
 }
 
 #[test]
-fn a_cancelled_request_is_answered_so() {
+fn a_cancelled_request_gets_the_cancelled_error() {
     let mut editor = Editor::start(&tcp());
     let (path, text) = tcp_file("tcp.mtp");
     editor.open(&path, &text);
@@ -236,7 +236,7 @@ fn the_order_of_the_conversation_is_kept() {
 }
 
 #[test]
-fn what_is_no_conversation_ends_with_an_error() {
+fn malformed_input_ends_the_server_with_an_error() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         b"Content-Length: 99999999999999999999\r\n\r\n{}",
@@ -361,7 +361,7 @@ fn places_of(word: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn a_field_of_tcp_is_renamed_in_all_files_and_not_where_it_clashes() {
+fn a_field_is_renamed_in_all_files_unless_the_name_clashes() {
     let mut editor = Editor::start(&tcp());
     let (path, text) = tcp_file("input.mtp");
     editor.open(&path, &text);
@@ -558,7 +558,7 @@ fn symbols_of_tcp_are_its_declarations() {
 }
 
 #[test]
-fn colours_of_tcp_follow_what_its_names_stand_for() {
+fn semantic_tokens_follow_the_kind_of_each_name() {
     let mut editor = Editor::start(&tcp());
     let (path, text) = tcp_file("cookies.mtp");
     editor.open(&path, &text);

@@ -90,7 +90,7 @@ address = "10.77.0.9/24"
 }
 
 #[test]
-fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
+fn a_session_survives_the_loss_of_one_of_three_carriers() {
     let place = Place::new("mtp-mix", "exec H send original --anyone --json > printed");
     let content = content(8_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");

@@ -118,12 +118,9 @@ fn count(text: &str, word: &str) -> usize {
 }
 
 #[test]
-fn neovim_set_up_by_the_page_has_what_the_page_promises() {
+fn neovim_works_as_the_page_describes() {
     let Some(version) = version() else {
-        return skip(
-            "neovim_set_up_by_the_page_has_what_the_page_promises",
-            "nvim is not installed",
-        );
+        return skip("neovim_works_as_the_page_describes", "nvim is not installed");
     };
     let folder = prepared(version);
     let seen = driven(&folder);

@@ -254,7 +254,7 @@ fn depths_of_queues_are_reported_and_drawn() {
 }
 
 #[test]
-fn what_is_not_drawn_is_counted() {
+fn packets_left_out_of_a_drawing_are_counted() {
     let page = folder().join("few.html");
     let page_name = page.display().to_string();
     let scenario = "examples/scenarios/stop-and-wait.toml";

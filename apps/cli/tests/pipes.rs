@@ -23,7 +23,7 @@ fn ended(child: &mut Child, what: &str) -> i32 {
 }
 
 #[test]
-fn a_signal_ends_a_command_whose_document_does_not_come() {
+fn a_signal_ends_a_command_that_waits_for_its_document() {
     let folder = Folder::new().expect("a folder");
     std::fs::write(folder.join("original"), "x").expect("a file");
     let token = Command::new(env!("CARGO_BIN_EXE_hawser"))
@@ -66,7 +66,7 @@ fn a_signal_ends_a_command_whose_document_does_not_come() {
 
 /// The recording's header has arrived, but its lines have not.
 #[test]
-fn a_signal_ends_a_replay_whose_next_line_does_not_come() {
+fn a_signal_ends_a_replay_that_waits_for_its_next_line() {
     let folder = Folder::new().expect("a folder");
     let pipe = folder.join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();

@@ -39,7 +39,7 @@ deploy { register_ep_chains(d);  register_ctx_spec(total, GLOBAL);  register_ev_
 ";
 
 #[test]
-fn tables_of_places_are_as_they_were_read() {
+fn placement_tables_match_the_recorded_ones() {
     let mut failed = Vec::new();
     for (program, runs) in [
         ("examples/stop-and-wait.mtp", true),
@@ -78,7 +78,7 @@ fn every_program_that_comes_with_hawser_runs_on_host_and_sim() {
 }
 
 #[test]
-fn a_program_that_lacks_something_fails_and_says_where_and_what_takes_it() {
+fn a_program_that_lacks_a_capability_is_reported_with_its_line() {
     let roce = check(&["--target", "xdp", "transports/roce/roce.mtp"]);
     assert_eq!(code(&roce), 1);
     let error = String::from_utf8_lossy(&roce.stderr);

@@ -145,7 +145,7 @@ fn shipped_policies_rank_without_folders() {
 }
 
 #[test]
-fn the_examples_are_right() {
+fn the_policy_examples_pass_the_check() {
     let mut files = vec![example("video.request.toml")];
     for folder in ["pib", "cib"] {
         let entries = fs::read_dir(example(folder)).expect("a folder");
@@ -182,7 +182,7 @@ fn files_are_checked_with_paths() {
 }
 
 #[test]
-fn exit_codes_are_those_of_the_page() {
+fn exit_codes_match_the_documentation() {
     let bad = file("bad.request.json", "{");
     let none = file(
         "none.request.json",

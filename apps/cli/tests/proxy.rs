@@ -262,7 +262,7 @@ fn gateway_cat_leaves_no_session_behind() {
 
 /// The warning appears without a request, and only once for any number of requests.
 #[test]
-fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
+fn an_unreachable_gateway_is_reported_once_at_the_start() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     clients(&folder);
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
@@ -272,7 +272,7 @@ fn a_gateway_that_is_not_there_is_reported_once_at_the_start() {
 
 /// A gateway listens, but its certificate does not match the pin.
 #[test]
-fn a_gateway_of_another_pin_is_reported_once_at_the_start() {
+fn a_gateway_with_another_pin_is_reported_once_at_the_start() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     clients(&folder);
     let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());

@@ -162,7 +162,7 @@ both = { rate = "20Mbit/s", queue = "200kB", delay = "20ms" }
 /// The client is the receiver, so it probes the server after a quarter of the idle time. After three probes
 /// it tries another path, and the server follows.
 #[test]
-fn a_client_goes_on_over_another_link_when_its_own_is_gone() {
+fn a_client_moves_to_another_link_when_its_link_fails() {
     let transfer = Transfer::new(8_000_000, TWO_LINKS);
     let script = r#"
         H watch quic.path_changed --socket socket --json --for 8s > watched & WATCH=$!

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 const TESTS: &[Test] = tests![
     memory_of_another_process_is_written_read_and_changed,
-    what_does_not_fit_together_is_said,
-    packets_that_no_device_takes_are_refused_at_once,
-    callers_that_do_not_complete_a_request_hold_up_no_client,
+    incompatible_options_are_reported,
+    packets_too_long_for_a_device_are_refused_at_once,
+    incomplete_requests_do_not_block_other_clients,
     idle_clients_make_room,
     the_page_on_interfaces_works_word_for_word,
 ];
@@ -111,7 +111,7 @@ fn memory_of_another_process_is_written_read_and_changed() -> TestResult {
     })
 }
 
-fn what_does_not_fit_together_is_said() -> TestResult {
+fn incompatible_options_are_reported() -> TestResult {
     between_devices(|| {
         let refused = |kind: &str, more: &str, code, text: &str| -> TestResult {
             let output = work(kind, more)?;
@@ -145,7 +145,7 @@ fn what_does_not_fit_together_is_said() -> TestResult {
 
 /// 4,096 bytes with headers need an MTU of 4,160 bytes over IPv4 (IBA, A17): UDP, BTH, RETH, immediate data
 /// and the CRC are 44 bytes. First the client's device is too small, then only the server's.
-fn packets_that_no_device_takes_are_refused_at_once() -> TestResult {
+fn packets_too_long_for_a_device_are_refused_at_once() -> TestResult {
     between_devices(|| {
         let (_server, mut lines) = serve("")?;
         let refused = |code, text: &str| -> TestResult {
@@ -183,7 +183,7 @@ fn call() -> TestResult<TcpStream> {
 
 /// Three hundred silent callers, and one that sends a byte each 100 ms. A server that waited for each in turn
 /// would serve no client within its 5 s.
-fn callers_that_do_not_complete_a_request_hold_up_no_client() -> TestResult {
+fn incomplete_requests_do_not_block_other_clients() -> TestResult {
     between_devices(|| {
         let (_server, mut lines) = serve("")?;
         let silent = (0..300).map(|_| call()).collect::<TestResult<Vec<_>>>()?;

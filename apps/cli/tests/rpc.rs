@@ -9,8 +9,8 @@ use serde_json::Value;
 
 const TESTS: &[Test] = tests![
     calls_between_two_processes_are_answered_and_their_times_reported,
-    a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason,
-    calls_that_fail_one_after_another_end_after_eight,
+    calls_to_an_absent_or_smaller_server_fail_with_a_reason,
+    eight_consecutive_failures_end_the_calls,
     the_commands_of_the_page_call_without_root,
 ];
 
@@ -102,7 +102,7 @@ fn calls_between_two_processes_are_answered_and_their_times_reported() -> TestRe
     })
 }
 
-fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() -> TestResult {
+fn calls_to_an_absent_or_smaller_server_fail_with_a_reason() -> TestResult {
     between_devices(|| {
         let output = call("homa", " --calls 1 --deadline 1s")?;
         assert_eq!(output.status.code(), Some(5));
@@ -122,7 +122,7 @@ fn a_server_that_is_absent_or_takes_less_ends_calls_with_their_reason() -> TestR
 }
 
 /// Without a server, the command does not wait for a hundred thousand calls of a tenth of a second each.
-fn calls_that_fail_one_after_another_end_after_eight() -> TestResult {
+fn eight_consecutive_failures_end_the_calls() -> TestResult {
     between_devices(|| {
         for program in ["homa", "tcp"] {
             let output = call(program, " --calls 100000 --deadline 100ms")?;

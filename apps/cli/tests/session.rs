@@ -152,7 +152,7 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
 }
 
 #[test]
-fn cat_joins_what_goes_in_with_what_comes_out() {
+fn cat_copies_input_to_the_peer_and_the_peers_bytes_to_output() {
     let place = Place::new("cat", "echo from the server | exec H cat 2> printed > received");
     // Uses the printed command line, except for the address.
     let script = "until grep -q -- --code printed 2>/dev/null; do sleep 0.05; done; \
@@ -391,7 +391,7 @@ fn idle_caller(address: &str) -> TcpStream {
 
 /// A caller that opens a session and stays idle blocks no other.
 #[test]
-fn an_idle_caller_delays_no_other() {
+fn an_idle_caller_does_not_block_other_callers() {
     let place = Place::new("idle", "");
     std::fs::create_dir_all(place.file("got")).expect("a directory");
     std::fs::write(place.file("original"), b"content").expect("a file");

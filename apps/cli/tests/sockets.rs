@@ -117,7 +117,7 @@ fn errors(output: &Output) -> String {
 }
 
 #[test]
-fn a_file_is_served_and_fetched_through_udp_sockets_without_privileges() {
+fn a_file_is_fetched_through_udp_sockets_without_privileges() {
     let place = Place::new();
     let port = free_port();
     let bytes = place.file("file", 200_000);
@@ -265,7 +265,7 @@ fn calls_through_udp_sockets_are_answered_without_privileges() {
 }
 
 #[test]
-fn a_socket_takes_programs_in_udp_alone_and_no_addresses() {
+fn a_udp_socket_device_rejects_other_programs_and_addresses() {
     let place = Place::new();
     place.file("file", 10);
     for (arguments, code, reported) in [

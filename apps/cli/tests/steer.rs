@@ -66,7 +66,7 @@ fn reported(lines: &[(String, String)], what: &str) -> bool {
 
 /// The connection closes with the process, so the lease ends at once.
 #[test]
-fn after_a_steerer_is_killed_the_own_controller_is_in_force() {
+fn killing_a_steerer_restores_the_own_controller() {
     let script = r#"
         H modify $F tcp.conn.cc.cwnd 20000 --lease 60s $S > modify.log & M=$!
         sleep 0.5; echo "held $(cwnd)"
@@ -106,7 +106,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() {
 
 /// The subscriber gets every event and reads none. The events that do not fit are lost and counted.
 #[test]
-fn a_flooded_subscriber_delays_nobody() {
+fn a_flooded_subscriber_does_not_delay_the_flow() {
     let script = r#"
         cat > flood.py <<'X'
 import json, os, signal, socket, sys
@@ -307,7 +307,7 @@ fn a_controller_steers_from_another_process() {
 
 /// A command that can no longer have an effect prints the reason and does not exit with 0.
 #[test]
-fn a_steerer_that_can_set_nothing_fails() {
+fn a_steerer_without_settable_variables_fails() {
     let rules = "[[rule]]\\nname = \"blind\"\\nobserve = [\"*\"]\\npriority = 9\\n\
         [[rule]]\\nobserve = [\"*\"]\\nmodify = [{ variables = \"*\" }]\\nattach = true\\npriority = 9\\n";
     let script = r#"

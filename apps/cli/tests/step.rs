@@ -63,7 +63,7 @@ fn exit_codes_tell_a_failing_file_from_one_that_cannot_be_read() {
 }
 
 #[test]
-fn what_is_typed_is_answered_with_steps_that_can_be_saved() {
+fn typed_steps_are_answered_and_can_be_saved() {
     let typed = "connect 7001 from 40000\nsend 100\n+250ms\n< SW{sport: 7001, dport: 40000, kind: ACK, seq: 0}\nsned\n";
     let saved = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("typed.steps");
     let program = format!("{}/../../examples/stop-and-wait.mtp", env!("CARGO_MANIFEST_DIR"));

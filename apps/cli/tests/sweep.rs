@@ -73,7 +73,7 @@ const WINDOWS: &str = "seeds = { from = 1, to = 2 }\n[[vary]]\nname = \"delay\"\
                        values = [\"1ms\", \"5ms\"]\n[[vary]]\nkey = \"params.WINDOW\"\nfrom = 4\nto = 12\nstep = 8\n";
 
 #[test]
-fn every_choice_runs_with_every_seed_once_and_what_is_there_is_kept() {
+fn a_sweep_runs_missing_combinations_and_keeps_the_others() {
     let folder = stage(WINDOWS);
     let (code, result, errors) = sweep(&folder, &[]);
     assert_eq!(
@@ -126,7 +126,7 @@ fn every_choice_runs_with_every_seed_once_and_what_is_there_is_kept() {
 
 /// The task of a killed worker is taken up by another worker.
 #[test]
-fn a_worker_that_is_killed_is_replaced() {
+fn a_killed_worker_is_replaced() {
     let folder = stage("seeds = { from = 1, to = 40 }\n");
     let running = command(&folder, &["--jobs", "2", "--json"])
         .stdout(Stdio::piped())
@@ -165,7 +165,7 @@ fn a_worker_that_is_killed_is_replaced() {
 }
 
 #[test]
-fn a_run_that_breaks_its_promise_keeps_its_seed_and_its_command() {
+fn a_failed_run_keeps_its_seed_and_command() {
     // No data can be delivered in this time.
     let folder = stage("[[vary]]\nkey = \"duration\"\nvalues = [\"5min\", \"150ms\"]\n");
     let (code, result, _) = sweep(&folder, &[]);
@@ -191,7 +191,7 @@ fn a_run_that_breaks_its_promise_keeps_its_seed_and_its_command() {
 
 /// Checks the script's text, and runs each element of it as Slurm would.
 #[test]
-fn a_batch_script_runs_what_is_missing() {
+fn a_batch_script_runs_the_missing_tasks() {
     let folder = stage(WINDOWS);
     let (_, _, _) = sweep(&folder, &["--task", "3"]);
     let (code, result, errors) = sweep(&folder, &["--on", "slurm"]);
@@ -218,7 +218,7 @@ fn a_batch_script_runs_what_is_missing() {
 /// An error of the scenario is reported with its place there. If one column is wrong, the rest of the table
 /// is still written.
 #[test]
-fn mistakes_have_the_file_that_they_are_in() {
+fn errors_of_a_sweep_name_the_file_they_are_in() {
     let folder = stage("[[vary]]\nkey = \"seed\"\nvalues = [1]\n");
     let scenario = folder.join("go-back-n.toml");
     let text = fs::read_to_string(&scenario).expect("the scenario");

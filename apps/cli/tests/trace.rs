@@ -154,7 +154,7 @@ fn options_choose_events() {
 }
 
 #[test]
-fn what_the_scenario_lacks_is_a_usage_error() {
+fn a_name_absent_from_the_scenario_is_a_usage_error() {
     let (_, error, code) = trace(&[LOSSY, "--host", "nobody"]);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("no host `nobody`; it has: "), "{error}");
@@ -170,7 +170,7 @@ fn what_the_scenario_lacks_is_a_usage_error() {
 }
 
 #[test]
-fn what_the_engine_counted_is_shown_and_explained() {
+fn counters_of_the_engine_are_shown_and_explained() {
     let (out, ..) = trace(&[LOSSY]);
     let ignored = out
         .lines()
@@ -462,7 +462,7 @@ fn a_reset_for_no_connection_leads_to_the_line_that_sent_it() {
 
 /// Packets that no parser accepted are counted as in the report of the same run.
 #[test]
-fn what_a_parser_refused_is_shown_with_the_parser() {
+fn a_rejected_packet_is_shown_with_its_parser() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     let scenario = folder.join("corrupt.toml");
     let text = std::fs::read_to_string(root().join(LOSSY)).expect("a scenario");
@@ -534,7 +534,7 @@ fn an_event_has_the_number_of_its_flow() {
 
 /// The events are the same for every command that runs the scenario.
 #[test]
-fn a_replay_writes_what_a_trace_prints() {
+fn a_replay_writes_the_events_a_trace_prints() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     let file = folder.join("events.jsonl");
     let replay = Command::new(env!("CARGO_BIN_EXE_hawser"))
@@ -550,7 +550,7 @@ fn a_replay_writes_what_a_trace_prints() {
 
 /// The packets that a script expects are those that the trace's instructions sent.
 #[test]
-fn a_script_writes_what_its_events_did() {
+fn a_script_writes_its_trace() {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     let file = folder.join("events.jsonl");
     let script = "transports/tcp/scripts";
@@ -581,7 +581,7 @@ fn a_script_writes_what_its_events_did() {
 
 /// A capture that is parsed independently of the program's headers equals the packets decoded in a trace.
 #[test]
-fn packets_are_taken_apart_by_the_programs_own_headers() {
+fn captured_packets_equal_the_traced_headers() {
     let segments = captured(LOSSY);
     let mut sent = 0;
     let mut received = 0;
@@ -670,8 +670,8 @@ cmp data got
 
 /// The expected ports and byte counts come from the kernel's TCP.
 #[test]
-fn a_server_and_a_client_write_what_their_events_did() {
-    let test = "a_server_and_a_client_write_what_their_events_did";
+fn a_server_and_a_client_write_their_traces() {
+    let test = "a_server_and_a_client_write_their_traces";
     if !crate::tun::is_permitted(test) {
         return;
     }

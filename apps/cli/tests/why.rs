@@ -57,7 +57,7 @@ fn story(printed: &str) -> Vec<&str> {
 const TIMER_STARTS: &str = "if (c.nxt > c.una && !c.rtx.armed) emit timer_start";
 
 #[test]
-fn a_timer_that_is_not_started_is_reported_with_the_lost_packet_and_the_line_that_set_it_last() {
+fn a_timer_that_was_not_started_is_named_with_its_last_line() {
     let folder = Folder::new().expect("a folder");
     // The FIN occupies one sequence number, so the planted bug does not wait for it alone.
     let source = planted(
@@ -110,7 +110,7 @@ fn a_timer_that_is_not_started_is_reported_with_the_lost_packet_and_the_line_tha
 }
 
 #[test]
-fn the_story_as_json_has_the_same_and_a_run_that_goes_well_has_none() {
+fn the_json_story_equals_the_text_and_is_absent_on_success() {
     let folder = Folder::new().expect("a folder");
     planted(
         &folder,
@@ -300,7 +300,7 @@ fn a_swarm_shrinks_its_first_failure_and_prints_why() {
 }
 
 #[test]
-fn packets_that_a_switch_which_is_down_loses_are_named_with_the_line_that_sent_them() {
+fn packets_lost_in_a_downed_switch_name_their_sending_line() {
     let folder = Folder::new().expect("a folder");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = root.join("examples/scenarios/tcp-bottleneck.toml");

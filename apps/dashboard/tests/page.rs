@@ -107,7 +107,7 @@ fn get(stage: &Stage, path: &str, host: &str, more: &str) -> u16 {
 }
 
 #[test]
-fn a_request_without_the_token_gets_nothing() {
+fn a_request_without_the_token_is_refused() {
     let stage = stage();
     let (page, here) = (path(&stage), stage.address.to_string());
     assert_eq!(get(&stage, &page, &here, ""), 200);
@@ -175,7 +175,7 @@ fn a_client_that_ends_its_half_is_answered() {
 }
 
 #[test]
-fn orders_come_from_the_page_alone() {
+fn commands_are_accepted_only_from_the_page() {
     let stage = stage();
     let page = path(&stage);
     let order = |host: &str, more: &str, what: &str, body: &str| {
@@ -210,7 +210,7 @@ fn orders_come_from_the_page_alone() {
 }
 
 #[test]
-fn the_page_is_for_this_host_alone() {
+fn the_dashboard_listens_only_on_loopback() {
     let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
     let feed = Feed::new(Plan::default());
     let network = Network { feed: feed.clone(), orders: Arc::default() };
@@ -283,7 +283,7 @@ fn play(feed: &Feed) {
 }
 
 #[test]
-fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
+fn a_browser_shows_the_page_and_switches_links() -> Result<(), Box<dyn std::error::Error>> {
     let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
         println!("skipped: the page in a browser: there is no Chromium: apt-get install chromium");
         return Ok(());

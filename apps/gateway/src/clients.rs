@@ -148,7 +148,7 @@ mod tests {
     const ZEROS: &str = "66687aadf862bd776c8fc18b8e9f8e20089714856ee233b3902a591d0d5f2925";
 
     #[test]
-    fn a_client_is_found_by_its_token_alone() {
+    fn a_client_is_found_only_by_its_token() {
         let other = Clients::line("other", &Token::new([1; 32]));
         let clients = Clients::parse(&format!("# phones\n\nalice {ZEROS}\n {other} \n")).expect("two");
         assert_eq!((clients.len(), clients.to_string().as_str()), (2, "alice, other"));

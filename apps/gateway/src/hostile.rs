@@ -53,7 +53,7 @@ mod tests {
 
     /// Changes every byte of valid messages to some other values, and truncates the messages at every length.
     #[test]
-    fn changed_messages_are_refused_or_other_messages() {
+    fn mutated_messages_never_panic() {
         let name = [&[1, 3, 11][..], b"example.com", &[0, 80]].concat();
         for good in [
             name,

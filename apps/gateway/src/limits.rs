@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_few_and_free_again_when_they_are_left() {
+    fn sessions_and_streams_are_limited_and_released() {
         let limits = Limits {
             sessions_per_client: 1,
             streams: 3,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_whose_client_is_gone_makes_room_at_the_limit() {
+    async fn a_session_of_a_vanished_client_makes_room_at_the_limit() {
         use std::sync::atomic::{AtomicBool, Ordering};
         let counts = Counts::new(&Limits { sessions_per_client: 2, ..Limits::default() });
         let alice = Arc::from("alice");

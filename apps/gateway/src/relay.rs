@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_ends_it_and_bytes_of_either_side_do_not() {
+    async fn an_idle_relay_ends_after_its_timeout() {
         let ((mut client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
         let began = Instant::now();
         let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE, pending()).await });

@@ -89,7 +89,7 @@ mod tests {
 
     /// The example of RFC 7617, 2.
     #[test]
-    fn basic_credentials() {
+    fn basic_credentials_match_the_example_of_rfc_7617() {
         let one = Credential::parse("Aladdin:open sesame\nmore").expect("a credential");
         assert!(one.admits_header(b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
         assert!(one.admits_header(b"basic  QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn forms() {
+    fn malformed_credentials_are_rejected() {
         assert_eq!(Credential::parse("user"), Err(BadCredential::NoColon));
         assert_eq!(Credential::parse("user:"), Err(BadCredential::Length));
         assert_eq!(

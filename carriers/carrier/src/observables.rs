@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_window_is_what_holds_the_transport_back() {
+    fn a_closed_window_marks_the_transport_as_blocked() {
         let mut values = [Some(0); VARIABLES.len()];
         (values[2], values[9]) = (Some(1_448), Some(100));
         assert!(of(values).blocked);
@@ -106,12 +106,12 @@ mod tests {
 
     /// A program may declare any values under these names.
     #[test]
-    fn values_beyond_all_bounds_are_figures() {
+    fn values_beyond_all_bounds_do_not_overflow() {
         assert_eq!(of([Some(u64::MAX); VARIABLES.len()]).retransmitted, u64::MAX);
     }
 
     #[test]
-    fn a_program_without_such_variables_is_not_known() {
+    fn a_program_without_known_variables_has_default_statistics() {
         assert_eq!(of([None; VARIABLES.len()]), Statistics::default());
     }
 }

@@ -249,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_without_a_queue_is_none() {
+    fn a_loss_without_a_queue_is_not_congestion() {
         assert!(!after(49 * MS).blames_a_queue(1_200));
     }
 
     #[test]
-    fn many_losses_are_congestion_without_a_queue() {
+    fn many_losses_without_a_queue_are_congestion() {
         let mut tolerance = after(40 * MS);
         let blamed_at = (1..).find(|_| tolerance.blames_a_queue(1_000));
         // Ten rounds of 100,000 bytes, each with seven eighths of the weight of the next: 100,000 · 8 · (1 -

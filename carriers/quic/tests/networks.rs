@@ -17,9 +17,9 @@ use hawser_testing::{Test, TestResult, in_user_namespace, is_long, tests};
 use socket2::SockRef;
 
 const TESTS: &[Test] = tests![
-    packets_that_are_overtaken_are_not_lost,
-    losses_do_not_stop_it,
-    a_queue_is_shared,
+    overtaken_packets_do_not_count_as_lost,
+    losses_do_not_stop_quic,
+    quic_shares_a_queue_with_tcp,
 ];
 
 /// The tests of `--long`: every congestion controller on every line, printed.
@@ -191,7 +191,7 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
     })
 }
 
-fn congestion_controllers() -> TestResult {
+fn congestion_controllers_are_compared() -> TestResult {
     for line in [LOSSY, BAD, FAR, CLEAN, DEEP, OVERTAKEN] {
         for beside in [false, true] {
             if beside && !matches!(line.name, "20 ms" | "20 ms, a queue of 400 ms") {
@@ -238,18 +238,18 @@ fn carries(line: &Line, share: f64) -> TestResult {
     }
 }
 
-fn packets_that_are_overtaken_are_not_lost() -> TestResult {
+fn overtaken_packets_do_not_count_as_lost() -> TestResult {
     carries(&OVERTAKEN, 0.6)
 }
 
-fn losses_do_not_stop_it() -> TestResult {
+fn losses_do_not_stop_quic() -> TestResult {
     carries(&LOSSY, 0.25)?;
     carries(&FAR, 0.3)
 }
 
 /// TCP beside it keeps at least half of an equal share, which BBR does not leave it, and both continue.
 /// QUIC's part of a queue that TCP fills from the beginning varies from 3 to 6 Mbit/s, also with plain CUBIC.
-fn a_queue_is_shared() -> TestResult {
+fn quic_shares_a_queue_with_tcp() -> TestResult {
     let rates = measure(&CLEAN, Congestion::default(), true, Duration::from_secs(6))?;
     println!("  {rates:?}");
     let is_shared = rates.tcp >= 0.25 * RATE && rates.quic >= 0.1 * RATE;

@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thread_without_a_sign_of_life_is_silence() {
+    fn one_silent_thread_makes_the_process_silent() {
         let mut watch = Watch::default();
         watch.note(vec![1, 1]);
         for round in 2..100 {

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_taken_across_pieces() {
+    fn taking_bytes_crosses_pieces() {
         let mut queue: VecDeque<Bytes> = ["abc", "", "def", "g"].map(Bytes::from).into();
         take(&mut queue, 4);
         assert_eq!(queue, ["ef", "g"]);

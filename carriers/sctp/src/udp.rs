@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_is_bound_alone() {
+    fn one_address_is_bound_directly() {
         let (sockets, port) = open(&ips("127.0.0.1"), 0).unwrap();
         let bound = sockets.v4.unwrap().local_addr().unwrap();
         assert_eq!(bound, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn several_addresses_share_a_socket_that_is_filtered() {
+    fn several_addresses_share_a_filtered_socket() {
         let (sockets, _) = open(&ips("127.0.0.1,127.0.0.2"), 0).unwrap();
         assert!(sockets.v4.unwrap().local_addr().unwrap().ip().is_unspecified());
         assert_eq!(sockets.addresses, ips("127.0.0.1,127.0.0.2"));

@@ -227,7 +227,7 @@ async fn calling(stack: Stack) -> Outcome {
 }
 
 #[test]
-fn another_implementation_is_understood() -> Outcome {
+fn the_stack_talks_to_another_implementation() -> Outcome {
     let stack = match Stack::open(None) {
         Err(error @ SctpError::NoLibrary { .. }) => {
             println!("skipped: SCTP against sctp-proto: {error}");

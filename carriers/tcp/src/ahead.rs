@@ -70,26 +70,26 @@ mod tests {
     }
 
     #[test]
-    fn half_of_it_lasts_for_twenty_milliseconds() {
+    fn half_of_the_unsent_limit_covers_twenty_milliseconds() {
         // 12.5 MB/s for 20 ms is 250,000 bytes.
         assert_eq!(Ahead::new().moves_to(&fast()), Some(500_000));
     }
 
     #[test]
-    fn in_slow_start_the_window_counts() {
+    fn the_window_sets_the_limit_in_slow_start() {
         let start = Statistics { window: 1_000_000, ..fast() };
         assert_eq!(Ahead::new().moves_to(&start), Some(1_000_000));
     }
 
     #[test]
-    fn a_slow_connection_keeps_the_least() {
+    fn a_slow_connection_keeps_the_smallest_limit() {
         let slow = Statistics { window: 14_480, rate: 62_500, ..fast() };
         assert_eq!(Ahead::new().moves_to(&slow), None);
         assert_eq!(Ahead(500_000).moves_to(&slow), Some(16_384));
     }
 
     #[test]
-    fn small_changes_are_left_out_and_there_is_a_limit() {
+    fn small_changes_are_ignored_and_the_limit_is_bounded() {
         let ahead = Ahead(450_000);
         assert_eq!(ahead.moves_to(&fast()), None);
         let line = Statistics { rate: 1_250_000_000, ..fast() };

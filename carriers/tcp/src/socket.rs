@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_controller_is_an_error_of_its_own() {
+    fn an_unknown_controller_has_its_own_error() {
         let options = TcpOptions { congestion: Some("no-such".to_owned()), ..TcpOptions::default() };
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let error = open(here, &options).expect_err("there is none");

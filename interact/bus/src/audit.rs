@@ -181,7 +181,7 @@ mod tests {
 
     /// FIPS 180-2, appendix B.1.
     #[test]
-    fn another_text_is_another_entry() {
+    fn different_texts_have_separate_entries() {
         assert_eq!(Act::attached("abc"), Act::Attached("ba7816bf8f01cfea".into()));
         let mut audit = Audit::new(9);
         for (at, text) in ["abc", "abc", "abd", "abc"].into_iter().enumerate() {
@@ -208,7 +208,7 @@ mod tests {
 
     /// Two subscribers take a variable from each other many times.
     #[test]
-    fn a_contest_for_a_variable_has_one_entry_for_each_act_of_each_subscriber() {
+    fn a_contested_variable_has_one_entry_per_act_and_subscriber() {
         let mut audit = Audit::new(99);
         for at in (0..4000).step_by(4) {
             audit.add(entry(at, "low", Act::Set(at)));

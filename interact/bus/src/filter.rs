@@ -154,7 +154,7 @@ mod tests {
     /// Figure 4 of the paper: of eleven events the time filter passes the fourth, the seventh and the tenth.
     /// Of these the frequency filter passes the tenth.
     #[test]
-    fn figure_4_of_the_paper() {
+    fn filters_reproduce_figure_4_of_the_paper() {
         // Four events in the first interval, three in the second and in the third, one after that.
         let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300];
         let number = |out: Vec<(usize, u64)>| out.into_iter().map(|(i, _)| i + 1).collect::<Vec<_>>();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_begins_with_an_event_and_not_before() {
+    fn an_interval_begins_with_an_event() {
         let filter = filter(10, 0);
         assert_eq!(run(filter, &[1000, 1009, 1010], 1019), [(1, 1010)]);
         assert_eq!(run(filter, &[1000, 1009, 1010], 1020), [(1, 1010), (2, 1020)]);

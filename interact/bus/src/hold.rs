@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_higher_priority_wins_and_the_first_of_equals() {
+    fn the_higher_priority_wins_and_equals_keep_the_first() {
         let mut holds = Holds::default();
         assert_eq!(holds.take(FLOW, hold(1, 1, 10, 100)), Held::New(7));
         assert_eq!(
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_end_when_they_are_over_and_not_before() {
+    fn leases_end_at_their_deadline() {
         let mut holds = Holds::default();
         holds.take(FLOW, hold(1, 1, 10, 100));
         holds.take(FlowId(2), hold(1, 1, 10, 300));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_order_and_refuses_when_full() {
+    fn a_ring_keeps_order_and_refuses_when_full() {
         let (ring, mut consumer) = Ring::new(4, None);
         for round in 0..10 {
             assert!((0..4).all(|n| ring.push(&[round * 4 + n])));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn several_producers_lose_nothing_that_was_taken() {
+    fn several_producers_lose_no_accepted_signals() {
         let (ring, mut consumer) = Ring::new(64, None);
         let each = if cfg!(miri) { 300 } else { 20_000 };
         let producers: Vec<_> = (0..3u64)
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_consumer_writes_a_producer_ends() {
+    fn a_producer_survives_arbitrary_words_of_the_consumer() {
         let words: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
         let memory: Arc<dyn Memory> = Arc::new(words);
         let ring = Ring::create(memory.clone(), 4, None);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_no_ring_is_refused() {
+    fn memory_without_a_valid_ring_is_refused() {
         let zero: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
         assert!(Consumer::open(Arc::new(zero)).is_none());
         let words: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_the_one_that_it_maps() {
+    fn an_ipv4_mapped_address_matches_ipv4_rules() {
         let it = flow("[::ffff:10.0.0.1]:1", "[::1]:2");
         assert!(
             "local=10.0.0.0/8 remote=::1"

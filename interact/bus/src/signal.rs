@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_signal_is_read_back() {
         let mut buf = SignalBuf::default();
         let target = Target { source: SourceId(7), flow: FlowId(u64::MAX) };
         buf.begin(
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_no_signal_are_refused() {
+    fn malformed_signal_words_are_refused() {
         assert!(Signal::new(&[]).is_none());
         assert!(Signal::new(&[1 << 56, 0, 0, 0]).is_none());
         assert!(Signal::new(&[1 << 48, 0, 0, 0, 0]).is_none());

@@ -156,7 +156,7 @@ fn signals_come_with_the_variables_that_were_asked_for() {
 }
 
 #[test]
-fn a_source_that_comes_later_is_subscribed_to() {
+fn a_subscription_includes_later_sources() {
     let bus = Bus::new();
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
@@ -226,7 +226,7 @@ fn higher_priorities_receive_first() {
 }
 
 #[test]
-fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
+fn the_last_event_of_an_interval_is_delivered_for_each_flow() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
@@ -315,7 +315,7 @@ fn losses_before_the_source_are_reported() {
 }
 
 #[test]
-fn a_lease_holds_against_the_provider_and_ends_by_itself() {
+fn a_lease_overrides_the_provider_until_it_expires() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
@@ -338,7 +338,7 @@ fn a_lease_holds_against_the_provider_and_ends_by_itself() {
 
 /// The provider is busy while the lease ends. The holder knows the length of its lease, and leaves.
 #[test]
-fn a_holder_that_goes_when_its_lease_is_over_has_not_given_it_back() {
+fn a_holder_that_leaves_after_expiry_is_audited_as_expired() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
@@ -401,7 +401,7 @@ fn events_lost_at_a_full_queue_are_logged() {
 }
 
 #[test]
-fn a_subscriber_that_leaves_holds_nothing() {
+fn a_subscriber_that_leaves_releases_its_holds() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
@@ -443,7 +443,7 @@ fn the_higher_priority_wins() {
 }
 
 #[test]
-fn rights_are_asked_everywhere() {
+fn every_operation_checks_rights() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let rights = Rights {
@@ -552,7 +552,7 @@ fn a_tware_in_the_loop_acts_before_the_next_event() {
 }
 
 #[test]
-fn ten_thousand_come_and_go_and_leave_nothing() {
+fn ten_thousand_subscribers_leave_no_state() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     for n in 0..10_000 {
@@ -581,7 +581,7 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
 
 /// The last signals of a source may be read after its end, but schemas are not kept for ever.
 #[test]
-fn the_schema_of_an_ended_source_is_known_for_a_while() {
+fn the_schema_of_an_ended_source_is_kept_for_a_while() {
     let bus = Bus::new();
     let first = bus.source(schema(), None).id();
     assert!(bus.sources().is_empty());
@@ -595,7 +595,7 @@ fn the_schema_of_an_ended_source_is_known_for_a_while() {
 
 /// A provider that writes at any time may have written between its last event and the lease's end.
 #[test]
-fn what_the_provider_wrote_last_counts_without_an_event() {
+fn a_provider_write_without_an_event_survives_the_lease() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let holder = bus.join("holder", Rights::all(), 1).expect("it may");

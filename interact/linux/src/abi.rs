@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seal_is_the_exclusive_or_of_the_rest() {
+    fn a_seal_is_the_xor_of_the_other_words() {
         let term = |value, until| RawTerm { value, until };
         let lease = RawLease {
             flow: 0b1,

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_come_from_either_of_two_places() {
+    fn round_trips_come_from_either_of_two_hooks() {
         let mut hooks: Hooks = Hook::ALL.into_iter().collect();
         hooks.remove(Hook::CongestionControl);
         assert_eq!(event(Event::RoundTrip, hooks), Ok(()));

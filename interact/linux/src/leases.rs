@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn each_variable_has_its_own_end() {
+    fn each_variable_has_its_own_lease_end() {
         let mut leases = Leases::new(4);
         leases
             .grant_at(0, 1, Variable::Cwnd, 1000, SECOND)
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_that_are_over_make_room_and_others_do_not() {
+    fn expired_leases_make_room_for_new_ones() {
         let mut leases = Leases::new(2);
         leases.grant_at(0, 1, Variable::Cwnd, 1, SECOND).expect("granted");
         leases
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_is_given_back_alone_and_the_last_ends_the_lease() {
+    fn values_are_released_singly_and_the_last_ends_the_lease() {
         let mut leases = Leases::new(2);
         leases
             .grant_at(0, 1, Variable::Cwnd, 1000, SECOND)

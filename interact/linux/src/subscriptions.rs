@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_and_used_again_under_another_name() {
+    fn subscription_slots_are_bounded_and_reused_under_a_new_id() {
         let (mut table, lost) = (table(), [0; SUBSCRIPTIONS]);
         let subscribe = |table: &mut Subscriptions| table.prepare(Event::Acked, Filter::default(), &lost);
         let first = subscribe(&mut table).expect("there is room");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_enabled_is_wanted() {
+    fn only_enabled_subscriptions_are_wanted() {
         let mut table = table();
         let id = table
             .prepare(Event::Timeout, Filter::default(), &[0; SUBSCRIPTIONS])
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_what_has_ended_are_dropped() {
+    fn records_of_ended_subscriptions_are_dropped() {
         let mut table = table();
         let lost = [7; SUBSCRIPTIONS];
         let id = table

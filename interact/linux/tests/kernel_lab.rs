@@ -359,7 +359,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
 
 /// One subscriber is sent every event and reads none. Its signals are lost and counted, and another
 /// subscriber steers undisturbed.
-fn a_flooded_subscriber_delays_nobody() -> TestResult {
+fn a_flooded_subscriber_does_not_delay_others() -> TestResult {
     let mut stage = Stage::set("hw_flooded", LAB)?;
     let mut flooded = Process::start("flood", &stage.socket)?;
     let mut lines = flooded.lines()?;

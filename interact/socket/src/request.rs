@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_reason() {
+    fn malformed_requests_are_refused_with_a_reason() {
         for (line, why) in [
             ("", "the text ends where a value is expected"),
             (

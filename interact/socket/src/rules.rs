@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_rule_that_fits_counts() {
+    fn the_first_matching_rule_applies() {
         let rules = Rules::parse(
             r#"
             [[rule]]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_with_its_reason() {
+    fn malformed_rules_are_refused_with_a_reason() {
         for (text, why) in [
             (
                 "[[rule]]\nnam = \"x\"",

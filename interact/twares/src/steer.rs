@@ -406,7 +406,7 @@ mod tests {
 
     /// The T-wares set the window that the controller decides, event by event.
     #[test]
-    fn the_twares_set_what_the_controller_decides() {
+    fn the_twares_set_the_controllers_decisions() {
         let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
         let mut source = bus.source(schema().into(), None);
         let make = || Fast::new(FastParams::default());
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_leave_out_what_they_name() {
+    fn each_mode_subscribes_only_to_its_variables() {
         for (mode, with) in [(Mode::Signal, 0), (Mode::Probe, 4), (Mode::Full, 4)] {
             let options = SteerOptions {
                 mode,
@@ -481,7 +481,7 @@ mod tests {
 
     /// The kernel's `closed` may be lost because the ring is full.
     #[test]
-    fn connections_whose_ends_are_not_received_make_room() {
+    fn connections_without_received_ends_make_room() {
         let bus = Bus::new();
         let mut source = bus.source(schema().into(), None);
         let subscriber = bus.join("reno", Rights::all(), 1).expect("it may");
@@ -523,7 +523,7 @@ mod tests {
     /// The signal of a recovery's end may find a full queue, or the kernel may not raise it. The controller
     /// continues nevertheless.
     #[test]
-    fn a_recovery_whose_end_is_not_received_ends() {
+    fn a_recovery_without_a_received_end_still_ends() {
         let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
         let mut source = bus.source(schema().into(), None);
         let tware = || Box::new(Steer::new(SteerOptions::new("tcp"), crate::Reno::new)) as Box<dyn Tware>;

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn it_rises_by_the_same_each_second_to_the_ceiling() {
+    fn the_rate_rises_linearly_to_the_ceiling() {
         let mut line = Line::new(RateParams::default());
         line.run(1, 10_000_000);
         let first = line.controller.rate();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn it_follows_a_line_that_narrows_without_any_loss() {
+    fn the_rate_follows_a_narrowing_line_without_loss() {
         let mut line = Line::new(RateParams { start: 8_000_000, ..RateParams::default() });
         line.run(20, 10_000_000);
         line.run(20, 3_000_000);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_lowers_it_at_once_to_what_is_allowed() {
+    fn a_loss_lowers_the_rate_at_once() {
         let mut line = Line::new(RateParams { start: 4_000_000, raise: 0, ..RateParams::default() });
         line.run(10, 10_000_000);
         assert_eq!(line.controller.clone().recovery_began(line.at), 3_500_000, "7/8");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_periods_earn_little_and_bounds_hold_whatever_comes() {
+    fn idle_periods_raise_the_rate_little_and_bounds_hold() {
         let mut controller = RateController::new(RateParams::default());
         assert_eq!(
             controller.acked(Progress { now: Instant::NEVER, ..Progress::default() }),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_for_losses_at_once_and_for_acknowledgements_now_and_then() {
+    fn losses_are_subscribed_at_once_and_acks_at_intervals() {
         let tware = Adapt::new("tcp", Scope::All, RateParams::default(), Arc::default());
         let asked: Vec<(String, Duration)> = tware
             .subscriptions()

@@ -133,7 +133,7 @@ fn the_window_settles_at_the_product_and_alpha() {
 
 /// The start leaves a queue of half the product without a loss, and takes seconds, not half a minute.
 #[test]
-fn the_start_loses_nothing_with_half_the_product_of_buffer() {
+fn the_start_loses_no_packets_with_half_a_bdp_of_buffer() {
     for (milliseconds, within) in [(120, 4), (400, 12)] {
         for share in [2, 4] {
             let mut path = Path::new(200_000_000, milliseconds * 1_000_000, 0);
@@ -157,7 +157,7 @@ fn the_start_loses_nothing_with_half_the_product_of_buffer() {
 
 /// The rates in the paper's figure: at least 192 Mbit/s of 193.1 at 120 ms, 189 at 400 ms.
 #[test]
-fn the_line_is_used() {
+fn fast_fills_the_line() {
     for (milliseconds, min_rate) in [(120, 192.0), (400, 189.0)] {
         let mut path = Path::new(200_000_000, milliseconds * 1_000_000, 1 << 22);
         let mut controller = Fast::new(FastParams::default());
@@ -242,7 +242,7 @@ fn the_window_follows_equation_3() {
 
 /// A few of the acknowledgements are enough: the last of every ten milliseconds.
 #[test]
-fn it_settles_alike_with_signals_every_ten_milliseconds() {
+fn fast_settles_alike_with_signals_every_ten_milliseconds() {
     let mut path = Path::new(200_000_000, 120_000_000, u64::MAX);
     let (mut controller, mut last) = (Fast::new(FastParams::default()), 0);
     path.run(&mut controller, 30, 167, |_, decision| last = decision.window);

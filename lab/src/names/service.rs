@@ -74,7 +74,7 @@ mod tests {
 
     /// RFC 9460, appendix D.2, figures 3 (a port) and 7 (in part: protocols and an IPv4 hint).
     #[test]
-    fn the_vectors_of_the_rfc() {
+    fn service_records_match_the_vectors_of_rfc_9460() {
         let spec =
             Spec::parse("host = [{ name = \"a\" }, { name = \"b\" }]\nlink = [{ between = [\"a\", \"b\"] }]");
         let plan = Plan::new(&spec.expect("a lab")).expect("a plan");

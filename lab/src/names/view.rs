@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lose_their_dots() {
+    fn dot_segments_are_removed_from_paths() {
         assert_eq!(normal(Path::new("/etc/../run/x/./y")), Path::new("/run/x/y"));
     }
 }

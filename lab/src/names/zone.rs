@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_addresses() {
+    fn a_query_returns_the_addresses_of_a_name() {
         let asked = query("WWW.example", 1);
         let (delay, answer) = zone().answer(&asked).expect("an answer");
         assert_eq!(delay, Duration::ZERO);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_query() {
+    fn malformed_queries_are_rejected() {
         let mut answer = query("www.example", 1);
         answer[2] |= 0x80;
         assert_eq!(zone().answer(&answer), None);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_survived() {
+    fn answering_any_bytes_never_panics() {
         let mut rng = Rng::new(3, "queries");
         let zone = zone();
         for _ in 0..100_000 {

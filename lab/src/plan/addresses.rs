@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subnets() {
+    fn subnets_contain_their_addresses() {
         let ip = |text: &str| text.parse().expect("an address");
         assert!(in_subnet(ip("10.1.2.3"), (ip("10.1.2.200"), 24)));
         assert!(!in_subnet(ip("10.1.3.3"), (ip("10.1.2.200"), 24)));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn another_host_of_a_subnet() {
+    fn another_address_of_a_subnet_is_chosen() {
         let v4 = |text: &str| text.parse::<Ipv4Addr>().expect("an address");
         assert_eq!(another_of((v4("10.1.0.1"), 24)), Some(v4("10.1.0.2")));
         assert_eq!(another_of((v4("10.1.0.9"), 24)), Some(v4("10.1.0.1")));

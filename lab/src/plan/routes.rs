@@ -181,7 +181,7 @@ mod tests {
     "#;
 
     #[test]
-    fn each_interface_has_a_route_to_what_lies_behind() {
+    fn each_interface_has_routes_to_the_hosts_behind_it() {
         assert_eq!(
             routes_of(TWO_PATHS, 0),
             [
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_take_the_link_of_the_question() {
+    fn answers_leave_by_the_link_of_the_question() {
         let by_the_link_asked_from = [
             "eth0 to 10.77.0.1 by eth0",
             "eth0 to 10.77.1.1 by eth1",
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_router_forwards() {
+    fn only_routers_forward_packets() {
         let text = TWO_PATHS.replace(", router = true", "");
         assert!(
             routes_of(&text, 2)
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn no_address_behind_a_translator_is_reachable_from_outside() {
+    fn outside_hosts_have_no_route_behind_a_translator() {
         let text = r#"
             host = [{ name = "client" }, { name = "server" }]
             link = [{ between = ["client", "server"], nat = { inside = "client" } }]

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_is_what_is_read() {
+    fn a_variable_reads_back_as_set() {
         assert_eq!(schema().events().len(), EVENTS.len());
         assert_eq!(schema().undescribed(), [""; 0]);
         assert_eq!(EVENTS[Event::Lost as usize].0, "lab.link.lost");

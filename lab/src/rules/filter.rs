@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_and_ports() {
+    fn selectors_match_protocols_and_ports() {
         let udp = [0x13, 0x88, 0x01, 0xbb, 0, 8, 0, 0];
         for frame in [ipv4(17, &udp), ipv6(17, &udp)] {
             for (selector, expected) in [
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_packets_are_none() {
+    fn truncated_packets_match_no_selector() {
         let frame = ipv4(6, &segment(&[30, 4, 1, 0]));
         for len in 0..frame.len() {
             assert!(Packet::find(&frame[..len]).is_none(), "{len} bytes");

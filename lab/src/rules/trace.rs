@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_leave_with_the_opportunity_that_takes_their_last_byte() {
+    fn a_packet_leaves_with_the_opportunity_of_its_last_byte() {
         let free = Profile::default();
         // The trace starts with the first packet, and begins again after its last time.
         assert_eq!(
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn opportunities_that_nobody_uses_are_gone() {
+    fn unused_opportunities_expire() {
         let free = Profile::default();
         assert_eq!(
             leave("5\n", &free, &[(0, 100), (7, 1500), (20, 1500), (22, 1500)]),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_beyond_what_a_clock_counts_is_refused_with_its_line() {
+    fn a_trace_longer_than_a_year_is_refused_with_its_line() {
         // 2^58 ms are 5^6 * 2^64 ns: 0 in 64 bits.
         for time in ["288230376151711744", "18446744073709551615", "31536000001"] {
             let found = Line::parse(&format!("1\n{time}\n")).expect_err(time);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_in_a_trace_is_that_rate() {
+    fn a_constant_trace_yields_its_rate() {
         // 12,000 bits each millisecond are 12 Mbit/s: a thousand packets take a second.
         let left = leave("1\n", &Profile::default(), &[(0, 1500); 1000]);
         assert_eq!(left.last(), Some(&Some(1000)));

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn another_rate_than_the_expected_one_shows() {
+    fn a_rate_that_differs_is_detected() {
         for share in [0.9, 0.95, 1.05, 1.1] {
             let found = slope(&readings(share * 1e9, |_| 0.0), 1e9);
             assert!((found / 1e9 - share).abs() < 1e-6, "{found}");

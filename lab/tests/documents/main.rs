@@ -109,7 +109,7 @@ fn is_at(error: &SpecError, line: usize, path: &str) -> bool {
 
 /// An error names the fault, its place and a remedy: a line and a key, and words of the message.
 #[test]
-fn errors_have_what_where_and_what_to_do() {
+fn errors_name_fault_place_and_remedy() {
     let hosts = "host = [{ name = \"client\" }, { name = \"server\" }]\n";
     let link = "[[link]]\nbetween = [\"client\", \"server\"]\n";
     let cases: &[(&str, usize, &str, &str)] = &[

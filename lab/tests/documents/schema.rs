@@ -30,7 +30,7 @@ fn judge(schema: &Value, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn its_keys_are_the_parsers() {
+fn schema_keys_equal_the_parsers_keys() {
     let schema = schema();
     for (name, table) in TABLES {
         let of_schema: BTreeSet<&String> = part(&schema, name)["properties"]
@@ -60,7 +60,7 @@ fn every_key_is_described() {
 }
 
 #[test]
-fn its_words_are_the_parsers() {
+fn schema_enums_equal_the_parsers_words() {
     let link = |key: &str| format!("{BASE}[[link]]\nbetween = [\"a\", \"b\"]\n{key}");
     let schema = schema();
     for (text, words) in [
@@ -89,7 +89,7 @@ fn its_words_are_the_parsers() {
 }
 
 #[test]
-fn every_example_obeys_it() {
+fn every_example_satisfies_the_schema() {
     let schema = schema();
     let read = |path| fs::read_to_string(path).expect("an example");
     for text in files().into_iter().map(read).chain(blocks()) {
@@ -99,7 +99,7 @@ fn every_example_obeys_it() {
 
 /// The parser and the schema agree on valid and invalid keys of a link, a name or a change.
 #[test]
-fn they_judge_alike() {
+fn schema_and_parser_accept_the_same_texts() {
     let schema = schema();
     let link = "[[link]]\nbetween = [\"a\", \"b\"]\n";
     let cases: &[&str] = &[

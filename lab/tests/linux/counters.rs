@@ -79,7 +79,7 @@ pub(crate) fn queues_are_seen_to_fill() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn throughput_over_time() -> TestResult {
+pub(crate) fn statistics_show_throughput_over_time() -> TestResult {
     let lab = pair("through = \"cell\"\nforward = { rate = \"20Mbit/s\", queue = \"1MB\" }")?;
     let stop = AtomicBool::new(false);
     let mut samples = Vec::new();

@@ -28,7 +28,7 @@ fn has_rate(lab: &Lab, bits: f64, share: f64) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn the_kernel_shapes() -> TestResult {
+pub(crate) fn the_kernel_shapes_to_the_rate() -> TestResult {
     let lab = pair("both = { rate = \"20Mbit/s\", queue = \"1MB\" }")?;
     assert!(
         matches!(lab.link("link")?.silence(true), Err(LabError::NotACell { .. })),
@@ -37,7 +37,7 @@ pub(crate) fn the_kernel_shapes() -> TestResult {
     has_rate(&lab, 20e6, 0.1)
 }
 
-pub(crate) fn a_cell_has_its_rate() -> TestResult {
+pub(crate) fn a_cell_keeps_its_rate() -> TestResult {
     has_rate(
         &pair("through = \"cell\"\nboth = { rate = \"20Mbit/s\" }")?,
         20e6,
@@ -45,7 +45,7 @@ pub(crate) fn a_cell_has_its_rate() -> TestResult {
     )
 }
 
-pub(crate) fn a_cell_delays() -> TestResult {
+pub(crate) fn a_cell_delays_each_direction() -> TestResult {
     let lab = pair("forward = { delay = \"20ms\" }\nbackward = { delay = \"5ms\" }")?;
     let arrivals = Probe::v4(&lab)?.run(100, 100, 2 * MS)?;
     assert_eq!(arrivals.len(), 100);
@@ -58,7 +58,7 @@ pub(crate) fn a_cell_delays() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_cell_loses_its_share() -> TestResult {
+pub(crate) fn a_cell_loses_the_configured_share() -> TestResult {
     let lab = pair("forward = { loss = \"10%\" }")?;
     let (count, share) = (4000, 0.1);
     let probe = Probe::v4(&lab)?;
@@ -95,7 +95,7 @@ pub(crate) fn packets_above_the_path_mtu_are_lost() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn the_same_seed_loses_the_same() -> TestResult {
+pub(crate) fn the_same_seed_loses_the_same_packets() -> TestResult {
     let run = || -> TestResult<Vec<u64>> {
         let lab = pair("both = { loss = 0.2 }")?;
         let arrivals = Probe::v4(&lab)?.run(200, 100, Duration::from_micros(200))?;
@@ -107,7 +107,7 @@ pub(crate) fn the_same_seed_loses_the_same() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_queue_drops_what_does_not_fit() -> TestResult {
+pub(crate) fn a_full_queue_drops_packets() -> TestResult {
     let lab = pair("through = \"cell\"\nforward = { rate = \"1Mbit/s\", queue_packets = 5 }")?;
     let arrivals = Probe::v4(&lab)?.run(20, 1000, Duration::ZERO)?;
     assert_eq!(

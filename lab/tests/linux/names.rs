@@ -32,7 +32,7 @@ fn getent(host: Host<'_>, database: &str, name: &str) -> TestResult<(Vec<String>
     Ok((addresses, start.elapsed()))
 }
 
-pub(crate) fn hosts_know_each_other() -> TestResult {
+pub(crate) fn hosts_resolve_each_others_names() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     assert_eq!(lab.warnings(), [""; 0]);
     for (host, other, address) in [
@@ -45,7 +45,7 @@ pub(crate) fn hosts_know_each_other() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn scripts_are_followed() -> TestResult {
+pub(crate) fn scripted_answers_are_given() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     let client = lab.host("client")?;
     let (mut found, took) = getent(client, "ahostsv4", "www.example")?;
@@ -73,7 +73,7 @@ pub(crate) fn scripts_are_followed() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn the_directory_stays() -> TestResult {
+pub(crate) fn the_working_directory_is_kept() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     let client = lab.host("client")?;
     let here = std::env::current_dir()?;

@@ -27,7 +27,7 @@ fn carrier_becomes(host: Host<'_>, up: bool) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn silence_is_no_carrier_loss() -> TestResult {
+pub(crate) fn a_silent_link_keeps_its_carrier() -> TestResult {
     let lab = pair("through = \"cell\"")?;
     let probe = Probe::v4(&lab)?;
     assert!(probe.gets_through()?);
@@ -43,7 +43,7 @@ pub(crate) fn silence_is_no_carrier_loss() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn down_takes_the_carrier_away() -> TestResult {
+pub(crate) fn a_link_that_is_down_loses_its_carrier() -> TestResult {
     let lab = pair("both = { delay = \"1ms\" }")?;
     let probe = Probe::v4(&lab)?;
     lab.link("link")?.down()?;
@@ -92,7 +92,7 @@ pub(crate) fn protocols_are_blocked() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn rates_change() -> TestResult {
+pub(crate) fn rates_can_change() -> TestResult {
     for through in ["cell", "kernel"] {
         let lab = pair(&format!(
             "through = \"{through}\"\nboth = {{ rate = \"100Mbit/s\" }}"
@@ -143,7 +143,7 @@ pub(crate) fn a_file_is_played() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn the_kernel_alone_has_its_limits() -> TestResult {
+pub(crate) fn a_kernel_link_refuses_silence_and_down() -> TestResult {
     let lab = pair("both = { rate = \"10Mbit/s\" }")?;
     let link = lab.link("link")?;
     assert!(matches!(link.silence(true), Err(LabError::NotACell { .. })));

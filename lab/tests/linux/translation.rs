@@ -10,7 +10,7 @@ use crate::{TestResult, pair};
 const TIMEOUT: Duration = Duration::from_secs(5);
 const NAT: &str = "both = { delay = \"1ms\" }\nnat = { inside = \"a\", ports = [41000, 41999] }";
 
-pub(crate) fn streams_cross() -> TestResult {
+pub(crate) fn streams_cross_a_translator() -> TestResult {
     let lab = pair(NAT)?;
     let (client, server) = (lab.host("a")?, lab.host("b")?);
     let listener = server.run(|| TcpListener::bind("0.0.0.0:80"))??;
@@ -71,7 +71,7 @@ pub(crate) fn rebinding_takes_other_ports() -> TestResult {
 }
 
 /// Tests an unprivileged ICMP socket, if there is a program that opens one.
-pub(crate) fn echoes_cross() -> TestResult {
+pub(crate) fn echoes_cross_a_translator() -> TestResult {
     let lab = pair(NAT)?;
     let script = "import socket\n\
                   s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)\n\

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_in_order_and_full() {
+    fn error_codes_are_sorted_and_documented() {
         assert!(CODES.is_sorted_by(|a, b| a.code < b.code));
         for row in CODES {
             assert!(row.code.len() == 5 && row.code.starts_with('E'), "{}", row.code);

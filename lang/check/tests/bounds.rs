@@ -28,7 +28,7 @@ fn of(processors: &str, chain: &str) -> [u32; 4] {
 }
 
 #[test]
-fn instructions_add_up() {
+fn instructions_of_a_body_add_up() {
     let body = "void f(ask ev, conn c) {
         IPheader ip;  hello h;
         emit pkt_gen(ip, h);  emit timer_start(c.t, 5ms);  emit signal(loss{at: 1});  report(c);  emit del_ctx();
@@ -66,7 +66,7 @@ fn steps_after_return_do_not_count() {
 }
 
 #[test]
-fn steps_after_done_do_not_count() {
+fn steps_after_done_do_not_count_in_callers() {
     let body = "void f(ask ev, conn c) { if (ev.n == 1) { emit notify(EOF);  stop(); } }
                 void stop() { done; }
                 void g(ask ev, conn c) { emit timer_stop(c.t); }";
@@ -74,7 +74,7 @@ fn steps_after_done_do_not_count() {
 }
 
 #[test]
-fn cases_do_not_add_up() {
+fn alternative_cases_do_not_add_up() {
     let body = "context other { uint32 n; }
                 void f(ask ev, conn c) { emit notify(EOF); }
                 void g(ask ev, other c) { emit notify(EOF);  c.n = 1; }
@@ -106,7 +106,7 @@ fn cases_do_not_add_up() {
 }
 
 #[test]
-fn stop_and_wait() {
+fn stop_and_wait_has_the_expected_bounds() {
     let module = module(&repository("examples/stop-and-wait.mtp"));
     // The image of `SW`: 12 bytes of header, padding to 16, a `data_t` of 64. A packet thus takes 216.
     assert_eq!(bounds(&module, "sw_send"), [3, 72 + 216 + 24, 1, 0]);
@@ -122,7 +122,7 @@ fn stop_and_wait() {
 }
 
 #[test]
-fn a_part_binds_for_each_context_that_has_it() {
+fn a_part_binds_each_context_that_contains_it() {
     let module = module(&repository("lang/tests/pass/composition.mtp"));
     let whens = |event| {
         chain(&module, event)
@@ -197,7 +197,7 @@ fn calls_that_double_are_refused_with_their_number() {
 
 /// One program is just within the limit, one just beyond it.
 #[test]
-fn ten_million_steps_pass_and_more_do_not() {
+fn the_step_limit_is_ten_million() {
     let text = |rounds: u32| {
         let f = format!("void f(ask ev, conn c) {{ for (i in 0..1000) for (j in 0..{rounds}) c.n = ev.n; }}");
         format!("{HEAD} {f} dispatch d {{ ask -> {{f}}; }}")

@@ -44,7 +44,7 @@ fn holds(text: &str, what: &str) {
 }
 
 #[test]
-fn mutated_programs() {
+fn mutated_programs_never_panic() {
     let texts: Vec<String> = PROGRAMS.iter().map(|path| repository(path)).collect();
     for (seed, text) in (1u64..).zip(texts.iter().cycle()).take(1400) {
         let mut rng = Rng::with_seed(seed);
@@ -63,7 +63,7 @@ fn mutated_programs() {
 }
 
 #[test]
-fn deep_and_wide_programs() {
+fn deep_and_wide_programs_never_panic() {
     let nested = |open: &str, close: &str, n| format!("{}{}{}", open.repeat(n), "x", close.repeat(n));
     let sum = vec!["c.n"; 200].join(" + ");
     let structs: String = (0..500)

@@ -94,7 +94,7 @@ const TCP: &str = "
 
 /// RFC 9293, section 3.1: 20 bytes, and at most 60 with options.
 #[test]
-fn a_tcp_header_is_that_of_the_rfc() {
+fn the_tcp_header_has_the_layout_of_rfc_9293() {
     let module = module(TCP);
     let wire = module
         .blueprints
@@ -199,7 +199,7 @@ fn an_unknown_frame_fails_the_packet_and_none_ends_the_list() {
 }
 
 #[test]
-fn nested_headers_trailers_and_masks() {
+fn nested_headers_trailers_and_masks_are_laid_out() {
     let module = module(
         "pkt_bp RETH { uint64 va; uint32 key; uint32 len; }
          pkt_bp BTH {
@@ -224,7 +224,7 @@ fn nested_headers_trailers_and_masks() {
 }
 
 #[test]
-fn a_rule_left_short_repeats_its_values() {
+fn a_rule_with_fewer_values_repeats_them() {
     let module = module(&format!(
         "{TCP} seg_rule push(x) [TCPBP::psh, false, false, x, x];"
     ));

@@ -111,7 +111,7 @@ fn a_sum_may_be_written_in_any_correct_form() {
 }
 
 #[test]
-fn what_no_device_can_cut_is_reported_with_its_place() {
+fn rules_no_device_can_segment_are_reported_with_their_place() {
     let one = |rules: &str, used: &str| {
         let found = in_the_way(&program(FLAGS, &format!("{NEXT} {rules}"), used));
         assert_eq!(found.len(), 1, "{found:?}");

@@ -24,7 +24,7 @@ fn codes(text: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_thousand_errors_of_one_long_line_are_a_hundred_excerpts() {
+fn a_thousand_errors_of_one_line_render_a_hundred_excerpts() {
     let statements: String = (0..1_000).map(|n| format!("c.n = unknown{n};")).collect();
     let text = format!(
         "event ask : APP_EVENT {{ }} context conn {{ uint32 n; }}\nvoid f(ask ev, conn c) {{ {statements} }}\n\
@@ -77,7 +77,7 @@ fn a_chain_that_doubles_is_too_large_and_contains_no_circle() {
 }
 
 #[test]
-fn only_the_chains_of_a_circle_contain_themselves() {
+fn only_chains_of_a_cycle_are_reported_as_recursive() {
     let text = "event ask : APP_EVENT { } context conn { uint32 n; } void f(ask ev, conn c) { c.n += 1; }\n\
          dispatch d { chain a = {f, b}; chain b = {a}; chain outside = {a}; ask -> {outside}; }\n\
          deploy { register_ep_chains(d); }";

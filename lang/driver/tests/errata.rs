@@ -71,7 +71,7 @@ fn tokens(text: &str) -> String {
 }
 
 #[test]
-fn every_row_holds() {
+fn every_erratum_matches_the_snippets() {
     let page = fs::read_to_string(root().join("docs/errata.md")).expect("the page");
     let errata = errata(&page);
     assert!(errata.len() > 50, "only {} rows were read", errata.len());

@@ -178,7 +178,7 @@ fn depth_is_limited() {
 
 /// Text at the maximum nesting depth passes through the whole pipeline on a test's small stack.
 #[test]
-fn the_deepest_is_checked() {
+fn the_deepest_nesting_is_compiled() {
     let program = include_str!("../../../examples/stop-and-wait.mtp");
     let nested = |open: &str, inner: &str, close: &str| open.repeat(100) + inner + &close.repeat(100);
     let bodies = [
@@ -222,7 +222,7 @@ fn long_lines_are_formatted_in_time() {
 /// Attaches broken texts, and every program of the tree. An accepted attachment leaves the program's memory
 /// layout unchanged; any other is rejected before it runs.
 #[test]
-fn a_broken_attachment_is_rejected_or_leaves_memory_as_it_is() {
+fn a_broken_attachment_is_rejected_or_keeps_the_layout() {
     let program = include_str!("../../../examples/stop-and-wait.mtp");
     let compiled = compile_with(&Memory::new([("main.mtp", program)]), Path::new("main.mtp"));
     let program = compiled.module.expect("the example is right");

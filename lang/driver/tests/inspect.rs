@@ -140,7 +140,7 @@ fn memory_is_as_the_statements_before_left_it() {
 }
 
 #[test]
-fn an_expression_sees_constants_params_and_fields_without_a_prefix() {
+fn an_expression_sees_constants_params_and_bare_fields() {
     let module = example();
     let halted = close_of(&module, &[("una", 100), ("end", 3000)]);
     let value = |text: &str| value(&module, &halted, text).expect(text);
@@ -150,7 +150,7 @@ fn an_expression_sees_constants_params_and_fields_without_a_prefix() {
 }
 
 #[test]
-fn a_wrong_expression_gets_the_checkers_diagnostics_at_its_place() {
+fn a_wrong_expression_gets_diagnostics_with_its_place() {
     let module = example();
     let halted = close_of(&module, &[]);
     for (text, code, at, hint) in [

@@ -71,7 +71,7 @@ fn the_library_is_imported_from_anywhere_and_once() {
 }
 
 #[test]
-fn every_file_of_the_library_stands_in_its_folder_is_formatted_and_compiles_alone() {
+fn library_files_are_complete_formatted_and_compile_alone() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../std");
     let entries = fs::read_dir(&folder).expect("the folder is there");
     let mut files: Vec<String> = entries
@@ -94,7 +94,7 @@ fn every_file_of_the_library_stands_in_its_folder_is_formatted_and_compiles_alon
 }
 
 #[test]
-fn what_the_library_lacks_is_reported_with_what_it_has() {
+fn a_missing_library_file_is_reported_with_the_nearest_one() {
     let found = compiled(&[("dir/main.mtp", "import \"std/round_trip.mtp\";")]);
     assert_eq!(codes(&found), ["E0020"]);
     let hint = found.diagnostics[0].hint.as_ref().map_or("", |hint| &hint.text);
@@ -168,7 +168,7 @@ fn files_are_limited_in_number_and_size() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_refused() {
+fn a_file_that_is_not_utf_8_is_refused() {
     let found = compile_with(
         &Memory::new([("main.mtp", b"// one\n// \xff".to_vec())]),
         Path::new("main.mtp"),

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_what_they_are_unless_c_forbids_it() {
+    fn identifiers_are_kept_unless_c_forbids_them() {
         for (wanted, name) in [
             ("snd_una", "snd_una"),
             ("int", "int_"),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_given_once() {
+    fn each_taken_name_is_unique() {
         let mut names = Names::default();
         assert_eq!(
             ["x", "x", "x_2", "x"].map(|n| names.take(n)),

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_arithmetic_never_meets_int() {
+    fn narrow_arithmetic_avoids_promotion_to_int() {
         assert_eq!(
             binary(BinOp::Mul, "a", "b", &Ty::uint(16), None),
             "(uint16_t)((uint32_t)a * (uint32_t)b)"

@@ -65,7 +65,7 @@ fn layouts() -> Vec<(String, usize)> {
 }
 
 #[test]
-fn both_declarations_agree() {
+fn rust_and_c_declare_the_same_layouts() {
     let layouts = layouts();
     let module = common::module(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/numbers.mtp"));
     let asked: Vec<&str> = layouts.iter().map(|(question, _)| question.as_str()).collect();

@@ -149,7 +149,7 @@ fn compare(name: &str, program: &Interpreter, compiled: &Compiled) {
 }
 
 #[test]
-fn chains_in_c_do_what_the_interpreter_does() {
+fn chains_in_c_match_the_interpreter() {
     for path in common::programs() {
         let module = Arc::new(common::module(&path));
         let params = module.params.iter().map(|p| p.default).collect();

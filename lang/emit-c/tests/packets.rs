@@ -344,7 +344,7 @@ fn complete(bytes: &mut [u8], at: usize) {
 }
 
 #[test]
-fn parsers_in_c_do_what_the_interpreter_does() {
+fn parsers_in_c_match_the_interpreter() {
     let (mut good, mut reasons) = (0, BTreeSet::new());
     for pair in pairs() {
         let mut random = Random(Rng::with_seed(0x0bad_cafe));
@@ -420,7 +420,7 @@ fn parsers_in_c_do_what_the_interpreter_does() {
 }
 
 #[test]
-fn headers_in_c_are_those_of_the_interpreter() {
+fn headers_in_c_match_the_interpreter() {
     let mut headers = 0;
     for pair in pairs() {
         let mut random = Random(Rng::with_seed(0x5eed));
@@ -436,7 +436,7 @@ fn headers_in_c_are_those_of_the_interpreter() {
 }
 
 #[test]
-fn coalescing_in_c_is_that_of_the_interpreter() {
+fn coalescing_in_c_matches_the_interpreter() {
     let mut answers = [0; 2];
     for pair in pairs() {
         let mut random = Random(Rng::with_seed(0xacc));

@@ -68,7 +68,7 @@ fn signalled(module: &Module, compiled: &common::Compiled, wanted: u64) -> (Vec<
 /// Operands with effects are evaluated whether or not there is a subscriber. The same holds for an
 /// instruction that is kept for later.
 #[test]
-fn a_mask_chooses_signals_and_changes_nothing_else() {
+fn a_signal_mask_has_no_other_effect() {
     let module = module(
         "signal plain { uint64 n; }
          signal costly { uint64 n; }
@@ -95,7 +95,7 @@ fn a_mask_chooses_signals_and_changes_nothing_else() {
 
 /// Signals 0 to 62 have a bit each; the others share the last bit.
 #[test]
-fn beyond_the_mask_signals_share_a_bit() {
+fn signals_beyond_the_mask_share_the_last_bit() {
     let (mut text, mut body) = (String::new(), String::new());
     for i in 0..70 {
         let _ = writeln!(text, "signal s{i} {{ uint64 n; }}");

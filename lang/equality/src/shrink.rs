@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_goes_with_its_names() {
+    fn shrinking_removes_a_processor_with_its_references() {
         let text = "void p(e ev) {\n    x;\n}\nd {\n    e -> {p, q};\n    f -> {q, p};\n}\n";
         let shrunk = shrink(text, &mut |text| text.contains("e -> ") && text.contains("f -> "));
         assert_eq!(shrunk, "d {\n    e -> {q};\n    f -> {q};\n}\n");

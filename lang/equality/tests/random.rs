@@ -111,7 +111,7 @@ fn a_fault_in_the_c_is_found_and_named() {
 }
 
 #[test]
-fn programs_that_differ_or_die_are_named_by_seed() {
+fn failing_and_crashing_programs_are_named_by_seed() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
     let folder = hawser_temporary::Folder::new().expect("a folder for a program");
     let text = folder.join("wrong.mtp");
@@ -135,7 +135,7 @@ fn programs_that_differ_or_die_are_named_by_seed() {
 }
 
 #[test]
-fn a_seed_is_a_program_for_ever() {
+fn a_seed_always_generates_the_same_program() {
     assert_eq!(
         hawser_equality::generate::program(3),
         hawser_equality::generate::program(3)

@@ -58,7 +58,7 @@ mod tests {
     use super::Lines;
 
     #[test]
-    fn units_are_those_of_utf_16() {
+    fn positions_count_utf_16_units() {
         // `é` has one UTF-16 unit and two bytes, `𝄞` two units and four bytes.
         let lines = Lines::new("é𝄞x\r\nb");
         assert_eq!(lines.byte(0, 1), 2);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_outside_are_brought_to_an_end() {
+    fn positions_outside_the_text_are_clamped() {
         let lines = Lines::new("ab\ncd");
         assert_eq!(lines.byte(0, 99), 2);
         assert_eq!(lines.byte(9, 0), 5);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_within_a_character_is_the_characters_first() {
+    fn a_byte_within_a_character_maps_to_its_start() {
         assert_eq!(Lines::new("a𝄞b").position(3), (0, 1));
         assert_eq!(Lines::new("a𝄞b").byte(0, 2), 5);
     }

@@ -41,7 +41,7 @@ fn an_edit_of_tcp_is_diagnosed_and_timed() {
 
 /// Trees from before an edit are reused; the diagnostics must not depend on it.
 #[test]
-fn an_edited_program_is_what_a_new_one_is() {
+fn an_edited_program_equals_a_fresh_one() {
     let mut rng = fastrand::Rng::with_seed(11);
     let (mut edited, paths) = opened("transports/tcp");
     let mut texts: Vec<String> = paths.iter().map(|path| text(path)).collect();

@@ -21,7 +21,7 @@ deploy { register_ep_chains(d); }
 ";
 
 #[test]
-fn every_byte_of_a_broken_program_can_be_asked_about() {
+fn queries_at_every_byte_of_a_broken_program_are_answered() {
     for byte in 0..=IN_PIECES.len() + 2 {
         ask(IN_PIECES, byte);
     }

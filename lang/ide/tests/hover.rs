@@ -44,7 +44,7 @@ fn the_comment_beside_a_declaration_is_shown() {
 }
 
 #[test]
-fn a_duration_is_in_nanoseconds_and_a_sequence_number_counts_modulo_its_circle() {
+fn hover_shows_units_of_durations_and_sequence_numbers() {
     let text = shown("congestion.mtp", "duration_t srtt;", "srtt");
     assert!(text.contains("In nanoseconds."), "{text}");
     let text = shown("header.mtp", "seq<32> seq, ack;", "ack;");

@@ -133,7 +133,7 @@ fn a_local_variable_goes_before_a_global_name() {
 }
 
 #[test]
-fn references_are_those_of_all_programs_that_import_the_file() {
+fn references_span_all_programs_that_import_the_file() {
     let part = "struct cc_t { uint64 cwnd = 14000; }\n";
     let one = "import \"cc.mtp\";\ncontext conn { part cc_t cc; }\nvoid a(conn c) { c.cc.cwnd += 1; }\n";
     let two = "import \"cc.mtp\";\ncontext flow { part cc_t cc; }\nvoid b(flow f) { f.cc.cwnd = 0; }\n";
@@ -160,7 +160,7 @@ fn a_name_of_the_library_has_a_hover_and_is_not_renamed() {
 }
 
 #[test]
-fn another_congestion_control_is_checked_in_the_program_that_it_is_for() {
+fn an_alternative_controller_is_checked_in_its_program() {
     let (workspace, paths) = opened("transports/tcp");
     let other = paths
         .iter()

@@ -168,7 +168,7 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
 }
 
 #[test]
-fn ends_keep_what_was_done() {
+fn ending_a_chain_keeps_its_earlier_effects() {
     let end_with = |end: fn(&Tcp) -> StmtKind| {
         program(When::Always, EventKind::App, |tcp| {
             vec![
@@ -256,7 +256,7 @@ fn a_helper_may_end_the_chain() {
 }
 
 #[test]
-fn no_event_makes_it_panic() {
+fn reacting_to_any_event_never_panics() {
     let tcp = program(When::Always, EventKind::Timer, |tcp| {
         vec![StmtKind::Emit(Instr::TimerStart {
             timer: rtx(tcp, Base::Keyed),

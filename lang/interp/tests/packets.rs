@@ -32,7 +32,7 @@ fn parse(tcp: Tcp, head: &[u8], tail: &[u8], csum: Csum) -> Result<(Tcp, Vec<u8>
 }
 
 #[test]
-fn a_header_with_options_is_taken_apart() {
+fn a_header_with_options_is_parsed() {
     let (tcp, image) = parse(tcp(), &bytes(SYN), &[], Csum::Unverified).unwrap();
     let read = |name| number(&tcp.module, tcp.header, &image, name);
     let fields = ["sport", "dport", "seq", "ack", "off", "flags", "window", "sum"].map(read);
@@ -75,7 +75,7 @@ fn payload_is_found_in_head_and_tail() {
 }
 
 #[test]
-fn payload_of_merged_packets_counts_and_is_not_read() {
+fn payload_of_merged_packets_counts_without_being_read() {
     let tcp = tcp();
     let image_at = field(&tcp.module, tcp.event, Base::Local, "header").offset as usize;
     let program = interpreter(tcp.module.clone());
@@ -94,7 +94,7 @@ fn payload_of_merged_packets_counts_and_is_not_read() {
 }
 
 #[test]
-fn the_checksum_is_verified_unless_somebody_did() {
+fn the_checksum_is_verified_unless_the_device_did() {
     // Any single bit, except those of the data offset, which is checked first.
     for at in (0..bytes(HELLO).len()).filter(|at| *at != 12) {
         let mut packet = bytes(HELLO);
@@ -194,7 +194,7 @@ const FIELDS: [(&str, u64); 6] = [
 ];
 
 #[test]
-fn a_header_is_put_together() {
+fn a_header_is_built() {
     let tcp = tcp();
     let (record, mut image) = record(&tcp, &FIELDS);
     set_number(&tcp.module, tcp.header, &mut image, "flags", 0x18);
@@ -213,7 +213,7 @@ fn a_header_is_put_together() {
 }
 
 #[test]
-fn options_are_padded_and_what_does_not_fit_is_left_out() {
+fn options_are_padded_and_those_without_room_are_omitted() {
     let tcp = tcp();
     let (mut record, mut image) = record(&tcp, &FIELDS);
     record.net.protocol = 0; // Stands for the program's own number.
@@ -252,7 +252,7 @@ fn options_are_padded_and_what_does_not_fit_is_left_out() {
 }
 
 #[test]
-fn rules_make_a_train_of_packets() {
+fn segmentation_rules_produce_a_train_of_packets() {
     let mut tcp = tcp();
     let seq = field(&tcp.module, tcp.header, Base::Blueprint, "seq");
     let flags = field(&tcp.module, tcp.header, Base::Blueprint, "flags");
@@ -302,7 +302,7 @@ fn rules_make_a_train_of_packets() {
 }
 
 #[test]
-fn too_little_room_is_no_panic() {
+fn building_with_too_little_room_never_panics() {
     let tcp = tcp();
     let (record, mut image) = record(&tcp, &FIELDS);
     let program = interpreter(tcp.module);
@@ -319,7 +319,7 @@ fn too_little_room_is_no_panic() {
 }
 
 #[test]
-fn no_bytes_make_it_panic() {
+fn parsing_any_bytes_never_panics() {
     let tcp = tcp();
     let image_at = field(&tcp.module, tcp.event, Base::Local, "header").offset as usize;
     let program = interpreter(tcp.module.clone());

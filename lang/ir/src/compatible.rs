@@ -83,7 +83,7 @@ mod tests {
     use crate::{Event, EventKind, StructId};
 
     #[test]
-    fn what_lies_in_memory_decides() {
+    fn programs_are_compatible_if_their_memory_layout_agrees() {
         let event =
             |name: &str| Event { name: name.to_owned(), kind: EventKind::Internal, body: StructId(0) };
         let a = Module { events: vec![event("a")], ..Module::default() };

@@ -169,7 +169,7 @@ mod tests {
 
     /// The check value of CRC-32/ISO-HDLC, however the input is split.
     #[test]
-    fn crc_check_value() {
+    fn the_crc_has_its_published_check_value() {
         let bytes = b"123456789";
         for cut in 0..=bytes.len() {
             let mut first = Crc32::after(0);

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_taken_apart() {
+    fn conditions_are_split_into_their_parts() {
         let source = "\
 void f(c_t c) {
     if (c.a < 1 && !(c.b || c.c == 2)) done;

@@ -132,7 +132,7 @@ void f(c_t c) {
     }
 
     #[test]
-    fn each_statement_is_deleted_but_declarations_and_assertions() {
+    fn every_statement_but_declarations_and_asserts_is_deleted() {
         let lines: Vec<(usize, String)> = changed(Change::Delete)
             .into_iter()
             .map(|(line, was, _)| (line, was))
@@ -151,7 +151,7 @@ void f(c_t c) {
     }
 
     #[test]
-    fn each_operator_gets_its_neighbour() {
+    fn each_operator_is_replaced_by_its_neighbour() {
         let expected = [(3, "c.a < n", "c.a <= n"), (4, "n + 2", "n - 2")];
         let expected = expected.map(|(line, was, now)| (line, was.to_owned(), now.to_owned()));
         assert_eq!(changed(Change::Exchange), expected);

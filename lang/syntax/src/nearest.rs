@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_slips_and_nothing_far() {
+    fn nearest_finds_slips_and_rejects_distant_words() {
         let words = ["event", "enum", "extern", "deploy"];
         assert_eq!(nearest("evnet", words), Some("event"));
         assert_eq!(nearest("evnt", words), Some("event"));

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_and_bidirectional_characters_are_escaped_and_others_are_not() {
+    fn control_and_bidirectional_characters_are_escaped() {
         let text = Printable("a\x1b]0;x\x07 \u{9b}2J\x7f\r\u{202e}é→\u{2067}\n\tb").to_string();
         let expected = "a\\u001b]0;x\\u0007 \\u009b2J\\u007f\\u000d\\u202eé→\\u2067\n\tb";
         assert_eq!(text, expected);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn masked_text_has_the_same_length_and_nothing_that_acts() {
+    fn masked_text_keeps_its_length_and_hides_controls() {
         for odd in [
             "\x1b", "\u{7}", "\r", "\u{85}", "\u{9b}", "\u{61c}", "\u{202e}", "\u{2069}",
         ] {

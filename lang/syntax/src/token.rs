@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lists_of_words_are_of_their_kinds() {
+    fn keyword_lists_contain_their_kind() {
         assert!(
             ITEM_WORDS
                 .iter()

@@ -109,7 +109,7 @@ fn an_empty_text_stays_empty_and_an_error_is_returned() {
 
 /// The line begins with the brace that ends the `if`, and the statements behind it belong to another body.
 #[test]
-fn an_else_that_does_not_fit_on_its_line_has_its_braces_on_lines_of_their_own() {
+fn an_else_that_does_not_fit_breaks_its_braces() {
     let long = "c.a_field_with_a_long_name = 1;  c.another_field_with_one = 2;  c.and_a_third_one = 3;";
     let text = format!(
         "void f(conn c) {{\n    if (c.x == 5) {{ {long}  {long} }}\n    else {{ {long}  {long} }}\n}}\n"

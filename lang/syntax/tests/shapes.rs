@@ -122,7 +122,7 @@ fn operators_bind_as_in_c() {
 }
 
 #[test]
-fn what_only_this_language_has() {
+fn syntax_specific_to_mtp_parses() {
     for (text, expected) in [
         ("a->b.c->d", "a.b.c.d"),
         ("TCPBP::seq", "TCPBP::seq"),
@@ -156,7 +156,7 @@ fn what_only_this_language_has() {
 
 /// A mistake whose meaning is clear yields the intended tree, so that parsing continues.
 #[test]
-fn slips_are_taken_as_meant() {
+fn common_slips_parse_as_intended() {
     for (text, expected, code) in [
         ("f(a = b)", "f((a == b))", "E0107"),
         ("(a) (b)", "(a || b)", "E0108"),

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_and_ports() {
+    fn hosts_and_ports_are_parsed() {
         let cases = [
             ("192.0.2.1:80", "192.0.2.1:80"),
             ("[2001:DB8::1]:443", "[2001:db8::1]:443"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere() {
+    fn malformed_destinations_are_rejected() {
         for text in [
             "", "a", "a:", ":80", "a:0", "a:65536", "a:+1", "::1:80", "[a]:80", "a b..:80", "1.2.3:80",
         ] {

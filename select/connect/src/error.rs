@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_unreachable_unless_one_candidate_failed_elsewhere() {
+    fn a_network_is_unreachable_unless_a_candidate_failed_elsewhere() {
         let two = |first, second| {
             error(
                 Why::Exhausted,

@@ -392,7 +392,7 @@ mod tests {
 
     /// RFC 9460, 7.3: the addresses overrule the hints.
     #[test]
-    fn hints_race_until_the_addresses_are_known() {
+    fn hints_are_raced_until_the_addresses_are_known() {
         let mut found = found();
         let services = vec![
             service("www.example.", None, [192, 0, 2, 1]),
@@ -501,7 +501,7 @@ mod tests {
 
     /// RFC 9460, 2.4.2 and 3: an alias leads to another host, with records of its own or without.
     #[test]
-    fn an_alias_leads_to_its_end() {
+    fn an_alias_resolves_to_its_target() {
         for has_record in [false, true] {
             let mut found = found();
             let services = has_record.then(|| service("pool.example.", Some(8443), [192, 0, 2, 3]));
@@ -547,7 +547,7 @@ mod tests {
 
     /// A request for another port does not imply a web origin.
     #[test]
-    fn at_other_ports_records_about_the_destination_alone_count() {
+    fn at_other_ports_only_direct_records_count() {
         let transports: Vec<Arc<dyn Transport>> = vec![Arc::new(transports::Tcp::default())];
         let mut found = Found::new(
             Destination::new("www.example", 80).expect("one"),
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn no_interface_leads_to_this_host() {
+    fn localhost_is_reached_without_other_interfaces() {
         let words = ["tcp:eth0", "tcp:lo", "tcp"];
         let transports = words.map(|word| transports::Transports::new().parse(word, 0).expect("a transport"));
         let mut found = Found::new(

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_a_schema() {
+    fn event_and_variable_tables_form_a_schema() {
         let schema = schema();
         assert_eq!(schema.undescribed(), [""; 0]);
         assert!(

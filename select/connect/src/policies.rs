@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_there_is_not_is_named_with_those_that_there_are() {
+    fn an_unknown_profile_is_reported_with_the_known_ones() {
         let error = Policies::new(manager("[]"), "fast", Transports::new()).expect_err("no such profile");
         assert_eq!(
             error.to_string(),

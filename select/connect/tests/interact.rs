@@ -91,7 +91,7 @@ async fn flows(subscriber: &Subscriber, source: SourceId) -> Vec<(Target, FlowIn
 /// A session's paths are on the bus. A path that a subscriber makes a backup is one for both sides, and is
 /// active again when the lease is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_is_seen_and_steered() {
+async fn a_session_is_watched_and_steered() {
     let bus = open_process_bus();
     let (watcher, mut ear) = subscriber(&bus);
     let (server, address) = server();
@@ -172,7 +172,7 @@ async fn a_session_is_seen_and_steered() {
 
 /// A race is on the bus from its beginning to its end, and is then gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_race_is_seen() {
+async fn a_race_is_watched() {
     let bus = open_process_bus();
     let (watcher, mut ear) = subscriber(&bus);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -41,7 +41,7 @@ fn rendered(errors: &[FileError]) -> String {
 }
 
 #[test]
-fn files_are_read_by_their_endings() {
+fn the_kind_of_a_file_follows_from_its_extension() {
     let folders = folders("endings");
     write(&folders.pib, "b.policy", r#"{ "properties": {} }"#);
     write(&folders.pib, "a.profile", r#"{ "properties": {} }"#);
@@ -108,7 +108,7 @@ fn every_mistake_is_reported_with_its_file() {
 }
 
 #[test]
-fn without_a_folder_there_is_what_is_shipped() {
+fn without_folders_the_shipped_policies_apply() {
     let base = Folders::default()
         .load(Names::default(), &mut Learnt::default(), NOW)
         .expect("it is right");
@@ -117,7 +117,7 @@ fn without_a_folder_there_is_what_is_shipped() {
 
 /// A node without an end lives from the time at which its file first had it, and again from each change.
 #[test]
-fn an_unsaid_end_counts_from_the_files_first_word() {
+fn a_node_without_an_expiry_counts_from_its_first_load() {
     let folders = folders("learnt");
     let mut learnt = Learnt::default();
     let mut since = |text: &str, now: f64| {
@@ -151,7 +151,7 @@ async fn next(watch: &mut Watch) -> Event {
 }
 
 #[tokio::test]
-async fn a_bad_file_leaves_the_last_good_policy_in_force_and_is_reported() {
+async fn a_bad_file_keeps_the_last_good_policy_and_is_reported() {
     let folders = folders("watch");
     write(&folders.pib, "one.policy", &policy(1));
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));
@@ -223,7 +223,7 @@ async fn files_that_are_moved_into_place_and_new_folders_are_noticed() {
 }
 
 #[tokio::test]
-async fn files_that_are_bad_from_the_first_are_no_beginning() {
+async fn opening_fails_if_the_first_files_are_bad() {
     let folders = folders("first");
     write(&folders.pib, "one.policy", "{");
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));

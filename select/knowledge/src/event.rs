@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trouble_is_a_warning_and_changes_of_nodes_are_logged_at_debug_and_escaped() {
+    fn trouble_is_logged_as_warning_and_node_changes_at_debug() {
         let log = Log::start();
         Event::Trouble(Trouble::Store("the disk is full".into())).log();
         Event::Expired { uid: "mine\u{1b}[2J\nforged".into(), origin: Origin::Controller }.log();

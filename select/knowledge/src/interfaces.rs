@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unusable_interface_is_no_node() {
+    fn an_unusable_interface_yields_no_node() {
         let mut down = attachment("eth0", &["192.0.2.1"]);
         down.interface.is_up = false;
         let cases = [
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn wired_is_stated_where_it_is_known() {
+    fn wired_is_stated_if_known() {
         let of = |name, kernel| {
             written(&attachment(name, &["192.0.2.1"]), kernel)["properties"]["interface_wired"].clone()
         };
@@ -320,7 +320,7 @@ mod tests {
 
     /// An interface makes two rows, however many addresses it has.
     #[test]
-    fn addresses_do_not_multiply_rows() {
+    fn an_interface_has_two_rows_for_any_number_of_addresses() {
         let many: Vec<String> = (1..=200)
             .flat_map(|n| [format!("10.0.0.{n}"), format!("2001:db8::{n:x}")])
             .collect();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_goes_is_a_move_and_one_that_comes_is_none() {
+    fn losing_an_address_is_a_move_and_gaining_one_is_not() {
         let of = |addresses: &[&str]| node(&attachment("eth0", addresses), |_, _| false).expect("a node");
         assert!(!has_moved(&of(&["192.0.2.1"]), &of(&["192.0.2.1", "192.0.2.2"])));
         assert!(has_moved(&of(&["192.0.2.1", "192.0.2.2"]), &of(&["192.0.2.2"])));

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn small_changes_are_no_news() {
+    fn small_changes_of_figures_are_not_published() {
         let before = Figures { rtt: 20.0, capacity: 10.0, loss: 0.0, sent: 1_000 };
         assert!(!Figures { rtt: 21.5, capacity: 10.8, sent: 2_000, ..before }.differs(&before));
         for new in [

@@ -18,7 +18,7 @@ use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
 const TESTS: &[Test] = tests![
     interfaces_are_known_and_go_at_once,
-    races_are_learnt_from,
+    outcomes_of_races_are_learnt,
     sessions_measure_their_paths,
 ];
 
@@ -94,7 +94,7 @@ fn interfaces_are_known_and_go_at_once() -> TestResult {
     })
 }
 
-fn races_are_learnt_from() -> TestResult {
+fn outcomes_of_races_are_learnt() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     let listener = lab
         .host("server")?

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_base_is_ranked_anew() {
+    fn a_changed_base_is_ranked_again() {
         let mut manager = manager();
         let request = request(&mut manager);
         let before = manager.select(&request, 0.0).expect("few");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_changed_at_once_or_not_at_all() {
+    fn a_batch_of_changes_is_atomic() {
         let mut manager = manager();
         let nodes = ["a", "b"].map(|uid| node(&mut manager, &interface(uid, "")));
         let all = |cib: &mut Cib, _: &mut Pib| {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_beyond_a_limit_changes_nothing() {
+    fn a_change_beyond_a_limit_has_no_effect() {
         let mut manager = manager();
         let request = request(&mut manager);
         let root = node(&mut manager, &interface("root", r#", "expire": -1"#));

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants_are_their_names() {
+    fn key_constants_match_their_names() {
         let names = Names::default();
         let named = [
             (keys::TRANSPORT, "transport"),
@@ -191,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_known_in_any_case_and_spelling() {
+    fn names_ignore_case_and_spelling_variants() {
         let mut names = Names::default();
         assert_eq!(names.intern("MTU"), names.intern("mtu"));
         assert_eq!(names.intern("SO/IPPROTO_TCP/TCP_NODELAY"), names.intern("so/6/1"));
     }
 
     #[test]
-    fn slips_are_noticed_and_other_words_are_not() {
+    fn misspelt_names_are_suggested_and_other_words_are_not() {
         assert_eq!(nearest("trasport"), Some("transport"));
         assert_eq!(nearest("Flow_size_byte"), Some("flow_size_bytes"));
         for word in ["rto", "quality", "mtu2", "latency", "x"] {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_not_without_end() {
+    fn the_number_of_names_is_limited() {
         let mut names = Names::default();
         let limit = (0..)
             .find_map(|n| names.intern(&format!("own/{n}")).err())

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_priority_is_first_and_of_the_same_the_older() {
+    fn policies_are_ordered_by_priority_then_age() {
         let mut pib = Pib::default();
         for (uid, priority) in [("b", 2.0), ("a", 1.0), ("c", 2.0), ("d", -1.0), ("e", 1.5)] {
             pib.insert(policy(uid, priority)).expect("there is room");
@@ -158,7 +158,7 @@ mod tests {
     /// NEAT's manager stores an entry's index when it is added. Later insertions before it make the index
     /// stale, so that a deletion removes another entry.
     #[test]
-    fn a_deletion_takes_out_what_was_meant() {
+    fn a_deletion_removes_the_named_entry() {
         let mut pib = Pib::default();
         for (uid, priority) in [("last", 9.0), ("first", 1.0), ("middle", 5.0)] {
             pib.insert(policy(uid, priority)).expect("there is room");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_not_without_end() {
+    fn the_number_of_policies_is_limited() {
         let mut pib = Pib::default();
         let limit = (0..)
             .find_map(|n| pib.insert(policy(&n.to_string(), 0.0)).err())

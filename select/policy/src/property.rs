@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_that_is_refused_changes_nothing() {
+    fn a_refused_merge_has_no_effect() {
         let mut mine = property(10.0, Immutable, 1.0);
         let before = mine.clone();
         assert_eq!(mine.merge(&property(20.0, Immutable, 2.0)), None);

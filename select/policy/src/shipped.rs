@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_right_and_nothing_in_them_is_doubtful() {
+    fn shipped_documents_parse_without_warnings() {
         let mut names = Names::default();
         for (name, kind, text) in DOCUMENTS {
             let read = document::policies(text, Format::Toml, name, Some(*kind), &mut names);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn any_transport_serves_who_asks_for_nothing() {
+    fn an_empty_request_matches_every_transport() {
         let all = [
             "session",
             "QUIC",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_leave_what_fulfils_them() {
+    fn requirements_keep_only_transports_that_meet_them() {
         let rows = [
             (
                 r#"{ "security": { "value": true, "precedence": 2 } }"#,

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_a_name_is_found() {
+    fn the_form_of_an_option_name_is_recognised() {
         let rows = [
             ("transport", Form::Other),
             ("s", Form::Other),

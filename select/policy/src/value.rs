@@ -210,7 +210,7 @@ mod tests {
 
     /// Each case has the left value, the right value and their overlap, which is checked in both directions.
     #[test]
-    fn values_overlap() {
+    fn overlaps_of_values_are_symmetric() {
         let rows = [
             (Value::Any, Value::One(t("TCP")), Some(Value::One(t("TCP")))),
             (Value::One(t("TCP")), Value::One(t("tcp")), None),

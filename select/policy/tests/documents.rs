@@ -51,7 +51,7 @@ fn format(path: &Path) -> Format {
 }
 
 #[test]
-fn diagnostics_are_what_is_expected() {
+fn diagnostics_match_the_expected_files() {
     let files = files();
     assert!(files.len() >= 15, "{}", files.len());
     let mut wrong = String::new();

@@ -133,7 +133,7 @@ fn with_sets_sorted(mut rows: Value) -> Value {
 }
 
 #[test]
-fn rankings_are_those_of_neat() {
+fn rankings_match_those_of_neat() {
     let cases = cases();
     assert!(cases.len() >= 40, "{}", cases.len());
     let mut wrong = Vec::new();
@@ -183,7 +183,7 @@ fn departures_are_named_and_real() {
 
 /// A ranking with explanations is the same as without, and a step accounts for every property of a candidate.
 #[test]
-fn explanations_are_whole() {
+fn an_explanation_covers_every_property() {
     for (name, case) in cases() {
         let (plain, names) = ranked(&case, Options::default());
         let (reported, _) = ranked(&case, Options { explain: true, ..Options::default() });

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_go_on_from_what_was_started() {
+    fn interleaving_continues_from_started_candidates() {
         assert_eq!(
             arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[2]),
             ["t6", "t4", "t6"]
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn neat_keeps_the_order_of_its_policy() {
+    fn the_neat_profile_keeps_the_policys_order() {
         assert_eq!(
             arranged(&Profile::NEAT, "t4 q4 q6 t6", &[]),
             ["q4", "q6", "t4", "t6"]

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_data() {
+    fn profiles_survive_serialization() {
         let text = serde_json::to_string(&Profile::VERSION3).expect("a profile");
         assert_eq!(
             serde_json::from_str::<Profile>(&text).expect("the same"),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_numbers_are_refused() {
+    fn profiles_with_invalid_numbers_are_refused() {
         let wrong = [
             Profile { spacing: Spacing::Fixed { delay_ms: 9 }, ..Profile::RFC8305 },
             Profile { spacing: Spacing::Fixed { delay_ms: u32::MAX }, ..Profile::RFC8305 },

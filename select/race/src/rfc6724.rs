@@ -250,7 +250,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_examples_of_the_rfc() {
+    fn destinations_are_ordered_as_in_the_rfcs_examples() {
         for example in EXAMPLES {
             let [first, second] = example.map(destination);
             assert_eq!(order(&[first, second], DEFAULT_TABLE), [0, 1], "{example:?}");
@@ -291,7 +291,7 @@ mod tests {
 
     /// Section 10.3: a custom table that prefers IPv4.
     #[test]
-    fn the_table_can_be_another() {
+    fn a_custom_policy_table_changes_the_order() {
         let table: Vec<Row> = DEFAULT_TABLE
             .iter()
             .map(|&row| Row {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_address_in_ipv6_is_the_same() {
+    fn an_ipv4_mapped_address_has_the_scope_of_ipv4() {
         let mapped = destination("::ffff:169.254.1.1 from ::ffff:169.254.1.2");
         assert_eq!(scope(mapped.address), LINK_LOCAL);
         assert_eq!(policy(mapped.address, DEFAULT_TABLE), (35, 4));

@@ -112,7 +112,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_examples_of_rfc_6052() {
+    fn embedded_addresses_match_the_examples_of_rfc_6052() {
         let inner = Ipv4Addr::new(192, 0, 2, 33);
         for &(prefix, length, address) in EXAMPLES {
             let prefix = Prefix::of(ip(prefix), length).expect("a prefix");

@@ -216,7 +216,7 @@ mod tests {
     /// 8: a record with a mandatory key that the client does not know is ignored. 2.4.3 and 7.1.1: so is an
     /// inconsistent record.
     #[test]
-    fn records_beyond_us_are_left_out() {
+    fn records_with_unknown_mandatory_keys_are_ignored() {
         let mandatory = |keys: &[SvcParamKey]| {
             (
                 SvcParamKey::Mandatory,
@@ -244,7 +244,7 @@ mod tests {
 
     /// 2.4.2, 2.5.1.
     #[test]
-    fn an_alias_counts_alone() {
+    fn an_alias_record_overrides_service_records() {
         let owner = name("example.com.");
         let service = record(1, ".", vec![]);
         let alias = record(0, "pool.svc.example.", vec![]);

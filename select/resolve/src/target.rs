@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_names() {
+    fn addresses_and_names_are_parsed() {
         let cases = [
             ("192.0.2.1", Target::Address(IpAddr::from([192, 0, 2, 1]))),
             ("::1", Target::Address(Ipv6Addr::LOCALHOST.into())),
@@ -152,7 +152,7 @@ mod tests {
     /// Characters of other scripts may map to ASCII (RFC 5895, 2; UTS 46). The result has to be valid in a
     /// host's name, and is checked like one.
     #[test]
-    fn characters_that_become_ascii_are_judged_as_what_they_become() {
+    fn names_are_checked_after_mapping_to_ascii() {
         for made in [
             "a/b", "a?b", "a#b", "a@b", "a:b", "a%b", "a\\b", "a b", "a*b", "a!b",
         ] {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_nothing() {
+    fn malformed_targets_are_rejected() {
         let long = format!("{}.example", "a".repeat(64));
         let longest = vec!["abcdefg"; 33].join(".");
         for text in [

@@ -10,7 +10,7 @@ use hawser_resolve::{Answer, Config, Lookup, Question, Records, ResolveError, Re
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
 const TESTS: &[Test] = tests![
-    each_question_is_answered_apart,
+    each_question_is_answered_separately,
     services_are_sorted_by_priority,
     services_of_one_priority_take_turns,
     aliases_are_followed,
@@ -106,7 +106,7 @@ fn texts(records: &Records) -> Vec<String> {
     records.addresses.iter().map(ToString::to_string).collect()
 }
 
-fn each_question_is_answered_apart() -> TestResult {
+fn each_question_is_answered_separately() -> TestResult {
     in_client(async || {
         let resolver = Resolver::new(&Config::system()?)?;
         let start = Instant::now();
@@ -405,7 +405,7 @@ fn questions_leave_from_their_address() -> TestResult {
     })
 }
 
-fn dropping_cancels() -> TestResult {
+fn dropping_a_lookup_cancels_its_queries() -> TestResult {
     in_client(async || {
         let resolver = Resolver::new(&Config::system()?)?;
         let lookup = Lookup::addresses("www.example")?.only(&[Question::Ipv6]);

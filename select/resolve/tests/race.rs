@@ -19,7 +19,7 @@ use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 const TESTS: &[Test] = tests![
     a_hint_connects_before_the_addresses_are_known,
     a_dead_family_costs_the_resolution_delay,
-    an_address_that_swallows_costs_one_delay,
+    an_unresponsive_address_costs_one_delay,
 ];
 
 const FILE: &str = r#"
@@ -161,7 +161,7 @@ fn a_dead_family_costs_the_resolution_delay() -> TestResult {
     Ok(())
 }
 
-fn an_address_that_swallows_costs_one_delay() -> TestResult {
+fn an_unresponsive_address_costs_one_delay() -> TestResult {
     let (address, took) = race_to("swallowed.example", Profile::RFC8305)?;
     assert!(address.is_ipv4());
     assert!((250..450).contains(&took.as_millis()), "{took:?}");

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_carrier_that_ends_while_its_peer_sends_delivers_everything() {
+    async fn ending_a_carrier_while_the_peer_sends_delivers_all_bytes() {
         const LENGTH: usize = 200_000;
         let listener =
             TcpListener::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), None).unwrap();

@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_never_answers_and_goes_is_not_waited_for() {
+    async fn a_session_ends_when_an_unanswering_client_leaves() {
         let (driver, session, carriers, _) = driver(8);
         soon(driver).await;
         assert!(session.is_closed());
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_with_two_carriers_reaches_one_before_anything_else_is_asked_of_either() {
+    async fn a_write_reaches_a_carrier_before_other_requests() {
         let (mut driver, session, carriers, answer) = driver(8);
         let calls = Calls::default();
         for id in 0..2 {
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_carrier_on_which_nothing_moved_is_not_asked_for_its_statistics() {
+    async fn an_idle_carrier_is_not_asked_for_statistics() {
         let (mut driver, session, carriers, answer) = driver(8);
         let calls = [Calls::default(), Calls::default()];
         for (id, calls) in (0..).zip(&calls) {
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_carrier_too_many_leaves_nothing_behind() {
+    async fn a_carrier_beyond_the_limit_leaves_no_state() {
         let (mut driver, session, carriers, answer) = driver(1);
         let (carrier, _) = Mute::new(1_000);
         carriers.send(arrival(0, carrier, answer)).ok().unwrap();

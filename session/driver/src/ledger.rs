@@ -240,7 +240,7 @@ mod tests {
     const QUOTA: u64 = 500 << 20;
 
     #[test]
-    fn two_sessions_at_once_never_have_more_than_there_is() {
+    fn concurrent_sessions_never_exceed_the_quota() {
         let place = Place::new();
         let greedy = |place: &Place| {
             let mut ledger = place.open(QUOTA);

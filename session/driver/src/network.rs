@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leaves_its_bridge_is_not_gone() {
+    fn a_link_that_leaves_its_bridge_still_exists() {
         let of_bridge = |exists, is_up| LinkReport { exists, of_bridge: true, ..link("eth0", is_up) };
         let mut links = Links::default();
         links.take_link(link("eth0", true));

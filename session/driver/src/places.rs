@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_that_exceeds_its_share_pushes_out_its_own_oldest_peer() {
+    fn a_network_over_its_share_evicts_its_own_oldest_peer() {
         let mut places = Places::new(Shares { total: 8, per_prefix: 2 });
         let (honest, none) = take(&mut places, "192.0.2.1", "honest");
         assert_eq!(none, None);
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_with_the_most_places_makes_room_when_all_are_taken() {
+    fn the_largest_network_makes_room_when_all_slots_are_taken() {
         let mut places = Places::new(Shares { total: 4, per_prefix: 3 });
         for (peer, name) in [
             ("192.0.2.1", "lone"),
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_ipv6_network_share_and_mapped_ones_are_ipv4() {
+    fn an_ipv6_prefix_is_one_network_and_mapped_addresses_are_ipv4() {
         assert_eq!(
             Prefix::from(ip("2001:db8:1:2::1")),
             Prefix::from(ip("2001:db8:1:2:ffff::9"))
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_left_is_free_again() {
+    fn a_released_slot_is_free_again() {
         let mut places = Places::new(Shares::new(1));
         let (number, _) = take(&mut places, "192.0.2.1", 1);
         assert_eq!((places.leave(number), places.leave(number)), (Some(1), None));
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_peer_that_proved_itself_before_it_lost_its_place_stays() {
+    async fn a_peer_that_authenticated_before_its_eviction_stays() {
         let gate = Gate::new(Shares::unshared(1));
         let (mut place, proved) = (gate.enter(ip(ONE)), Notify::new());
         // The work reports the proof, and another peer enters before the task runs again.
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_gives_way_is_replaced_before_its_time() {
+    async fn a_peer_that_yields_is_replaced_before_its_timeout() {
         let gate = Gate::new(Shares::unshared(2));
         let enter = || gate.enter_if_idle(ip(ONE), IDLE_TIMEOUT);
         let (mut first, mut second) = (enter().unwrap(), enter().unwrap());

@@ -377,7 +377,7 @@ mod tests {
 
     /// The expected values are those that `date -u -d @N +%F` prints.
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn days_match_the_calendar() {
         for (seconds, expected) in [
             (0, "1970-01-01"),
             (951_782_399, "2000-02-28"),
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn state_and_its_lock_are_their_owners_alone() {
+    fn state_and_lock_files_are_private_to_their_owner() {
         let folder = Folder::new().unwrap();
         let path = folder.join("new/state.json");
         seen(&path).unwrap();
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_period_begins_with_nothing_used() {
+    fn a_new_period_begins_with_zero_usage() {
         let today = day(since_epoch());
         let old = Metered { used: 9, since: "2001-02-03".into() };
         assert_eq!(current(old.clone(), Period::Ever), old);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_names_its_network() {
+    fn a_network_is_identified_by_its_prefix() {
         let of = |text: &str| part(text.parse().expect("an address"));
         assert_eq!(of("192.0.2.7").as_deref(), Some("192.0.2.7"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::beef"), "they share a prefix");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_is_reached_from_itself() {
+    fn localhost_is_reached_from_its_own_address() {
         let to = destination([127, 0, 0, 1].into());
         assert_eq!(
             to.source.map(|source| source.address),

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_nobody_accepts_in_time_is_closed() {
+    async fn an_unaccepted_connection_is_closed_in_time() {
         let within = Duration::from_millis(50);
         let queue = Arc::new(Unaccepted::new(&AcceptorConfig {
             accept_within: within,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_connection_of_a_network_makes_room() {
+    async fn the_oldest_connection_of_a_network_is_evicted() {
         let queue = Arc::new(Unaccepted::new(&AcceptorConfig {
             unaccepted: 8,
             ..Default::default()

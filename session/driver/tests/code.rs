@@ -68,7 +68,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn both_ends_of_a_session_export_the_same_key_material_and_others_do_not() {
+async fn only_the_two_ends_of_a_session_export_the_same_keys() {
     let place = Place::open();
     let ((client, server), (other, _served)) = (place.session().await, place.session().await);
     client.opened().await.expect("a session");
@@ -104,7 +104,7 @@ async fn the_right_code_is_admitted_and_the_session_goes_on() {
 }
 
 #[tokio::test]
-async fn a_wrong_code_is_rejected_and_counted_until_nobody_is_admitted() {
+async fn a_wrong_code_is_rejected_until_guesses_are_exhausted() {
     let place = Place::open();
     let gate = Gate::new(code(RIGHT));
     for left in (0..MAX_GUESSES).rev() {
@@ -242,7 +242,7 @@ async fn an_exchange_that_is_relayed_between_two_sessions_fails() {
 /// A client that sends other bytes, none, or half of the exchange, or leaves after the server's message, has
 /// not guessed and is not admitted.
 #[tokio::test]
-async fn a_client_that_gives_no_proof_is_not_admitted_and_has_not_guessed() {
+async fn a_client_without_a_proof_is_rejected_without_a_guess() {
     let place = Place::open();
     let gate = Gate::new(code(RIGHT));
     let point_of_small_order = [&b"hawser code 1\nA\x01"[..], &[0; 31]].concat();

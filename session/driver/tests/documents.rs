@@ -127,7 +127,7 @@ fn describe(document: &Document) -> String {
 }
 
 #[test]
-fn documents_mean_what_is_expected() {
+fn session_documents_match_the_expected_files() {
     let files = files();
     assert!(files.len() >= 12, "{}", files.len());
     for path in files {

@@ -105,7 +105,7 @@ async fn data_written_before_the_last_handle_is_dropped_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_that_nobody_takes_end_with_the_server() {
+async fn unaccepted_sessions_end_with_the_server() {
     let (listener, address) = server();
     let client = call(address);
     client.opened().await.unwrap();
@@ -114,7 +114,7 @@ async fn sessions_that_nobody_takes_end_with_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn carriers_join_an_accepted_session_after_its_server_is_dropped() {
+async fn carriers_join_an_accepted_session_after_the_server_is_gone() {
     let (listener, address) = server();
     let client = call(address);
     client.opened().await.unwrap();
@@ -170,7 +170,7 @@ async fn a_peer_that_does_not_read_cannot_hold_an_ended_session() {
 
 /// Each session of a document has a netlink socket and tasks, which must end with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_documents_session_leaves_nothing_behind() {
+async fn a_session_of_a_document_releases_its_tasks() {
     let (listener, address) = server();
     let mut document = Document::new(&address.to_string()).unwrap();
     document.without_tls().unwrap();

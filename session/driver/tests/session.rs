@@ -164,27 +164,27 @@ async fn echo_over((client, server, _server): (Session, Session, Server), length
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_one_tcp_carrier() {
+async fn a_session_works_over_one_tcp_carrier() {
     both_ways(1, 0, Security::Tls, 64 << 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_one_quic_carrier() {
+async fn a_session_works_over_one_quic_carrier() {
     both_ways(0, 1, Security::Tls, 16 << 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_tcp_and_quic_at_once() {
+async fn a_session_works_over_tcp_and_quic_at_once() {
     both_ways(2, 1, Security::Tls, 32 << 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_security_if_asked_for_by_name() {
+async fn a_session_works_without_security() {
     both_ways(2, 0, Security::None, 64 << 20).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn over_sctp() {
+async fn a_session_works_over_sctp() {
     if let Some(pair) = pair_by_sctp().await {
         echo_over(pair, 16 << 20).await;
     }
@@ -201,7 +201,7 @@ async fn a_secure_server_takes_no_sctp() {
 /// The network drops UDP, and one address does not answer. The working transport and address are reached
 /// after a few delays of 250 ms (RFC 8305, 5), not after a timeout of 10 s for each.
 #[tokio::test]
-async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_delay_of_a_race() {
+async fn a_dropped_transport_delays_a_session_by_race_delays_only() {
     let (server_tls, client_tls) = tls();
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let server = Server::open(ServerConfig {

@@ -54,7 +54,7 @@ async fn fill(document: Document) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_anonymous_sessions_hold_what_is_stated() {
+async fn fifty_anonymous_sessions_stay_within_the_stated_memory() {
     let identity = Identity::generate(vec!["localhost".into()]).expect("a certificate");
     for transport in [Transport::Tcp, Transport::Quic] {
         let address = free();

@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_count_once_each_and_end_once() {
+    fn each_session_counts_once_and_ends_once() {
         let config = AcceptorConfig { insecure: true, sessions: 2, ..AcceptorConfig::default() };
         let mut acceptor: Acceptor<u32> = Acceptor::new(config);
         let first = begin(&mut acceptor, 1).expect("a place");

@@ -220,7 +220,7 @@ fn less_security_than_asked_for_is_refused() {
 
 /// The version check fails for a server that speaks only later versions, and for such a client.
 #[test]
-fn a_version_that_nobody_speaks_is_refused() {
+fn an_unknown_version_is_refused() {
     let mut pair = pair();
     let mut hello = pair.hello.to_vec();
     (hello[8], hello[9]) = (9, 2);
@@ -230,7 +230,7 @@ fn a_version_that_nobody_speaks_is_refused() {
 /// CLOSE, data, acknowledgements and path status have no effect on carriers that have not proved that they
 /// belong to the session.
 #[test]
-fn nothing_counts_on_a_carrier_that_has_not_joined() {
+fn segments_before_joining_have_no_effect() {
     let words = [
         encode(&Segment::Close(Close { code: 300, finals: Vec::new() })),
         encode(&Segment::Closed),
@@ -262,7 +262,7 @@ fn nothing_counts_on_a_carrier_that_has_not_joined() {
 
 /// The server, too, must prove that it knows the secret.
 #[test]
-fn a_server_without_the_secret_is_left() {
+fn a_client_leaves_a_server_without_the_secret() {
     let mut pair = pair();
     let second = CarrierId(1);
     pair.client.connected(second, Some([8; 32]), NOW);
@@ -335,7 +335,7 @@ fn offsets_out_of_the_window_are_refused() {
 }
 
 #[test]
-fn ends_that_disagree_are_refused() {
+fn contradicting_stream_ends_are_refused() {
     for (first, second) in [
         ((3, true), (4, true)),
         ((3, true), (4, false)),
@@ -408,7 +408,7 @@ fn a_peer_that_never_reads_costs_a_stated_amount() {
 /// The peer keeps sending and never reads. Pings and repeated data are answered only until the transport's
 /// overdraft is used up.
 #[test]
-fn a_peer_that_never_listens_is_not_answered_for_ever() {
+fn answers_to_a_peer_that_never_reads_are_bounded() {
     let mut pair = pair();
     let mut flood = Vec::new();
     for token in 0..500 {
@@ -633,7 +633,7 @@ fn acks_with_4096_streams_visit_as_many_streams_as_with_16() {
 }
 
 #[test]
-fn a_session_begins_with_little_credit_which_grows_as_the_application_reads() {
+fn session_credit_grows_as_the_application_reads() {
     let mut pair = pair();
     // ACCEPT's session credit, a u64 at offset 40, which also applies to each stream
     // (docs/session-protocol.md).
@@ -684,7 +684,7 @@ fn an_unaccepted_session_ends_with_its_last_carrier() {
 }
 
 #[test]
-fn a_rejected_session_holds_nothing_and_notifies_its_peer() {
+fn a_rejected_session_frees_memory_and_notifies_its_peer() {
     let mut pair = pair();
     let bytes = [&data_header(0, 0, 5, false)[..], b"hello"].concat();
     pair.server.received(FIRST, bytes.into(), NOW);

@@ -323,7 +323,7 @@ mod tests {
     use crate::SessionEnd;
 
     #[test]
-    fn the_tables_are_a_schema() {
+    fn event_and_variable_tables_form_a_schema() {
         let schema = schema();
         assert_eq!(schema.undescribed(), [""; 0]);
         assert_eq!(schema.events().len(), EVENTS.len());

@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_rests_when_all_that_raced_have_failed() {
+    fn a_path_backs_off_after_all_candidates_failed() {
         let mut opener = opener(Opening::Parallel);
         for (time, carrier) in [(0, 0), (250, 1), (500, 2)] {
             assert_eq!(opener.step(at(time), 8), open(carrier, carrier as usize));
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_kept_small_for_ten_minutes_after_long_ones_were_lost() {
+    fn packets_stay_small_for_ten_minutes_after_long_losses() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         assert!(!opens_small(&mut opener, at(0)));
         opener.up(CarrierId(0), at(10));
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_that_may_have_sent_too_long_packets_is_tried_once_more_with_small_ones() {
+    fn a_candidate_that_may_have_lost_long_packets_retries_small() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         for small in [false, true] {
             assert!(!opener.is_exhausted());
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_without_an_answer_take_turns_with_full_and_small_packets() {
+    fn unanswered_attempts_alternate_between_full_and_small_packets() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         let mut now = at(0);
         for small in [false, true, false, true] {
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn another_network_is_tried_with_full_packets() {
+    fn a_changed_network_is_tried_with_full_packets() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         assert!(!opens_small(&mut opener, at(0)));
         opener.network_changed(at(2_000));
@@ -633,7 +633,7 @@ mod tests {
 
     /// The first attempt does not know the distance to the server.
     #[test]
-    fn a_path_that_was_never_open_has_ten_seconds() {
+    fn the_first_attempt_of_a_path_times_out_after_ten_seconds() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         assert!(opener.step(at(0), 1).is_some());
         assert_eq!(opener.next_timeout(at(0), 1), Some(TIMED_OUT));

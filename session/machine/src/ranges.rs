@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_a_set_of_bits_on_every_short_history() {
+    fn ranges_agree_with_a_bit_set_on_random_histories() {
         let mut rng = fastrand::Rng::with_seed(1);
         let mut roll = |below: u64| rng.u64(..below);
         for _ in 0..2_000 {

@@ -132,7 +132,7 @@ fn close_may_overtake_data() {
 
 /// Both sides close in order while one has data that was not sent.
 #[test]
-fn both_close_in_order() {
+fn both_sides_close_in_order() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     let id = pair.client.open().unwrap();
     pair.client.write(id, Bytes::from_static(b"x"), NOW).unwrap();
@@ -161,7 +161,7 @@ fn both_close_in_order() {
 
 /// The client calls close(0) with pending data while no path leads to the server.
 #[test]
-fn close_before_the_server_was_reached_ends() {
+fn closing_before_reaching_the_server_ends_the_session() {
     let mut client = Session::client(config(1), ecf(), [3; 16], NOW);
     let id = client.open().unwrap();
     client.write(id, Bytes::from_static(b"x"), NOW).unwrap();
@@ -188,7 +188,7 @@ fn close_before_the_server_was_reached_ends() {
 
 /// The only carrier dies while the session closes in order.
 #[test]
-fn a_closing_session_opens_carriers_anew() {
+fn a_closing_session_opens_new_carriers() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     let id = pair.client.open().unwrap();
     pair.client.write(id, Bytes::from(vec![7; 1 << 20]), NOW).unwrap();
@@ -242,7 +242,7 @@ fn streams_at_once_are_counted_alike_by_both_sides() {
 
 /// The client opens more streams before ACCEPT than the server allows.
 #[test]
-fn early_streams_do_not_kill() {
+fn streams_opened_before_accept_are_not_a_violation() {
     let mut client = Session::client(config(1), ecf(), [3; 16], NOW);
     for _ in 0..5 {
         let id = client.open().unwrap();
@@ -302,7 +302,7 @@ fn a_late_hello_does_not_replace_the_secret() {
 
 /// Two HELLOs have the same number. The instruction to close the old carrier used to name the new one.
 #[test]
-fn hello_again_with_the_same_number() {
+fn a_second_hello_with_the_same_number_keeps_the_new_carrier() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     drain(&mut pair.server);
     pair.server.admitted(CarrierId(0), false, after(1));
@@ -317,7 +317,7 @@ fn hello_again_with_the_same_number() {
 
 /// The cheapest scheduler used to pay for copies.
 #[test]
-fn cheapest_does_not_pay_for_copies() {
+fn the_cheapest_scheduler_makes_no_paid_copies() {
     let mut client = config(2);
     client.candidates[1].cost = 100;
     let mut pair = joined(client, Config::default(), 2, cheap());
@@ -349,7 +349,7 @@ fn cheapest_does_not_pay_for_copies() {
 
 /// After close(0), an application can still abort.
 #[test]
-fn an_orderly_close_can_be_cut_short() {
+fn an_orderly_close_can_be_aborted() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     let id = pair.client.open().unwrap();
     pair.client.write(id, Bytes::from(vec![7; 1 << 20]), NOW).unwrap();
@@ -390,7 +390,7 @@ fn small_pieces_in_order_do_not_keep_buffers() {
 /// A download fills the queue of its path. The client's own data, a few acknowledgements, takes longer there
 /// and back than any measured round trip, while the download continues.
 #[test]
-fn a_path_that_carries_everything_is_not_suspected() {
+fn a_path_with_a_full_queue_is_not_suspected() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     let stream = pair.client.open().unwrap();
     pair.client
@@ -433,7 +433,7 @@ fn a_path_that_carries_everything_is_not_suspected() {
 /// transport, whose timeouts are seconds by then, has not repaired the outage's losses. The next carrier
 /// takes all of that data.
 #[test]
-fn what_an_outage_lost_does_not_wait_for_the_transport_that_lost_it() {
+fn data_lost_in_an_outage_moves_to_the_next_carrier() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     let stream = pair.server.open().unwrap();
     pair.server.room(CarrierId(0), 131_072, NOW);

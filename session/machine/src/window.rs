@@ -55,7 +55,7 @@ mod tests {
 
     /// At 40 MB/s and 100 ms, growth stops when half of the window lasts two round trips.
     #[test]
-    fn it_grows_until_it_holds_nobody_back() {
+    fn a_window_grows_until_it_no_longer_limits() {
         let mut window = Window::new(1_000_000, u64::MAX, at(0));
         for millisecond in 1..5_000 {
             window.read(millisecond * 40_000, ROUND_TRIP, at(millisecond));

@@ -68,7 +68,7 @@ fn segments(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn bytes_mean_the_same_however_they_are_cut() {
+fn decoding_does_not_depend_on_how_bytes_are_split() {
     let mut random = Random(Rng::with_seed(0x9e37_79b9_7f4a_7c15));
     for _ in 0..20_000 {
         decode(&segments(&mut random));

@@ -152,7 +152,7 @@ fn schedulers_choose_by_their_formulas() {
 
 /// An application's own scheduler works like any other.
 #[test]
-fn a_scheduler_of_ones_own() {
+fn an_application_can_supply_a_scheduler() {
     #[derive(Debug)]
     struct Odd;
     impl Scheduler for Odd {

@@ -55,7 +55,7 @@ fn a_session_ends_when_every_candidate_has_failed() {
 }
 
 #[test]
-fn it_goes_on_while_a_candidate_is_being_tried() {
+fn a_session_waits_while_a_candidate_is_tried() {
     let mut session = client(Duration::ZERO);
     session.timeout(at(0));
     let first = std::iter::from_fn(|| session.poll()).find_map(|instruction| match instruction {

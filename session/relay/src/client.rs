@@ -324,7 +324,7 @@ mod tests {
     use crate::Host;
 
     #[test]
-    fn a_gateway_without_a_session_is_one_warning_until_there_is_one() {
+    fn a_gateway_without_a_session_is_logged_once_as_warning() {
         let log = Log::start();
         let document = Document::new("gateway:4433").expect("a document");
         let gateway = Gateway::new(document, Token::generate().expect("a token"));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_was_refused_is_logged_with_its_reason_and_escaped() {
+    fn a_refused_destination_is_logged_with_its_escaped_reason() {
         let log = Log::start();
         let destination = Destination::new(Host::Address([10, 0, 0, 9].into()), 22).expect("a port");
         let away = io::Error::new(io::ErrorKind::BrokenPipe, "gone\u{1b}[2J\nforged");

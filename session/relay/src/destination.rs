@@ -143,7 +143,7 @@ mod tests {
 
     /// RFC 1123, 2.1: a text that reads as a number is not a name.
     #[test]
-    fn disguised_addresses_are_addresses_or_nothing() {
+    fn hosts_that_resemble_addresses_are_parsed_as_such_or_rejected() {
         assert_eq!(
             Host::parse("127.0.0.1"),
             Ok(Host::Address(IpAddr::from([127, 0, 0, 1])))

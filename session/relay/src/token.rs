@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_tokens_are_their_owners_alone() {
+    fn token_files_are_private_to_their_owner() {
         let folder = hawser_temporary::Folder::new().expect("a folder");
         let path = folder.join("token");
         let token = Token::generate().expect("random numbers");

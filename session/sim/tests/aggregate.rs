@@ -87,7 +87,7 @@ fn a_small_first_credit_does_not_slow_an_upload() {
 
 /// After two seconds, the rate is at least 95 % of the sum of the links' rates alone.
 #[test]
-fn long_transfers_get_the_sum() {
+fn long_transfers_reach_the_sum_of_the_rates() {
     for (name, links) in sets() {
         for from in [Side::Client, Side::Server] {
             let alone = |link: &Link| settled(&run("ecf", &[*link], from, 6 * link.rate));

@@ -93,7 +93,7 @@ fn run(seed: u64) -> Report {
 }
 
 #[test]
-fn no_byte_is_lost_whatever_befalls_the_links() {
+fn no_byte_is_lost_under_any_link_faults() {
     let bad: Vec<String> = (0..500)
         .filter_map(|seed| {
             let report = run(seed);
@@ -115,7 +115,7 @@ fn no_byte_is_lost_whatever_befalls_the_links() {
 }
 
 #[test]
-fn a_seed_gives_the_same_run_again() {
+fn a_seed_reproduces_its_run() {
     for seed in 0..20 {
         assert_eq!(run(seed).trace, run(seed).trace, "seed {seed}");
     }

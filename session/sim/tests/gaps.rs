@@ -109,7 +109,7 @@ fn within_bounds(fault: Fault) {
 
 /// If the host sees the link go down, the wait is one round trip, the survivor's queue and 20 ms.
 #[test]
-fn a_link_seen_to_go_down_costs_a_round_trip() {
+fn a_reported_link_failure_costs_one_round_trip() {
     within_bounds(Fault::Down);
 }
 
@@ -123,7 +123,7 @@ fn a_loss_without_a_notice_costs_two_timeouts_and_a_round_trip() {
 /// A translator that forgets its mappings causes a silent loss of the carrier. The path itself still exists,
 /// and a new carrier takes its place.
 #[test]
-fn a_translator_that_forgets_costs_the_same() {
+fn a_translator_rebinding_stays_within_the_gap_bounds() {
     within_bounds(Fault::Rebind);
 }
 

@@ -58,7 +58,7 @@ fn mix(seed: u64) -> WorldConfig {
 }
 
 #[test]
-fn three_kinds_of_carriers_one_cut_lose_nothing() {
+fn three_kinds_of_carriers_lose_no_bytes_when_one_is_cut() {
     let bad: Vec<String> = (0..500)
         .filter_map(|seed| {
             let report = mix(seed).run("ecf");
@@ -106,7 +106,7 @@ impl Write for Captured {
 /// One capture holds the packets of all carriers of a session, in the order of one clock. Capturing does not
 /// change the run.
 #[test]
-fn a_session_is_captured_whole() {
+fn a_session_is_captured_completely() {
     let captured = Captured::default();
     let mut world = World::new(mix(1), || by_name("ecf").expect("a scheduler"));
     world

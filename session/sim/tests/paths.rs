@@ -61,7 +61,7 @@ fn every_stream_outlives_two_minutes_without_a_path() {
 /// Once a session has been without carriers for the time for which the server keeps it, it is gone. Both
 /// sides report this.
 #[test]
-fn a_session_is_not_kept_for_ever() {
+fn a_session_without_carriers_expires() {
     let mut config = WorldConfig::new(two_links()).transfer(Side::Server, 4 * MIB);
     config.session.resume = Duration::from_secs(30);
     for link in 0..2 {
@@ -92,7 +92,7 @@ fn with_backup() -> Config {
 /// A session that had to begin on its backup leaves it when a better path comes. HELLO does not contain the
 /// status, so the server must be notified.
 #[test]
-fn a_backup_that_came_first_is_left() {
+fn a_session_leaves_its_backup_for_a_better_path() {
     for from in [Side::Client, Side::Server] {
         let mut config = WorldConfig::new(two_links()).transfer(from, 6 * MIB);
         config.session.candidates = vec![Candidate { backup: true, ..Candidate::new(0) }, Candidate::new(1)];

@@ -10,7 +10,7 @@ fn narrow(link: Link) -> Link {
 }
 
 /// Creates a world whose handshakes fit into short packets. Longer handshakes are a matter of the code that
-/// opens carriers (`hawser_experiments::conditions::long_packets_lost_handshake_completes`).
+/// opens carriers (`hawser_experiments::conditions::a_handshake_completes_where_long_packets_are_lost`).
 fn world(links: Vec<Link>) -> WorldConfig {
     WorldConfig { flight: 1_100, ..WorldConfig::new(links) }
 }
@@ -26,7 +26,7 @@ fn ideal(bytes: u64, rate: u64) -> f64 {
 }
 
 #[test]
-fn a_path_alone_that_loses_long_packets_carries_short_ones() {
+fn a_sole_path_that_loses_long_packets_carries_short_ones() {
     for from in [Side::Client, Side::Server] {
         let link = narrow(Link::new(20.0, Duration::from_millis(20)));
         let bytes = 4 << 20;
@@ -46,7 +46,7 @@ fn a_path_alone_that_loses_long_packets_carries_short_ones() {
 
 /// The next session on a network begins with the knowledge of an earlier one.
 #[test]
-fn a_path_that_is_known_to_lose_long_packets_begins_with_short_ones() {
+fn a_path_known_to_lose_long_packets_begins_with_short_ones() {
     let link = narrow(Link::new(20.0, Duration::from_millis(20)));
     let bytes = 4 << 20;
     let mut config = world(vec![link]).transfer(Side::Server, bytes);
@@ -72,7 +72,7 @@ fn a_path_that_loses_long_packets_is_used_beside_another() {
 
 /// A client that only receives sends one PING while its server is quiet, and keeps the carrier.
 #[test]
-fn a_quiet_carrier_is_asked_once() {
+fn a_quiet_carrier_is_pinged_once() {
     let link = Link::new(20.0, Duration::from_millis(20));
     let mut config = world(vec![link])
         .transfer(Side::Server, 1 << 20)

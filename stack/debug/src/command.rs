@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_events_and_times() {
+    fn goto_accepts_events_times_and_packets() {
         let to = |text: &str| Command::parse(text).expect(text);
         assert_eq!(to("goto 12"), Some(Command::Go(Move::To(To::Event(12)))));
         let time = Duration::from_millis(1500);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_command_gets_what_was_expected() {
+    fn a_wrong_command_is_rejected_and_an_empty_one_ignored() {
         for text in [
             "go",
             "break",

@@ -126,7 +126,7 @@ fn every_statement_looks_the_same_when_it_is_reached_backwards() {
 }
 
 #[test]
-fn a_line_stops_each_time_before_it_runs_and_backwards_at_the_same_places() {
+fn a_line_breakpoint_stops_at_the_same_places_in_reverse() {
     let mut debugger = stop_and_wait(6000);
     let text = fs::read_to_string(root().join("examples/stop-and-wait.mtp")).expect("the example");
     let line = text
@@ -246,7 +246,7 @@ fn a_false_assertion_stops_where_it_stands() {
 }
 
 #[test]
-fn next_passes_over_a_function_and_out_leaves_it() {
+fn next_steps_over_a_function_and_out_leaves_it() {
     let mut debugger = stop_and_wait(3000);
     stop_at(&mut debugger, What::Event("sw_pkt".to_owned()));
     go(&mut debugger, Move::Continue);
@@ -267,7 +267,7 @@ fn next_passes_over_a_function_and_out_leaves_it() {
 }
 
 #[test]
-fn the_other_host_is_asked_by_name() {
+fn another_host_is_inspected_by_name() {
     let mut debugger = stop_and_wait(6000);
     obey(&mut debugger, "break field next_out if next_out == 2").expect("a breakpoint");
     let stop = go(&mut debugger, Move::Continue);
@@ -279,7 +279,7 @@ fn the_other_host_is_asked_by_name() {
 }
 
 #[test]
-fn time_and_events_are_places() {
+fn goto_reaches_times_and_events() {
     let mut debugger = stop_and_wait_over("delay = '2ms'", 6000);
     let Ok(Answer::Stop(stop)) = obey(&mut debugger, "goto 104ms") else {
         panic!("a stop");
@@ -321,7 +321,7 @@ fn packets_are_in_flight_from_their_sending_to_their_arrival() {
 }
 
 #[test]
-fn a_pause_stops_on_the_way_and_changes_nothing() {
+fn a_pause_stops_the_run_without_changing_it() {
     let mut whole = stop_and_wait(400_000);
     let end = go(&mut whole, Move::Continue).end.expect("the run is over");
     let mut paused = stop_and_wait(400_000);
@@ -344,7 +344,7 @@ fn a_pause_stops_on_the_way_and_changes_nothing() {
 
 /// A packet with a wrong checksum gives no event, but the debugger can still stop at it.
 #[test]
-fn a_packet_that_the_parser_refuses_is_an_event_without_statements() {
+fn a_rejected_packet_is_an_event_without_statements() {
     let mut debugger = stop_and_wait_over("delay = '2ms', corrupt = 0.4", 6000);
     stop_at(&mut debugger, What::Assert);
     stop_at(&mut debugger, What::Packet(None));
@@ -367,7 +367,7 @@ fn a_packet_that_the_parser_refuses_is_an_event_without_statements() {
 }
 
 #[test]
-fn what_does_not_exist_is_refused_with_what_does() {
+fn unknown_names_are_refused_with_suggestions() {
     let mut debugger = stop_and_wait(1000);
     for (command, hint) in [
         ("break field una2", "did you mean `una`?"),
@@ -391,7 +391,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
 }
 
 #[test]
-fn to_go_back_plays_the_events_before_once_and_within_an_event_none() {
+fn stepping_back_replays_only_the_earlier_events() {
     let mut debugger = stop_and_wait(1 << 20);
     go(&mut debugger, Move::To(To::Event(500)));
     assert_eq!(debugger.played(), 500);
@@ -412,7 +412,7 @@ const FALL: &str = "program = 'selective-repeat'\nduration = '1min'\nhost = [{ n
     at = [{ time = '100ms', host = 'b', state = 'down' }, { time = '1100ms', host = 'b', state = 'up' }]\n";
 
 #[test]
-fn a_host_that_comes_up_again_begins_with_nothing_and_is_observed() {
+fn a_restarted_host_begins_empty_and_is_observed() {
     let mut debugger = debugger_of(FALL);
     let contexts = |debugger: &Debugger| {
         let hosts = debugger.contexts();
@@ -440,7 +440,7 @@ fn a_host_that_comes_up_again_begins_with_nothing_and_is_observed() {
 }
 
 #[test]
-fn a_packet_is_found_by_the_life_of_the_host_that_sent_it() {
+fn a_packet_number_includes_the_life_of_its_host() {
     // The packets that the simulator reports without an observer of events.
     let sent = Rc::new(RefCell::new(Vec::new()));
     let into = Rc::clone(&sent);

@@ -42,7 +42,7 @@ mod tests {
 
     /// A hash table takes the bucket from the low bits and a tag of seven bits from the high ones.
     #[test]
-    fn neighbours_are_spread_at_both_ends() {
+    fn consecutive_numbers_spread_in_low_and_high_bits() {
         let hash = |number: u64| {
             let mut hasher = Numbers::default();
             hasher.write_u64(number);

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sameness_is_equality() {
+    fn ids_compare_equal_only_if_all_bits_agree() {
         let mut id = Id::NONE;
         id.push_bytes(&[7; 36]);
         assert!(same(&id, &id.clone()) && same(&Id::NONE, &Id::NONE));

@@ -97,7 +97,7 @@ mod tests {
 
     /// The key stream of ChaCha8 for a key and a nonce of zeros (eSTREAM's test vector TC1, 256 bits).
     #[test]
-    fn the_first_bits_are_those_of_chacha8() {
+    fn random_bits_match_the_chacha8_test_vector() {
         let mut rand = Rand::new(&Seed::from([0; 32]), Purpose::Programs);
         let first: Vec<u8> = (0..2).flat_map(|_| rand.bits().to_le_bytes()).collect();
         assert_eq!(
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_of_a_seed_and_each_purpose_counts() {
+    fn each_byte_of_a_seed_and_each_purpose_matters() {
         let first = |seed: [u8; 32], purpose| Rand::new(&Seed::from(seed), purpose).bits();
         let mut seen = std::collections::HashSet::new();
         for purpose in [Purpose::Programs, Purpose::Tables, Purpose::Ports] {

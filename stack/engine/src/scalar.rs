@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_loaded_in_its_width() {
+    fn stored_scalars_are_loaded_in_their_width() {
         for (bits, want) in [
             (1, 0xef),
             (8, 0xef),

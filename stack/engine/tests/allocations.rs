@@ -86,7 +86,7 @@ fn frame(port: u16) -> Vec<u8> {
 }
 
 #[test]
-fn a_packet_costs_no_allocation() {
+fn processing_a_packet_allocates_no_memory() {
     let script = Script::new()
         .on(CONNECT, |step| {
             let id = step.new_context(FLOW);

@@ -174,7 +174,7 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
 }
 
 #[test]
-fn frames_together_do_what_they_do_one_by_one() {
+fn frames_in_a_batch_have_the_effect_of_single_frames() {
     for seed in 0..40 {
         let alone = run(seed, 1);
         assert!(
@@ -229,7 +229,7 @@ fn waiting_for_an_answer() -> (Stack, Tape, Arc<Mutex<Vec<u64>>>) {
 /// A process that got no processor time for a while finds the answer behind other frames, while the timer
 /// that waited for it has expired.
 #[test]
-fn a_late_driver_takes_in_what_has_arrived_before_it_fires_timers() {
+fn a_late_driver_receives_frames_before_firing_timers() {
     let (mut stack, mut wire, fired) = waiting_for_an_answer();
     let frame = |flag, seq| ip(253, &body(3, 1, OTHER_PACKET as u8, flag, seq));
     wire.waiting = [frame(0, 1), frame(0, 2), frame(END, 3)].into();

@@ -84,7 +84,7 @@ fn message_of(stack: &mut Stack, handle: Handle) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn a_call_is_accepted_at_the_peer_and_its_reply_comes_on_its_handle() {
+fn a_call_is_accepted_and_its_reply_reaches_its_handle() {
     let (mut pair, [here, there]) = endpoints();
     let call = pair.stacks[0].call(NOW, here, address(1, 80), b"question");
     let call = call.expect("it is taken").expect("there is room");
@@ -120,7 +120,7 @@ fn a_call_is_accepted_at_the_peer_and_its_reply_comes_on_its_handle() {
 }
 
 #[test]
-fn an_aborted_call_fails_and_its_reply_finds_nobody() {
+fn an_aborted_call_fails_and_its_reply_is_dropped() {
     let (mut pair, [here, _]) = endpoints();
     let call = pair.stacks[0].call(NOW, here, address(1, 80), b"question");
     let call = call.expect("it is taken").expect("there is room");
@@ -137,7 +137,7 @@ fn an_aborted_call_fails_and_its_reply_finds_nobody() {
 }
 
 #[test]
-fn what_cannot_be_called_is_refused_with_its_reason_and_leaves_nothing() {
+fn an_invalid_call_is_refused_with_its_reason_and_no_state() {
     let (mut pair, [here, _]) = endpoints();
     let stack = &mut pair.stacks[0];
     let peer = address(1, 80);
@@ -177,7 +177,7 @@ fn what_cannot_be_called_is_refused_with_its_reason_and_leaves_nothing() {
 }
 
 #[test]
-fn a_call_without_room_is_offered_again_when_packets_have_left() {
+fn a_call_without_room_is_retried_after_packets_left() {
     let (mut pair, [here, _]) = endpoints();
     let mut config = common::config(0);
     config.limits.pending_packets = 8;
@@ -195,7 +195,7 @@ fn a_call_without_room_is_offered_again_when_packets_have_left() {
 }
 
 #[test]
-fn a_call_that_memory_has_no_room_for_is_refused_without_a_notice() {
+fn a_call_without_memory_is_refused_without_a_notice() {
     // If a notice came at once, with the memory still held, application and stack would ask each other
     // forever.
     let (mut pair, [here, _]) = endpoints();

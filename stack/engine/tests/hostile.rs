@@ -191,7 +191,7 @@ fn request(pair: &mut Pair, own: usize, handles: &mut Vec<Handle>, rng: &mut Ran
 }
 
 #[test]
-fn nothing_panics_and_nothing_is_left() {
+fn random_inputs_cause_no_panic_and_leave_no_state() {
     for seed in 0..30 {
         let end = Arc::new(AtomicBool::new(false));
         let mut pair = Pair::new([Script::new(), Script::new()], 5, seed);

@@ -21,7 +21,7 @@ fn connecting() -> Script {
 /// The program may refuse with `EAGAIN` for any reason that an event can change, such as a limit that the
 /// peer sets.
 #[test]
-fn a_send_refused_with_eagain_is_offered_again_once_something_else_happened() {
+fn a_send_refused_with_eagain_is_retried_after_an_event() {
     let script = connecting()
         .on(SEND, |step| {
             if step.words()[0] == 0 {

@@ -44,7 +44,7 @@ fn listening(reported: &Reported) -> Script {
 }
 
 #[test]
-fn first_options_come_after_the_request_and_before_what_it_raised() {
+fn initial_options_precede_events_raised_by_the_request() {
     let reported = Reported::default();
     let mut pair = Pair::new([listening(&reported), Script::new()], 0, 1);
     let options = [(OPT_NODELAY, 1), (OPT_NODELAY, 0)];
@@ -67,7 +67,7 @@ fn first_options_come_after_the_request_and_before_what_it_raised() {
 }
 
 #[test]
-fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
+fn a_refused_option_has_no_effect() {
     let reported = Reported::default();
     let mut pair = Pair::new([listening(&reported), Script::new()], 0, 1);
     let refused = |errno| Err(RequestError::Refused(errno));
@@ -109,7 +109,7 @@ fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
 }
 
 #[test]
-fn a_send_buffer_bounds_what_is_taken() {
+fn a_send_buffer_bounds_accepted_bytes() {
     let reported = Reported::default();
     let script = listening(&reported).on(common::script::SEND, |step| {
         step.add_tx();

@@ -101,7 +101,7 @@ fn a_rank_decides_until_the_wire_takes_a_packet() {
 }
 
 #[test]
-fn frames_that_a_full_wire_refused_are_all_that_cannot_be_overtaken() {
+fn only_frames_refused_by_a_full_wire_cannot_be_overtaken() {
     let (mut stack, mut end, [one, other]) = connected(QueuePolicy::Rank);
     end.slots = 0;
     send(&mut stack, one, 900);
@@ -116,7 +116,7 @@ fn frames_that_a_full_wire_refused_are_all_that_cannot_be_overtaken() {
 
 /// A wire that adapts its room relies on the question: it means that there is more to send.
 #[test]
-fn a_wire_is_asked_for_room_only_when_something_waits() {
+fn a_wire_is_asked_for_room_only_if_packets_wait() {
     let (mut stack, mut end, [one, _]) = connected(QueuePolicy::Fifo);
     let before = end.asked;
     for _ in 0..3 {
@@ -203,7 +203,7 @@ fn a_paced_queue_is_served_at_its_deadlines() {
 /// A device receives a super-segment of the bytes that 8 Mbit/s sends in 1 ms. These 1,000 bytes are five
 /// packets of 200, or two packets that cost 500.
 #[test]
-fn a_paced_super_segment_has_as_many_packets_as_their_cost_allows() {
+fn a_paced_super_segment_holds_what_its_cost_allows() {
     for (cost, first) in [(0, 5), (500, 2), (5_000, 1)] {
         let script = Script::new().tcp().proven().on(CONNECT, |step| {
             let id = step.new_context(FLOW);

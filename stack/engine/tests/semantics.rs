@@ -44,7 +44,7 @@ fn sent(pair: &mut Pair) -> Vec<(u8, u32, Vec<u8>)> {
 }
 
 #[test]
-fn a_refusal_leaves_nothing_behind() {
+fn a_refused_request_leaves_no_state() {
     let script = Script::new()
         .on(CONNECT, |_| Outcome::Refused(111))
         .on(LISTEN, |_| Outcome::Refused(13));
@@ -151,7 +151,7 @@ fn super_segments_put_the_same_packets_on_the_link() {
 }
 
 #[test]
-fn only_what_is_proven_leaves_as_a_super_segment() {
+fn only_proven_packets_leave_as_super_segments() {
     assert_eq!(sent_through(connecting(), 0, 65_535, false).1, 0, "nothing is");
     let (plain, ..) = sent_through(connecting(), 2, 0, false);
     for gso_max in [0, 65_535] {
@@ -186,7 +186,7 @@ fn a_wrong_proof_is_noticed_on_request() {
 }
 
 #[test]
-fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_allows_it() {
+fn a_later_adjacent_packet_replaces_an_earlier_by_rule() {
     let script = connecting().coalescing().on(CLOSE, |step| {
         step.packet(1, PACKET, 0, 1, (0, 0, 0));
         step.packet(1, PACKET, 0, 2, (0, 0, 0)); // replaces 1
@@ -326,7 +326,7 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
 }
 
 #[test]
-fn a_full_wire_keeps_the_order_and_a_full_queue_turns_work_away() {
+fn a_full_wire_keeps_order_and_a_full_queue_refuses_work() {
     let script = connecting().on(SEND, |step| {
         let seq = step.words()[0];
         step.words()[0] += 1;
@@ -447,7 +447,7 @@ fn a_full_table_of_contexts_refuses_new_ones_and_keeps_the_old() {
 }
 
 #[test]
-fn a_program_without_abort_loses_its_context() {
+fn aborting_without_an_abort_chain_deletes_the_context() {
     let script = connecting().with(|module| {
         module
             .parsers
@@ -502,7 +502,7 @@ fn a_chain_without_context_can_answer_a_packet() {
 }
 
 #[test]
-fn a_connection_that_nobody_can_accept_is_aborted() {
+fn a_connection_beyond_the_backlog_is_aborted() {
     let server = Script::new()
         .on(LISTEN, |step| {
             step.new_context(LISTENER);
@@ -603,7 +603,7 @@ fn a_configuration_that_cannot_work_is_rejected() {
 }
 
 #[test]
-fn the_first_vacant_id_is_reserved_even_behind_a_found_one() {
+fn the_first_vacant_id_is_reserved_after_a_found_id() {
     let script = connecting()
         .on(CLOSE, |step| {
             step.packet(1, PACKET, 0, 0, (0, 0, 0));
@@ -734,7 +734,7 @@ fn a_full_table_of_handles_keeps_the_port_free() {
 }
 
 #[test]
-fn a_program_learns_once_that_nobody_holds_the_handle() {
+fn a_program_is_told_once_that_a_handle_was_released() {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
         let reported = reported.clone();
@@ -778,7 +778,7 @@ fn ipv4(from: u8, to: u8, protocol: u8, len: u16, payload: &[u8]) -> Vec<u8> {
 /// RFC 5927, 7.2: an off-path attacker does not know the bytes in flight. A program that does not look at
 /// errors cannot tell the difference.
 #[test]
-fn a_program_without_a_parser_for_errors_vouches_for_none() {
+fn a_program_without_an_error_parser_confirms_no_errors() {
     let (mut pair, _) = connected(connecting());
     let quoted = ipv4(1, 2, 253, 1500, &[0; 8]);
     let mut error = [&[3, 4, 0, 0, 0, 0, 0, 68][..], &quoted].concat();

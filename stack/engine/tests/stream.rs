@@ -329,7 +329,7 @@ fn observed_ends(server: Script) -> [Option<SocketAddr>; 2] {
 }
 
 #[test]
-fn observers_see_the_ends_that_a_program_states_and_no_others() {
+fn observers_see_only_the_addresses_a_program_states() {
     let stated = observed_ends(program(1));
     assert_eq!(stated, [Some(address(1, 80)), Some(address(0, 5555))]);
     let forget = |module: &mut Module| module.contexts.iter_mut().for_each(|kind| kind.ends = None);
@@ -386,7 +386,7 @@ fn addresses_are_known_at_both_ends() {
 }
 
 #[test]
-fn what_was_flushed_stays_readable_after_the_end() {
+fn flushed_bytes_stay_readable_after_the_end() {
     let mut pair = Pair::new([program(0), program(1)], 0, 1);
     pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
     let client = pair.stacks[0]
@@ -445,7 +445,7 @@ fn a_released_connection_is_aborted_and_a_closed_one_goes_on() {
 }
 
 #[test]
-fn a_program_without_a_chain_for_connect_is_not_called_an_address_in_use() {
+fn a_missing_connect_chain_is_not_an_address_in_use() {
     let mut pair = Pair::new([Script::new(), Script::new()], 0, 1);
     let opened = pair.stacks[0].connect(pair.now, address(1, 80), None);
     assert_eq!(opened, Err(RequestError::NothingOpened));

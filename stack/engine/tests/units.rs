@@ -171,7 +171,7 @@ fn a_request_beyond_the_limit_of_units_is_refused_by_its_name() {
 }
 
 #[test]
-fn packets_beyond_the_limit_of_units_end_the_context_with_an_error() {
+fn exceeding_the_unit_limit_ends_the_context_with_an_error() {
     let (mut pair, [_, theirs]) = pair(End::Never);
     // The sender ends its units; only the receiver has too many.
     let mut config = config(0);
@@ -210,7 +210,7 @@ fn packets_beyond_the_limit_of_units_end_the_context_with_an_error() {
 }
 
 #[test]
-fn an_ended_receiving_unit_gives_up_what_was_not_handed_over_and_its_id() {
+fn an_ended_receive_unit_releases_its_bytes_and_id() {
     let script = receiver(End::Never).on(PACKET, |step| {
         let (uid, ev) = (message(0), step.ev);
         step.unit(RecordKind::NewRx, uid, 0, INF, 65_536);
@@ -249,7 +249,7 @@ fn an_ended_receiving_unit_gives_up_what_was_not_handed_over_and_its_id() {
 }
 
 #[test]
-fn bytes_of_several_units_are_read_in_the_order_of_their_flushes() {
+fn bytes_of_several_units_are_read_in_flush_order() {
     // A program whose messages overtake one another creates units as packets arrive.
     let script = receiver(End::Never).on(PACKET, |step| {
         let (uid, ev) = (message(step.ev.seq), step.ev);
@@ -300,7 +300,7 @@ fn a_unit_of_a_stated_size_is_read_as_a_message() {
 }
 
 #[test]
-fn a_unit_that_was_ended_is_no_message_and_holds_nothing() {
+fn an_ended_unit_yields_no_message_and_holds_no_bytes() {
     let (mut pair, [ours, theirs]) = pair(End::Instruction);
     for n in 0..3 {
         let sent = pair.stacks[0].send(Instant::from_nanos(1), ours, text(n).as_bytes());

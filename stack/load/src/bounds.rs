@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_than_the_worst_case_is_noticed() {
+    fn exceeding_the_worst_case_is_detected() {
         let mut out = RecordBuf::default();
         out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
         let before = Before::of(&out);

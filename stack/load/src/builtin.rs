@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_has_one_file_in_place_of_another() {
+    fn a_variant_replaces_one_file() {
         let files = |name: &str| -> Vec<String> {
             let module = builtin(name)
                 .expect("it is listed")

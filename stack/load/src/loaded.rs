@@ -186,7 +186,7 @@ mod tests {
     /// The second program must not be mistaken for the first, even if its file gets the descriptor that the
     /// first had.
     #[test]
-    fn two_programs_as_machine_code_are_two() {
+    fn two_native_programs_are_loaded_separately() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let open = |file: &str| {
             let name = folder.join(file).display().to_string();

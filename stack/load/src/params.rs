@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_in_the_language() {
+    fn param_values_parse_as_in_the_language() {
         for (text, value) in [
             ("10", 10),
             ("0xff", 255),

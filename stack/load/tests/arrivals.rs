@@ -132,7 +132,7 @@ impl Bench {
 }
 
 #[test]
-fn a_packet_that_was_cut_comes_to_the_parser_for_such() {
+fn a_truncated_packet_goes_to_its_parser() {
     for engine in [Engine::Interp, Engine::Native] {
         let mut bench = Bench::new(engine, "takes_cut", true);
         for is_v4 in [true, false] {
@@ -147,7 +147,7 @@ fn a_packet_that_was_cut_comes_to_the_parser_for_such() {
 }
 
 #[test]
-fn a_program_without_a_parser_for_them_gets_no_half_packets() {
+fn a_program_without_a_truncation_parser_gets_whole_packets() {
     let mut bench = Bench::new(Engine::Native, "takes_whole", false);
     assert_eq!(bench.numbers(100, 0, true), [5, 100, 0]);
     assert_eq!(bench.numbers(100, 1, true), NOTHING);
@@ -156,7 +156,7 @@ fn a_program_without_a_parser_for_them_gets_no_half_packets() {
 }
 
 #[test]
-fn a_packet_to_a_port_without_anybody_is_answered_by_icmp() {
+fn a_packet_to_a_closed_port_is_answered_by_icmp() {
     for engine in [Engine::Interp, Engine::Native] {
         let mut bench = Bench::new(engine, "refuses", true);
         let sent = bench.answer(9, 20, 0, true);

@@ -275,11 +275,11 @@ fn all(engine: Engine, seeds: u64) {
 }
 
 #[test]
-fn both_give_the_same_windows_as_machine_code() {
+fn mtp_and_rust_give_the_same_windows_as_machine_code() {
     all(Engine::Native, 12);
 }
 
 #[test]
-fn both_give_the_same_windows_interpreted() {
+fn mtp_and_rust_give_the_same_windows_interpreted() {
     all(Engine::Interp, 4);
 }

@@ -340,7 +340,7 @@ fn a_further_id_leads_to_the_connection_that_the_chain_made() {
 }
 
 #[test]
-fn an_event_for_a_global_context_is_for_no_other() {
+fn an_event_for_a_global_context_reaches_no_other_context() {
     for engine in [Engine::Interp, Engine::Native] {
         let text = program(0, &["raise(poke{by: 3}, X.self)"]).replace("conn x) {", "conn c, all_t x) {");
         let mut bench = Bench::new(engine, "poke", &text);

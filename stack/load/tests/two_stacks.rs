@@ -247,7 +247,7 @@ fn tcp_delivers_through_losses() {
 
 /// A device that cuts super-segments changes nothing that a program or an application can observe.
 #[test]
-fn super_segments_change_nothing() {
+fn super_segments_have_no_observable_effect() {
     let module = tcp();
     for seed in 0..4 {
         let run = |gso_max| {

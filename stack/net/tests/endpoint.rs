@@ -107,7 +107,7 @@ fn write_some(end: &mut Endpoint, handle: Handle, data: &[u8]) -> usize {
 
 /// RFC 9293, 3.6.1 (SHLD-3): the peer is notified that its data was lost.
 #[test]
-fn data_after_a_close_is_reset_and_delays_nothing() {
+fn data_after_a_close_is_reset_without_delay() {
     let mut pair = Pair::new(4);
     let (client, server) = pair.connected();
     pair.ends[0].close(client);
@@ -120,7 +120,7 @@ fn data_after_a_close_is_reset_and_delays_nothing() {
 }
 
 #[test]
-fn options_reach_the_program_and_what_it_does_not_know_is_refused() {
+fn known_options_reach_the_program_and_others_are_refused() {
     let mut pair = Pair::new(4);
     let options = Options::new().max_segment(500).nodelay(true).send_buffer(8192);
     let client = pair.ends[0]
@@ -189,7 +189,7 @@ fn unsent_bytes_are_bounded_and_all_arrive() {
 }
 
 #[test]
-fn closing_a_listener_ends_what_waits_in_it() {
+fn closing_a_listener_resets_waiting_connections() {
     let mut pair = Pair::new(4);
     let client = pair.connect();
     pair.settle();
@@ -202,7 +202,7 @@ fn closing_a_listener_ends_what_waits_in_it() {
 }
 
 #[test]
-fn a_closed_connection_does_not_wait_for_ever_for_a_peer_that_keeps_it_open() {
+fn a_closed_connection_is_dropped_if_its_peer_stays_open() {
     let mut pair = Pair::new(4);
     let (_client, server) = pair.connected();
     pair.ends[1].close(server);

@@ -155,7 +155,7 @@ fn errno<T: std::fmt::Debug>(result: Result<T, MessageError>) -> (u32, String) {
 const SIZES: [usize; 9] = [1, 2, 100, 1_400, 5_000, 60_000, 60_001, 300_000, 1_000_000];
 
 #[test]
-fn calls_of_all_sizes_are_answered_in_any_order_over_every_program() {
+fn calls_of_all_sizes_are_answered_over_every_program() {
     for program in PROGRAMS {
         let mut pair = Pair::of(program);
         let calls: Vec<Call> = SIZES
@@ -197,7 +197,7 @@ fn calls_of_all_sizes_are_answered_in_any_order_over_every_program() {
 }
 
 #[test]
-fn a_message_without_a_reply_is_delivered_once_and_a_program_of_calls_refuses_it() {
+fn one_way_messages_arrive_once_and_need_a_stream_program() {
     for program in OF_STREAMS {
         let mut pair = Pair::of(program);
         let send = pair.ends[0].send(pair.sockets[0], address(1, 7000), b"news");
@@ -233,7 +233,7 @@ fn a_program_without_messages_and_streams_cannot_be_bound_to() {
 }
 
 #[test]
-fn what_is_too_long_or_empty_is_refused_here_with_its_size() {
+fn messages_of_invalid_size_are_refused_locally() {
     for program in PROGRAMS {
         let mut pair = Pair::of(program);
         let expected = "the message is too long: 1000001 bytes, and at most 1000000 are allowed";
@@ -255,7 +255,7 @@ fn what_is_too_long_or_empty_is_refused_here_with_its_size() {
 
 /// The program's own limit determines the error.
 #[test]
-fn what_is_too_long_for_the_program_is_refused() {
+fn a_message_beyond_the_programs_limit_is_refused() {
     let long = MessageOptions { size: 4_000_000, ..MessageOptions::default() };
     let mut pair = Pair::new("homa", &[long.clone(), long]);
     let (errno, text) = errno(pair.try_call(&vec![1; 1_000_001]));
@@ -266,7 +266,7 @@ fn what_is_too_long_for_the_program_is_refused() {
 }
 
 #[test]
-fn a_peer_that_takes_less_refuses_ends_the_connection_and_answers_the_next_call_on_another() {
+fn a_refused_large_call_is_followed_by_a_new_connection() {
     let small = MessageOptions { size: 1_000, ..MessageOptions::default() };
     for program in OF_STREAMS {
         let mut pair = Pair::new(program, &[MessageOptions::default(), small.clone()]);
@@ -297,7 +297,7 @@ fn a_peer_that_takes_less_refuses_ends_the_connection_and_answers_the_next_call_
 }
 
 #[test]
-fn the_deadline_ends_a_call_and_its_late_reply_goes_nowhere() {
+fn a_deadline_ends_a_call_and_drops_its_late_reply() {
     for program in PROGRAMS {
         let mut pair = Pair::of(program);
         // Stop-and-wait accepts its first packet only the second time that it comes, after 100 ms.
@@ -323,7 +323,7 @@ fn the_deadline_ends_a_call_and_its_late_reply_goes_nowhere() {
 }
 
 #[test]
-fn a_canceled_call_ends_at_once_and_one_that_nobody_serves_yet_is_withdrawn() {
+fn a_canceled_call_ends_and_is_withdrawn_if_unserved() {
     for program in PROGRAMS {
         let mut pair = Pair::of(program);
         let (first, second) = (pair.call(b"first"), pair.call(b"second"));
@@ -350,7 +350,7 @@ fn a_canceled_call_ends_at_once_and_one_that_nobody_serves_yet_is_withdrawn() {
 }
 
 #[test]
-fn calls_and_requests_are_bounded_and_all_are_answered_in_the_end() {
+fn bounded_calls_and_requests_are_all_answered() {
     let client = MessageOptions { calls: 20, ..MessageOptions::default() };
     let server = MessageOptions { requests: 4, ..MessageOptions::default() };
     for program in OF_STREAMS {
@@ -404,7 +404,7 @@ fn requests_beyond_the_limit_of_a_program_of_calls_come_again() {
 }
 
 #[test]
-fn a_connection_that_breaks_fails_its_calls_and_the_next_call_opens_another() {
+fn a_broken_connection_fails_its_calls_and_is_replaced() {
     for program in ["tcp", "selective-repeat"] {
         let mut pair = Pair::of(program);
         let calls = [pair.call(b"one"), pair.call(b"two")];
@@ -469,7 +469,7 @@ fn frame(kind: u8, number: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_on_the_wire_are_as_they_are_described() {
+fn frames_on_the_wire_match_the_documentation() {
     let mut pair = Pair::of("tcp");
     let raw = stream(&mut pair);
     let both = [frame(1, 7, b"hello"), frame(3, 9, b"news")].concat();
@@ -488,7 +488,7 @@ fn frames_on_the_wire_are_as_they_are_described() {
 }
 
 #[test]
-fn what_is_no_frame_ends_its_connection_and_no_other() {
+fn a_malformed_frame_ends_only_its_connection() {
     let wrong: [Vec<u8>; 4] = [
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         frame(9, 1, b""),
@@ -512,7 +512,7 @@ fn what_is_no_frame_ends_its_connection_and_no_other() {
 }
 
 #[test]
-fn a_length_beyond_the_limit_takes_no_memory_and_ends_the_connection() {
+fn a_length_beyond_the_limit_allocates_no_memory() {
     let mut pair = Pair::of("tcp");
     let raw = stream(&mut pair);
     write(
@@ -529,7 +529,7 @@ fn a_length_beyond_the_limit_takes_no_memory_and_ends_the_connection() {
 }
 
 #[test]
-fn a_peer_that_stops_within_a_message_is_reset_and_an_idle_one_is_closed() {
+fn a_peer_stalled_within_a_message_is_reset() {
     let options = MessageOptions { idle: Duration::from_secs(10), ..MessageOptions::default() };
     let mut pair = Pair::new("tcp", &[options.clone(), options]);
     let (within, idle) = (stream(&mut pair), stream(&mut pair));
@@ -603,7 +603,7 @@ fn connections_are_bounded_and_an_idle_one_makes_room() {
 }
 
 #[test]
-fn a_request_that_is_dropped_is_answered_by_an_error_or_not_at_all() {
+fn a_dropped_request_is_answered_by_an_error_or_silence() {
     let mut pair = Pair::of("tcp");
     let call = pair.call(b"please");
     let request = pair.requests(1).remove(0);
@@ -697,7 +697,7 @@ async fn tasks_call_at_once_and_each_gets_its_reply() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_or_canceled_is_over_and_frees_its_place() {
+async fn a_dropped_or_canceled_call_frees_its_slot() {
     let options = MessageOptions { calls: 1, ..MessageOptions::default() };
     for program in ["homa", "tcp"] {
         let ([client, server], _networks) = sockets(program, &options).await;
@@ -721,7 +721,7 @@ async fn a_call_that_is_dropped_or_canceled_is_over_and_frees_its_place() {
 }
 
 #[tokio::test]
-async fn errors_reach_who_awaits_with_their_text() {
+async fn errors_keep_their_text_for_awaiting_tasks() {
     let ([client, _server], _networks) = sockets("homa", &MessageOptions::default()).await;
     let peer = address(1, 7000);
     assert_eq!(errno(client.call(peer, b"").await).0, 22);

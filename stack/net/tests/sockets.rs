@@ -277,7 +277,7 @@ fn both_until<T>(
 
 /// A program that distinguishes connections by its own ids has several from one port to one peer.
 #[test]
-fn two_connections_from_one_socket_to_one_server_carry_data_at_a_time() -> TestResult {
+fn two_connections_to_one_server_share_a_socket() -> TestResult {
     let (client, _) = open("quic-lite", "127.0.0.1:0")?;
     let (mut server, port) = open("quic-lite", "127.0.0.1:0")?;
     let there = SocketAddr::new([127, 0, 0, 1].into(), port);
@@ -304,7 +304,7 @@ fn two_connections_from_one_socket_to_one_server_carry_data_at_a_time() -> TestR
 
 /// A flood of datagrams that are no packets of the program leaves no context, and later packets are served.
 #[test]
-fn what_is_not_the_programs_is_dropped() -> TestResult {
+fn foreign_datagrams_are_dropped() -> TestResult {
     let folder = hawser_temporary::Folder::new()?;
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp"),

@@ -172,7 +172,7 @@ async fn each_of_several_tasks_gets_one_completion() {
 }
 
 #[tokio::test]
-async fn work_that_a_failed_pair_flushed_arrives_also_after_its_destruction() {
+async fn flushed_work_completes_after_its_pair_is_destroyed() {
     let ([here, there], _) = hosts("roce").await;
     let destroyed = there.network.verbs(|verbs| {
         verbs.destroy(there.pair);
@@ -203,7 +203,7 @@ async fn work_that_a_failed_pair_flushed_arrives_also_after_its_destruction() {
 }
 
 #[tokio::test]
-async fn a_waiter_learns_that_its_network_has_ended_after_what_came_before() {
+async fn a_waiter_sees_completions_before_the_networks_end() {
     let ([here, there], broken) = hosts("roce").await;
     here.write(1, &there).expect("there is room");
     while here

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_what_is_acknowledged_and_the_window_above_it() {
+    fn an_edge_is_the_acknowledged_position_plus_the_window() {
         let una = field("una", &[(6, 0), (7, 100), (17, 200)]);
         let cwnd = field("cc.cwnd", &[(6, 300), (17, 400)]);
         let expected = vec![(6, 300), (7, 400), (17, 600)];
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_packets_is_no_window() {
+    fn inconsistent_values_yield_no_window() {
         let cwnd = || field("cwnd", &[(2, 1_000)]);
         // Data that is acknowledged before it was sent, and a number that belongs to no drawn data.
         for una in [field("una", &[(7, 150)]), field("una", &[(7, 5_000)])] {

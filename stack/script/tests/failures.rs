@@ -46,7 +46,7 @@ const OPEN: &str = "\
 ";
 
 #[test]
-fn every_comparison_is_made() {
+fn every_comparison_of_a_script_is_made() {
     // Text after an open connection, and the expected text of the report; an empty one means that it passes.
     let cases = [
         ("+0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 1 win 65535", ""),
@@ -221,7 +221,7 @@ fn every_comparison_is_made() {
 
 /// Invalid arguments of a call make a script unreadable, and the report names them.
 #[test]
-fn a_call_with_wrong_arguments_is_rejected_with_place_and_reason() {
+fn a_call_with_wrong_arguments_is_rejected_with_its_reason() {
     for (call, why) in [
         (
             "close(four)",
@@ -251,7 +251,7 @@ fn a_call_with_wrong_arguments_is_rejected_with_place_and_reason() {
 /// A packet that never comes is reported when no further event can happen, and not at the end of virtual
 /// time.
 #[test]
-fn a_packet_of_any_time_that_never_comes_is_missed_at_a_time_that_can_be_read() {
+fn a_missing_packet_is_reported_at_the_last_event() {
     let text = report(&format!("{OPEN}* > P. 1:11(10) ack 1\n")).explain("script");
     assert!(
         text.contains("at 0.100000") && !text.contains("18446743073"),
@@ -260,7 +260,7 @@ fn a_packet_of_any_time_that_never_comes_is_missed_at_a_time_that_can_be_read() 
 }
 
 #[test]
-fn an_unavailable_call_makes_a_script_unsupported_wherever_it_stands() {
+fn an_unavailable_call_makes_a_script_unsupported() {
     let asking = "`netstat -an | grep -c LISTEN | grep 1`\n";
     for text in [
         format!("{asking}{OPEN}"),
@@ -280,7 +280,7 @@ fn an_unavailable_call_makes_a_script_unsupported_wherever_it_stands() {
 }
 
 #[test]
-fn lines_for_others_are_left_out_by_the_names_given() {
+fn excluded_lines_depend_on_the_given_defines() {
     let text = format!(
         "{OPEN}#ifdef FreeBSD\n+0 write(4, ..., 10) = 11\n#else\n+0 write(4, ..., 10) = 10\n#endif\n+0 > P. 1:11(10) ack 1\n"
     );
@@ -315,7 +315,7 @@ fn the_handshake_has_a_limit_of_its_own() {
 
 /// FreeBSD's settings, as far as the program has them.
 #[test]
-fn sysctls_of_freebsd_set_what_those_of_linux_do() {
+fn sysctls_of_freebsd_map_to_those_of_linux() {
     let text = "`sysctl -w net.inet.tcp.rfc1323=0 net.inet.tcp.sack.enable=0 net.inet.tcp.recvspace=20000`\n\
         +0 `sysctl -w net.inet.tcp.blackhole=0 net.inet.tcp.hostcache.purgenow=1 kern.ipc.maxsockbuf=2097152`\n\
         0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 getsockopt(3, SOL_SOCKET, SO_RCVBUF, [20000], [4]) = 0\n\
@@ -451,7 +451,7 @@ fn timestamps_are_compared_when_their_tick_is_known() {
 }
 
 #[test]
-fn numbers_count_from_the_syn() {
+fn sequence_numbers_are_relative_to_the_syn() {
     let script = |ack: u32| {
         format!(
             "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
@@ -491,7 +491,7 @@ fn an_extra_ack_is_passed_over_only_where_that_is_declared() {
 }
 
 #[test]
-fn params_change_midway() {
+fn params_can_change_during_a_script() {
     let connect = |options: &str| {
         format!(
             "{OPEN}+0 `sysctl -q net.ipv4.tcp_timestamps=0 net.ipv4.tcp_window_scaling=0`\n\

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_as_the_same_bytes() {
+    fn a_shown_payload_parses_to_the_same_bytes() {
         let random = [0x17, 0xff, 0, 3];
         for bytes in [&pattern(1401, 100)[..], b"hello", &random, &pattern(0, 7), b""] {
             let shown = show(bytes).to_string();

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_reads_as_it_was() {
+    fn a_shown_span_parses_to_the_same_value() {
         for nanos in [0, 1, 999, 1_500, 20_096_000, 1_000_000_000, 61_000_000_001] {
             let span = Duration::from_nanos(nanos);
             assert_eq!(parse(&show(span)), Some(span), "{}", show(span));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_has_a_unit() {
+    fn a_span_needs_a_unit() {
         assert_eq!(parse("1.5ms"), Some(Duration::from_micros(1_500)));
         assert_eq!(parse("2min"), Some(Duration::from_secs(120)));
         for wrong in [

@@ -25,7 +25,7 @@ fn the_examples_pass() {
 }
 
 #[test]
-fn what_happened_in_a_file_is_a_file_that_passes() {
+fn the_log_of_a_file_is_a_file_that_passes() {
     for (name, text) in files() {
         let head = text.lines().take_while(|line| !line.starts_with("every"));
         let head: Vec<&str> = head.collect();

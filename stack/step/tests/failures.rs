@@ -20,7 +20,7 @@ fn failure(rest: &str) -> String {
 }
 
 #[test]
-fn a_packet_that_differs_is_shown_beside_what_was_expected() {
+fn a_differing_packet_is_shown_beside_the_expected_one() {
     let text = failure("> SW{kind: DATA, seq: 4, data: 100}\n");
     let expected = "\
 f.steps:6:1: at 0s
@@ -85,7 +85,7 @@ fn each_kind_of_difference_is_named() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_with_its_place() {
+fn syntax_errors_are_reported_with_their_place() {
     for (line, place, needle) in [
         ("sned 5", "2:1", "`sned` begins no step"),
         ("+5 close", "2:1", "`5` is no time"),

@@ -34,21 +34,21 @@ fn pass(transport: &str, variable: &str, at_least: usize) {
 }
 
 #[test]
-fn quic_lite_does_what_its_steps_say() {
+fn quic_lite_passes_its_steps() {
     pass("quic-lite", "HAWSER_QUIC_LITE", 20);
 }
 
 #[test]
-fn roce_does_what_its_steps_say() {
+fn roce_passes_its_steps() {
     pass("roce", "HAWSER_ROCE", 10);
 }
 
 #[test]
-fn homa_does_what_its_steps_say() {
+fn homa_passes_its_steps() {
     pass("homa", "HAWSER_HOMA", 2);
 }
 
 #[test]
-fn ndp_does_what_its_steps_say() {
+fn ndp_passes_its_steps() {
     pass("ndp", "HAWSER_NDP", 1);
 }

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_what_a_general_serializer_makes() {
+    fn lines_equal_those_of_serde_json() {
         let bare = Event {
             flow: None,
             fields: Vec::new(),

@@ -363,14 +363,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_an_enum_have_its_names() {
+    fn numbers_of_an_enum_are_shown_by_name() {
         let state = Ty::Enum { index: 0, bits: 8, signed: false };
         assert_eq!(shown(&state, &[1]), "OPEN");
         assert_eq!(shown(&state, &[7]), "7");
     }
 
     #[test]
-    fn times_count_from_the_start_and_zero_is_none() {
+    fn times_are_relative_to_the_start_and_zero_is_none() {
         assert_eq!(shown(&Ty::Timer, &words(&[0])), "none");
         assert_eq!(shown(&Ty::Timer, &words(&[1_250_000_000])), "0.250000000 s");
         assert_eq!(shown(&Ty::Duration, &words(&[20_096_000])), "20.096 ms");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_reads_as_zero() {
+    fn missing_bytes_read_as_zero() {
         assert_eq!(shown(&Ty::uint(64), &[1, 2]), "0");
         let window = Ty::Window { runs: 4, elem: Box::new(Ty::uint(32)) };
         assert_eq!(shown(&window, &[]), "{}");

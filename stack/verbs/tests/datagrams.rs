@@ -95,7 +95,7 @@ fn a_datagram_says_where_it_came_from() {
 /// Wrong keys, missing memory and too little memory are not reported, and the next datagram arrives (IBA,
 /// 9.8.3, 9.9.3).
 #[test]
-fn what_is_not_taken_is_dropped_without_a_word() {
+fn unacceptable_datagrams_are_dropped_silently() {
     let mut stage = stage(Engine::Interp);
     let peer = to(&stage, 1);
     let send = |stage: &mut Stage, id, key, len| {
@@ -132,7 +132,7 @@ fn what_is_not_taken_is_dropped_without_a_word() {
 }
 
 #[test]
-fn what_cannot_leave_is_said() {
+fn unsendable_datagrams_are_refused() {
     let mut stage = stage(Engine::Interp);
     let datagram = Operation::Datagram { to: to(&stage, 1), key: KEY };
     let long = stage.hosts[0].own.slice(0, 1025);
@@ -207,7 +207,7 @@ fn pairs_with_a_peer_take_no_datagrams() {
 
 /// Completions that are not polled take bounded memory: an application has to poll before it can post more.
 #[test]
-fn who_polls_no_completions_posts_no_more() {
+fn posting_requires_polling_completions() {
     let mut stage = stage(Engine::Interp);
     let operation = Operation::Datagram { to: to(&stage, 1), key: KEY };
     let request = SendRequest::inline(1, operation, b"");

@@ -87,7 +87,7 @@ fn completion_queues_end_once_no_pair_uses_them() {
 }
 
 #[test]
-fn memory_that_is_not_there_is_not_written() {
+fn remote_memory_outside_a_region_is_not_written() {
     let wrong_key = |stage: &Stage| write(stage, Remote { key: 12345, at: 0 }, 100);
     assert_eq!(outcome(no_change, wrong_key), Status::RemoteAccess);
     let beyond = |stage: &Stage| write(stage, shared(stage, SIZE as u64 - 99), 100);
@@ -109,7 +109,7 @@ fn memory_that_is_not_there_is_not_written() {
 }
 
 #[test]
-fn a_pair_that_allows_nothing_is_asked_in_vain() {
+fn a_pair_without_access_refuses_remote_operations() {
     let nothing = |c: &mut Connection| c.access = Access::NONE;
     let remote = |stage: &Stage| shared(stage, 0);
     assert_eq!(outcome(nothing, |s| write(s, remote(s), 8)), Status::RemoteAccess);
@@ -129,7 +129,7 @@ fn an_atomic_operation_on_an_odd_address_is_invalid() {
 }
 
 #[test]
-fn memory_of_ones_own_that_is_not_there_fails_at_once() {
+fn a_wrong_local_region_fails_at_once() {
     let wrong = |s: &Stage| {
         SendRequest::new(
             1,
@@ -147,7 +147,7 @@ fn memory_of_ones_own_that_is_not_there_fails_at_once() {
 
 /// Work posted before work without memory is done; work posted behind it is not.
 #[test]
-fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
+fn a_protection_error_flushes_only_later_work() {
     let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let now = stage.now;
     let absent = Slice { key: 9, at: 0, len: 10 };
@@ -183,14 +183,14 @@ fn work_before_a_protection_error_is_done_and_work_behind_it_flushed() {
 }
 
 #[test]
-fn a_message_without_memory_for_it_is_asked_for_again_and_given_up() {
+fn a_send_without_a_receive_fails_after_its_rnr_retries() {
     let send = |s: &Stage| SendRequest::new(1, Operation::Send, own(s, 8));
     let few = |c: &mut Connection| c.rnr_retries = 3;
     assert_eq!(outcome(few, send), Status::ReceiverNotReady);
 }
 
 #[test]
-fn a_peer_that_is_gone_is_given_up() {
+fn an_unreachable_pair_fails_after_its_retries() {
     let send = |s: &Stage| SendRequest::new(1, Operation::Write(shared(s, 0)), own(s, 8));
     let elsewhere = |c: &mut Connection| c.pair ^= 0x1000;
     assert_eq!(outcome(elsewhere, send), Status::RetriesExceeded);
@@ -295,7 +295,7 @@ fn a_send_invalidates_a_key_of_its_receiver() {
 }
 
 #[test]
-fn states_come_one_after_the_other() {
+fn a_queue_pair_passes_through_its_states_in_order() {
     let mut stage = Stage::new(&program(Engine::Interp), 7, |_| {});
     let host = &mut stage.hosts[0];
     let config = hawser_verbs::QueuePairConfig {

@@ -128,7 +128,7 @@ fn a_write_is_gathered_and_a_read_is_scattered() {
 }
 
 #[test]
-fn what_an_atomic_operation_found_is_scattered() {
+fn the_result_of_an_atomic_operation_is_scattered() {
     let mut stage = connected();
     stage.hosts[1].shared.write(16, &[1, 2, 3, 4, 5, 6, 7, 8]);
     let remote = stage.hosts[1].shared.remote(16);

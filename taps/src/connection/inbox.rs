@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_one_context_and_messages_their_own() {
+    fn parts_of_a_message_share_one_context() {
         let mut inbox = inbox(b"abc", true);
         let first = inbox.take(1, 2).expect("a part").context().id();
         assert_eq!(inbox.take(1, 2).expect("the rest").context().id(), first);

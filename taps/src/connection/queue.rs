@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn ordered_messages_keep_their_order_whatever_their_priority() {
+    fn ordered_messages_keep_their_order_despite_priorities() {
         let mut queue = Queue::default();
         for (id, priority) in [(0, 100), (1, 0), (2, 50)] {
             queue.push(entry(id, &urgent(priority, true), true));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_parts_overtakes_whole() {
+    fn a_partial_message_overtakes_as_a_whole() {
         let mut queue = Queue::default();
         let (slow, fast) = (urgent(100, true), urgent(5, false));
         queue.push(entry(0, &slow, true));

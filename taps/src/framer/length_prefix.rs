@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_ones_than_agreed_are_refused() {
+    fn messages_beyond_the_agreed_length_are_refused() {
         let mut framing = LengthPrefix::new(10).start();
         assert!(decode(&mut *framing, b"\0\0\0\x0bhello world").is_err());
         let mut framing = LengthPrefix::new(10).start();

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn framers_stand_on_one_another() {
+    fn framers_can_be_stacked() {
         let framers: Vec<Arc<dyn Framer>> =
             vec![Arc::new(LengthPrefix::new(100)), Arc::new(LengthPrefix::new(10))];
         let mut stack = Stack::new(&framers);

@@ -355,7 +355,7 @@ mod tests {
 
     /// RFC 9622, 9.1.3.3 and 9.1.3.7.
     #[test]
-    fn messages_inherit_what_was_selected() {
+    fn message_properties_inherit_selection_properties() {
         let mut properties = TransportProperties::new();
         assert_eq!(properties.get(Property::MsgOrdered), Some(Value::Boolean(true)));
         properties.avoid(Property::PreserveOrder).expect("a preference");

@@ -73,7 +73,7 @@ async fn a_plain_server_of_tcp_is_spoken_with() {
 }
 
 #[tokio::test]
-async fn aborting_ends_it_at_once_for_both() {
+async fn an_abort_ends_both_ends_at_once() {
     let (mut client, mut server, _listener) = pair(&framed()).await;
     client.abort();
     let events = rest(&mut client).await;
@@ -89,7 +89,7 @@ async fn aborting_ends_it_at_once_for_both() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_an_establishment_error_and_the_last_event() {
+async fn a_refused_connection_ends_with_an_establishment_error() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let there = RemoteEndpoint::from(listener.local_addr().expect("its address"));
     drop(listener);
@@ -182,7 +182,7 @@ async fn a_changed_preconnection_changes_no_connection() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_forgotten_delivers_what_was_sent() {
+async fn a_dropped_connection_delivers_its_sent_data() {
     let (client, mut server, _listener) = pair(&framed()).await;
     let message = vec![7u8; 900_000];
     client.send(message.clone()).await.expect("it is open");
@@ -192,7 +192,7 @@ async fn a_connection_that_is_forgotten_delivers_what_was_sent() {
 }
 
 #[tokio::test]
-async fn after_closing_nothing_is_sent() {
+async fn sending_after_close_fails() {
     let (mut client, _server, _listener) = pair(&framed()).await;
     client.close();
     // The Connection is closing, or closed already: in either case the failure is reported.
@@ -222,7 +222,7 @@ async fn a_property_that_no_transport_provides_is_refused() {
 
 /// RFC 9623, 4: after a failure the next endpoint is tried at once.
 #[tokio::test]
-async fn a_dead_endpoint_is_followed_by_the_next() {
+async fn the_next_endpoint_follows_a_dead_one() {
     let mut listener = framed()
         .with_local(crate::here())
         .listen()
@@ -265,7 +265,7 @@ async fn an_endpoint_may_be_for_one_protocol() {
 }
 
 #[tokio::test]
-async fn an_isolated_connection_leaves_nothing_to_others() {
+async fn an_isolated_connection_shares_no_session() {
     let wanted = framed();
     let (_first, _server, listener) = pair(&wanted).await;
     let mut wanted = wanted.with_remote(listener.addresses()[0]);
@@ -316,7 +316,7 @@ async fn endpoints_are_resolved() {
 
 /// Data that arrives at once is handed over only after Ready was reported.
 #[tokio::test]
-async fn nothing_is_received_before_ready() {
+async fn data_is_delivered_only_after_ready() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let there = RemoteEndpoint::from(listener.local_addr().expect("its address"));
     tokio::spawn(async move {

@@ -8,7 +8,7 @@ use crate::{framed, pair};
 /// Each chosen property without effect over TCP, or over QUIC, reads as the actual behaviour (RFC 9622, 6.2
 /// and 8).
 #[tokio::test]
-async fn properties_without_effect_read_as_what_is_in_force() {
+async fn ineffective_properties_read_as_actual_behaviour() {
     // The property, the chosen value, and the values in force over TCP and over QUIC.
     const ROWS: [(&str, &str, [&str; 2]); 14] = [
         ("keepAlive", "Prefer", ["true", "false"]),

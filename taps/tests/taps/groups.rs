@@ -59,7 +59,7 @@ async fn properties_are_shared_except_the_priority() {
 }
 
 #[tokio::test]
-async fn a_refused_property_changes_nothing() {
+async fn a_refused_property_has_no_effect() {
     let (client, mut server, _listener) = pair(&framed()).await;
     let set = |name: &str, value: &str| client.set_property_by_name(name, value).err();
     assert!(matches!(
@@ -178,7 +178,7 @@ async fn a_group_is_the_streams_of_one_session() {
 
 /// Clones of a peer find the group when all its known Connections have ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_clone_comes_after_the_last_connection_has_ended() {
+async fn a_clone_survives_the_end_of_all_earlier_connections() {
     let (has, mut wants) = secured(&[]);
     wants
         .properties_mut()
@@ -237,7 +237,7 @@ async fn a_listener_takes_as_many_as_its_limit_and_stops() {
 
 /// RFC 9622, 7.2: a remote endpoint restricts the accepted peers.
 #[tokio::test]
-async fn a_listener_takes_those_who_are_meant() {
+async fn a_listener_accepts_only_the_expected_peers() {
     let wanted = framed().with_remote(hawser_taps::RemoteEndpoint::new().with_ip_address([127, 0, 0, 2]));
     let mut listener = wanted
         .with_local(crate::here())

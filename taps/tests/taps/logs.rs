@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use crate::{here, pair, plain};
 
 #[tokio::test]
-async fn states_of_a_connection_are_logged_at_debug_and_a_listener_at_info() {
+async fn connection_states_are_logged_at_debug_and_listeners_at_info() {
     let log = Log::start();
     let (mut client, _server, listener) = pair(&plain()).await;
     let address = listener.addresses()[0];
@@ -26,7 +26,7 @@ async fn states_of_a_connection_are_logged_at_debug_and_a_listener_at_info() {
 }
 
 #[tokio::test]
-async fn a_peer_that_a_listener_does_not_expect_is_logged_with_the_reason() {
+async fn an_unexpected_peer_of_a_listener_is_logged_with_the_reason() {
     let log = Log::start();
     let expected = RemoteEndpoint::new().with_ip_address([127, 0, 0, 2]);
     let listener = plain()

@@ -59,7 +59,7 @@ async fn each_send_has_one_outcome_in_order() {
 }
 
 #[tokio::test]
-async fn nothing_follows_a_final_message() {
+async fn a_send_after_the_final_message_fails() {
     let (mut client, mut server, _listener) = pair(&framed()).await;
     client
         .send_with("last", &with(Property::Final, true))
@@ -96,7 +96,7 @@ async fn parts_make_one_message() {
 
 /// A message that was begun before the final one is finished.
 #[tokio::test]
-async fn a_final_message_leaves_others_their_end() {
+async fn a_message_begun_before_the_final_one_is_finished() {
     let (client, mut server, _listener) = pair(&framed()).await;
     let context = MessageContext::new();
     client
@@ -160,7 +160,7 @@ async fn long_messages_are_received_in_parts() {
 }
 
 #[tokio::test]
-async fn a_receive_that_is_given_up_takes_nothing() {
+async fn a_cancelled_receive_loses_no_message() {
     let (client, mut server, _listener) = pair(&framed()).await;
     for _ in 0..3 {
         assert!(
@@ -254,7 +254,7 @@ async fn sends_without_sent_events_never_wait_for_events_to_be_taken() {
 }
 
 #[tokio::test]
-async fn outcomes_that_nobody_takes_hold_the_sender_back() {
+async fn unread_outcomes_block_the_sender() {
     let (mut client, mut server, _listener) = pair(&framed()).await;
     let reader = tokio::spawn(async move { while server.receive().await.is_ok() {} });
     for _ in 0..1_024 {
@@ -288,7 +288,7 @@ async fn acceptance_and_acknowledgement_of_a_message_are_two_events() {
 }
 
 #[tokio::test]
-async fn directions_are_kept() {
+async fn a_one_way_connection_refuses_the_other_direction() {
     let mut wanted = framed();
     wanted
         .set_property(Property::Direction, "unidirectional send")

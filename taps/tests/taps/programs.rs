@@ -64,7 +64,7 @@ async fn quic_lite_is_a_candidate_without_protection() {
 /// Required protection comes from TLS above QUIC-Lite. The stream begins with a handshake (RFC 8446, 5.1),
 /// which is not answered here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn quic_lite_is_no_candidate_by_itself_where_protection_is_required() {
+async fn quic_lite_needs_tls_where_protection_is_required() {
     let (address, taken) = server().await;
     let (_, wants) = secured(&[]);
     let wants = wants.with_stack(quic_lite(0));

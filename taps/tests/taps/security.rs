@@ -91,7 +91,7 @@ async fn a_server_with_a_wrong_pin_is_refused() {
 }
 
 #[tokio::test]
-async fn opportunistic_security_is_taken_where_it_is_there() {
+async fn opportunistic_security_uses_tls_if_available() {
     let (_peer, address, _, _folder) = openssl().await;
     let wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
@@ -226,7 +226,7 @@ async fn a_plain_quic_server_is_spoken_with_over_several_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tls_is_there_between_two_of_ours() {
+async fn two_taps_peers_use_tls() {
     let (mut client, server, _listener) = secured_pair(secured(&[]), "hello").await;
     server.send("answer").await.expect("it is open");
     assert_eq!(client.receive().await.expect("a message").data(), "answer");
@@ -235,7 +235,7 @@ async fn tls_is_there_between_two_of_ours() {
 }
 
 #[tokio::test]
-async fn a_pin_of_another_is_no_trust() {
+async fn a_pin_of_another_certificate_is_rejected() {
     let (has, _) = secured(&[]);
     let listener = has.with_local(here()).listen().await.expect("a listener");
     let trusts = SecurityParameters::new()
@@ -293,7 +293,7 @@ async fn opportunistic_security_is_looked_for_at_every_endpoint_first() {
 
 /// A TLS server that rejects this side's offer by an alert: handshake_failure (RFC 8446, 6 and B.2).
 #[tokio::test]
-async fn an_endpoint_that_answers_with_an_alert_of_tls_gets_nothing_in_the_clear() {
+async fn a_tls_alert_prevents_a_plaintext_fallback() {
     let server = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = server.local_addr().expect("its address");
     let (count, seen) = tokio::sync::mpsc::unbounded_channel();

@@ -111,7 +111,7 @@ fn source(module: &str) -> Option<String> {
 }
 
 #[test]
-fn the_page_names_everything_and_tests_that_exist() {
+fn the_page_names_every_property_and_existing_tests() {
     let page = include_str!("../../../docs/rfc9622.md");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
     let names = Definition::ALL

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_states_what_it_offers() {
+    fn every_target_declares_its_capabilities() {
         for target in Capabilities::targets() {
             let read = Capabilities::of(target);
             assert!(read.is_ok(), "{target}: {read:?}");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_means_nothing_is_refused() {
+    fn an_unknown_instruction_or_limit_is_refused() {
         let text = |instruction: &str, limit: &str| {
             format!(
                 "[stack]\nsources = []\ninstructions = [\"{instruction}\"]\nexterns = []\nqueues = []\n\

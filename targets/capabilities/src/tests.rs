@@ -79,7 +79,7 @@ fn kernel(change: impl Fn(&mut Offer)) -> Capabilities {
 const BACK: &str = "IPheader ip; ip.dst_ip = c.peer; head h; h.port = 1; emit pkt_gen(ip, h);";
 
 #[test]
-fn state_and_answers_are_the_kernels_all_else_is_left() {
+fn chains_that_change_state_and_answer_run_in_the_kernel() {
     let host = "`head` may go to another host than the frame's sender";
     let back = "`head` goes back to the frame's sender";
     let cases: &[(&str, Placement, &[&str])] = &[
@@ -150,7 +150,7 @@ fn state_and_answers_are_the_kernels_all_else_is_left() {
 }
 
 #[test]
-fn what_helpers_put_into_a_packet_is_found() {
+fn packet_fields_written_by_helpers_are_found() {
     let more = "void address(IPheader ip, conn c, all a, bool all_of_them) { ip.dst_ip = c.peer;\n\
                 if (all_of_them) relay(ip, a); }\n\
                 void relay(IPheader ip, all a) { ip.dst_ip = a.hosts[2]; }\n\
@@ -177,7 +177,7 @@ fn what_helpers_put_into_a_packet_is_found() {
 }
 
 #[test]
-fn of_lists_it_is_not_known_which_element_is_meant() {
+fn elements_of_a_list_are_not_distinguished() {
     let more = "struct two { uint64 a, b, c;  ip_addr_t host; }\n\
                 void set(two w, all a) { w.host = a.hosts[0]; }";
     let begin = "IPheader ip; head h; list<two, 2> l; l[0].host = c.peer;";
@@ -200,7 +200,7 @@ fn of_lists_it_is_not_known_which_element_is_meant() {
 }
 
 #[test]
-fn a_packet_with_a_crc_is_the_stacks() {
+fn a_packet_with_a_crc_is_left_to_the_stack() {
     let more = "pkt_bp sealed { uint16 port; crc32_t sum over (this); }";
     let take = "IPheader ip; ip.dst_ip = c.peer; sealed s; emit pkt_gen(ip, s);";
     let placed = Program { take, more, ..PLAIN }.placed(&xdp());
@@ -209,7 +209,7 @@ fn a_packet_with_a_crc_is_the_stacks() {
 }
 
 #[test]
-fn of_several_packets_one_goes_back() {
+fn one_of_several_packets_reuses_the_frame() {
     let two = format!("{{ {BACK} }} {{ {BACK} }}");
     let (placement, reasons) = Program { take: &two, ..PLAIN }.placed(&xdp());
     assert_eq!(placement, Placement::Both);
@@ -220,7 +220,7 @@ fn of_several_packets_one_goes_back() {
 }
 
 #[test]
-fn the_stacks_thread_keeps_what_a_chain_makes() {
+fn chains_that_create_contexts_stay_in_the_stack() {
     let makes = "`new_ctx` is carried out by the stack's thread";
     let more = "context door { uint64 n; }\n\
                 void open(came ev, door l) { conn c = new_ctx{peer: ev.from}; }";
@@ -231,7 +231,7 @@ fn the_stacks_thread_keeps_what_a_chain_makes() {
 }
 
 #[test]
-fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
+fn a_chain_beyond_the_kernels_limits_stays_in_the_stack() {
     let user = |program: Program<'_>, capabilities: &Capabilities, reason: &str| {
         let (placement, reasons) = program.placed(capabilities);
         assert_eq!(placement, Placement::User, "{reasons:?}");
@@ -273,7 +273,7 @@ fn what_the_kernel_lacks_keeps_a_chain_in_the_stack() {
 }
 
 #[test]
-fn events_of_others_than_packets_name_what_brings_them() {
+fn chains_of_other_events_name_their_source() {
     let module = PLAIN.module();
     let late = module.events.iter().position(|event| event.name == "late");
     let placed = placements(&module, &xdp()).swap_remove(late.expect("it is there"));
@@ -315,7 +315,7 @@ fn a_target_without_a_kernel_runs_all_in_the_stack() {
 }
 
 #[test]
-fn what_a_program_lacks_is_named_with_its_place() {
+fn a_missing_capability_is_reported_with_its_place() {
     let externs = Program {
         take: "emit look_up(c.n) -> found;",
         more: "extern instr_t look_up(uint64 n) -> found;\nevent found : EVENT { uint64 value; }",
@@ -383,7 +383,7 @@ fn pinned(more: &str, chains: &str, deployed: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_connections_share_pins_a_program_to_one_shard() {
+fn shared_variables_pin_a_program_to_one_shard() {
     const ENDS: &str = "register_ctx_ends(conn, lip, lport, rip, rport);";
     const NONE: [&str; 0] = [];
     let take = |body: &str| format!("void take(came ev, conn c, all a) {{ {body} }}");

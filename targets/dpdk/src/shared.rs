@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abstract_socket_takes_the_flag_that_says_what_it_gives_away() {
+    fn an_abstract_socket_requires_the_trust_flag() {
         let refused =
             with_own_socket("net_memif0,role=server,socket-abstract=yes").expect_err("it is refused");
         assert!(refused.to_string().contains(TRUST), "{refused}");

@@ -18,7 +18,7 @@ use lifetime::ip;
 
 const TESTS: &[Test] = tests![
     a_killed_process_leaves_no_program,
-    a_port_is_closed_without_a_word,
+    a_port_is_closed_without_messages,
     the_kernel_beside_a_port_is_reached,
     a_queue_without_a_socket_is_refused,
 ];
@@ -91,7 +91,7 @@ fn close(device: &str) -> ExitCode {
 
 /// A process that opens and closes a port leaves no state, so that the next one opens it at once. Neither
 /// DPDK nor its libraries print an error.
-fn a_port_is_closed_without_a_word() -> TestResult {
+fn a_port_is_closed_without_messages() -> TestResult {
     let _peer = lay()?;
     let before = ip("-details link show cable0")?;
     for _ in 0..5 {

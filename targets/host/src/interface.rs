@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stack_is_a_host_of_its_own() {
+    fn a_stack_has_its_own_mac_address() {
         for mac in [[0x52, 0x54, 0, 1, 2, 3], [0, 0x1b, 0x21, 0, 0, 0x5a]] {
             let interface = Interface { name: "eth0".to_owned(), index: 2, mac, mtu: 1500 };
             let own = interface.neighbour();

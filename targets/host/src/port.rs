@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_kept_from_one_call_to_the_next() -> io::Result<()> {
+    fn buffers_are_kept_between_calls() -> io::Result<()> {
         let (here, there) = std::os::unix::net::UnixDatagram::pair()?;
         let mut messages = Messages::default();
         let memory = |messages: &Messages| (messages.pieces.as_ptr(), messages.headers.as_ptr());

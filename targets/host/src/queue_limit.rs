@@ -169,7 +169,7 @@ mod tests {
 
     /// Charges that a Linux 6.18 kernel on x86-64 reported by SIOCOUTQ, frame by frame.
     #[test]
-    fn charges_are_those_of_linux() {
+    fn charges_match_those_of_linux() {
         for (bytes, charged) in [
             (60, 832),
             (200, 832),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_kept_busy_with_little_more_ahead_than_outlasts_the_drivers_latency() {
+    fn the_queue_limit_covers_the_drivers_latency() {
         for (gbit, latency) in [(1.0, 100), (10.0, 20), (10.0, 100)] {
             let mut run = Run::new(gbit, latency);
             run.for_millis(10_000);
@@ -343,7 +343,7 @@ mod tests {
 
     /// Small packets now and then do not show that a device was idle, however many there are.
     #[test]
-    fn small_packets_over_time_leave_the_limit() {
+    fn small_packets_do_not_raise_the_limit() {
         let mut limit = QueueLimit::new(MTU, 1 << 30);
         let mut asked = 0;
         for _ in 0..10_000 {
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_took_no_more_there_is_room_below_half() {
+    fn after_a_refusal_room_opens_below_half_the_limit() {
         let mut limit = QueueLimit::new(MTU, 1 << 30);
         let half = limit.limit() / 2;
         limit.refused();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_never_exceeds_the_most_nor_the_arithmetic_its_types() {
+    fn the_limit_stays_within_its_maximum_without_overflow() {
         let mut limit = QueueLimit::new(u32::MAX, u64::MAX);
         for _ in 0..100 {
             limit.sent(usize::try_from(u32::MAX).unwrap());

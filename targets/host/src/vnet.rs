@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn standing_of_received_frames() {
+    fn offload_headers_yield_checksum_state_and_segment_size() {
         let header = |flags, kind, size: u16| {
             let [a, b] = size.to_ne_bytes();
             [flags, kind, 0, 0, a, b, 0, 0, 0, 0]

@@ -117,7 +117,7 @@ fn datagrams_of_one_size_leave_by_one_system_call() -> TestResult {
 }
 
 #[test]
-fn a_peer_that_merges_gets_them_as_one() -> TestResult {
+fn a_peer_with_gro_receives_datagrams_merged() -> TestResult {
     let (mut wire, peer) = pair(V4)?;
     set(&peer, libc::SOL_UDP, UDP_GRO, 1);
     let (own, to) = (SocketAddr::new(V4, wire.port()), peer.local_addr()?);
@@ -197,7 +197,7 @@ fn a_flood_takes_no_memory() -> TestResult {
 
 /// No interface takes more than UDP can state.
 #[test]
-fn what_is_longer_than_a_datagram_is_refused() -> TestResult {
+fn a_packet_longer_than_a_datagram_is_refused() -> TestResult {
     for ip in [V4, V6] {
         let (mut wire, peer) = pair(ip)?;
         let (own, to) = (SocketAddr::new(ip, wire.port()), peer.local_addr()?);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn translators_are_read_and_what_is_wrong_with_them_is_said() {
+    fn translators_are_parsed_and_errors_reported() {
         let flow = "from = 'a', to = 'b'";
         assert_eq!(error("", flow), "");
         assert_eq!(
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_is_behind_no_translator_and_knows_no_other_address() {
+    fn a_translator_at_a_switch_is_rejected() {
         let error = |nat: &str| {
             let text = format!(
                 "program = 'x'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nswitch = [{{ name = 's' }}]\n\

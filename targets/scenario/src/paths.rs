@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn of_paths_of_one_length_the_one_by_the_first_link_comes_first() {
+    fn among_equal_paths_the_first_link_comes_first() {
         // Hosts 0 and 1, switches 2 to 5: two paths of three links lead from switch 2 to host 1.
         let forwards = vec![false, false, true, true, true, true];
         let links = [[0, 2], [2, 4], [2, 3], [3, 5], [4, 5], [5, 1]];

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn another_label_or_seed_gives_other_numbers() {
+    fn random_numbers_depend_on_label_and_seed() {
         let first = |seed, label| Rng::new(seed, label).bits();
         assert_eq!(first(1, "loss"), first(1, "loss"));
         assert_ne!(first(1, "loss"), first(1, "delay"));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold() {
+    fn random_numbers_stay_within_their_bounds() {
         let mut rng = Rng::new(7, "bounds");
         for _ in 0..10_000 {
             assert!((3..=9).contains(&rng.between(3, 9)));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_read_and_what_is_wrong_with_them_is_said() {
+    fn streams_are_parsed_and_errors_reported() {
         let all = "count = 20, size = [1, '100kB'], back = 10, opened_by = 'both', concurrent = 8, one_way = '30%', \
                    reset = '10%', stop = '5%'";
         assert_eq!(error(all, ""), "");

@@ -17,11 +17,13 @@ pub(crate) fn by_line(error: &ScenarioError) -> String {
 }
 
 #[test]
-fn defaults() {
+fn omitted_keys_take_their_defaults() {
     let scenario = Scenario::parse(SHORT).expect("a good file");
     assert_eq!((scenario.seed, scenario.duration), (1, Span(60_000_000_000)));
     assert_eq!(scenario.host[1].mtu, 1500);
-    let addresses = scenario.host[1].parsed_addresses(1).expect("defaults");
+    let addresses = scenario.host[1]
+        .parsed_addresses(1)
+        .expect("omitted_keys_take_their_defaults");
     assert_eq!(
         addresses.iter().map(|(a, _)| a.to_string()).collect::<Vec<_>>(),
         ["10.0.0.2", "fd00::2"]
@@ -34,7 +36,7 @@ fn defaults() {
 }
 
 #[test]
-fn written_back_it_reads_the_same() {
+fn a_written_scenario_parses_to_the_same() {
     let text = r#"
 name = "all keys"
 seed = 7
@@ -256,7 +258,7 @@ flow = [{ from = "a", to = "b", bulk = { bytes = "1MiB" } }]
 
 /// Each case is a change of [`SWITCHED`], and its error.
 #[test]
-fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
+fn invalid_switches_are_rejected_with_reason_and_place() {
     assert!(Scenario::parse(SWITCHED).is_ok());
     let cases = [
         (
@@ -342,7 +344,7 @@ fn switches_that_cannot_be_are_rejected_with_reason_and_place() {
 }
 
 #[test]
-fn ports_that_cannot_be_are_rejected_with_reason_and_place() {
+fn invalid_ports_are_rejected_with_reason_and_place() {
     let cases = [
         (
             "name = \"s1\"",
@@ -402,7 +404,7 @@ fn ports_that_cannot_be_are_rejected_with_reason_and_place() {
 
 /// Two flows of [`SWITCHED`] at one port, and the resulting error.
 #[test]
-fn ports_are_shared_on_purpose_and_alike() {
+fn flows_share_a_port_only_with_the_same_settings() {
     let text = |first: &str, second: &str| {
         let flow = |rest| format!("{{ from = 'a', to = 'b', bulk = {{ bytes = 1 }}, {rest} }}");
         let flows = format!("flow = [{},\n{}]", flow(first), flow(second));
@@ -496,7 +498,7 @@ fn ends_may_be_lists_of_different_hosts() {
 
 /// Two hosts are connected only if switches, not hosts, forward between them.
 #[test]
-fn hosts_forward_nothing() {
+fn hosts_do_not_forward() {
     let through = |middle: &str| {
         Scenario::parse(&format!(
             "program = 'tcp'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}, {{ name = 'm' }}]\nswitch = [{{ name = 's' }}]\n\
@@ -513,7 +515,7 @@ fn hosts_forward_nothing() {
 }
 
 #[test]
-fn more_switches_than_there_may_be_are_refused() {
+fn switches_beyond_the_limit_are_refused() {
     let switches = |count: usize| {
         let switches: String = (0..count).map(|n| format!("{{ name = 's{n}' }},")).collect();
         Scenario::parse(&format!(
@@ -530,7 +532,7 @@ fn more_switches_than_there_may_be_are_refused() {
 }
 
 #[test]
-fn more_links_and_changes_than_there_may_be_are_refused() {
+fn links_and_changes_beyond_the_limit_are_refused() {
     let with = |links: usize, changes: usize| {
         let links: String = (0..links)
             .map(|n| format!("{{ between = ['a', 'b'], name = 'l{n}' }},"))
@@ -590,7 +592,7 @@ fn paths_are_relative_to_the_file() {
 }
 
 #[test]
-fn more_hosts_than_there_may_be_are_refused_before_any_is_made() {
+fn hosts_beyond_the_limit_are_refused_before_allocation() {
     let hosts = |count: usize| {
         let hosts: String = (0..count).map(|n| format!("{{ name = 'h{n}' }},")).collect();
         Scenario::parse(&format!(

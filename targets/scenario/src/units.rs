@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_their_values() {
+    fn quantities_parse_to_their_values() {
         let span = |text: &str| text.parse::<Span>().ok().map(|s| s.0);
         assert_eq!(span("10ms"), Some(10_000_000));
         assert_eq!(span("1.5 s"), Some(1_500_000_000));
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_negative_is_called_so() {
+    fn too_large_and_negative_quantities_are_rejected_as_such() {
         let span = |text: &str| text.parse::<Span>().expect_err(text).to_string();
         for text in ["99999999999999999999s", "99999999999s", "1000000000000.5min"] {
             let expected = format!("`{text}` is too large: the most is 307445734min");
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_as_the_same() {
+    fn written_quantities_parse_to_the_same() {
         for value in [
             0,
             1,

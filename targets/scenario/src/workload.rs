@@ -275,7 +275,7 @@ mod tests {
 
     /// The interval exceeds 64 bits of seconds.
     #[test]
-    fn next_to_no_load_is_one_call() {
+    fn a_tiny_load_has_the_longest_interval() {
         assert_eq!(interval(1000.0, Share(1e-300), 1_000_000_000), Duration::MAX);
     }
 }

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn works_are_read_and_what_is_wrong_with_them_is_said() {
+    fn works_are_parsed_and_errors_reported() {
         let all = "count = 20, time = '1s', size = [0, '100kB'], kinds = ['write', 'swap'], both_ways = true, \
                    depth = 8, immediate = '30%', fence = '10%', receives = 1, refill = '1ms', mtu = 4096, \
                    reads = 2, timeout = '20ms'";

@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn completing_makes_the_checksum_true() {
+    fn completing_a_frame_fills_its_checksum() {
         for payload in [&b""[..], b"x", b"some payload"] {
             let mut frame = samples::ipv4(17, payload);
             assert!(!verifies(&frame));
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_packet_of_a_known_protocol_is_completed_from_scratch() {
+    fn completing_a_trusted_packet_computes_its_checksum() {
         let mut frame = samples::ipv4(17, b"trusted");
         frame.partial = None;
         frame.csum = Csum::Complete;

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_at_the_bottom_and_switches_by_their_distance_from_them() {
+    fn hosts_are_drawn_at_the_bottom_and_switches_by_distance() {
         let map = map("topology = { kind = 'fat-tree', ports = 4 }");
         let widths: Vec<usize> = (0..map.rows()).map(|row| map.width(row)).collect();
         assert_eq!(widths, [16, 8, 8, 4], "hosts, edge, aggregation, core");

@@ -89,7 +89,7 @@ mod tests {
     use crate::frame::samples::plain;
 
     #[test]
-    fn the_bytes_of_a_capture() {
+    fn a_capture_has_the_bytes_of_the_format() {
         let mut bytes = Vec::new();
         let mut pcap = Writer::new(&mut bytes, Medium::Ip, Duration::from_secs(5)).unwrap();
         pcap.frame(Instant::from_nanos(1_000_000_007), &plain(3)).unwrap();

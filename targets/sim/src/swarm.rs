@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn redundancy_widens_the_bounds_of_bytes_and_time_and_no_other() {
+    fn redundancy_widens_only_the_bounds_of_bytes_and_time() {
         let twice = Beside { redundancy: 2.0, ..Beside::default() };
         let mut bounded = 0;
         for seed in 0..200 {
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_minute_nothing_goes_wrong_any_more() {
+    fn drawn_scenarios_heal_after_a_minute() {
         for seed in 0..300 {
             let drawn = scenario(seed, &EVERYTHING);
             let faults = |rules: &Rules| {
@@ -625,7 +625,7 @@ mod tests {
     /// Faults and falls come only after four delays and the time of four full packets, when both ends have
     /// the connection.
     #[test]
-    fn a_host_goes_down_only_after_both_ends_have_the_connection() {
+    fn a_host_goes_down_only_after_the_connection_is_open() {
         let subject = Subject { udp_port: Some(4433), ..EVERYTHING };
         let mut translated = 0;
         for seed in 0..1000 {
@@ -649,7 +649,7 @@ mod tests {
 
     /// Each condition occurs in some of 300 seeds if the program has the ability, and in none otherwise.
     #[test]
-    fn every_condition_is_drawn_for_those_who_claim_it() {
+    fn every_condition_is_drawn_only_for_its_ability() {
         let count = |subject: &Subject<'_>, is: &dyn Fn(&Scenario) -> bool| {
             (1..=300).filter(|seed| is(&scenario(*seed, subject))).count()
         };

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_counts() {
+    fn the_trace_hash_covers_every_field() {
         let hash =
             |at, place, what, payload: &[u8]| hash(|trace| trace.frame(at, place, what, &ipv4(253, payload)));
         let one = hash(Instant::from_nanos(1), 2, "delivered", b"same");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_byte_of_a_frame_counts() {
+    fn the_trace_hash_covers_each_byte_of_a_frame() {
         let payload = vec![7; 1000];
         let of =
             |payload: &[u8]| hash(|trace| trace.frame(Instant::ORIGIN, 0, "delivered", &ipv4(253, payload)));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_number_count_where_a_frame_is_passed_on() {
+    fn a_forwarded_frame_is_hashed_by_headers_and_number() {
         let of = |change: &dyn Fn(&mut crate::frame::Frame)| {
             let mut frame = ipv4(253, b"payload");
             frame.number = 5;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn order_counts() {
+    fn the_trace_hash_depends_on_the_order() {
         let event = |trace: &mut Trace, what| trace.event(Instant::ORIGIN, 0, what, 0);
         let one = hash(|trace| ["a", "b"].into_iter().for_each(|what| event(trace, what)));
         let other = hash(|trace| ["b", "a"].into_iter().for_each(|what| event(trace, what)));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_matter_where_the_bytes_lie() {
+    fn the_trace_hash_ignores_how_bytes_are_stored() {
         for len in [7, 36, 100, 1000] {
             let (mut spread, mut flat) = (Trace::default(), Trace::default());
             let mut frame = ipv4(253, &vec![1; len]);

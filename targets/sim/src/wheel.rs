@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_comes_with_what_is_due() {
+    fn late_entries_fire_with_those_due() {
         let mut wheel = Wheel::new();
         wheel.add(at(100), 'a');
         wheel.add(at(100), 'b');

@@ -79,7 +79,7 @@ fn all_hosts_call_all_others_the_same_on_both_engines() {
 
 /// With one call at a time, each call takes a round trip, and the next one begins after it.
 #[test]
-fn no_more_calls_are_under_way_than_may_be() {
+fn calls_under_way_are_limited_to_the_outstanding_number() {
     let text = |outstanding| {
         star(2, "delay = '100us'")
             + &format!(
@@ -169,7 +169,7 @@ fn a_call_that_fails_is_reported() {
 }
 
 #[test]
-fn a_program_is_asked_only_for_what_it_offers() {
+fn requests_a_program_does_not_offer_are_rejected() {
     let refused = |program: &str, app: &str| {
         let text = star(2, FAST).replace("'homa'", &format!("'{program}'"));
         let text = text + &format!("[[flow]]\nfrom = 'h0'\nto = 'h1'\n{app}\n");
@@ -190,7 +190,7 @@ fn a_program_is_asked_only_for_what_it_offers() {
 /// The swarm draws calls for the programs that carry them, over a link or a fabric, and all of them end.
 /// These are the first seeds; the phase `swarm` of scripts/phases runs a hundred.
 #[test]
-fn a_swarm_of_calls_is_safe_and_live_and_the_same_on_both_engines() {
+fn a_swarm_of_calls_passes_alike_on_both_engines() {
     let carried = Carried { longest: 4000, ..Carried::of(Kind::Calls) };
     let abilities = Abilities::MINIMAL
         .with(Ability::AnyMtu)
@@ -294,7 +294,7 @@ fn a_load_is_the_share_of_the_line_that_messages_are() {
 
 /// The second call is due beyond the range of the clock.
 #[test]
-fn next_to_no_load_is_one_call() {
+fn a_tiny_load_makes_one_call() {
     let text = star(2, FAST)
         + "[[flow]]\nfrom = 'h0'\nto = 'h1'\ncalls = { count = 3, size = 100, reply = 1, load = 1e-300 }\n";
     let report = go(&text);
@@ -331,7 +331,7 @@ fn a_trace_is_replayed() {
 
 /// Single calls are not slowed down by others; many simultaneous calls into one line are.
 #[test]
-fn slowdown_is_one_where_nothing_else_is_under_way() {
+fn the_slowdown_of_single_calls_is_one() {
     let slowdown = |from: &str, calls: &str| {
         let text = star(5, FAST).replace("duration", "slowdown = true\nduration")
             + &format!("[[flow]]\nfrom = '{from}'\nto = 'h0'\ncalls = {{ {calls} }}\n");

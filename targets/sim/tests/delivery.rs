@@ -158,7 +158,7 @@ fn a_message_that_is_too_long_is_refused_with_its_errno() {
 }
 
 #[test]
-fn a_program_of_one_direction_needs_no_end_of_the_other() {
+fn a_one_way_program_needs_no_end_of_the_other_direction() {
     let program = altered(STOP_AND_WAIT, "one-way.mtp", &ONE_WAY);
     let report = go(
         &program,
@@ -182,7 +182,7 @@ fn datagrams_pass_their_swarm() {
 
 /// A program that delivers no data in a network without faults has no excuse.
 #[test]
-fn a_swarm_of_datagrams_notices_that_none_come() {
+fn a_swarm_detects_missing_datagrams() {
     let mute = [["emit rx_flush_and_notify(uid, ev.len, NONE);", ""]];
     let program = altered(DATAGRAMS, "mute.mtp", &mute);
     let subject = subject(

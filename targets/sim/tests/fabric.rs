@@ -86,7 +86,7 @@ fn two_classes(switch: &str) -> Report {
 
 /// At 8 Mbit/s a byte takes a microsecond. A datagram of 132 bytes waits only for the packet on the line.
 #[test]
-fn a_packet_of_a_higher_priority_waits_for_the_one_on_the_line_alone() {
+fn a_high_priority_packet_waits_only_for_the_one_being_sent() {
     let report = two_classes("priorities = 8");
     assert!(report.ok, "{report}");
     let times = report.flows[1].times.as_ref().expect("times");
@@ -224,7 +224,7 @@ fn a_port_has_as_much_memory_as_its_switch_gives_it() {
 
 /// A burst of 100 packets leaves one packet after another, and the recorded depth matches at each time.
 #[test]
-fn depths_over_time_are_those_of_a_draining_queue() {
+fn recorded_depths_follow_a_draining_queue() {
     let (packet, name) = (1000 + HEADERS, datagrams().display().to_string());
     let text = format!(
         "program = '{name}'\nduration = '1min'\nqueue_depths = true\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
@@ -276,7 +276,7 @@ fn depths_over_time_are_those_of_a_draining_queue() {
 /// The network loses no packet: a packet that finds no room arrives as a header. The host's stack counts it
 /// as truncated.
 #[test]
-fn what_finds_no_room_arrives_as_a_header() {
+fn a_packet_without_room_arrives_as_a_header() {
     let packet = 1000 + HEADERS;
     let report = burst(
         &format!("priorities = 2, trim_to = 64, buffer = {}", 20 * packet),
@@ -301,7 +301,7 @@ fn what_finds_no_room_arrives_as_a_header() {
 /// A packet that does not fit even as a header returns to its sender, whose stack counts it. No packet is
 /// lost.
 #[test]
-fn what_finds_no_room_at_all_goes_back() {
+fn a_packet_without_room_for_its_header_goes_back() {
     let ports = format!(
         "priorities = 2, trim_to = 64, return_to_sender = true, buffer = {}",
         1000 + HEADERS
@@ -435,7 +435,7 @@ fn sprayed_packets_of_one_flow_use_all_paths() {
 /// The first switch of each path has the same choice. The hash of a flow's packets at one switch does not
 /// determine the choice at another.
 #[test]
-fn switches_that_follow_one_another_choose_anew() {
+fn consecutive_switches_choose_paths_independently() {
     // a - s - (t0, t1) - u - (v0, v1) - w - b: among the flows on either first path, some take each of the
     // second paths.
     let names = ["s", "t0", "t1", "u", "v0", "v1", "w"]

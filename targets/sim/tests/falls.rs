@@ -29,7 +29,7 @@ fn example(name: &str) -> String {
 const FALL: &str = "[[at]]\ntime = '2s'\nhost = 'b'\nstate = 'down'\n";
 
 #[test]
-fn a_host_comes_back_with_nothing_and_is_connected_to_again() {
+fn a_restarted_host_is_empty_and_accepts_a_new_connection() {
     for program in ["selective-repeat", "tcp"] {
         let flow = "linger = '5min'\nforget = '5min'\n[[flow]]\nfrom = 'a'\nto = 'b'\nagain = 1\n\
                     send_buffer = '32KiB'\nbulk = { bytes = '1MiB' }\n";
@@ -47,7 +47,7 @@ fn a_host_comes_back_with_nothing_and_is_connected_to_again() {
 
 /// Stop-and-wait repeats its packet forever.
 #[test]
-fn a_sender_whose_peer_is_gone_has_to_fail() {
+fn a_sender_must_fail_when_its_peer_is_gone() {
     let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nsend_buffer = '32KiB'\nbulk = { bytes = '1MiB' }\n";
     let report = go(&example("stop-and-wait.mtp"), &format!("{flow}{FALL}"));
     let message = report.failures.join("\n");
@@ -78,7 +78,7 @@ fn a_flow_is_opened_again_from_the_same_port() {
 }
 
 #[test]
-fn costs_have_bounds() {
+fn exceeded_cost_bounds_fail_the_run() {
     // 100,000 bytes take 0.8 s at 1 Mbit/s, and headers take more than 3 %.
     let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nbulk = { bytes = 100000 }\n";
     let bounds = |sent: u64, time: &str| format!("bounds = {{ sent = {sent}, time = '{time}' }}\n{flow}");
@@ -95,7 +95,7 @@ fn costs_have_bounds() {
 
 /// Go-back-N remembers a closed connection for `LINGER`.
 #[test]
-fn what_is_left_of_connections_is_reported() {
+fn contexts_left_after_closing_are_reported() {
     let flow = "linger = '1min'\nforget = '20s'\n[[flow]]\nfrom = 'a'\nto = 'b'\nbulk = { bytes = 5000 }\n";
     let program = example("go-back-n.mtp");
     assert!(go(&program, flow).ok);
@@ -144,7 +144,7 @@ fn an_abort_ends_the_peer_at_once() {
 
 /// Go-back-N retries until its timer gives up.
 #[test]
-fn a_connection_fails_at_once_where_nobody_listens() {
+fn connecting_to_a_closed_port_fails_at_once() {
     let flow = "bounds = { notice = '1s' }\n[[flow]]\nfrom = 'a'\nto = 'b'\nopen = 'nobody'\nbulk = { bytes = 1000 }\n";
     for program in ["selective-repeat", "tcp"] {
         let report = go(program, flow);
@@ -177,7 +177,7 @@ fn a_host_that_has_forgotten_a_connection_resets_it() {
 
 /// Go-back-N itself refuses no request.
 #[test]
-fn what_must_be_refused_is_asked_for() {
+fn required_refusals_are_tested() {
     let flow = "linger = '5min'\n[[flow]]\nfrom = 'a'\nto = 'b'\nrefusals = true\nbulk = { bytes = 5000, back = 1 }\n";
     for program in ["selective-repeat", "tcp"] {
         let report = go(program, flow);

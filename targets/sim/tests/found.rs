@@ -20,7 +20,7 @@ fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveE
 }
 
 #[test]
-fn what_a_swarm_has_found_once_passes() {
+fn scenarios_once_found_by_a_swarm_pass() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/found");
     let mut checked = 0;
     for entry in fs::read_dir(folder).expect("the folder is there") {

@@ -42,7 +42,7 @@ fn received(report: &Report, flow: usize) -> Option<u64> {
 /// The scenario of `calls::all_hosts_call_all_others_the_same_on_both_engines`, unchanged but for the
 /// program.
 #[test]
-fn all_hosts_call_all_others_over_tcp_through_losses_the_same_on_both_engines() {
+fn all_hosts_call_each_other_over_lossy_tcp_on_both_engines() {
     let text = star(
         "tcp",
         4,
@@ -90,7 +90,7 @@ fn a_connection_is_opened_once_and_used_again() {
 
 /// A host that goes down breaks its connections: calls to it are retried over new ones.
 #[test]
-fn calls_to_a_host_that_falls_are_made_again_over_another_connection() {
+fn calls_to_a_restarted_host_use_a_new_connection() {
     let text = star("tcp", 3, FAST)
         + "[[at]]\ntime = '5ms'\nhost = 'h1'\nstate = 'down'\n[[at]]\ntime = '300ms'\nhost = 'h1'\nstate = 'up'\n\
            [[flow]]\nfrom = ['h0', 'h2']\nto = ['h1']\n\
@@ -166,7 +166,7 @@ fn a_short_call_does_not_wait_for_a_long_one() {
 
 /// A call fails when the connection of its stream fails, or when that connection is refused.
 #[test]
-fn a_call_whose_streams_connection_fails_is_reported() {
+fn a_call_over_a_failed_stream_is_reported() {
     let text = star("quic-lite", 2, FAST)
         + "[[at]]\ntime = '0s'\nlink = 'h1-s'\nstate = 'down'\n\
            [[flow]]\nfrom = 'h0'\nto = 'h1'\nport = 4433\ncalls = { count = 2, size = 10, reply = 10 }\n";

@@ -74,7 +74,7 @@ fn the_largest_network_of_streams_runs() {
 
 /// Every host may call every other one: almost a million pairs.
 #[test]
-fn the_most_hosts_call_one_another() {
+fn every_host_may_call_every_other_in_the_largest_network() {
     let text = ring().replace("program = 'tcp'", "program = 'homa'");
     let last = HOSTS - 1;
     let report = go(&format!(

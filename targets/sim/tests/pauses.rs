@@ -64,7 +64,7 @@ fn lossless(link: &str, back: &str) -> Report {
 }
 
 #[test]
-fn nothing_is_lost_where_the_head_room_is_that_of_the_standard() {
+fn the_standard_headroom_prevents_losses() {
     for back in [String::new(), busy_back()] {
         let report = lossless("", &back);
         assert!(report.ok, "{report}");
@@ -97,7 +97,7 @@ fn nothing_is_lost_where_the_head_room_is_that_of_the_standard() {
 }
 
 #[test]
-fn a_busy_line_back_takes_a_packet_of_head_room() {
+fn a_busy_reverse_line_takes_a_packet_of_headroom() {
     let [idle, busy] =
         [String::new(), busy_back()].map(|back| pauses(&lossless("", &back), "a", "s").max_bytes);
     assert!(busy > idle && busy <= idle + PACKET, "{idle} {busy}");
@@ -139,7 +139,7 @@ fn victim(s1: &str, s2: &str, class: u8) -> Report {
 }
 
 #[test]
-fn a_pause_holds_up_who_goes_elsewhere_and_other_priorities_not() {
+fn a_pause_delays_other_destinations_but_not_priorities() {
     let pfc = "pfc_xoff = '10kB', pfc_headroom = '5kB'";
     // The victim's own three hops, behind one packet on each of the shared lines.
     let free = (3 * (100 + HEADERS) + PACKET) as f64 / BYTES_PER_SECOND as f64;
@@ -175,7 +175,7 @@ fn a_pause_holds_up_who_goes_elsewhere_and_other_priorities_not() {
 /// In a ring of five switches each host sends to the second next. Each line waits for room that the next one
 /// should free, so no line sends. The report shows the circle.
 #[test]
-fn a_circle_of_pauses_is_seen_in_the_report() {
+fn a_pause_deadlock_is_reported() {
     let ring = |pfc: &str| {
         let mut text = format!(
             "program = '{}'\nduration = '20s'\n\
@@ -214,7 +214,7 @@ fn a_circle_of_pauses_is_seen_in_the_report() {
 }
 
 #[test]
-fn a_switch_that_goes_down_while_it_pauses_holds_nobody() {
+fn a_switch_that_goes_down_while_pausing_releases_its_peers() {
     let name = datagrams().display().to_string();
     let report = go(&format!(
         "program = '{name}'\nduration = '1min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
@@ -235,7 +235,7 @@ fn a_switch_that_goes_down_while_it_pauses_holds_nobody() {
 }
 
 #[test]
-fn thresholds_that_cannot_be_are_rejected_with_reason_and_place() {
+fn invalid_thresholds_are_rejected_with_reason_and_place() {
     let text = |switch: &str, rate: &str| {
         format!(
             "program = 'x'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\nswitch = [{{ name = 's', {switch} }}]\n\

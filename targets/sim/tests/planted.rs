@@ -153,7 +153,7 @@ fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
 
 /// The seed finds the bug, and passes without it.
 #[test]
-fn what_chance_does_not_draw_is_found() {
+fn rare_planted_bugs_are_found_with_their_seed() {
     let mut checked = 0;
     for (name, bug) in planted() {
         let Some(seed) = bug.seed else { continue };

@@ -85,7 +85,7 @@ fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
 
 /// Watching does not change a run. The first samples are those of two rounds of 5 ms and 1400 bytes each.
 #[test]
-fn a_watch_changes_nothing_and_sees_everything() {
+fn a_watch_sees_every_sample_and_does_not_change_the_run() {
     let scenario = pair(
         STOP_AND_WAIT,
         "delay = '5ms'",
@@ -122,7 +122,7 @@ fn a_program_of_ones_own_runs_by_its_path() {
 }
 
 #[test]
-fn rounds_take_the_time_that_the_link_takes() {
+fn rounds_take_the_time_of_the_link() {
     // One packet of 1400 bytes and its answer are in flight at a time. At 8 Mbit/s a byte takes 1 µs. A
     // packet takes 1400 + 12 + 20 bytes and 3 ms, and its answer 12 + 20 bytes and 3 ms. The last byte
     // arrives after 9 rounds and one way.
@@ -193,7 +193,7 @@ fn a_cut_delays_and_a_cut_for_good_is_reported() {
 }
 
 #[test]
-fn opening_and_closing_in_all_orders() {
+fn connections_open_and_close_in_all_orders() {
     let mut flows = String::from("linger = '1min'\n");
     for open in ["client", "both"] {
         for close in ["client", "server", "both"] {
@@ -217,7 +217,7 @@ fn a_slow_reader_reads_at_its_rate() {
 }
 
 #[test]
-fn three_hosts_in_a_row() {
+fn a_host_between_two_others_serves_both_flows() {
     let text = format!(
         "program = '{}'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}, {{ name = 'c' }}]\n\
          link = [{{ between = ['a', 'b'], both = {{ delay = '1ms' }} }}, \
@@ -246,7 +246,7 @@ fn broken(from: &str, to: &str) -> PathBuf {
 }
 
 #[test]
-fn unsafe_programs_are_found_out() {
+fn unsafe_programs_are_detected() {
     let flow = "duration = '2min'\nflow = [{ from = 'a', to = 'b', bulk = { bytes = '100KiB' } }]";
     let failures = |path: PathBuf, rules: &str| {
         go(&pair(&path.to_string_lossy(), rules, flow))
@@ -271,7 +271,7 @@ fn unsafe_programs_are_found_out() {
 }
 
 #[test]
-fn what_cannot_be_run_is_rejected_with_the_reason() {
+fn unrunnable_scenarios_are_rejected_with_the_reason() {
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]";
     let fails = |scenario: &Scenario| match run(scenario, &resolve, Options::default()) {
         Err(RunError::Program { error, .. }) => error.to_string(),
@@ -305,7 +305,7 @@ fn go_back_n_passes_the_plain_swarm() {
 }
 
 #[test]
-fn a_swarm_of_go_back_n() {
+fn go_back_n_passes_its_swarm() {
     let abilities = [
         Ability::FlowControl,
         Ability::Reuse,
@@ -321,7 +321,7 @@ fn a_swarm_of_go_back_n() {
 }
 
 #[test]
-fn a_swarm_of_selective_repeat() {
+fn selective_repeat_passes_its_swarm() {
     swarm_of(SELECTIVE_REPEAT, Abilities::ALL, &[]);
 }
 
@@ -344,7 +344,7 @@ fn an_end_of_stream_before_the_data_fails_at_once() {
 }
 
 #[test]
-fn notices_come_once() {
+fn a_repeated_notice_is_a_failure() {
     let twice = broken(
         "emit timer_stop(c.rtx);",
         "emit timer_stop(c.rtx);  emit notify(CONNECTED);",

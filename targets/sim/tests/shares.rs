@@ -68,6 +68,6 @@ fn clients_that_do_not_read_leave_others_their_rate() {
 }
 
 #[test]
-fn bodies_that_nobody_reads_leave_others_their_rate() {
+fn unread_request_bodies_leave_others_their_rate() {
     keep_their_rate(65_536, 700, "bytes", "bytes");
 }

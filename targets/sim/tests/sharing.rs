@@ -101,7 +101,7 @@ fn a_hundred_clients_open_at_once() {
 
 /// The report has one row for each pair of hosts, in the order of the lists.
 #[test]
-fn lists_of_hosts_are_as_many_flows() {
+fn lists_of_hosts_expand_to_one_flow_per_pair() {
     let rules = "rate = '10Mbit/s', delay = '1ms'";
     let to_many = "[[flow]]\nfrom = 'server'\nto = ['a', 'b', 'c']\nport = 80\nbulk = { bytes = 5000 }\n";
     let report = go(&star("tcp", rules, to_many), 1);

@@ -115,7 +115,7 @@ const GIVEN_UP: &str = "size = [0, 20000], count = 30, concurrent = 3, one_way =
 const CLEAN: &str = "delay = '2ms', rate = '10Mbit/s'";
 
 #[test]
-fn streams_that_are_given_up_are_so_at_both_ends_the_same_on_both_engines() {
+fn reset_streams_end_at_both_ends_on_both_engines() {
     let program = variant(STREAMS, "given-up", &[ENDS]);
     for close in ["close = 'client',", "close = 'server',"] {
         let scenario = pair(&program, CLEAN, GIVEN_UP, close);

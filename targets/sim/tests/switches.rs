@@ -39,7 +39,7 @@ fn link<'a>(report: &'a Report, from: &str, to: &str) -> &'a LinkReport {
 
 /// Four lines in a row: each receives the whole packet before it sends the first bit.
 #[test]
-fn a_single_packet_takes_serialisation_and_propagation_of_each_hop() {
+fn a_packet_takes_serialisation_and_propagation_per_hop() {
     let stop_and_wait = example("stop-and-wait.mtp");
     for (family, bytes) in [(4, 1), (4, 1000), (6, 777)] {
         let scenario = parse(&format!(
@@ -148,7 +148,7 @@ const FALLING: &str = "duration = '10min'\nhost = [{ name = 'a' }, { name = 'b' 
 
 /// Packets that wait in the switch are lost, and so are packets that arrive while it is down.
 #[test]
-fn a_switch_that_goes_down_drops_everything_until_it_is_up() {
+fn a_switch_that_is_down_drops_all_packets() {
     for program in ["tcp", "selective-repeat"] {
         let arrivals = Rc::new(RefCell::new(Vec::new()));
         let into = Rc::clone(&arrivals);
@@ -187,7 +187,7 @@ fn a_switch_that_goes_down_drops_everything_until_it_is_up() {
 /// Every packet that a host sends is delivered, lost by a rule, or dropped by a switch. The totals agree on
 /// each link and for the network.
 #[test]
-fn what_is_sent_is_delivered_or_dropped() {
+fn every_sent_packet_is_delivered_or_dropped() {
     let lossy = "loss = 0.02, corrupt = 0.02, rate = '5Mbit/s', queue_packets = 8, delay = '1ms'";
     let text = format!(
         "program = 'tcp'\nduration = '5min'\nlinger = '4min'\n\

@@ -107,7 +107,7 @@ fn each_is_done(program: &Path) {
 }
 
 #[test]
-fn nothing_is_lost_and_nothing_happens_twice_where_packets_are_lost() {
+fn works_are_neither_lost_nor_repeated_under_packet_loss() {
     for (seed, program) in (0..8).flat_map(|seed| PROGRAMS.map(|program| (seed, program))) {
         for rules in [LOSSY.to_owned(), format!("{LOSSY}, burst = 2")] {
             let scenario = Scenario { seed, ..pair(Path::new(program), &rules, ALL) };
@@ -166,7 +166,7 @@ fn repeated(program: &str) -> f64 {
 /// Only the lost packets are sent again: two of a hundred, in addition to headers and framing, which are 9 %
 /// of a packet.
 #[test]
-fn selective_repeat_sends_again_what_is_missing_and_no_more() {
+fn selective_repeat_resends_only_missing_packets() {
     let [all, missing] = PROGRAMS.map(repeated);
     assert!(missing < 1.09 * 1.04, "{missing}");
     assert!(all > 1.09 * 1.2, "{all}");
@@ -190,7 +190,7 @@ fn rate(window: u64) -> f64 {
 
 /// 65,536 bytes in each round trip are 0.52 Gbit/s, and 524,288 bytes are 4.2 Gbit/s.
 #[test]
-fn a_window_bounds_what_is_under_way_and_a_larger_one_fills_a_longer_line() {
+fn a_window_bounds_the_bytes_in_flight() {
     let [small, large] = [65_536, 524_288].map(rate);
     assert!((0.4..0.53).contains(&small), "{small}");
     assert!((3.5..4.2).contains(&large), "{large}");
@@ -273,7 +273,7 @@ fn works_go_on_for_a_time() {
 }
 
 #[test]
-fn random_networks_with_storms_and_pauses_are_passed_on_both_engines() {
+fn random_networks_with_pauses_pass_on_both_engines() {
     for program in PROGRAMS {
         random_networks(program);
     }

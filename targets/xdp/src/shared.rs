@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_into_a_ring_comes_out_once_in_order() {
+    fn pieces_leave_a_ring_once_and_in_order() {
         let (mut producer, mut consumer) = ends::<XdpDesc>();
         for round in 0..5 {
             assert_eq!((producer.room(), producer.waiting()), (SIZE, 0));
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "there is room")]
-    fn a_full_ring_takes_no_more() {
+    fn pushing_to_a_full_ring_panics() {
         let (producer, consumer) = ends::<u64>();
         let mut producer = std::mem::ManuallyDrop::new(producer);
         std::mem::forget(consumer);

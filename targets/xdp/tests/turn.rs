@@ -45,7 +45,7 @@ fn frame(shared: &Shared, is_urgent: bool) -> bool {
 }
 
 #[test]
-fn one_side_at_a_time_has_the_memory_and_sees_what_the_other_did() {
+fn only_one_side_at_a_time_has_the_memory() {
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
     static PASSED: AtomicUsize = AtomicUsize::new(0);
     loom::model(|| {
@@ -79,7 +79,7 @@ fn one_side_at_a_time_has_the_memory_and_sees_what_the_other_did() {
 /// An awake stack reads the output of chains while a frame takes the turn to look up its connection; then the
 /// stack sleeps.
 #[test]
-fn a_frame_that_is_looked_at_leaves_alone_what_the_stack_reads() {
+fn a_lookup_by_a_frame_does_not_disturb_the_stack() {
     static LOOKED: AtomicUsize = AtomicUsize::new(0);
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
     loom::model(|| {

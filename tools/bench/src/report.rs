@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_summed_up() {
+    fn a_metric_has_minimum_median_and_maximum() {
         let odd = rate(&[3.0, 1.0, 2.0]).unwrap();
         assert_eq!((odd.min, odd.median, odd.max), (1.0, 2.0, 3.0));
         assert_eq!(rate(&[4.0, 1.0]).unwrap().median, 2.5);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn another_process_has_its_own_time() {
+    fn processor_time_of_another_process_is_read() {
         let mut idle = std::process::Command::new("sleep").arg("10").spawn().unwrap();
         let time = process_time(idle.id());
         idle.kill().unwrap();
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn some_core_is_ours() {
+    fn a_thread_can_be_pinned_to_an_own_core() {
         let cores = cores().unwrap();
         assert!(!cores.is_empty());
         std::thread::spawn(move || pin(cores[0]).unwrap()).join().unwrap();
     }
 
     #[test]
-    fn what_is_ready_is_reported() {
+    fn a_ready_socket_is_reported() {
         use std::io::Write;
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut poller = Poller::new().unwrap();

@@ -182,7 +182,7 @@ mod tests {
     use crate::report::Better;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_have_three_significant_digits() {
         for (value, text) in [
             (0.0, "0.00"),
             (1.234, "1.23"),

@@ -255,7 +255,7 @@ fn files_are_fetched_from_hawser_and_from_nginx() {
 }
 
 #[test]
-fn connections_are_opened_and_nothing_is_left() {
+fn closed_connections_leave_no_state() {
     let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else {
         return;
     };
@@ -307,7 +307,7 @@ fn many_flows_take_their_turn() {
 }
 
 #[test]
-fn idle_connections_are_counted() {
+fn idle_connections_are_measured() {
     let report = report(&["idle", "--connections", "100"]).expect("it takes no privilege");
     // Both ends of each connection, and a listener.
     assert_eq!(rows(&report)[0]["facts"], serde_json::json!([["contexts", 201]]));
@@ -320,7 +320,7 @@ fn idle_connections_are_counted() {
 }
 
 #[test]
-fn programs_are_checked() {
+fn checking_of_programs_is_measured() {
     let report = report(&["check"]).expect("it takes no privilege");
     assert_eq!(measured(&report).len(), 5, "{report}");
 }
@@ -365,7 +365,7 @@ fn packets_of_a_fabric_cross_four_links_each() {
 }
 
 #[test]
-fn the_border_is_measured() {
+fn the_cost_of_the_program_interface_is_measured() {
     let report = report(&["abi"]).expect("it takes no privilege");
     assert_eq!(measured(&report), ["records, then carried out", "direct calls"]);
 }

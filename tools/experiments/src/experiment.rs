@@ -82,7 +82,7 @@ mod tests {
     use super::Spread;
 
     #[test]
-    fn the_median_is_the_middle() {
+    fn the_median_is_the_middle_value() {
         assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]).median, 2.0);
         let even = Spread::of(vec![4.0, 1.0, 2.0, 9.0]);
         assert_eq!((even.median, even.min, even.max), (3.0, 1.0, 9.0));

@@ -77,7 +77,7 @@ fn change(rng: &mut Rng, input: &mut Vec<u8>, others: &[Vec<u8>]) {
 }
 
 #[test]
-fn targets_hold_for_inputs_that_are_kept_and_for_changes_of_them() {
+fn fuzz_targets_hold_for_kept_and_mutated_inputs() {
     for target in TARGETS {
         let inputs = kept(target);
         inputs.iter().for_each(|input| run(target, input));

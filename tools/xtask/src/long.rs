@@ -65,7 +65,7 @@ const MODES: &[Mode] = &[
             "tcp",
             "--",
             "--nocapture",
-            "a_stream_passes_the_wrap",
+            "a_stream_survives_sequence_number_wrap",
         ],
     },
     Mode {
@@ -211,7 +211,7 @@ const MODES: &[Mode] = &[
             "--test",
             "linux",
             "--",
-            "coming_and_going_leaks_and_loses_nothing",
+            "attaching_and_detaching_leaks_and_loses_no_bytes",
         ],
     },
     Mode {

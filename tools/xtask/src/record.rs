@@ -120,7 +120,7 @@ mod tests {
                         | x | 1 |\n\nruns 5\n\nrevision 1234567; Linux\n\nWhy.\n\n### `rr`\n\n`hawser bench rr`\n";
 
     #[test]
-    fn a_table_takes_the_place_of_the_one_before() {
+    fn a_new_table_replaces_the_previous_one() {
         assert_eq!(command(PAGE, "bulk"), Some("hawser bench bulk --seconds 2"));
         let page = replaced(
             PAGE,

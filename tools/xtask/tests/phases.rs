@@ -31,8 +31,7 @@ fn build_with(tools: &Path, rustc: Option<&str>) -> Result<String, Box<dyn Error
 }
 
 #[test]
-fn without_rust_or_with_an_old_one_the_first_line_states_the_version_and_how_to_get_it()
--> Result<(), Box<dyn Error>> {
+fn a_missing_or_old_rust_is_reported_with_how_to_install_it() -> Result<(), Box<dyn Error>> {
     let wanted = format!(
         "Hawser needs Rust {} or newer, and ",
         env!("CARGO_PKG_RUST_VERSION")

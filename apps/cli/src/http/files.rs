@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_read_is_the_file() -> io::Result<()> {
+    async fn served_bytes_equal_the_file() -> io::Result<()> {
         let folder = hawser_temporary::Folder::new()?;
         let bytes: Vec<u8> = (0..300_000u32).map(|at| (at * 31) as u8).collect();
         std::fs::write(folder.join("file"), &bytes)?;
@@ -282,7 +282,7 @@ mod tests {
 
     /// Tests files on a file system that reads only with blocking (procfs).
     #[tokio::test]
-    async fn what_has_to_be_waited_for_is_read_by_a_thread() -> io::Result<()> {
+    async fn files_without_async_reads_are_read_by_a_thread() -> io::Result<()> {
         let read = read(File::open("/proc/self/status")?, 0, 6).await?;
         assert_eq!(read, b"Name:\t");
         let root = root(Path::new("/proc/self"))?;

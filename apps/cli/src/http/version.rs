@@ -56,7 +56,7 @@ mod tests {
 
     /// The comparisons of RFC 9110, 8.8.3.2: strong for `If-Match` and `If-Range`, weak for `If-None-Match`.
     #[test]
-    fn preconditions_are_those_of_rfc_9110() {
+    fn preconditions_compare_versions_as_rfc_9110_requires() {
         let version = Version("\"1-2-3\"".to_owned());
         let status = |name, value| {
             let status = version.precondition(&headers(name, value));

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_congestion_controller_is_that_of_both_transports_and_on_both_sides() {
+    fn the_congestion_option_sets_both_transports_and_sides() {
         use clap::Parser;
         let parse = |arguments: &[&str]| Command::try_parse_from([&["hawser"][..], arguments].concat());
         let call = |arguments: &[&str]| match parse(arguments).map(|command| command.session.asked()) {

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_taken_beyond_what_was_announced() {
+    async fn a_receiver_rejects_bytes_beyond_the_announced_length() {
         let head = json!({ "name": "a", "length": 100_000 });
         assert_eq!(
             becomes(&head, 100_000)
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_counts_files_together_and_lost_ones_not() {
+    fn the_size_limit_counts_kept_files_and_not_lost_ones() {
         let budget = Budget::new(10);
         budget.reserve(6).expect("6 of 10").keep();
         assert!(budget.reserve(5).is_none());

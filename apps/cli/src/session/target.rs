@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_to_is_found_before_a_file_comes() {
+    fn an_unwritable_target_is_reported_before_the_transfer() {
         let folder = Folder::new();
         let path = folder.0.join("new");
         let ok = |path: &Path, force| check(Some(path), force).is_ok();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_appears_meanwhile_is_not_replaced() {
+    async fn a_file_created_during_the_transfer_is_not_replaced() {
         let folder = Folder::new();
         let path = folder.0.join("new");
         for (force, expected) in [(false, "mine"), (true, "theirs")] {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_feed_keeps_a_bounded_history() {
         let feed = feed();
         for number in 0..2_000_u32 {
             feed.sample(&[f64::from(number), 1.0, 7.0]);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_download_that_changes_is_the_same() {
+    fn a_changed_download_replaces_its_entry() {
         let feed = feed();
         let mut download = Download::begun(3, "SCTP or TCP", 16 << 20);
         feed.download(download.clone());

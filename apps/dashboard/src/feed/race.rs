@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_have_their_beginning_and_their_end() {
+    fn lanes_of_a_race_have_start_and_end_times() {
         let race = race(&[
             (
                 1,

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_wanted() {
+    fn a_request_needs_the_token() {
         let guard = guard();
         assert_eq!(ask(&guard, "/TOKEN/", &[HERE]), Ok(String::new()));
         assert_eq!(ask(&guard, "/TOKEN/events", &[HERE]), Ok("events".to_owned()));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_of_this_host_are_not_ours() {
+    fn requests_for_other_host_names_are_rejected() {
         let guard = guard();
         for host in [
             "evil.example",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_have_their_kind() {
+    fn a_command_needs_the_content_type_json() {
         let guard = guard();
         let order = |kind: Option<&str>| {
             let mut request = Request::post(format!("/{}/switch", guard.token)).header("host", HERE.1);

@@ -40,7 +40,7 @@ mod tests {
 
     /// All files to which the page refers exist.
     #[test]
-    fn the_page_is_whole() {
+    fn every_file_the_page_refers_to_exists() {
         let index = std::str::from_utf8(find("").expect("the page").content).expect("text");
         let mut count = 0;
         for piece in index.split(['"']) {

@@ -56,7 +56,7 @@ fn rows() -> impl Iterator<Item = (IpAddr, &'static str, &'static str, bool)> {
 }
 
 #[test]
-fn special_purposes_are_those_of_the_registries() {
+fn special_addresses_match_the_iana_registries() {
     let public = allow(&["public"]);
     assert!(rows().count() > 100);
     for (address, reachable, expected, has_reason) in rows() {
@@ -82,7 +82,7 @@ fn special_purposes_are_those_of_the_registries() {
 
 /// A rule for a name does not cover the addresses to which it resolves: special addresses stay closed.
 #[test]
-fn a_name_that_is_allowed_does_not_lead_inside() {
+fn a_rule_for_a_name_does_not_open_special_addresses() {
     let named = allow(&[
         "*.name.example:*",
         "some.name.example:443",
@@ -102,7 +102,7 @@ fn a_name_that_is_allowed_does_not_lead_inside() {
 }
 
 #[test]
-fn a_special_address_is_allowed_by_a_rule_no_wider_than_what_makes_it_special() {
+fn a_special_address_needs_a_rule_within_its_special_range() {
     let cases = [
         ("10.1.2.3", "10.0.0.0/8:80", true),
         ("10.1.2.3", "10.1.2.3:80", true),
@@ -142,7 +142,7 @@ fn a_special_address_is_allowed_by_a_rule_no_wider_than_what_makes_it_special() 
 }
 
 #[test]
-fn rules_allow_what_they_list_and_nothing_else() {
+fn rules_allow_only_listed_destinations() {
     let rules = &[
         "example.com:443",
         "*.example.org:*",
@@ -185,7 +185,7 @@ fn rules_allow_what_they_list_and_nothing_else() {
 }
 
 #[test]
-fn names_that_no_rule_could_allow_are_not_asked_for() {
+fn a_name_no_rule_could_allow_is_not_resolved() {
     let list = allow(&["example.com:443", "*.example.org:*"]);
     for (asked, expected) in [
         ("example.com:443", true),

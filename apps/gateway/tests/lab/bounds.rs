@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use crate::TestResult;
 use crate::stage::{SERVER, Stage, limits};
 
-pub(crate) fn slow_and_oversized_requests() -> TestResult {
+pub(crate) fn slow_and_oversized_requests_are_closed() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&["public"], limits())?;
     let near = stage.near()?;
@@ -84,7 +84,7 @@ pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> Test
     Ok(())
 }
 
-pub(crate) fn a_million_streams() -> TestResult {
+pub(crate) fn a_client_with_a_million_streams_is_limited() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(
         &["public"],

@@ -54,7 +54,7 @@ const ADDRESSES: &[&str] = &[
     "x.localhost",
 ];
 
-pub(crate) fn addresses_and_names_that_lead_inside() -> TestResult {
+pub(crate) fn inside_addresses_and_names_are_refused() -> TestResult {
     let mut stage = Stage::up(NAMES)?;
     stage.serve(
         &["public", "*.evil.example:*", "0.0.0.0/0:*", "[::/0]:*"],
@@ -88,7 +88,7 @@ pub(crate) fn addresses_and_names_that_lead_inside() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn nothing_is_allowed_by_default() -> TestResult {
+pub(crate) fn all_destinations_are_denied_by_default() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&[], limits())?;
     let near = stage.near()?;
@@ -133,7 +133,7 @@ async fn fickle(socket: UdpSocket, first: Ipv4Addr, later: Ipv4Addr, asked: Arc<
     }
 }
 
-pub(crate) fn a_name_that_is_rebound() -> TestResult {
+pub(crate) fn a_rebound_name_does_not_reach_inside() -> TestResult {
     let mut stage = Stage::up(&[])?;
     let asked = Arc::new(AtomicUsize::new(0));
     let socket = stage

@@ -61,7 +61,7 @@ pub(crate) fn a_download_survives_the_loss_of_a_path() -> TestResult {
     stage.expect_event("end: Finished")
 }
 
-pub(crate) fn ends_and_resets_go_through() -> TestResult {
+pub(crate) fn ends_and_resets_are_relayed() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&["web.example:*", "93.184.216.0/24:7"], limits())?;
     let listener = stage

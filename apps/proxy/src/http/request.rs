@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn tunnels() {
+    fn connect_requests_are_parsed() {
         for (text, expected) in [
             ("CONNECT www.example:443", "www.example:443"),
             ("CONNECT [2001:db8::1]:22", "[2001:db8::1]:22"),
@@ -268,7 +268,7 @@ mod tests {
 
     /// RFC 9112, 3.2.1 and 3.2.2.
     #[test]
-    fn origins() {
+    fn origin_requests_are_parsed() {
         for (text, destination, host, path) in [
             (
                 "GET http://www.example/pub/a?b=c",
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_are_counted() {
+    fn max_forwards_is_decremented() {
         let mut some = headers(&[("max-forwards", "2")]);
         assert!(!is_last_hop(&Method::OPTIONS, &mut some));
         assert_eq!(some, headers(&[("max-forwards", "1")]));

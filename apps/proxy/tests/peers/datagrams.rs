@@ -140,7 +140,7 @@ async fn fragments_and_datagrams_of_others_are_dropped() {
 
 /// Only hosts to which the client has sent may answer, whatever the address of the relay's socket.
 #[tokio::test]
-async fn those_to_whom_the_client_has_not_sent_do_not_get_through() {
+async fn datagrams_of_unsolicited_hosts_are_dropped() {
     let stage = Stage::new().await;
     let known = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
     let unknown = UdpSocket::bind("127.0.0.2:0").await.expect("a port");

@@ -217,7 +217,7 @@ async fn a_body_that_resembles_an_answer_is_not_amended() {
 
 /// RFC 9110, 7.6.2 and 9.3.7; RFC 9112, 3.2.4.
 #[tokio::test]
-async fn options_reach_the_one_that_they_are_about() {
+async fn options_requests_reach_their_target() {
     let (stage, origin) = (Stage::new().await, mirror().await);
     let ask = async |target: &str, more: &str| {
         let request =

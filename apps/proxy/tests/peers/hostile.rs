@@ -68,7 +68,7 @@ async fn an_oversized_head_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_refused() {
+async fn malformed_requests_are_refused() {
     let stage = Stage::new().await;
     let socks = [
         (
@@ -122,7 +122,7 @@ async fn what_is_wrong_is_refused() {
 }
 
 #[tokio::test]
-async fn a_credential_is_wanted() {
+async fn a_client_needs_the_credential() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
     let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
     let origin = mirror().await;
@@ -152,7 +152,7 @@ async fn a_credential_is_wanted() {
 }
 
 #[tokio::test]
-async fn beyond_loopback_a_credential_is_wanted() {
+async fn a_non_loopback_listener_needs_a_credential() {
     for open in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
         let settings = Settings { listen: vec![open.parse().expect("an address")], ..Settings::default() };
         let racer = Racer::open().await.expect("a racer");
@@ -163,7 +163,7 @@ async fn beyond_loopback_a_credential_is_wanted() {
 }
 
 #[tokio::test]
-async fn clients_beyond_the_limit_wait_for_a_place_and_are_reported_once() {
+async fn clients_beyond_the_limit_wait_and_are_reported_once() {
     let stage = Stage::with(Settings {
         limits: hawser_proxy::Limits { connections: 2, ..hawser_proxy::Limits::default() },
         ..Settings::default()
@@ -195,7 +195,7 @@ async fn clients_beyond_the_limit_wait_for_a_place_and_are_reported_once() {
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_lock_out_those_who_ask() {
+async fn idle_connections_do_not_lock_out_authenticated_clients() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
     let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
     let origin = mirror().await;

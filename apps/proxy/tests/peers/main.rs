@@ -58,7 +58,7 @@ async fn curl_asks_by_each_protocol() {
 
 /// RFC 9110, 7.6.1: hop-by-hop fields are not forwarded in either direction.
 #[tokio::test]
-async fn fields_of_one_hop_are_not_forwarded() {
+async fn hop_by_hop_fields_are_not_forwarded() {
     let (stage, origin) = (Stage::new().await, mirror().await);
     let url = format!("http://{origin}/");
     let fields = [
@@ -122,7 +122,7 @@ async fn failures_have_their_codes() {
 }
 
 #[tokio::test]
-async fn tls_reaches_from_end_to_end() {
+async fn tls_passes_end_to_end() {
     let stage = Stage::new().await;
     let directory = hawser_temporary::Folder::new().expect("a directory");
     let make = [

@@ -51,7 +51,7 @@ async fn each_direction_ends_by_itself() {
 
 /// A reset must not appear as a regular end.
 #[tokio::test]
-async fn resets_are_resets_on_the_other_side() {
+async fn a_reset_is_relayed_as_a_reset() {
     let stage = Stage::new().await;
     let far = origin(|mut stream| async move {
         let _ = stream.read_u8().await;
@@ -123,7 +123,7 @@ async fn a_half_open_idle_tunnel_is_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_at_once() {
+async fn a_hundred_tunnels_carry_data_at_once() {
     let (stage, far) = (Stage::new().await, echo().await);
     let mut clients = tokio::task::JoinSet::new();
     for number in 0..100u32 {

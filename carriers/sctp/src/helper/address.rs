@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_back_as_they_went() {
+    fn addresses_survive_packing_and_unpacking() {
         let addresses: Vec<SocketAddr> = ["192.0.2.1:9899", "[2001:db8::1]:1", "[fe80::1%3]:65535"]
             .map(|a| a.parse().unwrap())
             .into();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_that_of_the_system() {
+    fn addresses_have_the_layout_of_the_system() {
         // struct sockaddr_in: family, port in network byte order, address, eight zeros (ip(7)).
         let mut expected = (libc::AF_INET as u16).to_ne_bytes().to_vec();
         expected.extend([0x26, 0xab, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0]);

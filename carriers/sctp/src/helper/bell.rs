@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_are_woken_once() {
+    fn a_ring_wakes_both_sides_once() {
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
         let cx = Context::from_waker(&waker);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_call_finds_nothing() {
+    fn a_wake_after_the_drop_is_ignored() {
         let rope = Rope::hang();
         let number = rope.number();
         drop(rope);

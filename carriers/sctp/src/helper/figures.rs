@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_from_chunks_and_messages() {
+    fn acknowledged_bytes_are_derived_from_chunks_and_messages() {
         let status = Status {
             unacknowledged: 3,
             pending: 1,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_outstanding_that_was_not_written() {
+    fn unwritten_bytes_do_not_count_as_outstanding() {
         let status = Status {
             unacknowledged: 9,
             pending: 9,

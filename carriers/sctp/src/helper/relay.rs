@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_do_not_arrive_are_a_stall() {
+    fn unacknowledged_bytes_without_progress_are_a_stall() {
         let begin = Instant::now();
         let at = |seconds| begin + Duration::from_secs(seconds);
         let outstanding =

@@ -68,7 +68,7 @@ fn chunks_have_the_lengths_of_their_types() {
 }
 
 #[test]
-fn a_sack_has_as_many_blocks_as_it_counts() {
+fn a_sack_has_the_blocks_its_counts_state() {
     // Cumulative TSN, window, two gap blocks, one duplicate.
     let counts = |gaps: u16, duplicates: u16, blocks: usize| {
         let mut value = vec![0; 8];
@@ -122,7 +122,7 @@ fn a_packet_has_ports_and_a_chunk() {
 
 /// Section 3: INIT, INIT ACK and SHUTDOWN COMPLETE are not bundled; 8.5.1: the tag of INIT is 0.
 #[test]
-fn chunks_that_travel_alone_have_no_company() {
+fn chunks_that_may_not_be_bundled_travel_alone() {
     let plain = chunk(COOKIE_ACK, &[]);
     for (tag, lonely) in [
         (0, chunk(INIT, &init(&[]))),
@@ -202,7 +202,7 @@ fn parameters_have_the_lengths_of_their_types() {
 }
 
 #[test]
-fn heartbeats_and_causes_are_gone_through() {
+fn parameters_of_heartbeats_and_causes_are_checked() {
     let info = parameter(1, 12, &[1; 8]);
     for kind in [HEARTBEAT, HEARTBEAT_ACK] {
         assert_eq!(verdict(1, &[chunk(kind, &info)]), Ok(()));

@@ -12,7 +12,7 @@ const BOTH: &str = "from=10.77.0.1,10.77.1.1 to=10.77.0.2,10.77.1.2";
 
 /// The association continues on the other path, and all bytes arrive. It is slow for some seconds, which is a
 /// known limitation.
-pub(crate) fn a_path_dies() -> TestResult {
+pub(crate) fn an_association_survives_the_loss_of_a_path() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2 idle=8000")?;
     let begin = Instant::now();
@@ -37,7 +37,7 @@ pub(crate) fn a_path_dies() -> TestResult {
 }
 
 /// Once, no process uses the UDP port; once, a process uses it and does not listen.
-pub(crate) fn nobody_listens() -> TestResult {
+pub(crate) fn connecting_to_a_closed_port_is_refused() -> TestResult {
     let lab = two_links("")?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes=1"))?;
     expect(
@@ -55,7 +55,7 @@ pub(crate) fn nobody_listens() -> TestResult {
 }
 
 /// All packets are lost.
-pub(crate) fn nobody_is_there() -> TestResult {
+pub(crate) fn connecting_to_an_absent_host_times_out() -> TestResult {
     let lab = two_links("both = { silent = true }")?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes=1 handshake=1500"))?;
     expect(value(&line, "error")? == "TimedOut", "no timeout")?;
@@ -64,7 +64,7 @@ pub(crate) fn nobody_is_there() -> TestResult {
 }
 
 /// The peer's host is silent from some moment on.
-pub(crate) fn the_peer_vanishes() -> TestResult {
+pub(crate) fn a_vanished_peer_times_out() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
     let mut sender = Peer::start(&lab, "client", &format!("send {BOTH} bytes=100000000 idle=3000"))?;

@@ -8,7 +8,7 @@ use crate::network::{Peer, client, expect, two_links, value};
 
 /// After the handshake, a peer sends INIT again, with a parameter of length 0. usrsctp 0.9.5 loops for ever
 /// on it (`sctp_are_there_new_addresses`).
-pub(crate) fn a_parameter_without_length_ends_no_server() -> TestResult {
+pub(crate) fn a_server_survives_a_parameter_without_length() -> TestResult {
     let lab = two_links("")?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2")?;
     let (line, _) = client(&lab, "attack at=10.77.0.1 to=10.77.0.2")?;
@@ -21,7 +21,7 @@ pub(crate) fn a_parameter_without_length_ends_no_server() -> TestResult {
 }
 
 /// A server does the same to its client, with an INIT that has tag 0.
-pub(crate) fn a_parameter_without_length_ends_no_client() -> TestResult {
+pub(crate) fn a_client_survives_a_parameter_without_length() -> TestResult {
     let lab = two_links("")?;
     let mut rogue = Peer::start(&lab, "server", "rogue at=10.77.0.2")?;
     expect(rogue.line()? == "ready", "no rogue server")?;
@@ -37,12 +37,12 @@ pub(crate) fn a_parameter_without_length_ends_no_client() -> TestResult {
 }
 
 /// A process that is killed is restarted, with its port and its listener.
-pub(crate) fn a_process_that_ends_is_started_again() -> TestResult {
+pub(crate) fn an_ended_helper_process_is_restarted() -> TestResult {
     serves_after("KILL", Duration::from_secs(15))
 }
 
 /// A process that gives no sign of life for 5 s is killed and restarted.
-pub(crate) fn a_process_that_hangs_is_started_again() -> TestResult {
+pub(crate) fn a_hung_helper_process_is_restarted() -> TestResult {
     serves_after("STOP", Duration::from_secs(15))
 }
 
@@ -69,7 +69,7 @@ fn serves_after(signal: &str, limit: Duration) -> TestResult {
 
 /// A server without free descriptors cannot offer its process a stream for the next association. It does so
 /// once it has free ones again.
-pub(crate) fn a_server_without_descriptors_serves_again_afterwards() -> TestResult {
+pub(crate) fn a_server_recovers_from_exhausted_descriptors() -> TestResult {
     let lab = two_links("")?;
     let sink = Peer::sink(&lab, "at=10.77.0.2 slow=300")?;
     sink.limit_descriptors(sink.descriptors()?)?;
@@ -82,7 +82,7 @@ pub(crate) fn a_server_without_descriptors_serves_again_afterwards() -> TestResu
 }
 
 /// The process has few rights: no files but its sockets, no new ones, no privileges.
-pub(crate) fn the_process_has_few_rights() -> TestResult {
+pub(crate) fn the_helper_process_is_confined() -> TestResult {
     let lab = two_links("")?;
     let sink = Peer::sink(&lab, "at=10.77.0.2")?;
     let process = sink.sctp_process()?;

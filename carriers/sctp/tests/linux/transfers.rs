@@ -25,7 +25,7 @@ pub(crate) fn two_paths_add_up() -> TestResult {
     expect((18_000..20_000).contains(&rate), format!("{rate} kbit/s"))
 }
 
-pub(crate) fn one_path_is_one_path() -> TestResult {
+pub(crate) fn one_path_carries_its_rate() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2")?;
     let (line, _) = client(&lab, "send from=10.77.0.1 to=10.77.0.2 bytes=4000000")?;
@@ -37,7 +37,7 @@ pub(crate) fn one_path_is_one_path() -> TestResult {
     expect((8_900..10_000).contains(&rate), format!("{rate} kbit/s"))
 }
 
-pub(crate) fn ipv6_carries() -> TestResult {
+pub(crate) fn two_ipv6_paths_add_up() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=fd77::2,fd77:0:0:1::2")?;
     let (line, _) = client(
@@ -74,7 +74,7 @@ pub(crate) fn a_slow_reader_stops_the_sender() -> TestResult {
     expect(grown < 24_000, format!("the sink grew by {grown} kB"))
 }
 
-pub(crate) fn a_hundred_at_once() -> TestResult {
+pub(crate) fn a_hundred_associations_transfer_at_once() -> TestResult {
     let lab = two_links("")?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
     let (line, took) = client(&lab, &format!("send {BOTH} bytes=300000 count=100"))?;
@@ -87,7 +87,7 @@ pub(crate) fn a_hundred_at_once() -> TestResult {
 }
 
 /// A client that knows only one address of a server with two gets its answer, also over the other's link.
-pub(crate) fn the_address_asked_answers() -> TestResult {
+pub(crate) fn the_addressed_server_address_answers() -> TestResult {
     let lab = two_links("")?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
     for at in ["10.77.0.2", "10.77.1.2"] {

@@ -151,7 +151,7 @@ fn a_refused_attachment_is_answered_and_logged() {
 }
 
 #[test]
-fn a_source_that_is_gone_or_takes_none_refuses() {
+fn an_ended_or_unattachable_source_refuses_attachments() {
     let bus = Bus::new();
     let subscriber = bus.join("subscriber", Rights::all(), 1).expect("it may");
     let mut plain = Provider::new(&bus);
@@ -191,7 +191,7 @@ fn a_source_that_is_gone_or_takes_none_refuses() {
 
 /// A provider that polls without taking steps has a bounded number of them.
 #[test]
-fn steps_that_nobody_takes_are_bounded() {
+fn untaken_steps_are_bounded() {
     let bus = Bus::new();
     let mut tcp = provider(&bus);
     let subscriber = bus.join("subscriber", Rights::all(), 1).expect("it may");

@@ -49,7 +49,7 @@ fn a_sleeping_subscriber_is_woken_at_the_end_of_a_batch() {
 
 /// Its earlier signals are in the queue although it has unsubscribed.
 #[test]
-fn a_subscriber_that_unsubscribes_in_a_batch_is_woken_for_earlier_events() {
+fn unsubscribing_in_a_batch_still_wakes_for_earlier_events() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
     let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");
@@ -93,7 +93,7 @@ fn a_queue_of_many_subscriptions_is_read_before_it_is_full() {
 }
 
 #[test]
-fn a_source_that_goes_in_a_batch_leaves_nobody_asleep() {
+fn a_source_that_ends_in_a_batch_wakes_its_subscribers() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
     let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");

@@ -26,7 +26,7 @@ fn common(wanted: &[(Option<u64>, u64)]) -> Common {
 }
 
 #[test]
-fn filters_of_all_subscriptions_make_a_common_one() {
+fn equal_filters_of_all_subscriptions_become_a_common_filter() {
     assert_eq!(common(&[]), Common::default());
     let of = |flow: Option<u64>, filter| Common { flow: flow.map(FlowId), filter };
     assert_eq!(common(&[(None, 5)]), of(None, Some(every(5))));
@@ -47,7 +47,7 @@ fn filters_of_all_subscriptions_make_a_common_one() {
 }
 
 #[test]
-fn a_rule_is_looked_at_here() {
+fn the_bus_evaluates_rules_itself() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");

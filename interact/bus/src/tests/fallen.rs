@@ -89,7 +89,7 @@ fn a_tware_that_panics_leaves_the_flow_to_its_provider() {
 
 /// The kernel's `closed` may have been lost: the state of such flows is dropped when the table is full.
 #[test]
-fn flows_whose_ends_were_not_received_make_room() {
+fn flows_without_received_ends_make_room() {
     /// The flows that exist.
     struct Passing(Vec<FlowId>);
 
@@ -144,7 +144,7 @@ fn flows_whose_ends_were_not_received_make_room() {
 }
 
 #[test]
-fn an_event_that_cannot_be_had_is_in_the_log() {
+fn an_unavailable_event_is_logged() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");

@@ -27,7 +27,7 @@ fn numbers(source: &Source, names: &[&str]) -> Vec<Option<u16>> {
 }
 
 #[test]
-fn an_event_that_comes_later_is_received_by_subscribers_to_its_pattern() {
+fn an_event_offered_later_reaches_matching_subscribers() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
@@ -71,7 +71,7 @@ fn an_event_that_comes_later_is_received_by_subscribers_to_its_pattern() {
 }
 
 #[test]
-fn a_number_means_another_event_only_where_none_is_left() {
+fn an_event_number_is_reused_only_when_all_are_taken() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let mut offer = |names: &[&str]| {
@@ -93,7 +93,7 @@ fn a_number_means_another_event_only_where_none_is_left() {
 }
 
 #[test]
-fn everything_may_be_nothing_yet() {
+fn a_pattern_may_match_no_event_yet() {
     let bus = Bus::new();
     let mute = Schema::new("mute", vec![], vec![]).expect("a schema");
     let _source = bus.source(Arc::new(mute), None);

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_of_this_process_is_its_own() {
+    fn a_socket_of_this_process_is_attributed_to_it() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let link = fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).expect("a link");
         let inode = socket(&link).expect("a socket");

@@ -394,7 +394,7 @@ mod tests {
     use crate::abi::{RawStanding, RawState, RawSubscription};
 
     #[test]
-    fn layouts_are_those_of_the_programs() {
+    fn struct_layouts_match_the_ebpf_programs() {
         let types = Btf::from_raw("hawser", OBJECT)
             .expect("it is an object")
             .expect("it has types");

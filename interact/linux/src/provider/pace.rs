@@ -101,14 +101,14 @@ mod tests {
 
     /// Neither at the first record, nor at the first one after an idle period.
     #[test]
-    fn nothing_waits_longer_before_a_while_is_over() {
+    fn batching_grows_only_after_a_warm_up() {
         let mut pace = Pace::new(us(200));
         assert_eq!(run(&mut pace, 0, 101, ms(40)), [(100, us(400))]);
         assert_eq!(run(&mut pace, 9000, 300, ms(400)), [(9100, ms(1))]);
     }
 
     #[test]
-    fn the_shortest_of_several_counts() {
+    fn the_shortest_round_trip_sets_the_pace() {
         let mut pace = Pace::new(us(200));
         let mut changes = Vec::new();
         for at in 0..1000 {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_to_be_woken_at_once_is() {
+    fn a_subscriber_with_zero_delay_is_woken_at_once() {
         let mut pace = Pace::new(Duration::ZERO);
         assert_eq!(run(&mut pace, 0, 300, ms(400)), []);
         let mut pace = Pace::new(ms(20));

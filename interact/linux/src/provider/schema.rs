@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_has_the_names_of_our_own_tcp() {
+    fn kernel_and_program_use_the_same_names() {
         let (theirs, program) = (
             schema(&[]),
             hawser_load::programs::resolve_with("tcp", &[]).expect("it is built in"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_give_is_not_offered() {
+    fn events_the_kernel_lacks_are_not_offered() {
         let missing = Some(Missing::Hook("tp_btf/net_dev_queue"));
         let gone = Capability { subject: Subject::Event(Event::Sent), missing, note: "" };
         let given = Capability { subject: Subject::Event(Event::Acked), missing: None, note: "" };

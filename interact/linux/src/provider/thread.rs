@@ -233,7 +233,7 @@ mod tests {
     /// State that is kept of a flow is dropped at its end, even if only one flow, or no end, is subscribed
     /// to.
     #[test]
-    fn ends_are_received_whenever_anything_is() {
+    fn ends_of_flows_are_always_subscribed_to() {
         let bus = Bus::new();
         let mut source = bus.source(Arc::new(super::super::schema(&[])), None);
         let id = |event: Event| {

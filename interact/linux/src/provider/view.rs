@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_remembered_flows_are_bounded() {
         let mut of: HashMap<u64, (Instant, ())> = (0..REMEMBERED as u64)
             .map(|n| (n, (Instant::from_nanos(n), ())))
             .collect();

@@ -48,7 +48,7 @@ pub(crate) fn each_event_is_seen() -> TestResult {
     check(&records, &[Event::RoundTrip])
 }
 
-pub(crate) fn under_our_congestion_control_too() -> TestResult {
+pub(crate) fn events_are_seen_under_our_congestion_control() -> TestResult {
     let (_, records) = a_hard_life("hw_ours", "hw_ours")?;
     check(&records, &[])
 }
@@ -200,7 +200,7 @@ pub(crate) fn bytes_add_up() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_reader_that_sleeps_loses_and_is_notified() -> TestResult {
+pub(crate) fn a_sleeping_reader_loses_events_and_is_notified() -> TestResult {
     let lab = network("both = { rate = \"200Mbit/s\", delay = \"1ms\" }")?;
     let mut kernel = Kernel::load(&Options {
         congestion_control: Some("hw_sleep".to_owned()),
@@ -302,7 +302,7 @@ pub(crate) fn the_end_of_a_connection_has_its_reason() -> TestResult {
 }
 
 /// The two ends are on the same machine, in separate namespaces.
-pub(crate) fn one_namespace_or_all() -> TestResult {
+pub(crate) fn events_come_from_one_namespace_or_all() -> TestResult {
     for (own_namespace, name) in [(true, "hw_own"), (false, "hw_all")] {
         let lab = network("both = { rate = \"50Mbit/s\", delay = \"2ms\" }")?;
         let options = Options {

@@ -29,7 +29,7 @@ fn model(filter: Filter, events: &[Record], end: u64) -> Vec<Record> {
     survivors.into_iter().skip(every - 1).step_by(every).collect()
 }
 
-pub(crate) fn agree_with_a_naive_model() -> TestResult {
+pub(crate) fn filters_agree_with_a_naive_model() -> TestResult {
     let lab = network("both = { rate = \"50Mbit/s\", delay = \"3ms\", jitter = \"2ms\", queue = \"80kB\" }")?;
     let mut kernel = load("hw_filters")?;
     let mut transfer = Transfer::connect(&lab, "hw_filters")?;
@@ -77,7 +77,7 @@ pub(crate) fn agree_with_a_naive_model() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_flow_and_a_port_select() -> TestResult {
+pub(crate) fn filters_select_a_flow_or_a_port() -> TestResult {
     let lab = network("both = { rate = \"50Mbit/s\", delay = \"1ms\" }")?;
     let mut kernel = load("hw_select")?;
     let (one, other) = (

@@ -24,7 +24,7 @@ const HEEDED: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(2);
 
 /// A lease of a minute is over within a second of its holder's death, for flows of both kinds.
-pub(crate) fn leases_of_a_killed_process_are_over_within_a_second() -> TestResult {
+pub(crate) fn leases_of_a_killed_process_end_within_a_second() -> TestResult {
     for (what, control) in [("adopt-long", "cubic"), ("hold-long", "hw_killed")] {
         let lab = network(LINK)?;
         let child = holder(&lab, what, "hw_killed")?;

@@ -25,7 +25,7 @@ fn without_privilege<T: Send>(work: impl FnOnce() -> T + Send) -> TestResult<T> 
     })
 }
 
-pub(crate) fn privilege_is_for_loading_alone() -> TestResult {
+pub(crate) fn only_loading_needs_privilege() -> TestResult {
     let lab = network(LINK)?;
     let (mut kernel, mut diagnostics) = (load("hw_drop")?, diagnostics(&lab)?);
     let transfer = Transfer::start(&lab, "cubic")?;
@@ -57,7 +57,7 @@ pub(crate) fn privilege_is_for_loading_alone() -> TestResult {
     transfer.end().map(drop)
 }
 
-pub(crate) fn what_is_missing_is_named() -> TestResult {
+pub(crate) fn missing_capabilities_are_named() -> TestResult {
     let refused = without_privilege(|| Kernel::load(&Options::default()).err())?;
     let named = matches!(
         refused,
@@ -116,7 +116,7 @@ fn in_kernel() -> TestResult<[usize; 2]> {
     Ok([0, 0])
 }
 
-pub(crate) fn coming_and_going_leaks_nothing() -> TestResult {
+pub(crate) fn loading_and_unloading_leaks_no_memory() -> TestResult {
     let lab = network(LINK)?;
     let transfer = Transfer::start(&lab, "cubic")?;
     transfer.wait_for(100_000)?;
@@ -147,7 +147,7 @@ pub(crate) fn coming_and_going_leaks_nothing() -> TestResult {
     transfer.end().map(drop)
 }
 
-pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
+pub(crate) fn subscribing_200_times_leaks_no_memory() -> TestResult {
     // The kernel carries this link without a thread, so no packet is late enough to be considered lost.
     let lab = network("")?;
     let mut kernel = load("hw_often")?;

@@ -60,7 +60,7 @@ pub(crate) fn a_lease_ends_and_the_controller_goes_on() -> TestResult {
     transfer.end().map(drop)
 }
 
-pub(crate) fn each_variable_acts() -> TestResult {
+pub(crate) fn setting_each_variable_takes_effect() -> TestResult {
     let lab = network(LINK)?;
     let (mut kernel, mut diagnostics) = (load("hw_each")?, diagnostics(&lab)?);
     let transfer = Transfer::start(&lab, "hw_each")?;
@@ -140,7 +140,7 @@ pub(crate) fn staged_leases_act_at_once() -> TestResult {
     transfer.end().map(drop)
 }
 
-pub(crate) fn without_a_lease_is_refused() -> TestResult {
+pub(crate) fn a_modification_without_a_lease_is_refused() -> TestResult {
     let lab = network(LINK)?;
     let mut kernel = load("hw_refuse")?;
     let transfer = Transfer::start(&lab, "hw_refuse")?;
@@ -183,7 +183,7 @@ pub(crate) fn without_a_lease_is_refused() -> TestResult {
 }
 
 /// Our congestion control's own controller is compared with the kernel's NewReno, on the same link.
-pub(crate) fn its_own_controller_is_no_worse() -> TestResult {
+pub(crate) fn our_kernel_controller_keeps_pace_with_newreno() -> TestResult {
     let _kernel = load("hw_own")?;
     let rate = |congestion_control: &str| -> TestResult<f64> {
         let lab = network(LINK)?;
@@ -269,7 +269,7 @@ pub(crate) fn own_controls() -> TestResult<Vec<String>> {
         .collect())
 }
 
-pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
+pub(crate) fn a_flow_returns_to_its_own_control_after_a_lease() -> TestResult {
     let controls = own_controls()?;
     expect(!controls.is_empty(), "this kernel has neither CUBIC nor BBR")?;
     for control in controls {
@@ -375,7 +375,7 @@ pub(crate) fn a_killed_process_leaves_no_control() -> TestResult {
     transfer.end().map(drop)
 }
 
-pub(crate) fn a_lost_control_is_not_replaced() -> TestResult {
+pub(crate) fn an_unloaded_congestion_control_is_not_replaced() -> TestResult {
     let lab = network(LINK)?;
     let mut diagnostics = diagnostics(&lab)?;
     let gone = load("hw_gone")?;
@@ -389,7 +389,7 @@ pub(crate) fn a_lost_control_is_not_replaced() -> TestResult {
     expect(control == "hw_gone", format!("nothing was changed: {control}"))
 }
 
-pub(crate) fn the_process_dies() -> TestResult {
+pub(crate) fn a_lease_ends_when_its_process_dies() -> TestResult {
     let name = "hw_dies";
     let lab = network(LINK)?;
     let child = holder(&lab, "hold", name)?;

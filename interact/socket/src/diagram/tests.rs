@@ -13,7 +13,7 @@ fn walk(signals: &[(&str, u64)]) -> (Vec<u8>, Diagram) {
 }
 
 #[test]
-fn upper_part() {
+fn slow_start_and_avoidance_follow_the_diagram() {
     let (states, diagram) = walk(&[
         ("tcp.established", 0),
         ("tcp.sent", 0),
@@ -38,7 +38,7 @@ fn upper_part() {
 
 /// Fast retransmit and fast recovery of Reno: RFC 5681, 3.2.
 #[test]
-fn lower_part() {
+fn fast_recovery_follows_the_diagram() {
     let (states, diagram) = walk(&[
         ("established", 0),
         ("sent", 0),
@@ -65,7 +65,7 @@ fn lower_part() {
 }
 
 #[test]
-fn one_loss_is_counted_once_whatever_comes_first() {
+fn one_loss_is_counted_once_in_any_event_order() {
     let (states, diagram) = walk(&[
         ("established", 0),
         ("duplicate_ack", 2),
@@ -77,7 +77,7 @@ fn one_loss_is_counted_once_whatever_comes_first() {
 }
 
 #[test]
-fn new_acknowledgements_lead_back() {
+fn new_acknowledgements_return_to_the_sending_states() {
     let (states, _) = walk(&[
         ("established", 0),
         ("sent", 0),
@@ -95,7 +95,7 @@ fn new_acknowledgements_lead_back() {
 
 /// A timeout drops the window to one segment, whatever the state, and slow start follows: RFC 5681, 3.1.
 #[test]
-fn timeouts() {
+fn a_timeout_leads_to_slow_start() {
     let (states, diagram) = walk(&[
         ("established", 0),
         ("sent", 0),
@@ -113,7 +113,7 @@ fn timeouts() {
 }
 
 #[test]
-fn a_flow_may_have_been_there_before() {
+fn a_flow_may_start_before_its_first_event() {
     let mut diagram = Diagram::default();
     diagram.place(20_000, 10_000);
     diagram.event("tcp.acked", &BTreeMap::new());

@@ -95,7 +95,7 @@ async fn peer_that_does_not_end_its_line_is_disconnected_after_30_s() {
 }
 
 #[tokio::test]
-async fn socket_file_is_its_owners_alone_at_every_moment() {
+async fn the_socket_file_is_always_private_to_its_owner() {
     let place = Place::new();
     let path = place.socket();
     let (stop, is_over) = std::sync::mpsc::channel::<()>();
@@ -124,7 +124,7 @@ async fn socket_file_is_its_owners_alone_at_every_moment() {
 }
 
 #[tokio::test]
-async fn stale_socket_is_replaced_and_a_live_one_or_another_file_is_not() {
+async fn only_a_stale_socket_file_is_replaced() {
     let place = Place::new();
     let path = place.socket();
     fs::create_dir(path.parent().expect("a folder")).expect("it is ours");

@@ -134,7 +134,7 @@ fn sequences_follow_the_schema() {
 }
 
 #[test]
-fn the_schema_is_strict() {
+fn the_qlog_schema_rejects_unknown_values() {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let event = |name: &str, data: Value| json!({ "time": 1, "name": name, "data": data, "group_id": "0:1" });

@@ -104,7 +104,7 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_client_without_the_right_attaches_nothing() {
+fn a_client_without_the_right_cannot_attach() {
     let rules = "[[rule]]\nname = \"may\"\nobserve = [\"*\"]\nattach = true\n[[rule]]\nobserve = [\"*\"]";
     let place = Place::with(Rules::parse(rules).expect("rules"));
     let (mut may, mut other) = (place.client("may", 1), place.client("other", 1));
@@ -125,7 +125,7 @@ fn a_client_without_the_right_attaches_nothing() {
 
 /// The check of a text takes a while; other requests and signals do not wait for it.
 #[test]
-fn others_are_served_meanwhile() {
+fn other_clients_are_served_during_a_check() {
     let place = Place::new();
     let socket = place.socket();
     let busy = std::thread::spawn(move || {
@@ -151,7 +151,7 @@ fn others_are_served_meanwhile() {
 
 /// An empty file has no places, and neither has one whose processors are never referred to.
 #[test]
-fn a_text_that_attaches_nothing_is_refused() {
+fn a_text_without_attachment_points_is_refused() {
     let place = Place::new();
     let mut client = place.client("some", 1);
     for text in ["", "// Nothing.\n", "void cap(event_t ev, tcp_conn c) { }\n"] {
@@ -177,7 +177,7 @@ fn a_text_that_attaches_nothing_is_refused() {
 }
 
 #[test]
-fn what_the_checker_warns_of_comes_with_the_answer() {
+fn checker_warnings_are_returned_with_the_answer() {
     let place = Place::new();
     let mut client = place.client("some", 1);
     let text = "void cap(event_t ev, tcp_conn c) { int8 unused = 5; }\nattach cap after cc;\n";

@@ -21,7 +21,7 @@ fn conversations_take_place_as_they_are_written() {
 
 /// Every keyword of the protocol is in the document.
 #[test]
-fn no_request_is_missing() {
+fn every_request_is_documented() {
     let error = crate::parse(br#"{"dance":{}}"#)
         .expect_err("there is no such request")
         .to_string();

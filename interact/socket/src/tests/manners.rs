@@ -91,7 +91,7 @@ fn leases_of_a_killed_process_end_and_are_audited() {
 }
 
 #[test]
-fn a_lease_ends_though_its_holder_is_there() {
+fn a_lease_ends_although_its_holder_is_connected() {
     let place = Place::new();
     let mut client = place.client("holder", 1);
     let set =
@@ -108,7 +108,7 @@ fn a_lease_ends_though_its_holder_is_there() {
 /// The client is dropped after some seconds and its losses are counted. Another client receives all signals
 /// in the meantime.
 #[test]
-fn a_client_that_does_not_read_is_dropped_and_delays_nobody() {
+fn a_client_that_does_not_read_is_dropped_without_delay() {
     let place = Place::new();
     let mut deaf = UnixStream::connect(place.socket()).expect("it listens");
     deaf.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n")
@@ -136,7 +136,7 @@ fn a_client_that_does_not_read_is_dropped_and_delays_nobody() {
 
 /// Signals that find a full queue are counted in the next one.
 #[test]
-fn losses_come_with_the_next_signal() {
+fn losses_are_counted_in_the_next_signal() {
     let place = Place::new();
     let mut client = place.client("slow", 1);
     let number = ask(&mut client, &json!({ "subscribe": { "events": ["tcp.acked"] } }))["subscribed"].clone();
@@ -230,7 +230,7 @@ fn a_slow_but_steady_reader_is_not_dropped() {
 }
 
 #[test]
-fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
+fn a_holder_is_notified_when_a_higher_priority_wins() {
     let place = Place::new();
     let (mut low, mut high) = (place.client("low", 1), place.client("high", 5));
     let set = |value| json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": value, "lease": "1min" } });

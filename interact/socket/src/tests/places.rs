@@ -35,7 +35,7 @@ fn expected() -> Vec<(String, String, u64, Act)> {
 }
 
 #[test]
-fn in_the_loop() {
+fn a_tware_in_the_loop_steers() {
     let place = Place::new();
     let _subscriber = place
         .bus
@@ -45,7 +45,7 @@ fn in_the_loop() {
 }
 
 #[test]
-fn in_a_thread() {
+fn a_tware_in_a_thread_steers() {
     let place = Place::new();
     let _running =
         run_in_thread(&place.bus, "cap", Rights::all(), 1, 64, Box::new(Cap(None))).expect("it may");
@@ -72,7 +72,7 @@ impl Tware for Fragile {
 
 /// In the loop, the bus catches the panic (`hawser_bus::tests::fallen`).
 #[test]
-fn one_that_panics_in_its_thread_holds_nothing() {
+fn a_tware_that_panics_in_its_thread_holds_no_variables() {
     let place = Place::new();
     let fragile = Box::new(Fragile(Cap(None), false));
     let running = run_in_thread(&place.bus, "fragile", Rights::all(), 1, 64, fragile).expect("it may");
@@ -91,7 +91,7 @@ fn one_that_panics_in_its_thread_holds_nothing() {
 }
 
 #[test]
-fn in_another_process() {
+fn a_tware_in_another_process_steers() {
     let place = Place::new();
     let mut process = subscriber("caps", &place.socket()).spawn().expect("it runs");
     soon("it has subscribed", || place.bus.subscriptions().len() == 2);
@@ -105,7 +105,7 @@ fn in_another_process() {
 
 /// Through the ring, and with a restricted view of the provider.
 #[test]
-fn at_the_other_end_of_a_ring() {
+fn a_tware_behind_a_shared_ring_steers() {
     let rules = "[[rule]]\nname = \"cap\"\nobserve = [\"tcp.acked\", \"*.cwnd\"]\npriority = 1\n\
         modify = [{ variables = \"*.cwnd\" }]";
     let place = Place::with(Rules::parse(rules).expect("rules"));

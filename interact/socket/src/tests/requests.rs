@@ -97,7 +97,7 @@ fn a_variable_without_the_right_to_read_is_in_no_answer() {
 }
 
 #[test]
-fn each_refusal_has_its_reason_and_what_to_do() {
+fn each_refusal_states_its_reason_and_a_remedy() {
     let rules = "[[rule]]\nname = \"some\"\nobserve = [\"tcp.acked\", \"tcp.conn.cc.*\", \"tcp.conn.state\"]\n\
         modify = [{ variables = \"*.cwnd\", min = 5, max = 50 }]\npriority = 2\n\
         [[rule]]\nname = \"see\"\nobserve = [\"*\"]\npriority = 9";
@@ -195,7 +195,7 @@ fn a_hold_of_higher_priority_is_kept() {
 
 /// The answer to the next request is not mistaken for it.
 #[test]
-fn an_error_of_steering_is_marked_as_one() {
+fn an_error_of_steering_is_marked_as_such() {
     let place = Place::new();
     let mut client = place.client("steerer", 1);
     for wrong in [

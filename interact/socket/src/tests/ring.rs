@@ -18,7 +18,7 @@ fn subscription() -> Value {
 }
 
 #[test]
-fn signals_come_through_shared_memory_in_order_and_losses_are_counted() {
+fn a_shared_ring_keeps_order_and_counts_losses() {
     let place = Place::new();
     let mut client = place.client("ring", 1);
     let (mut ring, bell) = client.ring(64).expect("memory");
@@ -90,7 +90,7 @@ fn write_garbage(socket: &Path, over: &AtomicBool) {
 }
 
 #[test]
-fn garbage_in_the_ring_harms_nobody_else() {
+fn garbage_in_a_ring_affects_no_other_client() {
     let place = Place::new();
     let over = Arc::new(AtomicBool::new(false));
     let (socket, ends) = (place.socket(), over.clone());
@@ -117,7 +117,7 @@ fn garbage_in_the_ring_harms_nobody_else() {
 
 /// The number of slots is limited by the size of the memory, whatever the other end claims.
 #[test]
-fn a_ring_that_lies_is_refused() {
+fn a_ring_with_a_false_size_is_refused() {
     let offer = shared::offer(16).expect("memory");
     let memory: Arc<dyn Memory> = Arc::new(shared::map(&offer.files[0]).expect("it is sealed"));
     for (word, value) in [(1, 1 << 20), (1, 3), (2, SLOT as u64 + 1), (0, 0)] {

@@ -189,7 +189,7 @@ fn a_datagram_without_checksum_gets_none() {
 }
 
 #[test]
-fn mapping_and_filtering_depend_as_chosen() {
+fn mapping_and_filtering_follow_the_chosen_behaviour() {
     use Dependence::{Address, Endpoint, Independent};
     //= RFC4787 4.1
     let same_port = |mapping, to| {
@@ -219,7 +219,7 @@ fn mapping_and_filtering_depend_as_chosen() {
 }
 
 #[test]
-fn nothing_comes_in_unasked() {
+fn unsolicited_packets_from_outside_are_dropped() {
     let mut nat = translator(|_| ());
     assert!(!nat.comes_in(0, (SERVER, 80), 40_000));
     let port = nat.port(0, 5000, (SERVER, 80)).expect("a port");
@@ -292,7 +292,7 @@ fn ports_are_bounded() {
 }
 
 #[test]
-fn errors_reach_whom_they_concern() {
+fn icmp_errors_reach_the_host_they_concern() {
     for protocol in [TCP, UDP, ICMP] {
         let mut nat = translator(|_| ());
         let sent = packet(protocol, (INSIDE, 5000), (SERVER, 80), b"data");
@@ -350,7 +350,7 @@ fn a_translator_passes_other_protocols_and_drops_malformed_ipv4() {
 /// Arbitrary bytes cause no panic and no change of length. In packets that pass, checksums that were right
 /// stay right.
 #[test]
-fn any_bytes_are_survived() {
+fn translating_any_bytes_never_panics() {
     let mut rng = Rng::new(7, "bytes");
     let mut nat = translator(|_| ());
     let seeds = [

@@ -48,7 +48,7 @@ fn run(path: &Path) -> Result<String, String> {
 }
 
 #[test]
-fn every_program_does_what_is_expected() {
+fn every_program_prints_the_expected_output() {
     let mut failures = String::new();
     let programs = programs();
     assert!(!programs.is_empty());

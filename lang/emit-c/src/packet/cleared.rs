@@ -119,7 +119,7 @@ mod tests {
     use super::gaps;
 
     #[test]
-    fn what_no_part_covers_is_left() {
+    fn bits_outside_all_parts_are_cleared() {
         assert_eq!(gaps(&[], 24), [(0, 24)]);
         assert_eq!(gaps(&[(0, 24)], 24), []);
         assert_eq!(gaps(&[(8, 16)], 24), [(0, 8), (16, 24)]);

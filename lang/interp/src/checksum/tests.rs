@@ -13,14 +13,14 @@ fn sum_of(pieces: &[&[u8]]) -> Sum {
 
 /// RFC 1071, section 3: the sum of these bytes is ddf2.
 #[test]
-fn rfc_1071_example() {
+fn the_example_of_rfc_1071_has_its_checksum() {
     let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
     assert_eq!(sum_of(&[&bytes]).folded(), [0xdd, 0xf2]);
     assert_eq!(sum_of(&[&bytes]).complement(), [0x22, 0x0d]);
 }
 
 #[test]
-fn published_ipv4_header() {
+fn a_published_ipv4_header_has_its_checksum() {
     let header = [
         0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0xb8, 0x61, 0xc0, 0xa8, 0x00, 0x01, 0xc0,
         0xa8, 0x00, 0xc7,
@@ -32,7 +32,7 @@ fn published_ipv4_header() {
 }
 
 #[test]
-fn any_length_in_any_pieces() {
+fn any_split_of_any_length_has_the_same_checksum() {
     let bytes: Vec<u8> = (0..1000u32).map(|i| (i * 7 + i / 13) as u8 | 0x80).collect();
     for len in (0..100).chain([999, 1000]) {
         let expected = internet_checksum(&[&bytes[..len]]);
@@ -57,7 +57,7 @@ fn no_carry_is_lost_in_a_super_segment() {
 
 /// The pseudo-headers written out, after RFC 9293, 3.1 and RFC 8200, 8.1.
 #[test]
-fn pseudo_headers() {
+fn pseudo_headers_match_the_rfcs() {
     let mapped = |a: [u8; 4]| std::net::Ipv4Addr::from(a).to_ipv6_mapped().octets();
     let v4 = hawser_ir::abi::Net {
         src_ip: mapped([192, 0, 2, 1]),

@@ -36,7 +36,7 @@ fn arithmetic_wraps_in_the_width() {
 }
 
 #[test]
-fn division_is_total() {
+fn division_by_zero_and_overflow_have_results() {
     for (op, a, b, ty, expected) in [
         (BinOp::Div, 7, 0, uint(32), 0),
         (BinOp::Rem, 7, 0, uint(32), 7),
@@ -187,7 +187,7 @@ fn roots_are_exact() {
 }
 
 #[test]
-fn small_functions() {
+fn builtin_functions_return_the_expected_values() {
     assert_eq!(builtin(Builtin::AbsDiff, [3, 10, 0], &uint(32)), 7);
     assert_eq!(builtin(Builtin::AbsDiff, [signed(-128), 127, 0], &int(8)), 255);
     assert_eq!(builtin(Builtin::AbsDiff, [250, 5, 0], &seq(8)), 11);

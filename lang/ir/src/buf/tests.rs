@@ -86,7 +86,7 @@ fn records_written_in_place_are_the_records_pushed() {
 }
 
 #[test]
-fn padding_is_zero_whatever_the_room_held_before() {
+fn padding_is_zero_after_reused_room() {
     let mut records = RecordBuf::default();
     records.room(256).fill(u64::MAX);
     records.push(RecordKind::Signal, 0, &RecordHeader::zeroed(), &[1, 2, 3]);

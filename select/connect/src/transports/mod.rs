@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn words_name_kinds() {
+    fn transport_texts_parse_to_kinds_and_interfaces() {
         let transport = Transports::new().parse("mptcp:wlan0", 3).expect("a transport");
         assert_eq!(
             describe(&*transport, "[2001:db8::1]:443", None),

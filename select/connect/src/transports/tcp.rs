@@ -94,7 +94,7 @@ mod tests {
     /// RFC 9460, 7.1.2: the protocols of a record are those of its list and, unless it states otherwise, the
     /// scheme's default.
     #[test]
-    fn a_service_that_speaks_quic_alone_gives_no_candidate() {
+    fn a_quic_only_service_yields_no_tcp_candidate() {
         let mut service = Service {
             priority: 1,
             target: "a.example.".to_owned(),

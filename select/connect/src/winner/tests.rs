@@ -97,7 +97,7 @@ async fn an_idle_winner_is_not_judged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_before_the_first_byte_is_a_failure_unless_it_answers_an_end() {
+async fn closing_before_the_first_byte_fails_unless_we_closed_first() {
     for (ends_first, expected) in [(false, vec![Some(Failure::Reset)]), (true, vec![])] {
         let (mut winner, far, reported) = winner();
         winner.write_all(b"hello").await.expect("there is room");

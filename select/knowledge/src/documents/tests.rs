@@ -121,7 +121,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_wrong_document_is_refused_with_its_path_and_changes_nothing() {
+async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
     let place = Place::new();
     let base = &place.base;
     base.learn(Origin::Interface, &[], Vec::new(), now());
@@ -204,7 +204,7 @@ async fn a_slow_watcher_is_notified_and_dropped() {
 }
 
 #[tokio::test]
-async fn rights_decide_who_lists_and_who_puts() {
+async fn rights_govern_listing_and_putting_nodes() {
     let rules = "[[rule]]\nname = \"reader\"\nobserve = [\"knowledge.*\"]\n\
         [[rule]]\nname = \"writer\"\nmodify = [{ variables = \"knowledge.nodes\" }]\n\
         [[rule]]\nname = \"other\"\nobserve = [\"tcp.*\"]";

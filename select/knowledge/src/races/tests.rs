@@ -106,7 +106,7 @@ fn failures_and_wins_change_the_rank_for_that_peer_alone() {
 }
 
 #[test]
-fn a_name_is_known_by_any_of_its_addresses() {
+fn outcomes_for_a_name_apply_to_all_its_addresses() {
     let base = base();
     let name = "www.example.org:443";
     let before = order(&base, name);
@@ -137,7 +137,7 @@ fn a_name_is_known_by_any_of_its_addresses() {
 }
 
 #[test]
-fn files_that_change_leave_what_was_learnt_in_force() {
+fn reloading_files_keeps_learnt_policies() {
     let base = base();
     let new = nodes(&outcome("sctp", "192.0.2.1:443", None, true), "eth0", NOW);
     base.learn(Origin::Race, &[], new, NOW);
@@ -155,7 +155,7 @@ fn files_that_change_leave_what_was_learnt_in_force() {
 }
 
 #[test]
-fn the_oldest_outcomes_leave() {
+fn the_oldest_outcomes_are_evicted() {
     let base = base();
     for n in 0..300 {
         let remote = format!("192.0.2.1:{}", n + 1);
@@ -184,7 +184,7 @@ fn the_oldest_outcomes_leave() {
 }
 
 #[test]
-fn a_watcher_takes_outcomes_alone_and_never_waits() {
+fn a_watcher_receives_outcomes_and_never_blocks() {
     let (queue, mut reported) = mpsc::channel(2);
     let destination: Destination = "www.example.org:443".parse().expect("a destination");
     let watcher = watcher(queue, Some(&destination));

@@ -151,7 +151,7 @@ fn is_a_store(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn a_file_of_somebody_else_is_refused_and_left_as_it_is() {
+fn a_foreign_file_is_refused_and_left_unchanged() {
     let folder = Folder::new().expect("a folder");
     let (notes, database) = (folder.join("notes.txt"), folder.join("photos.db"));
     fs::write(&notes, "this is no database, however long it may be").expect("it is ours");
@@ -197,7 +197,7 @@ async fn a_store_of_a_newer_version_is_put_aside_with_a_warning() {
 }
 
 #[test]
-fn a_path_that_is_no_file_is_left_alone() {
+fn a_path_that_is_not_a_regular_file_is_left_alone() {
     let folder = Folder::new().expect("a folder");
     let link = folder.join("link");
     std::os::unix::fs::symlink("elsewhere", &link).expect("it is ours");

@@ -11,7 +11,7 @@ use super::Place;
 use super::open::open;
 
 #[tokio::test]
-async fn what_was_flushed_survives_kill_9() {
+async fn flushed_nodes_survive_kill_9() {
     let place = Place::new();
     let path: PathBuf = place.0.join("store");
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();

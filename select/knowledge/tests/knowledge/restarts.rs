@@ -52,7 +52,7 @@ async fn nodes_of_controllers_are_kept_across_restarts() {
 }
 
 #[tokio::test]
-async fn what_races_remember_is_kept_across_restarts() {
+async fn race_memory_survives_restarts() {
     let place = Place::new();
     let settings = place.settings();
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -89,7 +89,7 @@ async fn what_races_remember_is_kept_across_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_store_is_put_aside_and_reported_to_whoever_listens_later() {
+async fn a_damaged_store_is_set_aside_and_reported_to_late_watchers() {
     let place = Place::new();
     let settings = place.settings();
     let store = settings.store.clone().expect("a path");

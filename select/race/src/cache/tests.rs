@@ -25,7 +25,7 @@ fn lost(had_a_head_start: bool) -> Outcome {
 }
 
 #[test]
-fn winning_losing_failing_and_blocked_are_four_things() {
+fn winning_losing_failing_and_blocked_are_distinguished() {
     let mut cache = Cache::default();
     let outcomes = [
         ("w", WON, Knowledge::Won { took: Duration::from_millis(20) }),
@@ -59,7 +59,7 @@ fn winning_losing_failing_and_blocked_are_four_things() {
 }
 
 #[test]
-fn nothing_is_used_on_another_network_or_interface() {
+fn entries_apply_only_to_their_network_and_interface() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
     let elsewhere = Key { network: "office".into(), ..key("a", "tcp") };
@@ -129,7 +129,7 @@ fn a_losers_entry_never_outlives_the_winners() {
 
 /// Decision 28: after 10 s, then after twice the time, up to a bound; by one caller only.
 #[test]
-fn blocked_is_tried_again_and_rests_longer_each_time() {
+fn a_blocked_candidate_is_retried_after_doubling_intervals() {
     let mut cache = Cache::default();
     let (key, mut now) = (key("a", "sctp"), at(0));
     for expected in [10, 20, 40, 80, 160, 320, 600, 600] {
@@ -177,7 +177,7 @@ fn a_loser_in_many_races_is_tried_in_time() {
 /// A handshake does not reveal the stall, so the candidate is not probed. The entry lives as long as that of
 /// the winner in its place.
 #[test]
-fn a_winner_that_stalled_is_remembered_as_long_as_a_winner_and_not_probed() {
+fn a_stalled_winner_is_remembered_like_a_winner_without_probes() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
     cache.record(key("a", "tcp"), Outcome::Failed(Failure::Stalled), at(2));
@@ -188,7 +188,7 @@ fn a_winner_that_stalled_is_remembered_as_long_as_a_winner_and_not_probed() {
 
 /// On a network that drops UDP, every new host would otherwise cost a delay.
 #[test]
-fn a_transport_by_which_several_remotes_do_not_answer_is_blocked_on_the_network() {
+fn a_transport_several_remotes_ignore_is_blocked_on_the_network() {
     let mut cache = Cache::default();
     for (number, outcome) in [BLOCKED, lost(true)].into_iter().enumerate() {
         cache.record(key(&number.to_string(), "sctp"), outcome, at(0));
@@ -227,7 +227,7 @@ fn a_transport_by_which_several_remotes_do_not_answer_is_blocked_on_the_network(
 
 /// See decision 28.
 #[test]
-fn a_network_event_forgets_what_was_blocked() {
+fn a_network_event_forgets_blocked_candidates() {
     let mut cache = Cache::default();
     cache.record(key("a", "sctp"), BLOCKED, at(0));
     cache.record(key("a", "tcp"), WON, at(0));
@@ -261,7 +261,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn a_restart_forgets_nothing_that_is_valid() {
+fn a_restart_keeps_valid_entries() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
     cache.record(key("b", "sctp"), BLOCKED, at(1));
@@ -295,7 +295,7 @@ fn a_restart_forgets_nothing_that_is_valid() {
 }
 
 #[test]
-fn a_store_that_lies_does_no_harm() {
+fn a_forged_snapshot_is_restored_safely() {
     let text = |until: u64, retry: &str| {
         format!(
             r#"{{"version":1,"entries":[{{"key":{{"network":"home","remote":"a","transport":"t","interface":""}},

@@ -51,7 +51,7 @@ async fn balance(at: SocketAddr, servers: [SocketAddr; 2]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joins_led_astray_reach_the_right_server() {
+async fn misdirected_joins_reach_the_right_server() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let tls = Identity::read(&cert, &key).unwrap().server(&[]).unwrap();

@@ -111,7 +111,7 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
 
 /// A server that was seen to speak Hawser is offered nothing less, even if another program answers now.
 #[tokio::test]
-async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
+async fn a_known_hawser_server_is_not_downgraded() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
@@ -273,7 +273,7 @@ async fn a_plain_client_begins_no_session() {
 /// RFC 8446, 6.1, requires a peer to end TLS before TCP. A violation is reported in Hawser's own words,
 /// without the address of a library's manual.
 #[tokio::test]
-async fn a_peer_that_closes_without_ending_tls_is_reported_as_that() {
+async fn closing_without_a_tls_alert_is_reported() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let tls = TlsServer { config: Identity::read(&cert, &key).unwrap().server(&[]).unwrap() };

@@ -32,7 +32,7 @@ async fn opens(document: &Document) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
+async fn a_self_signed_certificate_is_trusted_if_listed_or_pinned() {
     let folder = Folder::new().expect("a folder");
     let (identity, other) = (self_made(&folder, "own"), self_made(&folder, "other"));
     let address = free();
@@ -76,7 +76,7 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
 /// RFC 9001, 4.8: over QUIC, a wrong certificate ends the handshake with a crypto error. It is reported as
 /// over TCP, so that a race remembers security as the cause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_certificate_over_quic_is_reported_as_one() {
+async fn a_wrong_certificate_over_quic_is_reported_as_such() {
     let folder = Folder::new().expect("a folder");
     let tls = self_made(&folder, "own").server(&[]).unwrap();
     let listener = QuicListener::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();

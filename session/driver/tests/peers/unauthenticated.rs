@@ -56,7 +56,7 @@ async fn a_client_that_opens_no_stream_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() {
+async fn the_oldest_unauthenticated_peer_is_evicted() {
     let folder = Folder::new().expect("a folder");
     // One address may have two of the eight places of each transport.
     let (server, address, tls) = server(
@@ -77,7 +77,7 @@ async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() 
 
 /// 1,100 connections are idle, and one client speaks Hawser.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn idle_connections_of_one_address_lock_nobody_out() {
+async fn idle_connections_of_one_address_do_not_lock_out_clients() {
     let folder = Folder::new().expect("a folder");
     let (server, address, _) = server(&folder, AcceptorConfig::default());
     let mut idle = Vec::new();
@@ -134,7 +134,7 @@ async fn dial_watched(server: SocketAddr, tls: rustls::ClientConfig) -> (quinn::
 
 /// RFC 9000, 8.1.2: the server keeps no state for a client until its address is validated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
+async fn a_crowded_server_validates_client_addresses_first() {
     let folder = Folder::new().expect("a folder");
     // One address may have four QUIC places; they are crowded when two are taken.
     let (_server, address, tls) = server(

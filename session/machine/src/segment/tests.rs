@@ -151,7 +151,7 @@ fn segments_are_the_bytes_of_the_protocol() {
 }
 
 #[test]
-fn data_comes_as_it_comes() {
+fn data_is_decoded_in_arriving_pieces() {
     let mut bytes = data_header(6, 0x1_0000_0000, 5, true).to_vec();
     assert_eq!(bytes, hex("10 14 0001 00000019 00000006 0000000100000000"));
     bytes.extend_from_slice(b"hello");
@@ -213,7 +213,7 @@ fn a_header_of_every_wrong_length_is_refused() {
 }
 
 #[test]
-fn whatever_comes_the_decoder_ends_or_goes_on() {
+fn decoding_arbitrary_bytes_never_panics() {
     let whole: Vec<u8> = examples().into_iter().flat_map(|(_, bytes)| bytes).collect();
     let mut rng = fastrand::Rng::with_seed(7);
     let mut roll = |below: usize| rng.usize(..below);

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_other_buffers_lead_nowhere() {
+    fn addresses_of_other_buffers_resolve_to_no_bytes() {
         let mut last = 0;
         let before = Buffer::after(&mut last, &[1, 2], &[]);
         let buffer = Buffer::after(&mut last, &[3, 4], &[5]).beside(&[6, 7]);

@@ -315,7 +315,7 @@ mod tests {
 
     /// Compares with a model that has one map entry per byte.
     #[test]
-    fn agrees_with_a_map_of_bytes() {
+    fn a_receive_buffer_agrees_with_a_map_of_bytes() {
         for seed in 0..60 {
             let mut rand = Rand::of(seed);
             let (cap, size) = (1 + rand.below(30_000), 60_000 + rand.below(200_000));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_near_the_end_of_numbers() {
+    fn a_receive_buffer_handles_offsets_near_the_maximum() {
         let mut pool = PagePool::default();
         let mut unit = RecvBuffer::new(u64::MAX, 1000);
         assert_eq!(

@@ -275,7 +275,7 @@ mod tests {
 
     /// Compares with a model that keeps the whole stream in one vector.
     #[test]
-    fn agrees_with_a_vector() {
+    fn a_send_buffer_agrees_with_a_vector() {
         for seed in 0..60 {
             let mut rand = Rand::of(seed);
             let (mut unit, mut stream, mut retired) = (SendBuffer::new(u64::MAX), Vec::<u8>::new(), 0);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_again_when_nothing_refers_to_it() {
+    fn unreferenced_chunks_are_reused() {
         let (mut unit, mut pool) = (SendBuffer::new(u64::MAX), ChunkPool::default());
         let mut refs = Vec::new();
         let spare = |pool: &ChunkPool| pool.chunks.each_ref().map(Vec::len);

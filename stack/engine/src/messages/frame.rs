@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_come_out_whole_wherever_the_bytes_are_cut() {
+    fn frames_are_decoded_however_the_bytes_are_split() {
         let frames = [
             (Kind::Call, 1, vec![1; 300]),
             (Kind::Cancel, NUMBERS, vec![]),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_frame_is_an_error_before_any_memory_is_taken() {
+    fn an_invalid_frame_is_an_error_before_allocation() {
         let mut decoder = Decoder::new(300);
         let head = &encode(Kind::Call, 5, &[0; 301])[..HEADER];
         let error = FrameError::TooLong { kind: Kind::Call, number: 5, len: 301 };

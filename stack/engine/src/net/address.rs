@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn subnets_hold_their_neighbours_alone() {
+    fn a_subnet_contains_only_its_hosts() {
         let v4 = Subnet::new("10.1.2.3".parse().unwrap(), 24).unwrap();
         assert!(v4.holds(&ip("10.1.2.254")));
         assert!(!v4.holds(&ip("10.1.3.3")));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn unicast_excludes_what_no_host_may_own() {
+    fn unicast_excludes_unassignable_addresses() {
         for bad in [
             "0.0.0.0",
             "127.0.0.1",

@@ -173,7 +173,7 @@ mod tests {
     const RFC_1071: [u8; 8] = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
 
     #[test]
-    fn the_example_of_rfc_1071() {
+    fn the_example_of_rfc_1071_has_its_checksum() {
         assert_eq!(Sum::default().with(&RFC_1071).folded(), [0xdd, 0xf2]);
         assert_eq!(Sum::default().with(&RFC_1071).complement(), [0x22, 0x0d]);
     }

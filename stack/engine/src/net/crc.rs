@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invariant_crc_is_that_of_another_implementation() {
+    fn an_invariant_crc_matches_recorded_packets() {
         for (text, network) in [(V4, 28), (V6, 48)] {
             let packet = bytes(text);
             assert_eq!(filled(&packet, network), packet[packet.len() - 4..], "{text}");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_routers_change_does_not_change_it_and_all_else_does() {
+    fn an_invariant_crc_ignores_exactly_the_fields_routers_change() {
         for (text, network, changes) in [
             (V4, 28, &[1, 8, 10, 11, 26, 27, 32][..]),
             (V6, 48, &[1, 2, 3, 7, 46, 47, 52]),

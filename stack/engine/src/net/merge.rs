@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_pads_a_short_packet_with_is_not_merged() {
+    fn link_padding_is_not_merged() {
         let mut frames = [frame(5, 4), frame(9, 2)];
         frames[1].extend([0xee; 9]);
         let (count, net, taken) = merge(&frames, Csum::Unverified);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_differs_in_a_transport_header_keeps_packets_apart() {
+    fn packets_with_different_transport_headers_are_not_merged() {
         let checksum = 16..18;
         for at in (0..32).filter(|at| !checksum.contains(at)) {
             let mut frames = pair();
@@ -276,7 +276,7 @@ mod tests {
 
     /// Length, identification and checksum are exempt, because they differ in all packets.
     #[test]
-    fn whatever_differs_in_front_of_it_keeps_packets_apart() {
+    fn packets_with_different_network_headers_are_not_merged() {
         for at in (0..HEAD).filter(|at| !(NET + 4..NET + 6).contains(at)) {
             let mut frames = pair();
             frames[1][at] ^= 0x11;
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn over_ipv6_whatever_differs_keeps_packets_apart() {
+    fn packets_with_different_ipv6_headers_are_not_merged() {
         let head = NET + ipv6::HEADER;
         let pair = || pair().map(|frame| over_ipv6(&frame));
         assert!(merges(&pair()));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_merged_that_is_broken_or_too_large() {
+    fn broken_or_too_large_packets_are_not_merged() {
         for which in 0..2 {
             let mut frames = pair();
             frames[which][HEAD + 131] ^= 1;
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_has_merged_or_lies_in_two_pieces_stays_by_itself() {
+    fn packets_merged_by_a_device_or_split_are_not_merged() {
         let pair = pair();
         let [first, next] = pair.each_ref().map(|frame| received(frame, Csum::Complete));
         assert_eq!(merge_received(&[first, next]).0, 1);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plateaus_of_rfc_1191() {
+    fn plateaus_match_rfc_1191() {
         assert_eq!(plateau_below(1500), 1492);
         assert_eq!(plateau_below(1492), 1006);
         assert_eq!(plateau_below(65_535), 32_000);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bounded_and_expiring() {
+    fn path_mtus_are_bounded_and_expire() {
         let mut paths = PathMtus::default();
         let ip = |i: u32| {
             let mut ip = [0x20; 16];

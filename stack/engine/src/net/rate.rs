@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_then_the_rate() {
+    fn a_token_bucket_allows_a_burst_and_then_its_rate() {
         let mut bucket = TokenBucket::new(3, Duration::from_nanos(100));
         let taken =
             |bucket: &mut TokenBucket, now| (0..10).filter(|_| bucket.take(Instant::from_nanos(now))).count();

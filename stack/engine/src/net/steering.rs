@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn all_packets_of_a_connection_are_for_one_shard() {
+    fn all_packets_of_a_connection_go_to_one_shard() {
         let of_ports = |packet: &[u8]| recipient(Medium::Ip, packet);
         let segment = [0x12, 0x34, 0, 80, 0, 0, 0, 0];
         for (packet, peer) in [(v4(6, &segment), "10.0.0.1"), (v6(17, &segment), "fd00::1")] {
@@ -211,7 +211,7 @@ mod tests {
 
     /// RFC 792, RFC 4443 3: an error quotes a packet of ours, so the two ends of the quote are swapped.
     #[test]
-    fn an_error_is_for_the_shard_of_what_it_quotes() {
+    fn an_icmp_error_goes_to_the_shard_of_the_quoted_packet() {
         let (to_us, from_us) = ([0x12, 0x34, 0, 80, 0, 0, 0, 0], [0, 80, 0x12, 0x34, 0, 0, 0, 0]);
         let swap = |mut packet: Vec<u8>, at: usize, len: usize| {
             let (a, b) = packet[at..at + 2 * len].split_at_mut(len);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_say_of_their_addresses_is_for_all() {
+    fn address_announcements_go_to_all_shards() {
         let own = Medium::Ethernet([2; 6]);
         let arp = |operation| [&[2; 12][..], &[8, 6, 0, 1, 8, 0, 6, 4, 0, operation], &[0; 20]].concat();
         assert_eq!(recipient(own, &arp(2)), Recipient::All);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_for_any() {
+    fn unparsable_packets_go_to_any_shard() {
         let fragment = {
             let mut packet = v4(6, &[0; 8]);
             packet[6] = 0x20;

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_says_is_refused() {
+    fn malformed_udp_datagrams_are_refused() {
         let whole = datagram(&net(true), b"data");
         let refused = |whole: &[u8], v4| open(&mut net(v4), (whole, &[]), Csum::Unverified).err();
         for cut in 0..whole.len() {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_share_an_instruction_out() {
+    fn pieces_divide_an_instruction_into_segments() {
         let mut pending = Pending::blank();
         pending.set_payload(2500, 1000);
         let segment = |index, count, len| Segment { index, count, len };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_counted_from_the_first() {
+    fn bits_are_numbered_from_the_most_significant() {
         let mut header = [0; 20];
         header[13] = 0b0111_0110;
         assert!(is_clear(&header, &[104, 108, 111]));

@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_come_and_go_with_their_context() {
+    fn aliases_are_removed_with_their_context() {
         let mut contexts = Contexts::new([48, 4096].into_iter(), (1, 2));
         let a = contexts.insert(ContextId(0), id(1), &[1; 48]);
         let b = contexts.insert(ContextId(1), id(2), &[2; 4096]);

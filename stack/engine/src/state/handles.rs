@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_released_handle_means_nothing_ever_after() {
+    fn a_released_handle_stays_invalid() {
         let mut handles = Handles::new(1, 10);
         let first = handles.open().expect("room for one");
         assert!(handles.open().is_none());

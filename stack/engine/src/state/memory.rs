@@ -147,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn a_context_alone_gets_all_that_one_may_have() {
+    fn a_sole_context_gets_the_maximum_memory() {
         assert_eq!(greedy(1, 4 << 20, 4 << 20), (4 << 20, 4 << 20));
     }
 
     #[test]
-    fn the_total_is_bounded_and_each_gets_the_minimum() {
+    fn the_total_is_bounded_and_each_context_gets_the_minimum() {
         let (held, last) = greedy(20_000, 8 << 20, 128 << 10);
         assert_eq!(last, MIN_BYTES);
         assert!(held <= TOTAL + 20_000 * MIN_BYTES, "{held}");
@@ -161,7 +161,7 @@ mod tests {
     /// Early contexts hold half of the memory. The 1,000 after them, which have taken no bytes yet, get 128
     /// KiB each. A context whose application reads still has more than a megabyte.
     #[test]
-    fn a_context_that_gives_memory_back_has_room_beside_many_that_do_not() {
+    fn a_context_that_returns_memory_gets_room_beside_hoarders() {
         let (held, last) = greedy(1000, 1 << 20, 128 << 10);
         assert_eq!(last, 128 << 10);
         let honest = Share { own: 0, plenty: 8 << 20, scarce: 8 << 20 };

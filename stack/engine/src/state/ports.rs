@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_port_is_a_listeners_and_all_connections() {
+    fn a_port_is_shared_by_a_listener_and_its_connections() {
         let mut ports = Ports::new(4433..=4433, Rand::of(3));
         let (own, remote) = ([1; 16], ([2; 16], 80));
         let own = (own, 4433);
@@ -287,7 +287,7 @@ mod tests {
     /// RFC 6056, 3.3.4: towards one destination each port differs from the last. The ports towards one
     /// destination do not reveal the start of another's.
     #[test]
-    fn ports_follow_each_other_towards_one_destination_and_begin_elsewhere_for_each() {
+    fn ports_increase_per_destination_from_separate_offsets() {
         let mut ports = Ports::new(49152..=65535, Rand::of(5));
         let own = [1; 16];
         let near = ([2; 16], 443);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_opens_its_region_alone_and_all_of_it_at_most() {
+    fn a_key_opens_only_its_region_within_its_bounds() {
         let mut regions = regions(1);
         let key = regions.add((7, 6, 4096), Region::new(100), 2).expect("a place");
         let opens = |span: Span| regions.open_one(span).map(|part| part.from);
@@ -300,7 +300,7 @@ mod tests {
     /// The list consists of four bytes of one region, an empty piece, and three bytes of another region.
     /// Spans begin and end in any of them.
     #[test]
-    fn a_list_opens_its_pieces_in_order_and_each_by_its_own_rights() {
+    fn a_list_opens_its_pieces_in_order_with_their_own_rights() {
         let mut regions = regions(1);
         let [a, b] = [(7, ACCESS_LOCAL_WRITE, 0), (7, 0, 100)]
             .map(|of| regions.add(of, Region::new(10), 9).expect("a place"));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_beyond_its_region_or_of_a_list_opens_nothing() {
+    fn a_piece_outside_its_region_or_in_a_list_is_refused() {
         let mut regions = regions(1);
         let key = regions.add((7, 0, 0), Region::new(10), 9).expect("a place");
         let good = Slice { key, at: 0, len: 1 };
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_comes_again_among_a_hundred_thousand() {
+    fn a_hundred_thousand_keys_are_distinct() {
         let mut keys = keys_of(1, 100_000);
         keys.sort_unstable();
         keys.dedup();
@@ -378,7 +378,7 @@ mod tests {
     /// Two random sets of 1,000 of 2^32 keys have 0.0002 in common on average. Two consecutive random keys
     /// are closer than 2^16 once in 32,768 times.
     #[test]
-    fn keys_look_random_in_a_stack_and_between_two() {
+    fn keys_look_random_within_and_across_stacks() {
         let (mine, other) = (keys_of(1, 1_000), keys_of(2, 1_000));
         assert!(mine.iter().all(|key| !other.contains(key)));
         let near = |pair: &&[u32]| pair[0].abs_diff(pair[1]) < 1 << 16;
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_key_opens_nothing_also_when_its_place_is_taken_again() {
+    fn an_ended_key_is_refused_after_its_slot_is_reused() {
         let mut regions = regions(1);
         let key = regions.add((7, 2, 0), Region::new(1), 1).expect("a place");
         assert_eq!(regions.add((7, 2, 0), Region::new(1), 1), None, "the limit");

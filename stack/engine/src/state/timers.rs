@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_a_list() {
+    fn timers_agree_with_a_list() {
         for seed in 0..40 {
             let mut rand = Rand::of(seed);
             let (mut timers, mut model) = (Timers::new(5, 3), Model::default());

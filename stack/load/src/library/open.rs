@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_nobody_else_can_write_are_run() {
+    fn only_files_no_other_user_can_write_are_loaded() {
         for (is_file, owner, mode, why) in [
             (true, 1000, 0o755, None),
             (true, 1000, 0o600, None),

@@ -58,7 +58,7 @@ fn a_call_that_ends_gives_its_place_back() {
 /// A server that lags behind during a flood rejects its caller late, and still has to process the call twice
 /// more. Each rejection counts as a sign of life, once for each version.
 #[test]
-fn a_client_that_is_turned_away_late_waits_on() {
+fn a_client_rejected_late_keeps_waiting() {
     let mut stage = Stage::new(&[]);
     let call = stage.call(10);
     let id = stage.take()[0].get(SENDER_ID) | 1;
@@ -78,7 +78,7 @@ fn a_client_that_is_turned_away_late_waits_on() {
 /// part, even after it has closed the port. A client sends no request for acknowledgement
 /// (`homa_need_ack_pkt`).
 #[test]
-fn a_call_that_is_over_is_acknowledged_when_its_server_asks() {
+fn a_finished_call_is_acknowledged_when_its_server_asks() {
     let mut stage = Stage::new(&[]);
     for port in [80, 81] {
         let ask = |number: u64| {

@@ -131,7 +131,7 @@ fn compile(checkout: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn packets_equal_those_of_the_modules_header() {
+fn packets_equal_those_of_the_homa_modules_header() {
     let Some(checkout) = std::env::var_os("HAWSER_HOMA_MODULE") else {
         hawser_testing::skip(
             "packets beside homa_wire.h",

@@ -27,7 +27,7 @@ use hawser_time::Instant;
 
 /// Seven levels of unscheduled bytes and one of granted bytes, from the first packet on.
 #[test]
-fn hosts_that_are_alike_need_not_learn_each_others_cutoffs() {
+fn hosts_with_equal_params_need_no_cutoffs_packet() {
     let params = [
         ("ALIKE", 1),
         ("SCHEDULED", 0),
@@ -79,7 +79,7 @@ fn losses_are_repaired() {
 }
 
 #[test]
-fn a_call_to_nobody_is_refused() {
+fn a_call_to_a_closed_port_is_refused() {
     let program = program("homa", Engine::Native, &[]);
     let [a, b] = cable(0, 1);
     let mut hosts = [Host::new(&program, 0, a), Host::new(&program, 1, b)];
@@ -104,7 +104,7 @@ fn a_call_to_nobody_is_refused() {
 }
 
 #[test]
-fn what_homa_does_not_offer_is_refused() {
+fn requests_homa_lacks_are_refused() {
     let program = program("homa", Engine::Native, &[]);
     let [a, _] = cable(0, 1);
     let mut host = Host::new(&program, 0, a);

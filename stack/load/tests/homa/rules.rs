@@ -95,7 +95,7 @@ fn packets_are_laid_out_as_the_module_has_them() {
 }
 
 #[test]
-fn unscheduled_bytes_have_the_priority_that_the_receivers_cutoffs_give() {
+fn unscheduled_bytes_use_the_priority_of_the_peers_cutoffs() {
     let mut stage = Stage::new(&[]);
     stage.call(10);
     assert_eq!(stage.take()[0].priority, 6, "before the peer said anything");
@@ -179,7 +179,7 @@ fn sending(stage: &mut Stage, len: usize) -> u64 {
 }
 
 #[test]
-fn a_grant_releases_bytes_at_its_priority_and_none_beyond_the_message() {
+fn a_grant_releases_bytes_at_its_priority_up_to_the_end() {
     let mut stage = Stage::new(&[]);
     let id = sending(&mut stage, 70_000);
     assert_eq!(
@@ -235,7 +235,7 @@ fn begins(stage: &mut Stage, host: u8, call: u64, len: u64) -> Vec<Packet> {
 }
 
 #[test]
-fn grants_go_to_the_messages_with_the_least_left_one_of_each_host() {
+fn grants_go_to_the_shortest_remainder_one_per_host() {
     let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
     let granted = |packets: Vec<Packet>| -> Vec<(u64, u64, u64)> {
         packets
@@ -271,7 +271,7 @@ fn grants_go_to_the_messages_with_the_least_left_one_of_each_host() {
 }
 
 #[test]
-fn a_ninth_host_waits() {
+fn a_ninth_host_waits_for_a_grant() {
     let mut stage = Stage::new(&[("FIFO_GRANT", 0), ("MAX_INCOMING", 10_000_000)]);
     for host in 1..9 {
         assert_eq!(kinds(&begins(&mut stage, host, 2, 100_000)), [GRANT]);
@@ -285,7 +285,7 @@ fn a_ninth_host_waits() {
 }
 
 #[test]
-fn without_a_window_the_messages_share_what_may_come() {
+fn without_a_window_messages_share_the_incoming_limit() {
     let mut stage = Stage::new(&[("FIFO_GRANT", 0), ("WINDOW", 0), ("MAX_INCOMING", 400_000)]);
     let offsets =
         |packets: Vec<Packet>| -> Vec<u64> { packets.iter().map(|p| p.get(GRANT_OFFSET)).collect() };
@@ -294,7 +294,7 @@ fn without_a_window_the_messages_share_what_may_come() {
 }
 
 #[test]
-fn the_oldest_message_is_granted_a_share_at_the_highest_priority() {
+fn the_oldest_message_gets_a_share_at_the_highest_priority() {
     let mut stage = Stage::new(&[]);
     begins(&mut stage, 1, 2, 900_000);
     stage.wait(400);
@@ -321,7 +321,7 @@ fn the_oldest_message_is_granted_a_share_at_the_highest_priority() {
 }
 
 #[test]
-fn what_is_asked_for_is_sent_again_and_granted() {
+fn requested_bytes_are_sent_again_and_count_as_granted() {
     let mut stage = Stage::new(&[]);
     let id = sending(&mut stage, 70_000);
     let ask = |stage: &mut Stage, offset: u64, len: u64| {
@@ -365,7 +365,7 @@ fn what_is_asked_for_is_sent_again_and_granted() {
 }
 
 #[test]
-fn forged_resends_make_no_flood() {
+fn forged_resends_are_not_amplified() {
     let mut stage = Stage::new(&[]);
     let id = sending(&mut stage, 1_000_000);
     stage.put(GRANT, &[(SENDER_ID, id), (GRANT_OFFSET, 1_000_000)], &[]);
@@ -404,7 +404,7 @@ fn forged_resends_make_no_flood() {
 }
 
 #[test]
-fn a_server_that_knows_nothing_of_a_call_gets_it_anew() {
+fn a_server_that_forgot_a_call_receives_it_again() {
     let mut stage = Stage::new(&[]);
     let id = sending(&mut stage, 70_000);
     stage.put(GRANT, &[(SENDER_ID, id), (GRANT_OFFSET, 70_000)], &[]);
@@ -431,7 +431,7 @@ fn a_server_that_knows_nothing_of_a_call_gets_it_anew() {
 }
 
 #[test]
-fn a_client_that_knows_nothing_of_a_call_ends_it_at_the_server() {
+fn a_client_that_forgot_a_call_ends_it_at_the_server() {
     let mut stage = Stage::new(&[]);
     stage.request(2, 2, (0, 1));
     stage.take();
@@ -467,7 +467,7 @@ pub fn is_remembered(stage: &mut Stage) {
 /// The client lives for at most a second after the last packet that it receives. A packet each way takes at
 /// most 20 ms.
 #[test]
-fn a_reply_that_was_given_up_is_not_begun_anew() {
+fn an_abandoned_reply_is_not_restarted() {
     let mut stage = Stage::new(&[]);
     let (call, _) = stage.replies(10);
     stage.wait(100_000);
@@ -485,7 +485,7 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
 /// Hosts that have not shown that they receive share a part of the places. Beyond it, each host receives a
 /// number that only that host can state.
 #[test]
-fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
+fn a_spoofed_flood_leaves_room_for_a_receiving_host() {
     let mut stage = Stage::new(&[("UNPROVEN", 8)]);
     let request = |call: u64, version: u64| {
         let fields = [
@@ -535,7 +535,7 @@ fn a_client_that_was_turned_away_states_its_number() {
 }
 
 #[test]
-fn a_call_without_a_reply_from_its_application_is_not_begun_anew() {
+fn a_call_closed_without_a_reply_is_not_restarted() {
     let mut stage = Stage::new(&[]);
     stage.request(1, 1, (0, 1));
     stage.take();
@@ -635,7 +635,7 @@ fn an_acknowledgement_in_data_ends_a_call_of_another_port() {
 }
 
 #[test]
-fn a_client_without_the_whole_reply_asks_for_it_when_an_acknowledgement_is_wanted() {
+fn a_client_without_the_whole_reply_answers_need_ack_by_resend() {
     let mut stage = Stage::new(&[]);
     let id = sending(&mut stage, 10);
     stage.put(
@@ -734,7 +734,7 @@ fn a_reply_that_is_too_long_ends_its_call() {
 }
 
 #[test]
-fn what_cannot_be_is_dropped() {
+fn malformed_packets_are_dropped() {
     let mut stage = Stage::new(&[]);
     let good = [(MESSAGE_LENGTH, 100), (INCOMING, 100), (DATA_CUTOFF_VERSION, 1)];
     let bad = |fields: &[(Field, u64)], data: &[u8]| {
@@ -788,7 +788,7 @@ fn what_cannot_be_is_dropped() {
 }
 
 #[test]
-fn requests_that_only_begin_are_bounded() {
+fn incomplete_requests_are_bounded() {
     let mut stage = Stage::new(&[]);
     for call in 0..20_000u64 {
         begins(&mut stage, (call % 200) as u8 + 1, 2 * call, 1_000_000);

@@ -41,7 +41,7 @@ fn a_server_without_a_reply_is_busy_and_its_client_waits() {
 
 /// Otherwise the server would give up a long reply that waits until shorter ones have been granted.
 #[test]
-fn a_client_that_grants_nothing_shows_that_it_lives() {
+fn a_client_that_withholds_grants_shows_that_it_lives() {
     let mut stage = Stage::new(&[("FIFO_GRANT", 0)]);
     let mut reply = |len| {
         stage.call(10);

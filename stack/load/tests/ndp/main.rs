@@ -46,7 +46,7 @@ fn losses_are_repaired_also_of_control_packets() {
 }
 
 #[test]
-fn a_call_to_nobody_is_refused() {
+fn a_call_to_a_closed_port_is_refused() {
     let program = program("ndp", Engine::Native, &[]);
     let [a, b] = cable(0, 1);
     let mut hosts = [Host::new(&program, 0, a), Host::new(&program, 1, b)];

@@ -290,7 +290,7 @@ fn a_header_without_its_data_is_refused_and_pulled() {
 }
 
 #[test]
-fn pulls_are_as_many_as_there_are_packets_left_to_ask_for() {
+fn pulls_equal_the_packets_left_to_request() {
     let mut stage = Stage::new(&[("URGENT", 0)]);
     let len = 32 * PART;
     for number in 0..30 {
@@ -327,7 +327,7 @@ fn all_senders_share_the_pace_of_the_receivers_link() {
 }
 
 #[test]
-fn a_short_messages_pulls_come_before_those_of_long_ones() {
+fn pulls_of_a_short_message_precede_those_of_long_ones() {
     let mut stage = Stage::new(&[]);
     for number in 0..20 {
         stage.put_from(1, (DATA, 8, number, 500 * PART), None);
@@ -387,7 +387,7 @@ fn a_packet_that_was_sent_back_goes_again() {
 /// The receiver pulls the packets that came back to its senders, at most one more for each arriving packet,
 /// whatever number it states.
 #[test]
-fn what_a_sender_got_back_is_pulled() {
+fn packets_returned_to_their_sender_are_pulled() {
     let mut stage = Stage::new(&[]);
     stage.returned = 3;
     let mut asked = Vec::new();
@@ -408,7 +408,7 @@ fn what_a_sender_got_back_is_pulled() {
 }
 
 #[test]
-fn what_gets_no_answer_is_sent_again_ever_more_seldom_until_the_peer_counts_as_gone() {
+fn unanswered_packets_are_retried_with_backoff_until_failure() {
     let mut stage = Stage::new(&[]);
     let call = stage.call(2 * PART);
     stage.take();
@@ -427,7 +427,7 @@ fn what_gets_no_answer_is_sent_again_ever_more_seldom_until_the_peer_counts_as_g
 }
 
 #[test]
-fn a_receiver_asks_for_what_is_missing_by_itself() {
+fn a_receiver_requests_missing_packets() {
     let mut stage = Stage::new(&[]);
     stage.put((DATA, 8, 1, 3 * PART));
     stage.take();
@@ -437,7 +437,7 @@ fn a_receiver_asks_for_what_is_missing_by_itself() {
 }
 
 #[test]
-fn a_reply_that_nobody_wants_ends_at_its_server() {
+fn an_unwanted_reply_ends_at_its_server() {
     let mut stage = Stage::new(&[]);
     stage.put((DATA, 9, 0, 10)); // of a call that this host never made or that has ended
     let sent = stage.take();
@@ -489,7 +489,7 @@ fn accepted(stage: &mut Stage) -> Handle {
 }
 
 #[test]
-fn a_reply_that_was_given_up_is_not_begun_anew() {
+fn an_abandoned_reply_is_not_restarted() {
     let mut stage = Stage::new(&[]);
     let call = accepted(&mut stage);
     assert_eq!(stage.stack.send_message(stage.now, call, &[1; 10]), Ok(true));
@@ -510,7 +510,7 @@ fn a_reply_that_was_given_up_is_not_begun_anew() {
 }
 
 #[test]
-fn a_call_without_a_reply_from_its_application_is_not_begun_anew_and_its_client_learns_of_it() {
+fn a_call_closed_without_a_reply_fails_at_its_client() {
     let mut stage = Stage::new(&[]);
     let call = accepted(&mut stage);
     stage.stack.close(stage.now, call);
@@ -530,7 +530,7 @@ fn a_call_without_a_reply_from_its_application_is_not_begun_anew_and_its_client_
 }
 
 #[test]
-fn the_first_windows_of_all_messages_to_a_host_are_bounded_together() {
+fn first_windows_to_one_host_share_a_bound() {
     let mut stage = Stage::new(&[]);
     let begun = |sent: &[Packet]| -> Vec<(u64, usize)> {
         let mut counts: Vec<(u64, usize)> = Vec::new();
@@ -574,7 +574,7 @@ fn the_first_windows_of_all_messages_to_a_host_are_bounded_together() {
 
 /// Any host can begin calls and never acknowledge their replies.
 #[test]
-fn hosts_that_answer_nothing_keep_nobody_else_waiting() {
+fn unresponsive_hosts_do_not_delay_other_hosts() {
     let mut stage = Stage::new(&[]);
     let mut call = |host: u8, len: usize| {
         let called = stage
@@ -595,7 +595,7 @@ fn hosts_that_answer_nothing_keep_nobody_else_waiting() {
 }
 
 #[test]
-fn messages_that_wait_for_a_host_that_is_gone_fail_with_the_others() {
+fn messages_waiting_for_a_dead_host_fail_with_the_others() {
     let begin = || {
         let mut stage = Stage::new(&[]);
         let calls: Vec<Handle> = (0..12).map(|_| stage.call(10 * PART)).collect();
@@ -641,7 +641,7 @@ fn a_message_that_is_too_long_ends_at_both_ends() {
 }
 
 #[test]
-fn what_cannot_be_is_dropped() {
+fn malformed_packets_are_dropped() {
     let mut stage = Stage::new(&[]);
     for (fields, data) in [
         ((DATA, 8, 0, 0), Some(1)),                  // a message of no bytes
@@ -713,7 +713,7 @@ fn the_first_answer_shows_how_long_to_wait() {
 /// A full reply to a host without the port ends its call. A trimmed one gets no answer, because no data of it
 /// has arrived.
 #[test]
-fn a_cut_reply_to_nobody_gets_no_answer() {
+fn a_trimmed_reply_to_a_closed_port_gets_no_answer() {
     let mut stage = Stage::new(&[]);
     stage.stack.close(stage.now, stage.endpoint);
     stage.take();
@@ -745,7 +745,7 @@ fn an_aborted_call_is_remembered_when_its_reply_had_begun() {
 /// After silence, the sender repeats packets that were neither acknowledged nor refused. Refused packets wait
 /// for their PULL. One of them is sent if the receiver gives no sign for a fifth of `TIMEOUT`.
 #[test]
-fn silence_sends_nothing_again_that_was_refused() {
+fn silence_does_not_repeat_refused_packets() {
     let mut stage = Stage::new(&[]);
     let id = stage.sending(3);
     stage.promised = 1;
@@ -764,7 +764,7 @@ fn silence_sends_nothing_again_that_was_refused() {
 
 /// Ten PULLs of 1.2 ms each leave before the receiver takes silence for a loss, 5 ms after the last of them.
 #[test]
-fn a_receiver_whose_pulls_have_not_left_asks_for_nothing() {
+fn a_receiver_with_unsent_pulls_requests_no_packets() {
     let mut stage = Stage::new(&[("LINK_RATE", 10_000_000), ("URGENT", 0)]);
     for number in 0..10 {
         stage.put((DATA, 8, number, 40 * PART));

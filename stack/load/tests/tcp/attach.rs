@@ -23,7 +23,7 @@ fn attached(text: &str, params: &[&str]) -> Arc<dyn Program> {
 /// An attachment caps a window that had grown, keeps it there, and lets it grow again after detachment. Every
 /// byte arrives.
 #[test]
-fn a_window_is_capped_in_mid_transfer_and_let_go() {
+fn an_attachment_caps_a_window_until_it_is_detached() {
     let len = 3_000_000;
     let capped = attached(CAP, &[&PARAMS[..], &["CAP=30000"]].concat());
     // The original program, and the time of each swap, as the number acknowledged by then.
@@ -50,7 +50,7 @@ fn a_window_is_capped_in_mid_transfer_and_let_go() {
 /// A processor before another sees the earlier window, and a processor after it the later one. Several on one
 /// side run in the order of their declarations.
 #[test]
-fn before_is_before_and_after_is_after() {
+fn attachments_run_before_and_after_their_processor() {
     let text = "
         signal seen { uint8 step; uint64 cwnd; }
         void one(tcp_seg ev, tcp_conn c) { emit signal(seen{step: 1, cwnd: c.cc.cwnd}); }
@@ -86,7 +86,7 @@ fn before_is_before_and_after_is_after() {
 
 /// Attaches and detaches a thousand times under load over a bad link, with another program at every step.
 #[test]
-fn coming_and_going_loses_nothing() {
+fn attaching_and_detaching_under_load_loses_no_bytes() {
     let capped = attached(CAP, &[&PARAMS[..], &["CAP=40000"]].concat());
     let conditions = Conditions { lost: 10, late: 20, doubled: 10, changed: 5 };
     let mut other = [Some(capped.clone()), Some(capped)];
@@ -103,7 +103,7 @@ fn coming_and_going_loses_nothing() {
 
 /// Chains that an attachment does not change run as before, and all else stays the same.
 #[test]
-fn an_attachment_that_does_nothing_changes_nothing() {
+fn an_empty_attachment_has_no_effect() {
     let idle = attached("void idle(tcp_seg ev, tcp_conn c) { }  attach idle before read_segment;", &PARAMS);
     let conditions = Conditions { lost: 30, late: 50, doubled: 20, changed: 10 };
     let len = [200_000, 50_000];
@@ -172,7 +172,7 @@ fn an_attachment_that_does_not_fit_is_refused() {
 /// A program that passes the checker but cannot continue in this stack is refused, and the stack goes on
 /// unchanged.
 #[test]
-fn a_stack_refuses_what_cannot_go_on_in_it() {
+fn a_stack_refuses_incompatible_programs() {
     let mut c = Connection::plain(&[]);
     let newreno = c.bench.stack.swap_program(with_params(&[NEWRENO])).err();
     assert_eq!(newreno, Some(SwapError::Tables("structures")), "its window has other fields");

@@ -76,7 +76,7 @@ fn attachments_come_and_go_in_any_order() {
 
 /// Without attachments, the program is the original one, machine code included.
 #[test]
-fn afterwards_the_program_is_the_one_of_before() {
+fn detaching_all_restores_the_original_program() {
     let own = with_params(&[]);
     let list = Attachments::new(own.clone());
     let mut runs = own.clone();
@@ -89,7 +89,7 @@ fn afterwards_the_program_is_the_one_of_before() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_its_place() {
+fn a_wrong_attachment_is_refused_with_its_place() {
     let (mut c, list, _) = begin();
     c.attach(&list, "one", &cap("one", 6000)).expect("it is right");
     let cases = [
@@ -135,7 +135,7 @@ fn a_change_that_is_out_of_date_is_refused() {
 
 /// The stack refuses a program with which it cannot continue, and the list stays correct.
 #[test]
-fn what_the_stack_refuses_is_not_in_the_list() {
+fn an_attachment_refused_by_the_stack_is_not_listed() {
     let (mut c, list, _) = begin();
     // One alone is within the stack's limit of 4,096 raised events; two are not.
     let many = |name: &str| {
@@ -194,7 +194,7 @@ fn with_names(signal: &str, bytes: u32) -> String {
 
 /// TCP itself has a processor `cc` and a param `MSL`.
 #[test]
-fn names_of_attachments_collide_neither_with_each_other_nor_with_the_program() {
+fn names_of_attachments_do_not_collide() {
     let (mut c, list, _) = begin();
     c.attach(&list, "one", &with_names("reached", 6000)).expect("it is right");
     c.attach(&list, "two", &with_names("reached", 5000)).expect("its names are its own");
@@ -241,7 +241,7 @@ fn params_of_an_attachment_are_set_by_name() {
 /// For an assertion in a file, the suspect is that file. For an invariant of the program, all attachments in
 /// the chain are suspects.
 #[test]
-fn what_has_to_do_with_a_false_assertion_is_known() {
+fn suspects_of_a_false_assertion_are_known() {
     let (mut c, list, _) = begin();
     let asserts = "void watch(event_t ev, tcp_conn c) { assert(c.cc.cwnd > 0); }\nattach watch after cc;";
     for name in ["first", "second"] {

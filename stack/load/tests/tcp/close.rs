@@ -84,7 +84,7 @@ fn the_fin_follows_the_last_byte_and_is_sent_again() {
 
 /// A segment that waits to leave does not carry the fields that the segmentation rules set.
 #[test]
-fn a_fin_that_waits_to_leave_is_not_replaced_by_an_acknowledgement() {
+fn an_ack_does_not_replace_a_waiting_fin() {
     let mut c = Connection::plain(&[]);
     c.bench.stack.close(Instant::from_nanos(c.bench.now), c.handle);
     // The segments arrive before the FIN has left.
@@ -187,7 +187,7 @@ fn a_released_connection_waits_for_the_fin_and_not_for_ever() {
 }
 
 #[test]
-fn abort_resets() {
+fn an_abort_sends_a_reset() {
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 500);
     let _ = c.bench.one();
@@ -220,7 +220,7 @@ fn a_reset_has_to_be_exact() {
 /// The data of a reset is a diagnostic text (RFC 9293, 3.5.3) and not part of the stream. The reset comes
 /// first and ends the packet.
 #[test]
-fn a_reset_with_data_resets_and_delivers_nothing() {
+fn a_reset_with_data_delivers_no_data() {
     let mut c = Connection::plain(&[]);
     let reset = c.segment().rst().payload(*b"go away");
     c.bench.inject(&reset);
@@ -260,7 +260,7 @@ fn a_syn_in_the_middle_is_challenged_and_challenges_are_few() {
 
 /// RFC 5961, 5.2.
 #[test]
-fn acknowledgements_from_nowhere_are_challenged() {
+fn unacceptable_acks_are_challenged() {
     let mut c = Connection::plain(&[]);
     for ack in [c.host.wrapping_add(1), c.host.wrapping_sub(70_000)] {
         let segment = c.segment().acks(ack).payload(*b"injected");
@@ -271,7 +271,7 @@ fn acknowledgements_from_nowhere_are_challenged() {
 }
 
 #[test]
-fn closing_waits_for_nobody_after_the_application_is_gone() {
+fn closing_gives_up_after_the_user_timeout() {
     let mut c = Connection::plain(&["USER_TIMEOUT=10s"]);
     c.bench.close(c.handle);
     c.bench.advance(20 * SECOND);

@@ -57,7 +57,7 @@ fn a_window_that_is_not_used_does_not_grow() {
 
 /// RFC 5681, 3.2 and RFC 6582, 3.2, step by step.
 #[test]
-fn fast_retransmit_and_recovery() {
+fn fast_retransmit_and_recovery_follow_rfc_6582() {
     let mut c = sending(&[], 60_000);
     let _ = c.ranges();
     let retransmissions = c.bench.observe(c.handle, "retransmissions");
@@ -150,7 +150,7 @@ fn ssthresh_is_at_least_two_segments() {
 
 /// RFC 5681, 3.1: one segment after a timeout. ssthresh stays when the timer fires again.
 #[test]
-fn a_timeout_starts_over() {
+fn a_timeout_restarts_from_one_segment() {
     let mut c = sending(&[], 60_000);
     let _ = c.ranges();
     c.bench.advance(SECOND);
@@ -206,7 +206,7 @@ fn after_a_pause_the_window_is_the_initial_one_again() {
 
 /// Acknowledgements that carry data or change the window are not duplicates.
 #[test]
-fn what_is_no_duplicate() {
+fn acks_with_data_or_a_new_window_are_not_duplicates() {
     let mut c = sending(&[], 60_000);
     let _ = c.ranges();
     for i in 0..5 {

@@ -96,7 +96,7 @@ fn round(c: &mut Connection, model: &mut Model) {
 
 /// RFC 9438, 4.6: the window becomes seven tenths of the data under way.
 #[test]
-fn a_loss_takes_three_tenths() {
+fn a_loss_reduces_the_window_by_three_tenths() {
     let mut c = grown(100);
     lose(&mut c);
     assert_eq!(c.windows(), (70_000, 70_000));
@@ -123,7 +123,7 @@ fn the_window_follows_the_cubic_function() {
 
 /// RFC 9438, 4.3: with a small window the cubic function is slower than Reno.
 #[test]
-fn it_is_no_slower_than_reno() {
+fn cubic_is_no_slower_than_reno() {
     let mut c = grown(20);
     lose(&mut c);
     assert_eq!(c.windows().0, 14_000);
@@ -137,7 +137,7 @@ fn it_is_no_slower_than_reno() {
 
 /// RFC 9438, 4.7: a flow that loses before it reaches its earlier window leaves room for others.
 #[test]
-fn fast_convergence() {
+fn fast_convergence_lowers_w_max() {
     let mut c = grown(100);
     lose(&mut c);
     let mut model = Model::new(100.0, 0.0, 70.0);
@@ -154,7 +154,7 @@ fn fast_convergence() {
 /// RFC 9438, 4.9.2: a spurious loss leaves no trace. The window continues from its earlier value on the same
 /// curve. Here that is beyond the inflection, where a new curve would begin flat.
 #[test]
-fn after_a_mistake_the_curve_goes_on() {
+fn after_a_spurious_loss_the_curve_continues() {
     let mut c = grown_with(100, true);
     let echo = |c: &mut Connection, len: u32, stamp: u32| {
         c.host = c.host.wrapping_add(len);
@@ -185,7 +185,7 @@ fn after_a_mistake_the_curve_goes_on() {
 
 /// RFC 9438, 4.8: a timeout starts again from one segment, up to seven tenths.
 #[test]
-fn a_timeout_begins_again() {
+fn a_timeout_restarts_cubic_from_one_segment() {
     let mut c = grown(50);
     c.bench.advance(2 * SECOND);
     assert_eq!(c.windows(), (1000, 35_000));
@@ -258,7 +258,7 @@ fn slow_start_ends_when_delay_grows() {
 /// RFC 9406, 4.2: with fewer than eight samples in a round, the minimum is accidental and does not end slow
 /// start.
 #[test]
-fn few_samples_end_no_slow_start() {
+fn few_samples_do_not_end_slow_start() {
     // A quarter of the acknowledged bytes once ten samples have shown it, and all of them with only five
     // samples.
     for (samples, last) in [(10, 80 / 4), (5, 40)] {

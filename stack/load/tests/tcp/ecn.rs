@@ -23,7 +23,7 @@ fn peer_sends(c: &mut Connection, ecn: u8, cwr: bool) {
 
 /// RFC 3168, 6.1.1: ECE and CWR offer ECN, and ECE alone agrees. A repeated SYN makes no offer (6.1.1.1).
 #[test]
-fn both_ends_agree() {
+fn ecn_is_used_only_if_both_ends_agree() {
     let mut bench = Bench::new(&[]);
     bench.connect();
     let syn = bench.one();
@@ -103,7 +103,7 @@ fn ce_marks_are_echoed_until_the_peer_has_reduced() {
 /// RFC 3168, 6.1.2: an echo halves the window, once in a window of data. Only the next new segment carries
 /// CWR.
 #[test]
-fn an_echo_is_a_loss_without_the_loss() {
+fn an_echo_halves_the_window_once_per_round() {
     let mut c = marking(&[]);
     c.bench.send(c.handle, 100_000);
     let _ = c.bench.sent();

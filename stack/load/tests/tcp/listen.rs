@@ -54,7 +54,7 @@ fn flooded(params: &[&str]) -> (Bench, Handle) {
 }
 
 #[test]
-fn a_cookie_remembers_what_the_peer_offered() {
+fn a_cookie_keeps_the_offered_mss() {
     let (mut bench, listener) = flooded(&[]);
     let mut first = syn(3, 0xffff_ffff);
     first.mss = Some(1399);
@@ -101,7 +101,7 @@ fn data_with_a_cookie_opens_and_is_retransmitted() {
 
 /// Sizes are rounded down to those that a cookie can encode, so that no segment is too large.
 #[test]
-fn a_cookie_knows_eight_sizes() {
+fn a_cookie_encodes_eight_segment_sizes() {
     let named = [(88, 88), (535, 88), (536, 536), (1219, 536), (1220, 1220), (1359, 1220), (1360, 1360)];
     let more = [(1399, 1360), (1400, 1400), (1439, 1400), (1440, 1440), (1459, 1440), (1460, 1460), (8939, 1460), (8940, 8940)];
     for (port, (offered, taken)) in (3..).zip(named.into_iter().chain(more)) {
@@ -186,7 +186,7 @@ fn data_with_a_cookie_waits_for_a_place() {
 
 /// With a listener for one address and one for all, a connection goes to the more specific one.
 #[test]
-fn a_listener_of_one_address_goes_before_one_of_all() {
+fn a_specific_listener_precedes_a_wildcard_listener() {
     for all in ["0.0.0.0:80", "[::]:80"] {
         let mut bench = Bench::new(&[]);
         let one = bench.listen(80, 5);
@@ -226,7 +226,7 @@ fn a_wrong_or_old_cookie_is_reset() {
 }
 
 #[test]
-fn no_cookie_is_taken_where_none_was_given() {
+fn cookies_are_rejected_unless_some_were_sent() {
     let mut bench = Bench::new(&[]);
     bench.listen(80, 5);
     let mut seq = 1;

@@ -149,7 +149,7 @@ fn check(bytes: &[u8], at: u64) {
 
 /// Exceeds the numbers on the wire; in the long mode, 2^32 bytes and a window.
 #[test]
-fn a_stream_passes_the_wrap() {
+fn a_stream_survives_sequence_number_wrap() {
     let bytes = std::env::var("HAWSER_STREAM_BYTES").ok().and_then(|bytes| bytes.parse().ok());
     transfer(bytes.unwrap_or(64 << 20));
 }

@@ -63,7 +63,7 @@ fn a_peer_without_options_gets_the_defaults() {
 }
 
 #[test]
-fn passive_open_mirrors_what_was_offered() {
+fn a_passive_open_mirrors_the_offered_options() {
     let mut bench = Bench::new(&[]);
     bench.listen(80, 10);
     bench.inject(&syn_to(80, 4000));
@@ -109,7 +109,7 @@ fn a_syn_without_answer_is_sent_again_with_back_off() {
 
 /// RFC 6298, 5.7.
 #[test]
-fn after_a_lost_syn_data_begins_with_three_seconds() {
+fn after_a_lost_syn_the_timeout_begins_at_three_seconds() {
     let mut bench = Bench::new(&["TIMESTAMPS=false"]);
     let handle = bench.connect();
     bench.advance(SECOND);
@@ -144,7 +144,7 @@ fn refusal_ends_an_open() {
 }
 
 #[test]
-fn an_answer_that_acknowledges_nothing_of_ours_is_reset() {
+fn a_syn_ack_of_another_syn_is_reset() {
     let mut bench = Bench::new(&[]);
     bench.connect();
     let syn = bench.one();
@@ -241,7 +241,7 @@ fn both_ends_open_at_once() {
 
 /// RFC 6528: the clock ticks every 4 µs, and each connection has its own offset.
 #[test]
-fn initial_sequence_numbers_are_a_clock_and_a_secret() {
+fn initial_sequence_numbers_combine_clock_and_secret() {
     let first = |seed: u64, wait: u64| {
         let mut bench = Bench::seeded(&[], seed);
         bench.advance(wait);

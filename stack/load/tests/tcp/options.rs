@@ -55,7 +55,7 @@ fn unknown_options_and_values_without_sense_are_refused() {
 
 /// RFC 9293, 3.7.4 (MUST-17): an application can disable Nagle's algorithm, with immediate effect.
 #[test]
-fn no_delay_sends_what_nagle_held_back() {
+fn no_delay_sends_data_held_by_nagle() {
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 100);
     c.bench.send(c.handle, 100);
@@ -67,7 +67,7 @@ fn no_delay_sends_what_nagle_held_back() {
 }
 
 #[test]
-fn a_cork_holds_small_pieces_back_until_it_is_drawn_or_time_has_passed() {
+fn a_cork_holds_small_segments_until_uncorked_or_timed_out() {
     let mut c = Connection::plain(&[]);
     set(&mut c, OPT_CORK, 1);
     c.bench.send(c.handle, 1100);
@@ -91,7 +91,7 @@ fn a_cork_holds_small_pieces_back_until_it_is_drawn_or_time_has_passed() {
 }
 
 #[test]
-fn quick_acks_wait_for_nothing() {
+fn quick_acks_are_immediate() {
     let mut c = Connection::plain(&[]);
     c.peer_sends(500);
     c.bench.expect_nothing_sent();
@@ -133,7 +133,7 @@ fn first_options_shape_the_syn() {
 
 /// RFC 9293, 3.8.6 (SHLD-14): the window does not shrink, however small the buffer becomes.
 #[test]
-fn a_smaller_receive_buffer_takes_nothing_back() {
+fn a_smaller_receive_buffer_does_not_shrink_the_window() {
     let mut c = Connection::plain(&[]);
     set(&mut c, OPT_RECEIVE_BUFFER, 3000);
     let mut edges = Vec::new();
@@ -336,7 +336,7 @@ fn a_hard_close_resets() {
 
 /// RFC 9293, 3.6.1 (SHLD-3), RFC 2525, 2.17: data that no application will read is answered with a reset.
 #[test]
-fn data_that_nobody_will_read_is_reset() {
+fn data_after_a_close_is_reset() {
     let mut c = Connection::plain(&[]);
     c.peer_sends(100);
     c.bench.advance(SECOND);
@@ -425,7 +425,7 @@ fn a_syn_is_repeated_as_often_as_asked_for() {
 /// Options set on an open connection take effect at once. The tests cover the segment size (RFC 9293, 3.7.1),
 /// and quick ACKs when an ACK waits (RFC 9293, 3.8.6.3).
 #[test]
-fn options_count_midway() {
+fn options_take_effect_on_open_connections() {
     let mut c = Connection::plain(&[]);
     set(&mut c, OPT_MAX_SEGMENT, 500);
     c.bench.send(c.handle, 1000);

@@ -43,7 +43,7 @@ fn quoted(c: &Connection, packet: &[u8], seq_offset: i64) -> Vec<u8> {
 /// RFC 5927, 7; RFC 8201, 4: only an error about data in flight is believed, by this connection and by all
 /// later ones.
 #[test]
-fn a_forged_too_big_lowers_nothing_for_nobody() {
+fn a_forged_packet_too_big_has_no_effect() {
     let mut c = sending(&[]);
     let _ = c.bench.sent();
     let packet = c.bench.last_packet.clone();
@@ -122,7 +122,7 @@ fn a_path_grows_again_after_ten_minutes() {
 /// RFC 4821, 7.7: full segments that vanish three times may be too large for a router that sends no ICMP
 /// error. RFC 4821, 7.2: 1024.
 #[test]
-fn segments_that_vanish_become_smaller() {
+fn segments_lost_repeatedly_become_smaller() {
     let mut c = sending(&["USER_TIMEOUT=60min"]);
     let size = |c: &mut Connection| c.bench.sent().last().map(|s| s.payload.len());
     let _ = c.bench.sent();

@@ -174,7 +174,7 @@ fn a_lost_retransmission_is_found() {
 
 /// RFC 8985, 6.2 (step 2): an ACK that is earlier than any round trip belongs to the original.
 #[test]
-fn an_ack_too_soon_proves_nothing() {
+fn an_ack_earlier_than_a_round_trip_is_not_used() {
     let mut c = sent(&[], false, 10);
     let start = c.bench.now;
     c.bench.advance(100 * MS);
@@ -189,7 +189,7 @@ fn an_ack_too_soon_proves_nothing() {
 /// Segments sent within an eighth of a round trip are kept as one run. Arrivals count from the start of the
 /// run. Otherwise a retransmission in between would seem overtaken.
 #[test]
-fn a_run_counts_from_its_beginning() {
+fn a_run_is_timed_from_its_first_segment() {
     let mut c = sent(&[], false, 100);
     c.bench.advance(100 * MS);
     (0..10).for_each(|_| c.acknowledge(1000));
@@ -214,7 +214,7 @@ fn a_run_counts_from_its_beginning() {
 /// A window that takes two seconds to send fills the send history. Each run then spans more time, an eighth
 /// of a second here. Losses are still detected, within merged runs and at their borders.
 #[test]
-fn full_ranges_hide_no_loss() {
+fn losses_in_merged_runs_are_detected() {
     for hole in [0, 1, 40, 77, 148] {
         let mut c = Connection::agreed(&["PROBES=false", "MIN_RTO=10s", "HYSTART=false"], false, |syn| Segment {
             sack_permitted: true,
@@ -247,7 +247,7 @@ fn full_ranges_hide_no_loss() {
 
 /// RFC 6675, 5.1: data that is lost again after a timeout is sent again, without a further reduction.
 #[test]
-fn a_loss_after_a_timeout_reduces_nothing() {
+fn a_loss_after_a_timeout_does_not_reduce_again() {
     let mut c = sent(&["PROBES=false"], false, 10);
     c.bench.advance(1000 * MS);
     assert_eq!((c.ranges().len(), c.windows()), (1, (1000, 5000)));
@@ -263,7 +263,7 @@ fn a_loss_after_a_timeout_reduces_nothing() {
 /// RFC 8985, 7.2 and 7.3: after two round-trip times without an answer, the last segment is sent again. Then
 /// the retransmission timer runs.
 #[test]
-fn a_probe_goes_before_the_timeout() {
+fn a_probe_precedes_the_timeout() {
     let mut c = sent(&[], false, 5);
     let start = c.bench.now;
     c.bench.advance(3 * SECOND);
@@ -283,7 +283,7 @@ fn sent_one() -> Connection {
 
 /// RFC 8985, 7.3: the probe is new data if there is some and the peer's window permits it, even beyond cwnd.
 #[test]
-fn a_probe_is_new_data_if_there_is_any() {
+fn a_probe_sends_new_data_if_available() {
     let mut c = sent(&[], false, 12);
     let start = c.bench.now;
     c.bench.advance(500 * MS);
@@ -311,7 +311,7 @@ fn a_probe_turns_a_lost_tail_into_a_recovery() {
 /// RFC 8985, 7.4: for the congestion control, a probe that repaired the only loss counts as a loss, and a
 /// duplicate probe does not.
 #[test]
-fn what_a_probe_repaired_counts() {
+fn a_probe_that_repaired_a_loss_counts_as_a_loss() {
     for (needless, reduced) in [(false, true), (true, false)] {
         let mut c = sent(&[], false, 10);
         c.bench.advance(100 * MS);
@@ -332,7 +332,7 @@ fn what_a_probe_repaired_counts() {
 
 /// RFC 8985, 7.2: no probe without SACK or during a recovery.
 #[test]
-fn no_probe_is_sent_where_none_is_due() {
+fn probes_are_not_sent_without_sack_or_in_recovery() {
     let mut c = Connection::agreed(&[], false, |syn| syn);
     c.bench.send(c.handle, 5000);
     let start = c.bench.now;

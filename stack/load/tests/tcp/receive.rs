@@ -43,7 +43,7 @@ fn overlapping_and_old_data_is_cut() {
 
 /// More gaps than a connection remembers lose data, but never the expected segment.
 #[test]
-fn any_number_of_gaps_heals() {
+fn any_number_of_gaps_is_filled() {
     let mut c = Connection::plain(&[]);
     for i in (1..100).rev() {
         let segment = c.segment().at(c.next.wrapping_add(i * 20)).payload(vec![b'p'; 10]);
@@ -109,7 +109,7 @@ fn a_full_buffer_closes_the_window_and_reading_opens_it() {
 
 /// A closed window takes no data, but it does take acknowledgements (RFC 9293, 3.10.7.4).
 #[test]
-fn a_closed_window_takes_acknowledgements() {
+fn a_closed_window_accepts_acks() {
     let mut c = Connection::open(&["RCV_BUF=2000"], Offer { mss: Some(1000), ..Offer::default() }, 65535);
     (0..2).for_each(|_| c.peer_sends(1000));
     c.bench.send(c.handle, 100);
@@ -125,7 +125,7 @@ fn a_closed_window_takes_acknowledgements() {
 /// neither would ever learn of its peer's progress (RFC 9293, A.2; Gont and Borman, On the Validation of TCP
 /// Sequence Numbers).
 #[test]
-fn an_acknowledgement_of_a_part_counts_at_the_edge_of_the_window() {
+fn a_partial_ack_counts_at_the_edge_of_the_window() {
     let mut c = Connection::open(&["RCV_BUF=2000"], Offer { mss: Some(1000), ..Offer::default() }, 65535);
     c.bench.send(c.handle, 2000);
     let _ = c.bench.sent();
@@ -196,7 +196,7 @@ fn a_held_acknowledgement_echoes_the_first_segment() {
 
 /// After the loss of our ACK, its repetition echoes the retransmitted segment, not the first one.
 #[test]
-fn a_repeated_segment_is_echoed() {
+fn the_timestamp_of_a_repeated_segment_is_echoed() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
     let mut c = Connection::open(&[], offer, 65535);
     let mut segment = c.segment().payload(vec![b'p'; 988]);
@@ -212,7 +212,7 @@ fn a_repeated_segment_is_echoed() {
 /// A timestamp counts only on a segment with a plausible acknowledgement. Otherwise a blind attacker who only
 /// hits the window's neighbourhood could make every honest segment look old (RFC 7323, 7).
 #[test]
-fn timestamps_from_nowhere_do_not_count() {
+fn timestamps_on_implausible_segments_are_ignored() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
     let mut c = Connection::open(&[], offer, 65535);
     let nowhere = c.host.wrapping_add(1 << 30);
@@ -240,7 +240,7 @@ fn sequence_numbers_wrap() {
 
 /// The initial number comes from a clock, so that the time of the open determines it.
 #[test]
-fn our_own_numbers_wrap() {
+fn sent_sequence_numbers_wrap() {
     let first = |wait: u64| {
         let mut bench = Bench::new(&[]);
         bench.advance(wait);
@@ -263,7 +263,7 @@ fn our_own_numbers_wrap() {
 }
 
 #[test]
-fn what_was_flushed_outlives_the_connection() {
+fn flushed_data_outlives_the_connection() {
     let mut c = Connection::plain(&[]);
     let last = c.segment().payload(*b"bye").rst();
     let data = c.segment().payload(*b"bye");
@@ -334,7 +334,7 @@ fn carry(stage: &mut Stage, length: usize) -> u64 {
 /// With Linux's dynamic right-sizing, the window follows the application's reads. At 10 MB/s, which is 1 MiB
 /// in 100 ms, 100 MB take 10 s.
 #[test]
-fn the_window_grows_with_what_is_taken() {
+fn the_window_grows_with_the_applications_reads() {
     let (fixed, grown) = (fetch(&["MAX_RCV_BUF=0"]), fetch(&["MAX_RCV_BUF=1073725440"]));
     println!("100 MB at 100 ms: {fixed} ms with 1 MiB, {grown} ms where the window grows");
     assert!((9_500..12_000).contains(&fixed), "{fixed}");

@@ -22,7 +22,7 @@ fn sending(params: &[&str], segments: u32, len: usize) -> Connection {
 
 /// RFC 6675, 5: step by step.
 #[test]
-fn the_algorithm_of_rfc_6675() {
+fn recovery_follows_rfc_6675() {
     let mut c = sending(&COUNTING, 10, 100_000);
     // (3): arrivals out of order release new segments.
     c.sacks(&[(1000, 2000)]);
@@ -63,7 +63,7 @@ fn three_ranges_beyond_a_gap_mark_it_lost() {
 /// RFC 6675, 4 (NextSeg, rules 3 and 4): without new data, segments that may be lost are sent, each once, and
 /// then the last one.
 #[test]
-fn with_nothing_new_the_doubtful_goes() {
+fn without_new_data_presumably_lost_segments_are_sent() {
     let mut c = sending(&COUNTING, 10, 10_000);
     c.sacks(&[(1000, 4000)]);
     assert_eq!(c.ranges(), [(0, 1000)]);
@@ -105,7 +105,7 @@ impl Model {
 /// RFC 6937, 4, figure 1: one loss in a flight of 20. Every other ACK releases a segment, and at the end
 /// ssthresh is under way.
 #[test]
-fn one_loss_in_twenty() {
+fn recovery_from_one_loss_in_twenty_follows_rfc_6937() {
     let mut c = sending(&COUNTING, 20, 200_000);
     let mut sent = Vec::new();
     let mut model = Model { ssthresh: 10_000.0, flight: 20_000.0, delivered: 0.0, out: 0.0 };
@@ -141,7 +141,7 @@ fn one_loss_in_twenty() {
 
 /// RFC 6937, 3.1: shares are rounded up.
 #[test]
-fn a_share_of_an_odd_number_is_rounded_up() {
+fn odd_shares_are_rounded_up() {
     let mut c = sending(&COUNTING, 20, 200_000);
     for held in [2000, 3000, 4000, 5000, 6000, 6333] {
         c.sacks(&[(1000, held)]);
@@ -154,7 +154,7 @@ fn a_share_of_an_odd_number_is_rounded_up() {
 /// RFC 6937, 4, figure 2: the first 16 of 20 are lost. Below ssthresh each ACK releases two segments, without
 /// a burst or a stall.
 #[test]
-fn a_burst_of_losses() {
+fn recovery_from_a_burst_of_losses_follows_rfc_6937() {
     let mut c = sending(&COUNTING, 20, 30_000);
     let mut sent = Vec::new();
     for ack in 1..=4 {
@@ -177,7 +177,7 @@ fn a_burst_of_losses() {
 
 /// RFC 6675, 5.1: a timeout ends the recovery. No other begins until the outstanding data is acknowledged.
 #[test]
-fn after_a_timeout_no_second_reduction() {
+fn a_timeout_prevents_a_second_reduction() {
     let mut c = sending(&COUNTING, 10, 100_000);
     c.bench.advance(SECOND);
     let _ = c.ranges();

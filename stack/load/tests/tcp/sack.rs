@@ -28,7 +28,7 @@ fn receiving(from: u32) -> (Connection, u32) {
 
 /// RFC 2018, 2: SACK is used only if both ends permit it in their SYNs.
 #[test]
-fn both_ends_permit_it() {
+fn sack_is_used_only_if_both_ends_permit_it() {
     let mut bench = Bench::new(&[]);
     bench.connect();
     assert!(bench.one().sack_permitted);
@@ -55,7 +55,7 @@ fn both_ends_permit_it() {
 
 /// RFC 2018, section 7: eight segments of 500 bytes from 5000 on, in the cases of its example.
 #[test]
-fn the_example_of_rfc_2018() {
+fn blocks_match_the_example_of_rfc_2018() {
     // Case 1: the last four are lost.
     let (mut c, base) = receiving(5000);
     for (from, ack) in [(5000, 5500), (5500, 6000), (6000, 6500), (6500, 7000)] {
@@ -82,7 +82,7 @@ fn the_example_of_rfc_2018() {
 
 /// RFC 2883, 4.1.1 to 4.1.3 and 4.2.1: full duplicates.
 #[test]
-fn the_examples_of_rfc_2883() {
+fn duplicate_blocks_match_the_examples_of_rfc_2883() {
     // 4.1.1: a duplicate of acknowledged data.
     let (mut c, base) = receiving(3000);
     assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![]));
@@ -114,7 +114,7 @@ fn the_examples_of_rfc_2883() {
 
 /// RFC 2018, 3: four blocks fit, three beside timestamps; the latest first.
 #[test]
-fn as_many_blocks_as_fit() {
+fn an_ack_carries_as_many_blocks_as_fit() {
     for (timestamps, limit) in [(false, 4), (true, 3)] {
         let mut c = sack(&[], timestamps);
         let base = c.next;
@@ -187,7 +187,7 @@ fn data_acknowledges_a_gap_where_sack_is_agreed() {
 
 /// RFC 2018, 4: a block counts if it lies within the unacknowledged data.
 #[test]
-fn blocks_from_nowhere_are_ignored() {
+fn blocks_outside_the_sent_data_are_ignored() {
     let mut c = sack(&[], false);
     c.bench.send(c.handle, 10_000);
     let _ = c.ranges();
@@ -211,7 +211,7 @@ fn blocks_from_nowhere_are_ignored() {
 
 /// RFC 6675, 5.1: after a timeout, only data that the peer lacks is sent again.
 #[test]
-fn a_timeout_believes_what_the_peer_held() {
+fn a_timeout_resends_only_data_the_peer_lacks() {
     let mut c = sack(&["PROBES=false"], false);
     c.bench.send(c.handle, 5000);
     let _ = c.ranges();
@@ -226,7 +226,7 @@ fn a_timeout_believes_what_the_peer_held() {
 /// RFC 2018, 8: a peer that dropped held data is detected. Either it acknowledges only up to the data that it
 /// had reported, or a second timeout passes. Then all data is sent again.
 #[test]
-fn a_peer_that_dropped_what_it_held_is_found_out() {
+fn a_peer_that_reneged_is_detected() {
     let mut c = sack(&["PROBES=false"], false);
     c.bench.send(c.handle, 4000);
     let _ = c.ranges();
@@ -251,7 +251,7 @@ fn a_peer_that_dropped_what_it_held_is_found_out() {
 
 /// With more holes than the connection remembers, the rest counts as unreported.
 #[test]
-fn any_number_of_holes_heals() {
+fn any_number_of_holes_is_repaired() {
     let mut c = sack(&["NAGLE=false"], false);
     for _ in 0..9 {
         let sent = c.bench.observe(c.handle, "flight") as u32;
@@ -276,7 +276,7 @@ fn any_number_of_holes_heals() {
 
 /// RFC 2018, 3: up to four blocks, or three beside timestamps. Each block counts.
 #[test]
-fn every_block_of_an_ack_counts() {
+fn every_sack_block_of_an_ack_counts() {
     for (timestamps, blocks) in [(false, 4), (true, 3)] {
         let mut c = sack(&[], timestamps);
         c.bench.send(c.handle, 10_000);

@@ -124,7 +124,7 @@ fn duplicates_a_recovery_and_its_end_are_signalled() {
 
 /// RFC 6675, 5: the same with SACK, where a duplicate is an ACK with blocks.
 #[test]
-fn the_same_with_selective_acknowledgements() {
+fn recovery_with_sack_is_signalled() {
     let (mut c, received, base) = observed(&["PROBES=false"], true);
     c.bench.send(c.handle, 10_000);
     received.all();
@@ -175,7 +175,7 @@ fn timeouts_and_the_end_of_slow_start_are_signalled() {
 
 /// RFC 3522, 3.2; RFC 4015, 3: a spurious recovery ends as soon as it is detected.
 #[test]
-fn a_recovery_for_nothing_ends_when_it_is_taken_back() {
+fn a_spurious_recovery_ends_when_detected() {
     let mut bench = Bench::new(&[NEWRENO, "PROBES=false"]);
     let received = Received::of(&mut bench.stack);
     let mut c = Connection::agreed_on(bench, true, |syn| Segment { sack_permitted: true, ..syn });

@@ -4,7 +4,7 @@ use crate::bench::module;
 
 /// The bytes of the context, which the README states.
 #[test]
-fn a_connection_is_small() {
+fn a_connection_fits_the_documented_size() {
     let module = module();
     let size = |name: &str| {
         let of = module.structs.iter().find(|s| s.name == name).expect("a structure of this name");

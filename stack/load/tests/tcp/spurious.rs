@@ -20,7 +20,7 @@ fn echo(c: &mut Connection, len: u32, stamp: u32) {
 }
 
 #[test]
-fn a_timeout_for_nothing_is_taken_back() {
+fn a_spurious_timeout_is_undone() {
     let (mut c, original) = sending(&[]);
     assert_eq!(c.windows().0, 10_000);
     c.bench.advance(1100 * MS);
@@ -39,7 +39,7 @@ fn a_timeout_for_nothing_is_taken_back() {
 }
 
 #[test]
-fn a_true_timeout_stays() {
+fn a_real_timeout_is_not_undone() {
     let (mut c, _) = sending(&[]);
     c.bench.advance(1100 * MS);
     let stamp = c.bench.sent()[0].timestamps.expect("timestamps").0;
@@ -50,7 +50,7 @@ fn a_true_timeout_stays() {
 
 /// Without timestamps a spurious timeout cannot be detected.
 #[test]
-fn without_timestamps_it_stays() {
+fn without_timestamps_a_timeout_is_not_undone() {
     let params = [NEWRENO, "PROBES=false"];
     let mut c = Connection::agreed(&params, false, |syn| Segment { sack_permitted: true, ..syn });
     c.bench.send(c.handle, 100_000);
@@ -61,7 +61,7 @@ fn without_timestamps_it_stays() {
 
 /// The same for a fast retransmit, after the network reordered by more than three segments.
 #[test]
-fn a_fast_retransmit_for_nothing_is_taken_back() {
+fn a_spurious_fast_retransmit_is_undone() {
     let (mut c, original) = sending(&[]);
     c.bench.advance(100 * MS);
     let host = c.host;

@@ -80,7 +80,7 @@ fn after(merged: bool, known: u32, gap: u32, blocks: &[(u32, u32)]) -> (Vec<u64>
 
 /// Receiving in order, behind a gap, and partly known before, with blocks about our own data.
 #[test]
-fn a_merged_segment_does_what_its_segments_do() {
+fn a_merged_segment_has_the_effect_of_its_segments() {
     for (known, gap) in [(0, 0), (0, 2000), (3000, 0)] {
         for blocks in [&[][..], &[(1000, 2000)], &[(1000, 4000)], &[(1000, 3000), (5000, 8000)]] {
             let name = format!("{known} bytes known, a gap of {gap}, {blocks:?}");

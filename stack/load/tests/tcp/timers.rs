@@ -49,7 +49,7 @@ fn a_retransmitted_segment_is_not_timed() {
 
 /// New data sent while a hole is open is acknowledged only when the hole is filled.
 #[test]
-fn nothing_is_timed_across_a_recovery() {
+fn segments_across_a_recovery_are_not_timed() {
     let mut c = Connection::open_after(&[], PLAIN, 65535, 100 * MS);
     c.bench.send(c.handle, 60_000);
     (0..8).for_each(|_| c.acknowledge(0));
@@ -118,7 +118,7 @@ fn a_closed_window_is_probed() {
 }
 
 #[test]
-fn a_probe_that_is_taken_counts() {
+fn an_accepted_window_probe_counts_as_sent_data() {
     let mut c = Connection::plain(&[]);
     c.window = 0;
     c.acknowledge(0);
@@ -145,7 +145,7 @@ fn probes_without_an_answer_come_to_an_end() {
 
 /// RFC 8985, 6.2 (step 1): a minimum round trip expires. Paths change, and an old minimum bounds nothing.
 #[test]
-fn an_old_minimum_does_not_hold() {
+fn a_minimum_round_trip_expires() {
     let mut c = Connection::open_after(&[], PLAIN, 65535, 100 * MS);
     let exchange = |c: &mut Connection, round_trip: u64| {
         c.bench.send(c.handle, 500);
@@ -164,7 +164,7 @@ fn an_old_minimum_does_not_hold() {
 /// RFC 9293, 3.8.6.2.1: a window that is less than a segment and less than half the maximum waits for
 /// OVERRIDE.
 #[test]
-fn a_sliver_of_window_is_left_alone_for_a_while() {
+fn a_small_window_is_used_after_the_override_timeout() {
     let mut c = Connection::plain(&[]);
     c.window = 300;
     c.acknowledge(0);
@@ -205,7 +205,7 @@ fn data_carries_the_acknowledgement() {
 
 /// RFC 9293, 3.7.4, in Minshall's form (A.3): one small segment at a time.
 #[test]
-fn small_writes_wait_for_the_one_under_way() {
+fn small_writes_wait_for_an_outstanding_small_segment() {
     let mut c = Connection::plain(&[]);
     (0..3).for_each(|_| c.bench.send(c.handle, 100));
     assert_eq!(c.ranges(), [(0, 100)]);

@@ -265,7 +265,7 @@ pub(crate) fn transfer_while(
 pub(crate) const CALM: Conditions = Conditions { lost: 0, late: 0, doubled: 0, changed: 0 };
 
 #[test]
-fn a_clean_link() {
+fn transfers_complete_over_a_clean_link() {
     for v6 in [false, true] {
         let took = transfer(v6, CALM, 1, [500_000, 300_000]);
         assert!(took < 2 * SECOND, "{took} ns");
@@ -285,7 +285,7 @@ fn packets_that_arrive_together_are_merged() {
 }
 
 #[test]
-fn loss_reordering_doubling_and_corruption() {
+fn transfers_survive_loss_reordering_doubling_and_corruption() {
     let conditions = Conditions { lost: 30, late: 50, doubled: 20, changed: 10 };
     for seed in 1..=12 {
         transfer(seed % 2 == 0, conditions, seed, [200_000, 50_000]);
@@ -316,7 +316,7 @@ fn transfers_survive_all_network_conditions() {
 }
 
 #[test]
-fn transfers_of_one_direction_and_of_nothing_complete() {
+fn one_way_and_empty_transfers_complete() {
     let conditions = Conditions { lost: 50, late: 0, doubled: 0, changed: 0 };
     transfer(false, conditions, 5, [100_000, 0]);
     transfer(false, conditions, 6, [0, 100_000]);

@@ -242,7 +242,7 @@ fn more_streams_than_may_be_open_are_opened_one_after_the_other() {
 /// All permitted streams are abandoned at once. It takes 300 frames, more than fit among the packets under
 /// way.
 #[test]
-fn giving_up_all_streams_at_once_does_not_end_the_connection() {
+fn resetting_all_streams_at_once_keeps_the_connection() {
     let (mut hosts, client) = pair(&program(Engine::Interp), (0, 1), 0);
     let now = work_until(&mut hosts, START, |hosts, _| hosts[0].connected);
     let mut open = |direction| {

@@ -165,7 +165,7 @@ fn both_ends_open_streams_and_each_has_its_own_bytes() {
 }
 
 #[test]
-fn a_stream_of_one_direction_is_sent_on_by_who_opened_it() {
+fn a_one_way_stream_is_sent_only_by_its_opener() {
     let mut pair = Pair::new(Engine::Interp);
     let [here, there] = pair.open(0, Direction::One);
     pair.send(0, here, b"news");
@@ -180,7 +180,7 @@ fn a_stream_of_one_direction_is_sent_on_by_who_opened_it() {
 }
 
 #[test]
-fn what_is_given_up_has_a_reason_that_the_peers_application_gets() {
+fn reset_and_stop_deliver_their_error_codes() {
     let mut pair = Pair::new(Engine::Interp);
     let [here, there] = pair.open(0, Direction::Both);
     assert_eq!(pair.stacks[0].reset(pair.now, here, 77), Ok(()));
@@ -196,7 +196,7 @@ fn what_is_given_up_has_a_reason_that_the_peers_application_gets() {
 }
 
 #[test]
-fn a_limit_of_streams_lets_the_next_one_wait_until_one_has_ended() {
+fn the_stream_limit_delays_the_next_stream() {
     let mut pair = Pair::new(Engine::Interp);
     let open: Vec<_> = (0..4).map(|_| pair.open(0, Direction::One)).collect();
     let connection = pair.connections[0];
@@ -211,7 +211,7 @@ fn a_limit_of_streams_lets_the_next_one_wait_until_one_has_ended() {
 }
 
 #[test]
-fn who_lets_go_of_a_stream_aborts_it_alone() {
+fn releasing_a_stream_aborts_only_that_stream() {
     let mut pair = Pair::new(Engine::Interp);
     let [first, gone] = (pair.open(0, Direction::Both), pair.open(0, Direction::Both)).into();
     pair.stacks[0].release(gone[0]);
@@ -246,7 +246,7 @@ fn streams_fail_with_their_connection() {
 }
 
 #[test]
-fn a_connection_without_streams_and_a_handle_that_is_none_are_refused() {
+fn opening_a_stream_on_a_wrong_handle_is_refused() {
     let mut pair = Pair::new(Engine::Interp);
     let [here, there] = pair.open(0, Direction::Both);
     let opened = pair.stacks[0].open_stream(pair.now, here, Direction::Both);
@@ -264,7 +264,7 @@ fn a_connection_without_streams_and_a_handle_that_is_none_are_refused() {
 
 /// Handles are the limit here. A stream without a free handle leaves no state behind.
 #[test]
-fn without_a_handle_for_it_a_stream_is_not_opened() {
+fn a_stream_without_a_free_handle_is_not_opened() {
     let mut pair = Pair::with(Engine::Interp, |host, limits| {
         if host == 0 {
             limits.handles = 3;

@@ -44,7 +44,7 @@ async fn all(stream: &mut Stream) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_stream_of_bytes_has_both_directions_and_ends_with_its_connection() {
+async fn a_byte_stream_is_two_way_and_ends_with_its_connection() {
     let (client, server, listener) = networks(4);
     let (asking, answering) = tokio::join!(
         async {
@@ -75,7 +75,7 @@ async fn a_stream_of_bytes_has_both_directions_and_ends_with_its_connection() {
 
 /// Written bytes arrive although the stream was dropped at once.
 #[tokio::test]
-async fn what_was_written_arrives_after_the_stream_is_gone() {
+async fn written_bytes_arrive_after_the_stream_is_dropped() {
     let (client, _server, listener) = networks(4);
     let mut stream = client.connect(at(1)).await.expect("connected");
     stream.write_all(&[3; 100_000]).await.expect("sent");
@@ -100,7 +100,7 @@ async fn an_aborted_stream_fails_at_the_peer() {
 
 /// The peers open connections but never a stream.
 #[tokio::test]
-async fn connections_without_a_stream_hold_up_no_other_and_are_bounded() {
+async fn connections_without_a_stream_are_bounded_and_harmless() {
     let (client, server, listener) = networks(3);
     let mut idle = Vec::new();
     for _ in 0..8 {

@@ -115,7 +115,7 @@ async fn a_fifth_stream_waits_until_one_of_four_has_ended() {
 
 /// The streams fail as well, at both ends.
 #[tokio::test]
-async fn a_connection_that_is_closed_ends_what_waits_for_it() {
+async fn closing_a_connection_fails_its_pending_operations() {
     let (client, server) = connected().await;
     let (_send, mut recv) = client.open_both().await.expect("opened");
     let (_theirs, mut from) = accept_both(&server).await;
@@ -131,7 +131,7 @@ async fn a_connection_that_is_closed_ends_what_waits_for_it() {
 }
 
 #[tokio::test]
-async fn datagrams_go_beside_the_streams_each_whole() {
+async fn datagrams_arrive_whole_beside_streams() {
     let (client, server) = connected().await;
     let (mut send, _recv) = client.open_both().await.expect("opened");
     send.write_all(b"of the stream").await.expect("sent");

@@ -85,7 +85,7 @@ pub(crate) fn shared_memory_arrives_and_comes_back(stage: &Stage) -> TestResult 
     Ok(())
 }
 
-pub(crate) fn fifty_at_once(stage: &Stage) -> TestResult {
+pub(crate) fn fifty_connections_transfer_at_once(stage: &Stage) -> TestResult {
     let at = SocketAddr::new(hawser_v4(), 80);
     run(async {
         let network = stage.network(&[])?;
@@ -157,7 +157,7 @@ pub(crate) fn a_slow_reader_stops_the_sender(stage: &Stage) -> TestResult {
     })
 }
 
-pub(crate) fn no_answer_times_out(stage: &Stage) -> TestResult {
+pub(crate) fn connecting_without_an_answer_times_out(stage: &Stage) -> TestResult {
     run(async {
         let network = stage.network(&[("SYN_TIMEOUT", 300_000_000), ("INITIAL_RTO", 100_000_000)])?;
         // An address of the subnet that no host has.

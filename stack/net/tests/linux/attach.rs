@@ -43,7 +43,7 @@ fn cap(bytes: u64) -> String {
     )
 }
 
-pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestResult {
+pub(crate) fn attaching_and_detaching_leaks_and_loses_no_bytes(stage: &Stage) -> TestResult {
     let times = std::env::var("HAWSER_ATTACH_TIMES")
         .ok()
         .and_then(|n| n.parse().ok())
@@ -98,7 +98,7 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
 }
 
 /// The library's own changes are logged with the others, including the attached text.
-pub(crate) fn what_the_application_attaches_is_in_the_log(stage: &Stage) -> TestResult {
+pub(crate) fn an_applications_attachment_is_logged(stage: &Stage) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     let bus = Bus::new();
     endpoint.interact(&bus, None)?;

@@ -69,14 +69,14 @@ fn count(capture: &Path, filter: &str) -> TestResult<usize> {
     }
 }
 
-pub(crate) fn tshark_finds_nothing_wrong(stage: &Stage) -> TestResult {
+pub(crate) fn tshark_reports_no_errors(stage: &Stage) -> TestResult {
     if !stage.is_tun() {
         return Ok(()); // A packet socket passes unfinished checksums, which are not errors.
     }
     let mut endpoint = stage.without_offload().endpoint(&[])?;
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tun.pcap");
     let Some(mut tshark) = capture(&file)? else {
-        println!("skipped: capture::tshark_finds_nothing_wrong: there is no tshark");
+        println!("skipped: capture::tshark_reports_no_errors: there is no tshark");
         return Ok(());
     };
     for address in [linux_v4(), linux_v6()] {

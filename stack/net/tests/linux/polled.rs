@@ -36,7 +36,7 @@ pub(crate) fn exchange(endpoint: &mut Endpoint, connection: Handle, data: &[u8])
     Ok(got)
 }
 
-pub(crate) fn linux_echoes_what_we_send(stage: &Stage) -> TestResult {
+pub(crate) fn linux_echoes_our_data(stage: &Stage) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     for address in [linux_v4(), linux_v6()] {
         let listener = linux_listener(address)?;
@@ -58,7 +58,7 @@ pub(crate) fn linux_echoes_what_we_send(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn we_echo_what_linux_sends(stage: &Stage) -> TestResult {
+pub(crate) fn our_stack_echoes_data_of_linux(stage: &Stage) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     for address in [hawser_v4(), hawser_v6()] {
         let at = SocketAddr::new(address, 7);
@@ -173,7 +173,7 @@ pub(crate) fn our_reset_is_an_error_for_linux(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_slow_linux_stops_us(stage: &Stage) -> TestResult {
+pub(crate) fn a_slow_linux_reader_stops_our_sender(stage: &Stage) -> TestResult {
     let listener = linux_listener(linux_v6())?;
     let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
     let mut endpoint = stage.endpoint(&[("MIN_RTO", 20_000_000)])?;
@@ -265,7 +265,7 @@ pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult 
     Ok(())
 }
 
-pub(crate) fn nothing_is_left_after_closing(stage: &Stage) -> TestResult {
+pub(crate) fn closing_leaves_no_contexts(stage: &Stage) -> TestResult {
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let linux = thread::spawn(move || -> std::io::Result<()> {
@@ -296,7 +296,7 @@ pub(crate) fn nothing_is_left_after_closing(stage: &Stage) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn a_full_backlog_takes_no_more(stage: &Stage) -> TestResult {
+pub(crate) fn a_full_backlog_accepts_no_connections(stage: &Stage) -> TestResult {
     const BACKLOG: u32 = 4;
     // `BACKLOG` connections may wait to be accepted, and as many may be in the middle of their handshake.
     // With a cookie, a client would consider itself connected, and one that waits for the server never sends
@@ -356,7 +356,7 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
 
 /// A ring of a few frames overflows when many peers send at once and the endpoint is not polled. Dropped
 /// packets, including ends of streams, come again.
-pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
+pub(crate) fn a_small_ring_causes_only_repaired_losses(stage: &Stage) -> TestResult {
     const VOICES: usize = 30;
     let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1, &[])? else {
         return Ok(());

@@ -65,7 +65,7 @@ impl SlowLink {
 }
 
 /// The long requests are sent first; in a queue of the kernel they would all be ahead of the short one.
-pub(crate) fn a_short_call_overtakes_what_waits_for_a_slow_device(stage: &Stage) -> TestResult {
+pub(crate) fn a_short_call_overtakes_frames_waiting_for_a_slow_device(stage: &Stage) -> TestResult {
     let Some(mut link) = SlowLink::new(stage)? else {
         return Ok(());
     };

@@ -84,7 +84,7 @@ fn exchange(to: SocketAddr, number: usize) -> TestResult {
 }
 
 /// Every shard gets connections, and each connection is complete.
-pub(crate) fn linux_reaches_them_all(stage: &Stage) -> TestResult {
+pub(crate) fn linux_connects_to_all_shards(stage: &Stage) -> TestResult {
     let at = [hawser_v4(), hawser_v6()].map(|ip| SocketAddr::new(ip, 7));
     let ends = &AtomicBool::new(false);
     let endpoints = shards(stage, "tcp")?;
@@ -140,13 +140,13 @@ fn accepted(listener: &TcpListener) -> std::io::Result<TcpStream> {
 }
 
 /// Answers arrive at the shard that sent the request.
-pub(crate) fn they_reach_linux(stage: &Stage) -> TestResult {
+pub(crate) fn shards_connect_to_linux(stage: &Stage) -> TestResult {
     call_linux(stage, linux_v4(), false)?;
     call_linux(stage, linux_v6(), false)
 }
 
 /// Packets in the queue of a shard that is gone reach the remaining shards.
-pub(crate) fn queues_of_shards_that_are_gone_are_read(stage: &Stage) -> TestResult {
+pub(crate) fn queues_of_ended_shards_are_read(stage: &Stage) -> TestResult {
     call_linux(stage, linux_v4(), true)
 }
 

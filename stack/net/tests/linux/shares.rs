@@ -36,7 +36,7 @@ pub(crate) fn clients_that_do_not_read_leave_others_their_rate(stage: &Stage) ->
     keep_their_rate(stage, SEND, SEND)
 }
 
-pub(crate) fn bodies_that_nobody_reads_leave_others_their_rate(stage: &Stage) -> TestResult {
+pub(crate) fn unread_request_bodies_leave_others_their_rate(stage: &Stage) -> TestResult {
     keep_their_rate(stage, IGNORE, READ)
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn acknowledgements_leave_from_the_kernel(stage: &Stage) -> TestResul
 
 /// Both ends of the streams pause at random, so that frames arrive while the stack falls asleep, sleeps,
 /// wakes up and is awake.
-pub(crate) fn streams_are_whole_however_the_stack_sleeps(stage: &Stage) -> TestResult {
+pub(crate) fn streams_are_whole_for_any_sleep_of_the_stack(stage: &Stage) -> TestResult {
     let counts = exchange(stage, [3 * STREAM, 2 * STREAM], |random| match random % 16 {
         0 => Duration::from_millis(1),
         1..4 => Duration::from_micros(random >> 32 & 0xff),

@@ -16,8 +16,8 @@ pub(crate) fn jumbo_frames_carry_streams(stage: &Stage) -> TestResult {
     for name in [KERNEL_END, DEVICE] {
         netlink.set_mtu(name, 9000)?;
     }
-    polled::linux_echoes_what_we_send(stage)?;
-    polled::we_echo_what_linux_sends(stage)?;
+    polled::linux_echoes_our_data(stage)?;
+    polled::our_stack_echoes_data_of_linux(stage)?;
     let counters = netlink.interface_counters(KERNEL_END)?;
     // One acknowledgment follows two packets of 9000 bytes; with an MTU of 1500 bytes no packet is larger
     // than 1514.

@@ -31,7 +31,7 @@ use stage::{Medium, Stage, TestResult};
 
 const OTHERS: &[Test] = tests![
     chains::acknowledgements_leave_from_the_kernel,
-    chains::streams_are_whole_however_the_stack_sleeps,
+    chains::streams_are_whole_for_any_sleep_of_the_stack,
     chains::streams_in_datagrams_are_whole,
     chains::shards_are_refused,
     swarm::streams_through_random_faults_are_whole,

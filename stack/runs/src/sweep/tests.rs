@@ -60,7 +60,7 @@ fn ranges_end_within_their_bounds() {
 
 /// Every CSV field that could be taken for two is quoted (RFC 4180).
 #[test]
-fn a_table_quotes_what_it_must() {
+fn csv_fields_are_quoted_as_rfc_4180_requires() {
     let table = Table {
         axes: vec!["a,b".into()],
         columns: vec!["n".into()],

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_mean_what_python_means() {
+    fn expressions_evaluate_as_in_python() {
         for (text, value) in [
             ("1 + 2 * 3", "7"),
             ("(1 + 2) * 3", "9"),

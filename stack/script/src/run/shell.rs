@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_all_forms() {
+    fn settings_are_read_in_all_forms() {
         let text = "sysctl -q net.ipv4.tcp_rmem=\"4096 540000 $((15*1024*1024))\" a.b=1 # why\n\
                     ../common/set_sysctls.py /proc/sys/net/ipv4/x=1 \\\n /proc/sys/net/ipv4/y=\"1 2\" > /dev/null 2>&1; \
                     echo 3 > /sys/module/m/p && ip link set dev tun0 mtu 1280 || sysctl -q net/ipv4/z=2 &> /dev/null";
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_beyond_the_script_and_settings_are_not() {
+    fn queries_of_the_system_are_unsupported_unlike_settings() {
         let asks = |text: &str| {
             read(text)
                 .iter()

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_others_are_left_out_and_places_stay() {
+    fn excluded_lines_are_blanked_and_places_are_kept() {
         assert_eq!(selected("1\n#ifdef A\n2\n#else\n3\n#endif\n4"), "1||2||||4");
         assert_eq!(
             selected("1\n  #ifdef B\n2\n#else\n3\n#endif // why\n4"),

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_their_place_and_what_is_expected() {
+    fn errors_state_their_place_and_the_expectation() {
         for (text, place, part) in [
             ("0 socket(", (1, 10), "found the end"),
             ("\n  x", (2, 3), "a time"),

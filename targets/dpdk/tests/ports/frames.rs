@@ -242,7 +242,7 @@ pub(crate) fn a_ring_of_virtio_carries_frames_in_order() -> TestResult {
 }
 
 /// Frames that were not received are freed with their port.
-pub(crate) fn nothing_is_left_of_a_closed_port() -> TestResult {
+pub(crate) fn a_closed_port_frees_its_frames() -> TestResult {
     let ended = Arc::new(AtomicU64::new(0));
     for _ in 0..20 {
         let mut wire = DpdkWire::open(&named("net_ring"))?;
@@ -321,7 +321,7 @@ pub(crate) fn pieces_of_odd_lengths_are_summed_as_one() -> TestResult {
     Err("the frame did not arrive".into())
 }
 
-pub(crate) fn what_a_port_does_not_take_is_refused() -> TestResult {
+pub(crate) fn frames_a_port_cannot_send_are_refused() -> TestResult {
     let mut wire = DpdkWire::open(&named("net_ring"))?;
     assert_eq!(wire.caps().mtu, 1500);
     let long = frame(&[&[1; 1501]]);

@@ -96,7 +96,7 @@ pub(crate) fn ip(arguments: &str) -> TestResult<String> {
 }
 
 /// Its TAP device is gone, and so is the folder that DPDK creates for each process.
-pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
+pub(crate) fn a_killed_process_leaves_no_device_and_no_folder() -> TestResult {
     if TunWire::open("probe0", TunOptions::default()).is_err() {
         skip("what is left of a TAP device", "/dev/net/tun may not be opened");
         return Ok(());

@@ -11,7 +11,7 @@ fn refused(device: &str) -> TestResult<OpenError> {
     Ok(DpdkWire::open(device).err().ok_or(format!("`{device}` opens"))?)
 }
 
-pub(crate) fn what_is_no_device_is_named() -> TestResult {
+pub(crate) fn an_invalid_device_name_is_reported() -> TestResult {
     for device in [
         "",
         ",",
@@ -27,7 +27,7 @@ pub(crate) fn what_is_no_device_is_named() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn what_dpdk_says_is_in_the_error() -> TestResult {
+pub(crate) fn the_error_includes_the_message_of_dpdk() -> TestResult {
     let messages = [
         ("net_bogus0", "net_bogus0"),
         ("0000:99:00.0", "Cannot find device"),
@@ -49,7 +49,7 @@ pub(crate) fn what_dpdk_says_is_in_the_error() -> TestResult {
 }
 
 /// The thread lacks a capability, and the error names it.
-pub(crate) fn without_privilege_what_helps_is_named() -> TestResult {
+pub(crate) fn a_missing_capability_is_named() -> TestResult {
     let mut sets = capabilities(None)?;
     sets.effective = CapabilitySet::empty();
     set_capabilities(None, sets)?;

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_host_is_local_and_no_route_leads_from_it_over_an_absent_interface() {
+    fn localhost_is_local_and_unreachable_by_absent_interfaces() {
         let mut socket = Socket::open(libc::NETLINK_ROUTE).expect("a socket");
         let here = IpAddr::from([127, 0, 0, 1]);
         assert_eq!(reach(&mut socket, here, 0).expect("an answer"), Reach::Local);

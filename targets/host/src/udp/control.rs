@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_that_are_no_messages_end_the_list() {
+    fn malformed_control_messages_end_the_list() {
         for (len, held) in [
             (0usize, HEADER),
             (HEADER - 1, HEADER),

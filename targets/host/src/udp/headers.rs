@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_headers_are_read_back() {
         for (from, to) in [("10.0.0.1", "127.0.0.9"), ("fd00::1", "::1")] {
             let flow = Flow { from: end(from, 7), to: end(to, 4791), tos: 0xb9, ttl: 3 };
             let mut room = [0xaa; ROOM];
@@ -201,7 +201,7 @@ mod tests {
     /// RFC 792 and 4443: type, code, MTU, then the packet that caused the error. The local end may be
     /// unknown, without a family.
     #[test]
-    fn an_error_quotes_the_packet_that_it_is_about() {
+    fn an_error_quotes_the_packet_that_caused_it() {
         for (local, remote, v4) in [
             ("10.0.0.1", "10.0.0.2", true),
             ("fd00::1", "fd00::2", false),

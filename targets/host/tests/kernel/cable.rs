@@ -102,22 +102,22 @@ fn streams(receive: Receive) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn super_segments_in_both_directions() -> TestResult {
+pub(crate) fn super_segments_cross_in_both_directions() -> TestResult {
     streams(Receive::Buffer)
 }
 
-pub(crate) fn super_segments_through_a_ring() -> TestResult {
+pub(crate) fn super_segments_pass_through_a_ring() -> TestResult {
     streams(Receive::Ring)
 }
 
 /// Super-segments wait in the socket's buffer, all other frames wait in the ring, and the order is kept.
-pub(crate) fn super_segments_beside_a_ring() -> TestResult {
+pub(crate) fn super_segments_pass_beside_a_ring_in_order() -> TestResult {
     streams(Receive::Fitting)
 }
 
 /// Frames to the kernel's own address on our side of the cable never reach the socket, nor do frames that
 /// this kernel sends.
-pub(crate) fn frames_of_others_stay_out() -> TestResult {
+pub(crate) fn frames_for_the_kernel_do_not_reach_the_socket() -> TestResult {
     let (mut station, peer) = set_up(Receive::Fitting)?;
     Netlink::open()?.add_address("cable0", "10.9.1.3".parse()?, 24)?;
     // This kernel asks for 10.9.1.77, and the other kernel for 10.9.1.3.

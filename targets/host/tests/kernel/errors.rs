@@ -13,7 +13,7 @@ fn packet(name: &str) -> Result<(), OpenError> {
     PacketWire::open(name, PacketOptions::default()).map(drop)
 }
 
-pub(crate) fn of_packet_sockets() -> TestResult {
+pub(crate) fn opening_an_invalid_packet_device_fails() -> TestResult {
     assert!(matches!(packet("nowhere0"), Err(OpenError::Missing(name)) if name == "nowhere0"));
     assert!(matches!(packet("a-name-too-long-0"), Err(OpenError::Name(_))));
     assert!(matches!(packet(""), Err(OpenError::Name(_))));
@@ -25,7 +25,7 @@ pub(crate) fn of_packet_sockets() -> TestResult {
 }
 
 /// A server must not wait for ever for frames of an interface that was removed.
-pub(crate) fn of_an_interface_that_is_gone() -> TestResult {
+pub(crate) fn receiving_on_a_removed_interface_fails() -> TestResult {
     for receive in [Receive::Buffer, Receive::Ring] {
         let peer = Namespace::create()?;
         let mut netlink = Netlink::open()?;
@@ -53,7 +53,7 @@ pub(crate) fn of_an_interface_that_is_gone() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn of_tun_devices() -> TestResult {
+pub(crate) fn opening_an_invalid_tun_device_fails() -> TestResult {
     let tun = |name: &str| TunWire::open(name, TunOptions::default());
     assert!(matches!(tun("a-name-too-long-0"), Err(OpenError::Name(_))));
     let first = tun("hawser0")?;
@@ -67,7 +67,7 @@ pub(crate) fn of_tun_devices() -> TestResult {
 
 /// Outside a user namespace, a packet socket needs a capability. In a process that has it, the test passes
 /// without a check.
-pub(crate) fn permission() -> TestResult {
+pub(crate) fn a_packet_socket_needs_permission() -> TestResult {
     match packet("lo") {
         Err(error @ OpenError::Permission { .. }) => {
             let text = error.to_string();

@@ -24,28 +24,28 @@ pub(crate) use hawser_testing::TestResult;
 use hawser_testing::{Test, run, skip, tests};
 
 /// The tests that run before any namespace is entered.
-const OUTSIDE: &[Test] = tests![errors::permission];
+const OUTSIDE: &[Test] = tests![errors::a_packet_socket_needs_permission];
 
 const TESTS: &[Test] = tests![
     tun::echo_is_answered,
     tun::checksums_are_described,
-    tun::without_offload_packets_are_whole,
-    tun::super_segments_in_both_directions,
-    tun::what_is_written_has_arrived,
+    tun::without_offload_packets_have_checksums,
+    tun::super_segments_cross_in_both_directions,
+    tun::a_written_packet_has_arrived_on_return,
     cable::echo_is_answered,
     cable::echo_is_answered_through_a_ring,
     cable::neighbours_are_found,
-    cable::super_segments_in_both_directions,
-    cable::super_segments_through_a_ring,
-    cable::super_segments_beside_a_ring,
+    cable::super_segments_cross_in_both_directions,
+    cable::super_segments_pass_through_a_ring,
+    cable::super_segments_pass_beside_a_ring_in_order,
     cable::a_full_ring_drops_and_goes_on,
-    cable::frames_of_others_stay_out,
-    queue::little_waits_in_a_slow_devices_queue,
+    cable::frames_for_the_kernel_do_not_reach_the_socket,
+    queue::few_frames_wait_in_a_slow_devices_queue,
     queue::a_fast_device_gets_more_ahead,
     queue::a_queue_that_drops_does_not_stop_the_wire,
-    queue::an_interface_that_goes_down_wakes_up_who_waits_for_room,
-    path_mtu::is_learnt_from_a_router,
-    routes::one_names_a_congestion_control,
+    queue::an_interface_going_down_wakes_waiting_senders,
+    path_mtu::a_path_mtu_is_learnt_from_a_router,
+    routes::a_route_can_name_a_congestion_control,
     refusal::protocol_unreachable_reaches_linux,
     shards::packet_sockets_share_frames_out_as_steering_says,
     shards::udp_sockets_share_datagrams_out_as_steering_says,
@@ -53,9 +53,9 @@ const TESTS: &[Test] = tests![
     shards::a_queue_of_a_tun_device_gets_the_answers_to_what_it_sent,
     sockets::an_answer_leaves_by_the_interface_of_the_question,
     sockets::an_interfaces_mtu_is_reported_for_each_datagram,
-    errors::of_packet_sockets,
-    errors::of_an_interface_that_is_gone,
-    errors::of_tun_devices,
+    errors::opening_an_invalid_packet_device_fails,
+    errors::receiving_on_a_removed_interface_fails,
+    errors::opening_an_invalid_tun_device_fails,
 ];
 
 fn main() -> ExitCode {

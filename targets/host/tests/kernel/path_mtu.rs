@@ -9,7 +9,7 @@ use hawser_ir::abi::ICMP_TOO_BIG;
 use crate::TestResult;
 use crate::station::{Arrival, Payload, Station};
 
-pub(crate) fn is_learnt_from_a_router() -> TestResult {
+pub(crate) fn a_path_mtu_is_learnt_from_a_router() -> TestResult {
     let router = Namespace::create()?;
     let host = Namespace::create()?;
     let mut here = Netlink::open()?;

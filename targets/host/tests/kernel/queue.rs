@@ -99,7 +99,7 @@ impl Sender {
 
 /// At 5 Mbit/s 400 frames take a second, and 8 of them wait in the kernel. A driver that sleeps until there
 /// is room wakes up when there is, and not before.
-pub(crate) fn little_waits_in_a_slow_devices_queue() -> TestResult {
+pub(crate) fn few_frames_wait_in_a_slow_devices_queue() -> TestResult {
     let mut sender = Sender::new()?;
     sender.shape(625_000, 4 << 20)?;
     let found = sender.send(400)?;
@@ -143,7 +143,7 @@ pub(crate) fn a_queue_that_drops_does_not_stop_the_wire() -> TestResult {
 }
 
 /// Frames that wait in an interface are lost when it goes down, and a sender that waits for room wakes up.
-pub(crate) fn an_interface_that_goes_down_wakes_up_who_waits_for_room() -> TestResult {
+pub(crate) fn an_interface_going_down_wakes_waiting_senders() -> TestResult {
     let mut sender = Sender::new()?;
     // At 1 kB/s, the queue would take 10 s.
     sender.shape(1000, 4 << 20)?;

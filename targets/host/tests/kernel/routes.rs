@@ -12,7 +12,7 @@ const HERE: &str = "10.9.1.1";
 const THERE: [&str; 2] = ["10.9.1.2", "10.9.1.3"];
 
 /// The route to one neighbour names a congestion control; the route to the other does not.
-pub(crate) fn one_names_a_congestion_control() -> TestResult {
+pub(crate) fn a_route_can_name_a_congestion_control() -> TestResult {
     let peer = Namespace::create()?;
     let mut here = Netlink::open()?;
     here.add_veth("cable0", "eth0", &peer)?;

@@ -77,7 +77,7 @@ pub(crate) fn checksums_are_described() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn without_offload_packets_are_whole() -> TestResult {
+pub(crate) fn without_offload_packets_have_checksums() -> TestResult {
     let mut station = station(false)?;
     assert!(!station.wire.caps().tx_csum);
     for ip in OURS {
@@ -95,7 +95,7 @@ pub(crate) fn without_offload_packets_are_whole() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn super_segments_in_both_directions() -> TestResult {
+pub(crate) fn super_segments_cross_in_both_directions() -> TestResult {
     let mut station = station(true)?;
     for ip in OURS {
         stream::exchange(&mut station, ip.parse()?, |connect| connect())?;
@@ -105,7 +105,7 @@ pub(crate) fn super_segments_in_both_directions() -> TestResult {
 
 /// No queue is ahead of the kernel. A packet can be read as soon as the call that wrote it has returned,
 /// however many there are.
-pub(crate) fn what_is_written_has_arrived() -> TestResult {
+pub(crate) fn a_written_packet_has_arrived_on_return() -> TestResult {
     let mut station = station(true)?;
     let socket = UdpSocket::bind((KERNELS[0], 5000))?;
     socket.set_nonblocking(true)?;

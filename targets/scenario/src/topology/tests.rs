@@ -103,7 +103,7 @@ fn hosts_of_different_leaves_have_a_path_over_each_spine() {
 /// Al-Fares, Loukissas and Vahdat (SIGCOMM 2008), 3.1: k³/4 hosts, 5k²/4 switches of k ports, and (k/2)²
 /// shortest paths between hosts of different pods.
 #[test]
-fn a_fat_tree_is_that_of_its_paper() {
+fn a_fat_tree_has_the_counts_of_its_paper() {
     for ports in [2, 4, 6] {
         let scenario = built(&format!(
             "kind = 'fat-tree'\nports = {ports}\nswitch = {{ priorities = 4 }}\nhost = {{ mtu = 9000 }}"
@@ -146,7 +146,7 @@ fn a_fat_tree_is_that_of_its_paper() {
 }
 
 #[test]
-fn more_is_listed_beside_a_topology_and_written_back_without_it() {
+fn tables_beside_a_topology_are_written_without_it() {
     let text =
         with("kind = 'dumbbell'\nhosts = 1") + "[[host]]\nname = 'x'\n[[link]]\nbetween = ['x', 'right']\n";
     let scenario = Scenario::parse(&text).expect("a scenario");
@@ -158,7 +158,7 @@ fn more_is_listed_beside_a_topology_and_written_back_without_it() {
 }
 
 #[test]
-fn topologies_that_cannot_be_are_rejected_with_reason_and_place() {
+fn invalid_topologies_are_rejected_with_reason_and_place() {
     let cases = [
         (
             "kind = 'leaf-spine'\nspines = 2\nhosts = 2",
@@ -244,7 +244,7 @@ fn topologies_that_cannot_be_are_rejected_with_reason_and_place() {
 }
 
 #[test]
-fn ranges_of_hosts_are_all_of_them() {
+fn a_range_of_hosts_expands_to_all_of_them() {
     let flow = |from: &str| {
         let text = format!(
             "program = 'x'\ntopology = {{ kind = 'leaf-spine', leaves = 2, spines = 1, hosts = 6 }}\n\

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_a_poisson_process_are_due_in_order_at_the_mean_pace() {
+    fn poisson_messages_are_due_in_order_at_the_mean_pace() {
         let count = 10_000;
         let mean = Duration::from_micros(50);
         let schedule = Schedule::draw(count, (1, 1), Pace::Poisson(mean), &mut Rng::new(3, "gaps"));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn one_question_at_a_time() {
+    fn a_client_sends_one_request_at_a_time() {
         let mut rng = Rng::new(1, "sizes");
         let exchanges = Exchanges::draw(2, (10, 10), (30, 30), &mut rng);
         let mut client = Request::new(Side::Client, exchanges.clone(), Duration::from_nanos(5));

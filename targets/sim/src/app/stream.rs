@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_is_what_is_expected_however_it_is_cut() {
+    fn a_stream_is_verified_for_any_split() {
         for (send_piece, receive_piece) in [(1, 70_000), (1000, 999), (70_000, 1)] {
             let (bytes, outgoing) = sent(70_001, send_piece);
             let mut incoming = Incoming::new(1, "x");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn any_fault_shows_at_its_offset() {
+    fn a_fault_is_reported_at_its_offset() {
         let (bytes, _) = sent(50_000, 4096);
         let wrong = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = bytes.clone();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_digest() {
+    fn the_digest_of_an_empty_stream_is_the_published_one() {
         // FIPS 180-4: the SHA-256 of the empty message.
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(Outgoing::new(1, "x").sha256(), empty);

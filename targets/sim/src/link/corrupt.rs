@@ -63,7 +63,7 @@ mod tests {
     use crate::frame::samples::ipv4;
 
     #[test]
-    fn one_bit_differs_from_the_completed_packet() {
+    fn corruption_flips_one_bit_of_the_completed_packet() {
         let mut rule = Corrupt::default();
         rule.tune(&Profile { corrupt: 1.0, ..Profile::default() });
         let mut rng = Rng::new(3, "corrupt");

@@ -185,7 +185,7 @@ mod tests {
 
     /// Spans that are joined later equal those of a record with fewer spans from the start.
     #[test]
-    fn condensed_depths_are_those_of_fewer_spans() {
+    fn condensed_depths_equal_a_record_of_fewer_spans() {
         let [mut many, mut few] = [256, 8].map(|spans| depths(0, u64::MAX / 2, spans));
         for step in 0..500u64 {
             let (from, to, bytes) = (at(step * step), at(step * step + step), step % 13);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_of_the_window_is_not_recorded() {
+    fn depths_outside_the_window_are_not_recorded() {
         let mut depths = depths(1000, 2000, 8);
         depths.waited(at(0), at(1256), 5);
         depths.waited(at(1900), at(9000), 6);

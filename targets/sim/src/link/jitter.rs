@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_when_frames_are_far_apart() {
+    fn jitter_is_uniform_for_distant_frames() {
         let delays = delays(10_000, 10_000);
         let mean = delays.iter().sum::<u64>() as f64 / delays.len() as f64;
         // Uniform on 0..=1000: mean 500, standard deviation 1000 / √12; the bound is five standard errors.
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_kept_when_they_are_close() {
+    fn jitter_keeps_the_order_of_close_frames() {
         let delays = delays(10, 10_000);
         assert!(delays.windows(2).all(|w| w[1] + 10 >= w[0]));
         assert!(delays.iter().all(|d| *d <= 1000));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_everything() {
+    fn loss_shares_of_zero_and_one_are_exact() {
         assert!(outcomes(&Profile::default(), 1000).iter().all(|l| !l));
         assert!(
             outcomes(&Profile { loss: 1.0, burst: 3.0, ..Profile::default() }, 1000)

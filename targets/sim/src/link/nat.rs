@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_out_with_another_port_and_answers_come_back_until_it_is_forgotten() {
+    fn translated_answers_return_until_the_mapping_is_forgotten() {
         for (is_v4, moves, is_partial) in (0..8).map(|n| (n & 1 == 0, n & 2 == 0, n & 4 == 0)) {
             let translator = Translator::new(vec![at(20), at(10)], moves);
             let (mut out, mut back) = (Nat::new(&translator, true), Nat::new(&translator, false));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_udp_or_not_whole_passes_as_it_is() {
+    fn packets_other_than_whole_udp_pass_unchanged() {
         let translator = Translator::new(Vec::new(), true);
         let (mut out, mut back) = (Nat::new(&translator, true), Nat::new(&translator, false));
         let rng = &mut Rng::new(1, "nat");

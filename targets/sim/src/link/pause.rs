@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_up_to_the_head_room() {
+    fn frames_are_admitted_up_to_the_headroom() {
         let ingress = ingress(0b11, 2);
         ingress.enter(1, 0, 4000);
         assert!(ingress.admits(1, 0, 1000) && !ingress.admits(1, 0, 1001));

@@ -195,7 +195,7 @@ flow = [{ from = 'a', to = 'c', bulk = { bytes = 1 } }, { from = 'd', to = 'e', 
     }
 
     #[test]
-    fn what_fails_without_switches_is_left_as_two_hosts_and_a_link() {
+    fn a_failure_without_switches_shrinks_to_two_hosts() {
         let small = shrunk(|_| true);
         let (hosts, switches, links) = names(&small);
         assert_eq!((hosts.len(), switches.len(), links.len()), (2, 0, 1), "{small:?}");
@@ -203,7 +203,7 @@ flow = [{ from = 'a', to = 'c', bulk = { bytes = 1 } }, { from = 'd', to = 'e', 
     }
 
     #[test]
-    fn a_line_that_it_fails_on_stays_and_joins_the_hosts() {
+    fn a_link_needed_for_the_failure_is_kept_between_the_hosts() {
         let slow: fn(&Scenario) -> bool = |s| {
             let is_from = |from| s.flow.iter().any(|flow| flow.from == from);
             s.link.iter().any(|link| link.both.rate.is_some()) && is_from("a")
@@ -215,7 +215,7 @@ flow = [{ from = 'a', to = 'c', bulk = { bytes = 1 } }, { from = 'd', to = 'e', 
     }
 
     #[test]
-    fn what_fails_with_a_switch_keeps_one() {
+    fn a_failure_with_a_switch_keeps_one_switch() {
         let small = shrunk(|s| !s.switch.is_empty());
         assert_eq!(small.switch.len(), 1, "{small:?}");
         let cut = shrunk(|s| s.at.iter().any(|at| at.switch.is_some()));
@@ -227,7 +227,7 @@ flow = [{ from = 'a', to = 'c', bulk = { bytes = 1 } }, { from = 'd', to = 'e', 
     }
 
     #[test]
-    fn what_fails_with_three_hosts_keeps_what_joins_them() {
+    fn a_failure_with_three_hosts_keeps_their_links() {
         let small = shrunk(|s| s.flow.len() == 2);
         let (hosts, switches, links) = names(&small);
         assert_eq!(hosts, ["a", "c", "d", "e"], "{links:?} {switches:?}");

@@ -68,7 +68,7 @@ fn by_time() -> Failing {
 }
 
 #[test]
-fn what_is_left_fails_and_no_step_more_does() {
+fn a_shrunk_scenario_fails_and_is_minimal() {
     let mut seen = [0; CONDITIONS.len()];
     for seed in 0..120 {
         let scenario = scenario(seed);
@@ -114,7 +114,7 @@ fn what_is_left_fails_and_no_step_more_does() {
 }
 
 #[test]
-fn chance_gives_way_to_the_frames_that_it_took() {
+fn a_random_loss_is_replaced_by_the_lost_frames() {
     let mut scenario = scenario(1);
     scenario.at.clear();
     scenario.link[0].forward.loss = Some(Share(0.1));
@@ -135,7 +135,7 @@ fn chance_gives_way_to_the_frames_that_it_took() {
 }
 
 #[test]
-fn time_is_cut_only_where_the_run_does_not_end_by_it() {
+fn the_duration_is_cut_unless_the_failure_is_a_timeout() {
     let scenario = scenario(1);
     let duration = |by_time: bool| {
         let mut fails =
@@ -149,7 +149,7 @@ fn time_is_cut_only_where_the_run_does_not_end_by_it() {
 }
 
 #[test]
-fn a_link_is_never_left_cut_or_worse_at_the_end() {
+fn shrinking_never_leaves_a_link_cut_at_the_end() {
     for seed in 0..120 {
         let scenario = scenario(seed);
         for step in steps(&scenario, &Failing::default()) {
@@ -164,7 +164,7 @@ fn a_link_is_never_left_cut_or_worse_at_the_end() {
 }
 
 #[test]
-fn a_limit_ends_it_with_the_smallest_so_far() {
+fn a_step_limit_returns_the_smallest_failure_so_far() {
     let scenario = scenario(3);
     let mut left = 5;
     let mut fails = |_: &Scenario| {

@@ -82,7 +82,7 @@ fn a_round_trip_takes_twice_the_delay() {
 }
 
 #[test]
-fn a_run_ends_when_time_is_up_and_goes_on_later() {
+fn a_run_stops_at_its_time_and_can_continue() {
     let profile = Profile { delay: Duration::from_nanos(30), ..Profile::default() };
     let mut world = pair(sender([0, 50]), Toy::default(), &profile, 1);
     assert_eq!(world.run(at(40), |_| false, |_| {}), End::Time);
@@ -109,7 +109,7 @@ fn changes_happen_at_their_time() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_trace_and_another_another() {
+fn the_trace_depends_only_on_the_seed() {
     let profile = Profile {
         loss: 0.3,
         jitter: Duration::from_nanos(500),
@@ -131,7 +131,7 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
 }
 
 #[test]
-fn time_that_stands_still_is_noticed() {
+fn a_run_without_progress_of_time_is_stalled() {
     let echo = || Toy { echo: true, ..Toy::default() };
     let first = Toy { echo: true, ..sender([1]) };
     let mut world = pair(first, echo(), &Profile::default(), 1);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_wherever_it_is() {
+    fn written_values_are_read_at_any_offset() {
         let mut memory = [u64::MAX; LEN / 8];
         let mut arena = arena(&mut memory);
         for at in [0, 3, LEN as u64 - 8] {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn places_beyond_it_are_not_there() {
+    fn accesses_beyond_the_arena_are_empty() {
         let mut memory = [0; LEN / 8];
         let mut arena = arena(&mut memory);
         for (at, len) in [(57, 8), (64, 1), (65, 0), (u64::MAX, 1), (1, usize::MAX)] {

@@ -37,7 +37,7 @@ fn discovery(kind: u8, last: u8) -> TxFrame {
     frame([0x33, 0x33, 0xff, 0, 0, last], IPV6, bytes)
 }
 
-pub(crate) fn those_to_us_are_ours_and_all_others_the_kernels() -> TestResult {
+pub(crate) fn frames_to_our_address_are_ours_and_others_the_kernels() -> TestResult {
     let (mut wire, mut far, _peer) = set_up(1500)?;
     let own = wire.mac();
     let ours = [
@@ -77,7 +77,7 @@ pub(crate) fn those_to_us_are_ours_and_all_others_the_kernels() -> TestResult {
 }
 
 /// The kernel's own address on the same interface answers ARP and UDP.
-pub(crate) fn the_kernel_beside_us_is_reached_as_before() -> TestResult {
+pub(crate) fn the_kernels_own_address_still_answers() -> TestResult {
     let peer = lay(1500, 1500)?;
     let wire = open()?;
     Netlink::open()?.add_address(DEVICE, "10.9.1.3".parse()?, 24)?;
@@ -231,7 +231,7 @@ pub(crate) fn a_flood_is_received_or_counted() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn what_the_wire_cannot_send_is_refused() -> TestResult {
+pub(crate) fn frames_the_wire_cannot_send_are_refused() -> TestResult {
     let (mut wire, mut far, _peer) = set_up(1500)?;
     let good = frame(far.mac(), EXPERIMENT, vec![7; 50]);
     let long = frame(far.mac(), EXPERIMENT, vec![7; 1501]);
@@ -248,7 +248,7 @@ pub(crate) fn what_the_wire_cannot_send_is_refused() -> TestResult {
 
 /// While the interface is down the ring fills. Once it is up again there is room, and all frames arrive in
 /// order.
-pub(crate) fn a_device_that_is_down_keeps_what_waits() -> TestResult {
+pub(crate) fn a_device_that_is_down_keeps_waiting_frames() -> TestResult {
     let (mut wire, mut far, _peer) = set_up(1500)?;
     let mut netlink = Netlink::open()?;
     netlink.take_down(DEVICE)?;

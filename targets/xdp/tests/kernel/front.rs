@@ -136,7 +136,7 @@ fn take_back(wire: &mut XdpWire, module: &Module) -> TestResult<[usize; 2]> {
 
 /// While there are more contexts than the kernel has room for, frames without a known context go to the
 /// stack. Frames with a known one are still handled.
-pub(crate) fn a_full_map_leaves_to_the_stack_what_it_does_not_know() -> TestResult {
+pub(crate) fn a_full_map_leaves_unknown_connections_to_the_stack() -> TestResult {
     let module = program(STOP_AND_WAIT)?;
     let peer = lay(1500, 1500)?;
     let mut wire = open(DEVICE, &module)?;
@@ -329,7 +329,7 @@ pub(crate) fn datagrams_are_answered_as_datagrams() -> TestResult {
 }
 
 /// Frames that arrive while chains are compiled do not count as passed frames that have yet to arrive.
-pub(crate) fn frames_before_chains_keep_none_from_running() -> TestResult {
+pub(crate) fn frames_during_compilation_do_not_block_chains() -> TestResult {
     let module = program(STOP_AND_WAIT)?;
     let peer = lay(1500, 1500)?;
     let mut wire = crate::cable::open()?;

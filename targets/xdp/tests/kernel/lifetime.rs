@@ -26,7 +26,7 @@ pub(crate) fn hold(name: &str) -> ExitCode {
     }
 }
 
-pub(crate) fn a_killed_process_leaves_nothing() -> TestResult {
+pub(crate) fn a_killed_process_leaves_no_program() -> TestResult {
     let _peer = lay(1500, 1500)?;
     let shown = || ip(&format!("-details link show {DEVICE}"));
     let untouched = shown()?;

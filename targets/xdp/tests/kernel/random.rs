@@ -121,7 +121,7 @@ pub(crate) fn random_programs_do_the_same_in_the_kernel() -> TestResult {
     FAILED_ONCE.iter().try_for_each(|seed| run(*seed, 1).judge())
 }
 
-pub(crate) fn what_was_refused_once_runs_in_the_kernel() -> TestResult {
+pub(crate) fn programs_once_refused_run_in_the_kernel() -> TestResult {
     let mut tally = Tally::default();
     for seed in 1..=5 {
         one(

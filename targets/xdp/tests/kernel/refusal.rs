@@ -13,7 +13,7 @@ fn open(name: &str) -> Result<(), OpenError> {
     XdpWire::open(name, &XdpOptions::default()).map(drop)
 }
 
-pub(crate) fn what_is_wrong_with_an_interface_is_named() -> TestResult {
+pub(crate) fn an_unusable_interface_is_reported() -> TestResult {
     let interface = |name| match open(name) {
         Err(OpenError::Interface(error)) => Ok(error),
         other => Err(format!("{name}: {other:?}")),
@@ -46,7 +46,7 @@ pub(crate) fn what_is_wrong_with_an_interface_is_named() -> TestResult {
 }
 
 /// Runs in a separate process, because a process with several threads cannot enter a user namespace.
-pub(crate) fn in_a_user_namespace_a_packet_socket_works() -> TestResult {
+pub(crate) fn a_packet_socket_works_in_a_user_namespace() -> TestResult {
     let output = Command::new(std::env::current_exe()?)
         .arg("in-user-namespace")
         .output()?;

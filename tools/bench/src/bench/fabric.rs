@@ -248,7 +248,7 @@ mod tests {
     /// According to the programs' own texts, Homa carries calls, NDP carries calls and reads trimmed packets,
     /// and TCP has streams.
     #[test]
-    fn a_program_is_asked_what_it_offers() {
+    fn the_needs_of_a_program_follow_from_its_text() {
         let needs = |name: &str| {
             let program =
                 resolve_with_on(Some(Engine::Interp), name, &[]).expect("a program that comes with it");

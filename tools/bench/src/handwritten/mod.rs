@@ -191,7 +191,7 @@ mod tests {
     use super::cost;
 
     #[test]
-    fn records_do_what_direct_calls_do() {
+    fn records_have_the_effect_of_direct_calls() {
         for data in [false, true] {
             assert_eq!(cost(false, data, 1001), cost(true, data, 1001));
             assert_ne!(cost(false, data, 1001), cost(false, data, 1002));

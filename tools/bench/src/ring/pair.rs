@@ -385,14 +385,14 @@ mod tests {
 
     /// Their costs can be compared only if they send the same packets.
     #[test]
-    fn by_hand_as_many_packets_are_sent() {
+    fn the_handwritten_stack_sends_as_many_packets() {
         let [interp, native, by_hand] = ENGINES.map(|engine| traffic_of_bulk(engine, 8 << 20));
         assert_eq!(interp, native);
         assert_eq!((by_hand.data, by_hand.answers), (native.data, native.answers));
     }
 
     #[test]
-    fn the_manner_changes_no_packet_of_a_clean_transfer() {
+    fn options_change_no_packet_of_a_clean_transfer() {
         for engine in ENGINES {
             let expected = traffic_of_bulk(engine, 4 << 20);
             for manner in [

@@ -148,7 +148,7 @@ mod tests {
     /// Jain, Chiu and Hawe, DEC-TR-301 (1984): if k of n senders have equal shares and the others have none,
     /// the index is k / n.
     #[test]
-    fn the_index_of_fairness_is_the_share_of_those_that_have_something() {
+    fn jains_index_is_the_share_of_senders_with_equal_rates() {
         assert!((jain(&[5.0, 5.0, 5.0, 5.0]) - 1.0).abs() < 1e-12);
         assert!((jain(&[5.0, 0.0, 0.0, 5.0]) - 0.5).abs() < 1e-12);
         assert!(jain(&[0.0]).abs() < 1e-12);

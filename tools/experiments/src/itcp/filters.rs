@@ -183,7 +183,7 @@ mod tests {
 
     /// Figure 4 of the paper has eleven events, of which the filters pass three and one.
     #[test]
-    fn the_model_is_the_papers() {
+    fn the_filter_model_matches_the_papers_figure() {
         let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300].map(Instant::from_nanos);
         let count = |interval, frequency| {
             let interval = Duration::from_nanos(interval);

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_differences() {
+    fn rates_are_differences_of_samples() {
         let sample = |seconds: f64, received| Sample { seconds, received, ..Sample::default() };
         let samples = vec![sample(1.0, 0), sample(2.0, 1_000_000), sample(4.0, 51_000_000)];
         let run = Run { contender: String::new(), path: Path::new(120, 0.5), samples };

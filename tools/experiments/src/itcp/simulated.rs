@@ -226,7 +226,7 @@ mod tests {
     /// The program and the T-wares are the same controller, so the transfers are the same, byte for byte over
     /// time. This holds over CUBIC too, which would choose another window by itself.
     #[test]
-    fn twares_in_the_loop_do_what_the_program_does() {
+    fn twares_in_the_loop_match_the_program() {
         let program = small(&CONTENDERS[0], 120, 20);
         for under in ["tcp-newreno", "tcp"] {
             let twares = small(&Contender { program: under, ..CONTENDERS[1] }, 120, 20);

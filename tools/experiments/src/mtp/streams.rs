@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_and_percentiles_are_those_of_the_times() {
+    fn mean_and_percentile_are_those_of_the_times() {
         let times = (1..=200).rev().map(Duration::from_micros).collect();
         let seen = summed(times).expect("times");
         assert!((seen.mean - 100.5).abs() < 1e-6 && (seen.p99 - 198.0).abs() < 1e-6);

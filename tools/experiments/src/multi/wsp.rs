@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_apart_and_as_many_as_asked_for() {
+    fn design_points_are_spread_and_as_many_as_requested() {
         let points = design(60, 3);
         assert!((60..90).contains(&points.len()), "{}", points.len());
         assert!(points.iter().flatten().all(|part| (0.0..1.0).contains(part)));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_benefit_is_that_of_the_papers() {
+    fn the_aggregation_benefit_matches_the_paper() {
         assert_eq!(benefit(30.0, [10.0, 20.0]), 1.0);
         assert_eq!(benefit(20.0, [10.0, 20.0]), 0.0);
         assert_eq!(benefit(25.0, [10.0, 20.0]), 0.5);

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_has_its_rate() {
+    fn a_group_of_frames_has_the_target_rate() {
         let bytes: u64 = (0..GROUP).map(|number| frame(number, 2_240_000)).sum();
         assert_eq!(bytes, 280_000);
         assert_eq!(

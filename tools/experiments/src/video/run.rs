@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_film_comes_whole_and_repeats() {
+    fn a_film_arrives_complete_and_is_reproducible() {
         for sender in [
             Sender::Symbiotic,
             Sender::Fixed(2_000_000),
@@ -229,7 +229,7 @@ mod tests {
 
     /// Measured with this seed: 63 frames late, compared with 416 and 357, at 84 % of the last one's rate.
     #[test]
-    fn a_sender_that_receives_events_of_the_transport_is_late_less_often() {
+    fn a_sender_that_follows_the_transport_is_late_less_often() {
         let film = |sender| transfer(sender, 8, 1).expect("a film");
         let symbiotic = film(Sender::Symbiotic);
         for other in [

@@ -70,7 +70,7 @@ pub(crate) fn two_paths_add_up() -> TestResult {
 
 /// Covers two and three unequal paths up to 400 Mbit/s, ratios of round trips up to 50, and any mix of
 /// carriers.
-pub(crate) fn paths_add_up_long() -> TestResult {
+pub(crate) fn unequal_paths_add_up_long() -> TestResult {
     let near = Link {
         name: "near",
         interface: "wlan0",
@@ -135,7 +135,7 @@ pub(crate) fn paths_add_up_long() -> TestResult {
 
 /// Above 400 Mbit/s this machine's processors limit the rate. Ratio and processor time are printed, and two
 /// paths must still be faster than the better one.
-pub(crate) fn fast_paths_long() -> TestResult {
+pub(crate) fn fast_paths_exceed_the_better_one_long() -> TestResult {
     for rates in [[400, 200], [600, 300], [900, 450]] {
         let near = Link {
             name: "near",
@@ -232,11 +232,11 @@ fn simult_flows(rates: [u32; 2], delays: [f64; 2], direction: Direction) -> Test
     }
 }
 
-pub(crate) fn simult_flows_of_linux() -> TestResult {
+pub(crate) fn linux_simult_flows_passes() -> TestResult {
     simult_flows([30, 10], [1.0, 50.0], Direction::Down)
 }
 
-pub(crate) fn simult_flows_of_linux_long() -> TestResult {
+pub(crate) fn linux_simult_flows_passes_long() -> TestResult {
     let mut late = Vec::new();
     for rates in [[10, 10], [30, 10]] {
         for delays in [[0.0, 0.0], [1.0, 50.0], [50.0, 1.0]] {

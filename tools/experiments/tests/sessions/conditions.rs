@@ -35,7 +35,7 @@ const NARROW: &str = "path_mtu = 1400";
 
 /// A path's MTU is below that of the interfaces, and no ICMP message reports it. TCP alone completes in both
 /// directions.
-pub(crate) fn long_packets_lost_tcp_completes() -> TestResult {
+pub(crate) fn tcp_completes_where_long_packets_are_lost() -> TestResult {
     let bytes = 8 << 20;
     for direction in [Direction::Up, Direction::Down] {
         let stage = stage(&[WIFI], &rules(NARROW))?;
@@ -53,7 +53,7 @@ pub(crate) fn long_packets_lost_tcp_completes() -> TestResult {
 }
 
 /// One of two paths has such an MTU. In the end, both carry data.
-pub(crate) fn long_packets_lost_both_paths_carry() -> TestResult {
+pub(crate) fn both_paths_carry_where_one_loses_long_packets() -> TestResult {
     let bytes = 32 << 20;
     for direction in [Direction::Up, Direction::Down] {
         let stage = stage(&[WIFI, MOBILE], &rules(NARROW))?;
@@ -72,7 +72,7 @@ pub(crate) fn long_packets_lost_both_paths_carry() -> TestResult {
 
 /// The server's certificate fills packets. The first handshake completes although no connection is tried
 /// twice.
-pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
+pub(crate) fn a_handshake_completes_where_long_packets_are_lost() -> TestResult {
     let mut stage = stage(&[WIFI], &rules(NARROW))?;
     // The certificate takes some 3 KB.
     stage.certify(200)?;
@@ -94,7 +94,7 @@ pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
 }
 
 /// The second session on such a network begins with small packets, and loses no carrier.
-pub(crate) fn long_packets_lost_are_remembered() -> TestResult {
+pub(crate) fn a_loss_of_long_packets_is_remembered() -> TestResult {
     let (bytes, folder) = (8 << 20, Folder::new()?);
     let stage = stage(&[WIFI], &rules(NARROW))?;
     let ideal = ideal(&[WIFI], bytes);

@@ -115,7 +115,7 @@ fn is_left_within(bound: f64, fault: u64) -> TestResult {
 
 /// The client sees that a link goes down. The pause is at most the round trip of the lost path, the surviving
 /// path's queue and 20 ms.
-pub(crate) fn a_link_seen_to_go_is_left_at_once() -> TestResult {
+pub(crate) fn a_link_reported_down_is_left_at_once() -> TestResult {
     is_left_within(2.0 * WIFI.delay / 1e3 + MOBILE.round_trip_and_queue() + 0.02, 0)
 }
 
@@ -158,11 +158,11 @@ fn outage(lasts: f64) -> TestResult {
     }
 }
 
-pub(crate) fn every_path_goes_and_comes_back() -> TestResult {
+pub(crate) fn a_session_survives_the_loss_and_return_of_all_paths() -> TestResult {
     outage(3.0)
 }
 
-pub(crate) fn every_path_goes_for_two_minutes() -> TestResult {
+pub(crate) fn a_session_survives_two_minutes_without_paths() -> TestResult {
     outage(120.0)
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn a_path_that_comes_back_is_used_again() -> TestResult {
 }
 
 /// A backup path carries data only while no other path is left.
-pub(crate) fn a_backup_carries_when_nothing_else_does() -> TestResult {
+pub(crate) fn a_backup_carries_when_other_paths_fail() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let mut document = stage.document(&["tcp:wlan0", "tcp:wwan0"])?;
     document.connections[1].backup = true;

@@ -17,18 +17,18 @@ use hawser_testing::{Test, in_user_namespace, is_long, tests};
 
 const TESTS: &[Test] = tests![
     aggregate::two_paths_add_up,
-    aggregate::simult_flows_of_linux,
+    aggregate::linux_simult_flows_passes,
     faults::killing_a_path_loses_no_byte,
-    faults::a_link_seen_to_go_is_left_at_once,
+    faults::a_link_reported_down_is_left_at_once,
     faults::a_link_that_drops_everything_is_left_soon,
-    faults::every_path_goes_and_comes_back,
+    faults::a_session_survives_the_loss_and_return_of_all_paths,
     faults::a_translator_is_rebound,
     faults::a_path_that_comes_back_is_used_again,
-    faults::a_backup_carries_when_nothing_else_does,
-    conditions::long_packets_lost_tcp_completes,
-    conditions::long_packets_lost_both_paths_carry,
-    conditions::long_packets_lost_handshake_completes,
-    conditions::long_packets_lost_are_remembered,
+    faults::a_backup_carries_when_other_paths_fail,
+    conditions::tcp_completes_where_long_packets_are_lost,
+    conditions::both_paths_carry_where_one_loses_long_packets,
+    conditions::a_handshake_completes_where_long_packets_are_lost,
+    conditions::a_loss_of_long_packets_is_remembered,
     conditions::overtaken_packets_do_not_stop_quic,
     conditions::a_flapping_path_has_short_gaps,
     conditions::a_rate_that_returns_is_used_again,
@@ -39,18 +39,18 @@ const TESTS: &[Test] = tests![
     mptcp::mptcp_is_used_or_reported_as_absent,
     calls::calls_by_each_carrier_are_measured,
     rdma::works_and_round_trips_of_tcp_are_measured,
-    streams::messages_of_two_sizes_take_what_the_line_takes,
+    streams::messages_of_two_sizes_fill_the_line,
 ];
 
 /// The tests of `cargo xtask long sessions`. They check the goals themselves, and need an otherwise idle
 /// machine.
 const LONG: &[Test] = tests![
-    aggregate::paths_add_up_long,
-    aggregate::fast_paths_long,
+    aggregate::unequal_paths_add_up_long,
+    aggregate::fast_paths_exceed_the_better_one_long,
     aggregate::short_transfers_take_the_best_path,
-    aggregate::simult_flows_of_linux_long,
+    aggregate::linux_simult_flows_passes_long,
     faults::killing_a_path_loses_no_byte_long,
-    faults::every_path_goes_for_two_minutes,
+    faults::a_session_survives_two_minutes_without_paths,
 ];
 
 fn main() -> ExitCode {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::TestResult;
 
 /// No message can be faster than the link: at 200 Mbit/s, 32 KB take 1.3 ms and 1 MB takes 42 ms.
-pub(crate) fn messages_of_two_sizes_take_what_the_line_takes() -> TestResult {
+pub(crate) fn messages_of_two_sizes_fill_the_line() -> TestResult {
     let folder = Folder::new()?;
     let output = Command::new(env!("CARGO_BIN_EXE_hawser-experiment"))
         .args([

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_that_is_not_there_is_found() {
+    fn a_missing_function_is_found() {
         let page = |function: &str| format!("1. `a/b.rs`: `{function}` does it.\n");
         let tree = |function| Tree::of(&[(PAGE, page(function).as_str()), ("a/b.rs", "fn there() {}")]);
         assert_eq!(check(&tree("there")), []);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_gone_is_found() {
+    fn a_missing_path_is_found() {
         let page = "see `docs/a.md` and `docs/gone.md`, `a / b`, `Wire::receive`\n```\n`x/y`\n```\n";
         let diagnostics = check(&Tree::of(&[(PAGE, page), ("docs/a.md", "")]));
         assert_eq!(diagnostics.len(), 1);

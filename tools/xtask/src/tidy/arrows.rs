@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_arrow_none_upward() {
+    fn upward_arrows_are_rejected() {
         let bad = [
             ("apps/cli", "stack/engine"),
             ("hawser", "apps/cli"),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_passes() {
+    fn existing_references_pass() {
         for row in [
             "`test: hawser_sim::link::drops`",
             "`test: hawser_sim::wire::holds`",
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_found() {
+    fn missing_references_are_found() {
         for row in [
             "",
             "works",

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_passes() {
+    fn existing_lines_and_tests_pass() {
         for (lines, tests) in [
             ("`p.mtp`", "`sack::holds`"),
             (
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_found() {
+    fn missing_lines_and_tests_are_found() {
         for (lines, tests) in [
             ("`gone.mtp`", "`sack::holds`"),
             ("`p.mtp`: `helper`", "`sack::holds`"),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_lead_nowhere_are_found() {
+    fn dead_links_are_found() {
         let page = "[a](b.md) [b](../README.md) [c](gone.md) `[d](x)` [e](https://e.example)\n\
                     ```\n[f](y)\n```\n[g](b.md#the-two-words) [h](b.md#lost) [i](#own) [j](../../x) [k](..)\n# Own\n";
         let tree = Tree::of(&[

@@ -168,7 +168,7 @@ mod tests {
         "[[allow]]\nfile = \"targets/host/src/v.rs\"\nwords = [\"GSO_TCPV4\"]\nwhy = \"virtio\"\n";
 
     #[test]
-    fn words_fall_into_parts() {
+    fn identifiers_are_split_into_words() {
         assert_eq!(
             parts("VIRTIO_NET_HDR_GSO_TCPV4"),
             ["virtio", "net", "hdr", "gso", "tcp"]

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_route_leads_in_a_circle() {
+    fn the_arrows_are_acyclic() {
         let edges = edges();
         assert!(edges.iter().all(|(from, _)| !leads(&edges, from, from)));
     }

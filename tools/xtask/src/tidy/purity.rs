@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_list_passes() {
+    fn a_complete_list_passes() {
         let tree = Tree::of(&[("stack/engine/clippy.toml", &full_list())])
             .with_crates(&["stack/engine", "targets/host"]);
         assert_eq!(check(&tree), []);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_driver_may_read_files() {
+    fn only_the_driver_crate_may_read_files() {
         let short = full_list().replace("\"std::fs::File\",", "");
         let judged = |folder: &str| {
             let path = format!("{folder}/clippy.toml");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compares_with_compiled_code_is_not_pure() {
+    fn crates_that_run_compiled_code_are_not_pure() {
         let tree = Tree::default().with_crates(&["lang/equality", "lang/interp"]);
         let places: Vec<String> = check(&tree)
             .into_iter()

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_all_is_well() {
+    fn a_file_at_the_limit_passes() {
         assert_eq!(diagnostics("", &lines(800)), []);
         assert_eq!(diagnostics("", &function(98)), []);
     }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_may_only_shrink() {
+    fn a_listed_limit_may_only_shrink() {
         assert_eq!(diagnostics("[files]\n\"a.rs\" = 900", &lines(900)), []);
         assert!(
             diagnostics("[files]\n\"a.rs\" = 900", &lines(901))[0]

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_about_it_are_not_found() {
+    fn comments_about_temporary_folders_are_not_found() {
         let tree = Tree::of(&[
             ("a/src/a.rs", "//! Not `std::env::temp_dir()`.\n"),
             ("scripts/a", "#!/bin/sh\nmktemp -d\n"),

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_left_behind_is_found() {
+    fn an_outdated_version_is_found() {
         let changelog = "# C\n\n## Unreleased - soon\n\n## 0.2.0 - 2026-01-01\n\n## 0.1.0 - 2025-01-01\n";
         let readme = "**Today** (0.2.0) it runs, with [Rust](https://rustup.rs) 1.88 or newer.";
         let (python, own) = (

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_is_gone_is_found_when_it_comes_back() {
+    fn a_retired_word_is_found() {
         let count = |path: &str, text: &str| check(&Tree::of(&[(path, text)])).len();
         for (word, _) in LINES {
             assert_eq!(count("a/b.rs", &format!("//! See {word} 7.\n")), 1, "{word}");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_whole_and_their_places_matter() {
+    fn whole_words_are_matched_by_place() {
         let is_word = |name: &str| parts(name).contains(&"guest".to_owned());
         assert!(is_word("NewGuestPlace") && is_word("MOST_GUEST") && is_word("guest"));
         assert!(!is_word("guestimate") && !is_word("Guests"));

@@ -228,7 +228,7 @@ mod tests {
 
     /// The picture in docs/debugger.md.
     #[test]
-    fn the_picture_in_the_documentation_is_what_is_drawn() {
+    fn debugger_screen_matches_the_documentation() {
         // The path is relative, so that the picture names the file independently of the checkout's place.
         let scenario = Path::new("../../examples/scenarios/stop-and-wait.toml");
         let scenario = sim::load(scenario).expect("the example");

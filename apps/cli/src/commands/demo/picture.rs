@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_a_block_for_each_eighth() {
+    fn a_row_uses_a_block_per_eighth_of_its_maximum() {
         assert_eq!(marks(&[0.0, 1.0, 4.0, 8.0, 9.0], 8.0), " ▁▄██");
         assert_eq!(marks(&[0.0], 0.0), " ");
         assert_eq!(axis(16, Duration::from_millis(125), 2), "  0       1       2s");

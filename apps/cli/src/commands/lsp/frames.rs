@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_cannot_be_is_the_end() {
+    fn a_wrong_content_length_ends_the_connection() {
         for length in ["99999999999999999999", "-1", "x", "4294967296", ""] {
             let read = read(format!("Content-Length: {length}\r\n\r\n{{}}").as_bytes());
             assert!(read[0].starts_with("End(Some(\"Content-Length is"), "{read:?}");
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_message_is_skipped() {
+    fn a_malformed_message_is_skipped() {
         let read = read(b"Content-Length: 3\r\n\r\n{a}Content-Length: 18\r\n\r\n{\"method\":\"exit\"} ");
         assert!(read[0].starts_with("Malformed"), "{read:?}");
         assert!(read[1].starts_with("Message(Notification"), "{read:?}");

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_with_one_unit_are_numbers() {
+    fn values_with_one_unit_are_parsed_as_numbers() {
         assert_eq!(numbers(&["1ms", "2.5 ms"]), (Some(vec![1.0, 2.5]), "ms"));
         assert_eq!(numbers(&["1", "-2"]), (Some(vec![1.0, -2.0]), ""));
         for other in [&["1ms", "1s"][..], &["1", "tcp"]] {

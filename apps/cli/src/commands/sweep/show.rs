@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_shown_with_four_digits() {
         let texts = [0.0, 1.0, 0.012_345_6, 123.456, 9_876_543.2].map(short);
         assert_eq!(texts, ["0", "1", "0.01235", "123.5", "9876543"]);
     }

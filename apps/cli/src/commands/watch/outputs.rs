@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_is_not_emptied_when_another_file_cannot_be_opened() {
+    fn a_recording_survives_a_failure_to_open_another_file() {
         let folder = hawser_temporary::Folder::new().expect("a folder");
         let recording = folder.join("recording");
         std::fs::write(&recording, "what was received").expect("a file");

@@ -158,7 +158,7 @@ fn the_view_is_drawn_without_flows() {
 }
 
 #[test]
-fn colours_only_where_they_are_wanted() {
+fn colours_appear_only_if_enabled() {
     let coloured = |colour| {
         let terminal = screen(&model(), true, colour, 120, 24);
         terminal
@@ -189,7 +189,7 @@ fn flows_are_sorted_by_the_chosen_column() {
 }
 
 #[test]
-fn a_flow_that_ends_stays_a_while() {
+fn an_ended_flow_remains_visible_for_seconds() {
     let mut model = model();
     model.line(&flows(20_000 * MS, false));
     assert!(model.flows["0:200000003"].gone.is_some());

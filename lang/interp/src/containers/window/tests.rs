@@ -111,21 +111,21 @@ fn check(elem: Ty, origin: u64, span: u64) {
 }
 
 #[test]
-fn plain_positions() {
+fn windows_agree_with_a_model_at_plain_positions() {
     check(Ty::uint(64), 0, 40);
     check(Ty::uint(64), 1 << 40, 40);
 }
 
 /// Circular positions wrap many times: 3000 rounds of 8 bits.
 #[test]
-fn circular_positions() {
+fn windows_agree_with_a_model_at_circular_positions() {
     check(Ty::Seq { bits: 8 }, 250, 40);
     check(Ty::Seq { bits: 32 }, 0xffff_ffe0, 40);
     check(Ty::Seq { bits: 24 }, 0x90_0000, 40);
 }
 
 #[test]
-fn a_run_too_many_changes_nothing() {
+fn setting_a_run_beyond_the_capacity_is_rejected() {
     let mut bytes = vec![0u8; (WINDOW_HEADER + 32) as usize];
     let ty = Ty::Window { runs: 2, elem: Box::new(Ty::uint(64)) };
     let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };

@@ -31,7 +31,7 @@ fn packet(interface: &Interface, net: &Net, payload: usize, gso_size: u16) -> Tx
 }
 
 #[test]
-fn configurations_that_cannot_be() {
+fn invalid_configurations_are_rejected() {
     let ethernet = caps(Medium::Ethernet(OWN_MAC));
     let refusal = |addresses: &[(&str, u8)], gateways: &[&str]| {
         Interface::new(config(addresses, gateways), &ethernet).err()
@@ -60,7 +60,7 @@ fn configurations_that_cannot_be() {
 }
 
 #[test]
-fn sources_and_routes() {
+fn sources_and_routes_follow_the_configuration() {
     let addresses = [("192.0.2.2", 24), ("10.0.0.2", 8), ("2001:db8::2", 64)];
     let config = config(&addresses, &["10.0.0.1", "2001:db8::1"]);
     let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
@@ -111,7 +111,7 @@ fn sources_and_routes() {
 /// On a socket the kernel knows the current source address better than a stored one. A program that opens a
 /// connection does need a source.
 #[test]
-fn a_source_that_a_program_leaves_unset_is_the_kernels_at_a_socket() {
+fn an_unset_source_is_left_to_the_kernel_only_at_a_socket() {
     for (medium, left) in [(Medium::Socket, "::"), (Medium::Ip, "192.0.2.2")] {
         let own = config(&[("192.0.2.2", 24)], &[]);
         let mut interface = Interface::new(own, &caps(medium)).unwrap();
@@ -124,7 +124,7 @@ fn a_source_that_a_program_leaves_unset_is_the_kernels_at_a_socket() {
 }
 
 #[test]
-fn no_route_and_no_family() {
+fn packets_without_a_route_or_family_are_unreachable() {
     let only_v4 = config(&[("192.0.2.2", 24)], &[]);
     let mut interface = Interface::new(only_v4.clone(), &caps(Medium::Ethernet(OWN_MAC))).unwrap();
     assert_eq!(interface.route(&mut to("2001:db8::1")), Err(Unreachable::Family));
@@ -274,7 +274,7 @@ fn neighbours_are_bounded() {
 /// The entry of an Incomplete neighbour is free again once the neighbour has answered, has asked for us, or
 /// has been given up.
 #[test]
-fn places_of_those_that_are_asked_for_are_given_back() {
+fn entries_of_unresolved_neighbours_are_released() {
     let config = config(&[("10.0.0.2", 8)], &[]);
     let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
     let questions = |interface: &mut Interface, now: u64, hosts: std::ops::Range<u32>| {
@@ -310,7 +310,7 @@ fn places_of_those_that_are_asked_for_are_given_back() {
 
 /// Requests for absent hosts leave room for hosts that exist.
 #[test]
-fn who_asks_for_us_is_known_although_many_are_asked_for_in_vain() {
+fn a_neighbour_that_asks_is_learnt_despite_failed_lookups() {
     let config = config(&[("10.0.0.2", 8)], &[]);
     let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
     let send = |interface: &mut Interface, host: &str| {
@@ -398,7 +398,7 @@ fn ipv4(src: [u8; 4], dst: [u8; 4], protocol: u8, bytes: &[u8]) -> Vec<u8> {
 /// Behind a socket the host's kernel has the addresses. Loopback and the host's own addresses are peers,
 /// every delivered packet is ours, and the interface sends no answers.
 #[test]
-fn behind_a_socket_of_the_host_its_addresses_are_taken_and_nothing_is_answered() {
+fn a_socket_interface_takes_the_hosts_addresses_silently() {
     let addresses = [("192.0.2.2", 24), ("127.0.0.1", 8)];
     let on = |medium| Interface::new(config(&addresses[..], &[]), &caps(medium));
     assert_eq!(on(Medium::Ip).err(), Some(ConfigError::Address(ip("127.0.0.1"))));

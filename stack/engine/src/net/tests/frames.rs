@@ -13,7 +13,7 @@ use crate::wire::{Medium, RxFrame, TxFrame};
 pub(super) const CASES: &str = include_str!("frames.txt");
 
 #[test]
-fn frames_equal_those_of_scapy() {
+fn frames_match_those_of_scapy() {
     let mut cases = 0;
     for case in CASES.split("\ncase ").skip(1) {
         let (name, lines) = case.split_once('\n').unwrap();

@@ -87,7 +87,7 @@ fn no_ip_packet_panics() {
 }
 
 #[test]
-fn no_noise_panics() {
+fn random_packets_never_panic() {
     let mut rng = Rng::with_seed(0x5eed_0003);
     let mut interface = station(Medium::Ip);
     for now in (0..60_000).map(Instant::from_nanos) {

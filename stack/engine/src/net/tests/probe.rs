@@ -40,7 +40,7 @@ fn discovery(kind: u8, from: &str, source: &str, target: &str) -> Vec<u8> {
 }
 
 #[test]
-fn an_arp_probe_has_no_sender_and_an_announcement_has_itself() {
+fn arp_probes_and_announcements_have_the_right_senders() {
     let questions = probe().questions();
     let expected = arp("ffffffffffff", "0001", &own(), "00000000", "c0000202");
     assert_eq!(to_hex(&questions[0].head), to_hex(&expected));
@@ -51,7 +51,7 @@ fn an_arp_probe_has_no_sender_and_an_announcement_has_itself() {
 }
 
 #[test]
-fn a_solicitation_of_no_address_goes_to_the_group_of_the_target() {
+fn a_probing_solicitation_goes_to_the_targets_multicast_group() {
     let questions = probe().questions();
     assert_eq!(
         questions.len(),

@@ -49,7 +49,7 @@ fn two_queues() -> Packets {
 }
 
 #[test]
-fn only_neighbours_of_one_context_queue_and_blueprint_are_compared() {
+fn only_adjacent_packets_of_one_context_and_queue_coalesce() {
     let mut packets = two_queues();
     let always = |_: &Pending| true;
     assert!(!packets.push(context(1), pending(0, 0, 1), always));
@@ -101,7 +101,7 @@ fn a_partly_sent_instruction_is_not_replaced() {
 }
 
 #[test]
-fn what_its_rules_have_yet_to_set_is_not_replaced() {
+fn packets_with_pending_rules_are_not_replaced() {
     let mut packets = two_queues();
     let mut earlier = pending(0, 0, 1);
     earlier.record.rules = 1;
@@ -110,7 +110,7 @@ fn what_its_rules_have_yet_to_set_is_not_replaced() {
 }
 
 #[test]
-fn a_context_that_is_used_again_has_nothing_queued() {
+fn a_reused_context_slot_has_no_queued_packets() {
     let mut packets = two_queues();
     packets.push(context(1), pending(1, 0, 1), |_| true);
     packets.forget(slot(1));
@@ -165,7 +165,7 @@ fn ranked(rank: u64, len: u32) -> Box<Pending> {
 }
 
 #[test]
-fn the_smallest_rank_leaves_first_and_equal_ranks_in_order_of_issue() {
+fn the_smallest_rank_leaves_first_and_ties_keep_their_order() {
     let mut packets = queues(&[QueuePolicy::Rank]);
     for (rank, len) in [(5, 1), (3, 2), (9, 3), (3, 4), (u64::MAX, 5), (0, 6), (3, 7)] {
         packets.push(None, ranked(rank, len), |_| false);
@@ -200,7 +200,7 @@ fn only_instructions_of_one_rank_replace_each_other() {
 }
 
 #[test]
-fn a_reset_drops_what_one_context_has_waiting() {
+fn a_reset_drops_the_waiting_packets_of_one_context() {
     for policy in [
         QueuePolicy::Fifo,
         QueuePolicy::Rank,
@@ -306,7 +306,7 @@ fn each_flow_has_its_own_rate_and_unlimited_ones_take_turns() {
 }
 
 #[test]
-fn a_new_rate_holds_for_what_waits_already() {
+fn a_new_rate_applies_to_waiting_packets() {
     let mut packets = queues(&[QueuePolicy::Rate]);
     packets.set_rate(0, None, NOW, 8_000);
     packets.push(None, pending(0, 0, 1), |_| false);

@@ -5,7 +5,7 @@ use super::*;
 /// Hosts that have not shown that they receive share a part of the places. Beyond it, each host receives a
 /// number that only that host can state.
 #[test]
-fn a_flood_in_the_names_of_others_leaves_room_for_a_host_that_receives() {
+fn a_spoofed_flood_leaves_room_for_a_receiving_host() {
     let mut stage = Stage::new(&[("UNPROVEN", 8)]);
     let request = |call: u64| (DATA, call, 0, 1);
     for host in 30..40 {

@@ -4,7 +4,7 @@ use super::calls;
 use super::*;
 
 #[test]
-fn a_message_whose_packets_a_router_finds_too_long_ends_at_once() {
+fn a_message_too_long_for_its_path_fails_at_once() {
     calls::ends_for_its_path("ndp", [address(0, 0).ip(), address(1, 0).ip()], 1_400);
     let hosts = ["fd00::1", "fd00::2"].map(|host| host.parse().expect("an address"));
     calls::ends_for_its_path("ndp", hosts, 1_300);

@@ -24,7 +24,7 @@ fn acks_in_pieces_open_the_window_no_faster() {
 
 /// RFC 5961, 5.2: an acknowledgement of data that was never sent is challenged and has no other effect.
 #[test]
-fn an_acknowledgement_of_unsent_data_is_challenged_and_moves_nothing() {
+fn an_ack_of_unsent_data_is_challenged_without_effect() {
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 100_000);
     let sent: u32 = c.ranges().iter().map(|(_, len)| len).sum();
@@ -47,7 +47,7 @@ fn an_acknowledgement_of_unsent_data_is_challenged_and_moves_nothing() {
 /// eight segments (RFC 9406, 4.2, SLOW_START_LIMIT), whatever it claims. No data goes beyond the announced
 /// window.
 #[test]
-fn early_acks_are_bounded_by_what_was_sent() {
+fn optimistic_acks_are_bounded_by_the_sent_data() {
     let mut c = Connection::agreed(&["HYSTART=false"], false, |syn| syn);
     c.bench.send(c.handle, 4_000_000);
     let (mut sent, mut largest) = (0, 0);

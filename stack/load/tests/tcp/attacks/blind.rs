@@ -30,7 +30,7 @@ fn guess(c: &mut Connection, what: &str, forge: impl Fn(&Connection, u32, u32) -
 }
 
 #[test]
-fn blind_resets_end_nothing() {
+fn blind_resets_do_not_end_a_connection() {
     let mut c = Connection::plain(&[]);
     let answers = guess(&mut c, "blind RST", |c, seq, _| c.segment().at(seq).rst());
     // One in 65,537 guesses lies within the window of 65,535 bytes and is challenged.
@@ -49,7 +49,7 @@ fn blind_resets_end_nothing() {
 }
 
 #[test]
-fn blind_syns_end_nothing() {
+fn blind_syns_do_not_end_a_connection() {
     let mut c = Connection::plain(&[]);
     let answers = guess(&mut c, "blind SYN", |c, seq, _| Segment { ack: None, ..c.segment().at(seq).syn() });
     // Ten challenges in five seconds within the window, and two a second outside it.
@@ -120,7 +120,7 @@ fn blind_data_is_not_accepted() {
 
 /// The exact bounds of acceptable acknowledgements.
 #[test]
-fn acknowledgements_count_within_the_largest_window() {
+fn acks_are_accepted_within_the_largest_window() {
     let taken = |which: fn(u32, u32) -> u32| {
         let (mut c, oldest, latest) = under_way();
         let segment = c.segment().acks(which(oldest, latest)).payload(*b"data");
@@ -150,7 +150,7 @@ fn guessed_data_is_answered_with_fewer_bytes() {
 /// CVE-2016-5696: with a common budget for challenges, one connection can learn how many another has used.
 /// Here each connection has its own budget.
 #[test]
-fn challenge_acks_of_one_connection_reveal_nothing_of_another() {
+fn challenge_acks_do_not_leak_between_connections() {
     let count = |disturb: bool| {
         let mut c = Connection::plain(&[]);
         c.bench.listen(80, 5);

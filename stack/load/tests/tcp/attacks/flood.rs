@@ -74,7 +74,7 @@ fn download(stage: &mut Stage) -> Flow {
 /// connections keep 90 % of their rate, honest clients still connect, and the embryonic limit bounds the
 /// memory.
 #[test]
-fn a_syn_flood_shuts_nobody_out() {
+fn a_syn_flood_does_not_lock_out_clients() {
     let mut stage = Stage::new(&["MIN_RTO=200ms"]);
     let listener = stage.listen(80);
     let flows = [upload(&mut stage), download(&mut stage)];
@@ -134,7 +134,7 @@ fn a_syn_flood_shuts_nobody_out() {
 /// After a flood, each SYN has had one answer and `SYN_BACKLOG` embryonic connections exist. After
 /// `SYN_TIMEOUT` all are gone.
 #[test]
-fn spoofed_syns_leave_nothing_behind() {
+fn spoofed_syns_leave_no_state() {
     const SYNS: u16 = 20_000;
     let mut bench = Bench::new(&[]);
     let listener = bench.listen(80, 100);
@@ -162,7 +162,7 @@ fn spoofed_syns_leave_nothing_behind() {
 
 /// A hundred receivers that never read hold only their send buffers. Other connections are not affected.
 #[test]
-fn slow_readers_hold_what_is_theirs_and_no_more() {
+fn slow_readers_hold_only_their_own_buffers() {
     const READERS: usize = 100;
     // All their windows take eight seconds to fill.
     let mut stage = Stage::new(&["MIN_RTO=200ms", "RCV_BUF=200000"]);

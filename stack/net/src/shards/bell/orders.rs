@@ -19,7 +19,7 @@ impl Counter for Mutex<u64> {
 }
 
 #[test]
-fn what_comes_is_seen_or_rings() {
+fn a_posted_value_is_seen_or_wakes_the_driver() {
     loom::model(|| {
         let bell = Arc::new(Bell::new(Mutex::new(0)));
         let places = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);

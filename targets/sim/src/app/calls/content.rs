@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_altered_cut_or_joined_is_none() {
+    fn an_altered_cut_or_joined_message_is_not_recognized() {
         let sent = message(5, 0, 200_000);
         let wrong = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut other = sent.clone();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn short_messages_are_alike_where_their_numbers_end_alike() {
+    fn short_messages_repeat_with_the_low_bytes_of_their_number() {
         assert_eq!(message(1, 0, 1), message(257, 2, 1));
         assert_ne!(message(1, 0, 2), message(257, 0, 2));
         assert_eq!(Known::of(1, 0, 1).call(), Known::of(257, 0, 1).call());

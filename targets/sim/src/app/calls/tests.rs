@@ -46,7 +46,7 @@ fn fault(ledger: &Ledger, caller: usize) -> String {
 }
 
 #[test]
-fn a_message_comes_once_to_the_host_that_it_was_for() {
+fn a_message_is_accepted_once_by_its_host_only() {
     let faults = |host: usize, from: u8, times: usize| {
         let mut ledger = ledger(&[100], Some((1, 1)));
         let message = begin(&mut ledger, 0);
@@ -77,7 +77,7 @@ fn a_message_comes_once_to_the_host_that_it_was_for() {
 }
 
 #[test]
-fn short_messages_that_are_alike_come_as_often_as_they_were_sent() {
+fn equal_short_messages_arrive_as_often_as_sent() {
     let mut ledger = ledger(&[1; 300], Some((1, 20)));
     // Of 300 numbers, these two have the same last byte.
     let messages = [0, 256].map(|call| begin(&mut ledger, call));
@@ -96,7 +96,7 @@ fn short_messages_that_are_alike_come_as_often_as_they_were_sent() {
 }
 
 #[test]
-fn a_reply_is_that_of_its_call() {
+fn a_reply_must_match_its_call() {
     let mut ledger = ledger(&[100, 100], Some((50, 50)));
     let messages = [0, 1].map(|call| begin(&mut ledger, call));
     let mut replies = Vec::new();
@@ -133,7 +133,7 @@ fn a_failed_call_is_made_again_and_may_have_been_served_before() {
 
 /// A late copy of a request reaches a server that has lost its memory, after the call is over.
 #[test]
-fn a_message_comes_once_in_each_life_of_its_server() {
+fn a_message_is_accepted_once_per_life_of_its_server() {
     let mut ledger = ledger(&[100, 2], Some((1, 1)));
     for call in [0, 1] {
         let message = begin(&mut ledger, call);
@@ -152,7 +152,7 @@ fn a_message_comes_once_in_each_life_of_its_server() {
 }
 
 #[test]
-fn a_server_that_fell_may_serve_again_and_a_call_to_it_may_fail() {
+fn a_restarted_server_may_repeat_or_fail_a_call() {
     let mut ledger = ledger(&[100, 2], Some((1, 1)));
     let messages = [0, 1].map(|call| begin(&mut ledger, call));
     let arrive =

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_the_same_however_they_are_cut_and_differ_between_streams() {
+    fn contents_are_independent_of_splits_and_differ_by_stream() {
         let len = 70_000;
         let texts = [
             Text::with_head(5, Side::Client, 0),

@@ -185,7 +185,7 @@ mod tests {
     };
 
     #[test]
-    fn both_ends_draw_the_same_streams_each_with_a_reason_of_its_own() {
+    fn both_ends_draw_the_same_streams_with_distinct_reasons() {
         let agreed = Agreed::draw(&SETTINGS, 1, "x");
         assert_eq!(agreed, Agreed::draw(&SETTINGS, 1, "x"));
         assert_ne!(agreed, Agreed::draw(&SETTINGS, 1, "y"));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_known_by_its_first_bytes_and_a_reset_one_by_its_reason() {
+    fn streams_are_identified_by_first_bytes_or_reset_reason() {
         let agreed = Agreed::draw(&SETTINGS, 1, "x");
         let mut resets = 0;
         for opener in [Side::Client, Side::Server] {

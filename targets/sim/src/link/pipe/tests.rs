@@ -87,7 +87,7 @@ fn held_frames_are_overtaken() {
 }
 
 #[test]
-fn copies_follow_at_once() {
+fn copies_of_a_frame_follow_at_once() {
     let (arrived, pipe) = through(
         &Profile { duplicate: 0.3, delay: Duration::from_nanos(1), ..Profile::default() },
         10_000,
@@ -129,7 +129,7 @@ fn a_cut_loses_frames_in_flight_and_later_ones() {
 }
 
 #[test]
-fn a_further_rule_leaves_the_random_numbers_of_others_as_they_are() {
+fn an_added_rule_leaves_other_rules_random_numbers_unchanged() {
     let lengths = |profile: &Profile| {
         let (arrived, _) = through(profile, 2000, 10);
         let mut lengths: Vec<usize> = arrived.iter().map(|(_, k)| *k).collect();
@@ -150,7 +150,7 @@ fn a_further_rule_leaves_the_random_numbers_of_others_as_they_are() {
 }
 
 #[test]
-fn tuning_acts_from_then_on() {
+fn tuning_affects_only_later_frames() {
     let mut pipe = Pipe::new(&Profile { loss: 1.0, ..Profile::default() }, 1, "tune");
     let mut lost = |_: Instant, _: &'static str, _: &Frame| {};
     pipe.push(at(0), plain(1), &mut lost);

@@ -80,7 +80,7 @@ fn a_frame_takes_bits_over_rate() {
 }
 
 #[test]
-fn waiting_counts_the_frames_that_have_not_left() {
+fn the_waiting_count_includes_frames_not_yet_sent() {
     let mut pipe = Pipe::new(&line(8_000_000), 1, "queue");
     for _ in 0..3 {
         pipe.push(at(0), plain(1000), &mut |_, _, _| {});
@@ -121,7 +121,7 @@ fn the_tail_is_dropped_at_either_limit() {
 }
 
 #[test]
-fn marks_only_capable_packets_that_find_a_queue() {
+fn only_ecn_capable_packets_behind_a_queue_are_marked() {
     let profile = Profile { ecn_bytes: Some(1), ..line(8000) };
     let mut pipe = Pipe::new(&profile, 1, "queue");
     let marked = |bits: u8| {
@@ -189,7 +189,7 @@ fn expected(arrivals: &[(u64, u8, u64)], queue_of: impl Fn(u8) -> u64) -> Vec<(u
 }
 
 #[test]
-fn the_highest_priority_leaves_first_and_nothing_is_interrupted() {
+fn the_highest_priority_leaves_first_without_preemption() {
     for (priorities, levels) in [
         (1u8, [0, 0, 0, 0, 0, 0, 0, 0]),
         (2, [0, 0, 0, 0, 1, 1, 1, 1]),
@@ -225,7 +225,7 @@ fn the_highest_priority_leaves_first_and_nothing_is_interrupted() {
 }
 
 #[test]
-fn a_frame_is_marked_for_what_leaves_before_it() {
+fn marking_depends_on_the_bytes_that_leave_first() {
     let profile = Profile { ecn_bytes: Some(1500), ..line(8000) };
     let mut pipe = Pipe::behind(switch(8, None, None), &profile, 1, "queue");
     let capable = |precedence: u8, len: usize| {
@@ -287,7 +287,7 @@ fn frames_are_marked_at_random_between_two_thresholds() {
 }
 
 #[test]
-fn ports_that_share_memory_have_it_together() {
+fn ports_share_the_memory_of_their_pool() {
     let pool = Arc::new(Pool::new(3000));
     let port = || Pipe::behind(switch(1, None, Some(Arc::clone(&pool))), &line(8000), 1, "queue");
     let (mut one, mut other) = (port(), port());
@@ -335,7 +335,7 @@ fn a_packet_that_finds_its_queue_full_is_cut_and_leaves_first() {
 /// One packet on the line and one header behind it fill both rooms. Further packets return to the sender,
 /// once, and a packet that is no longer than a header is lost.
 #[test]
-fn what_has_no_room_as_a_header_goes_back_to_its_sender() {
+fn a_packet_without_room_as_a_header_returns_to_its_sender() {
     let profile = Profile { queue_bytes: 1600, queue_packets: u64::MAX, ..line(8_000_000) };
     let port = Port { return_to_sender: true, ..switch(2, Some(1600), None) };
     let mut pipe = Pipe::behind(port, &profile, 1, "queue");
@@ -364,7 +364,7 @@ fn what_has_no_room_as_a_header_goes_back_to_its_sender() {
 }
 
 #[test]
-fn a_cut_packet_says_how_long_it_was_and_goes_on_with_the_highest_priority() {
+fn a_trimmed_packet_keeps_its_length_and_gets_top_priority() {
     let profile = Profile { queue_bytes: 1000, ..line(8000) };
     let port = || Pipe::behind(switch(2, Some(64), None), &profile, 1, "queue");
     let (mut first, mut second) = (port(), port());
