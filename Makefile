@@ -29,6 +29,7 @@ tidy: ## the repository's rules
 docs: ## the crates' documentation
 	@scripts/phases docs
 
-bench: ## measure beside Linux's TCP and smoltcp (tools/bench/README.md)
-	cargo build --release --locked -p hawser-cli -p hawser-bench
+bench: ## measure beside Linux's TCP and smoltcp (evaluation/bench/README.md)
+	cargo build --release --locked -p hawser-cli
+	cargo build --release --locked --manifest-path evaluation/Cargo.toml -p hawser-bench
 	target/release/hawser bench bulk

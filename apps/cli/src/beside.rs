@@ -15,7 +15,9 @@ pub(crate) fn become_program(program: &str, package: &str, arguments: &[OsString
     let error = Command::new(&path).args(arguments).exec();
     Err(Exit::environment(match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "there is no {program} beside this command or on the PATH; it is built with: cargo build --release -p {package}"
+            "there is no {program} beside this command or on the PATH; in a checkout of Hawser this command builds it: \
+             cargo build{} --manifest-path evaluation/Cargo.toml -p {package}",
+            if cfg!(debug_assertions) { "" } else { " --release" }
         ),
         _ => format!("cannot start {}: {error}", path.display()),
     }))

@@ -47,8 +47,8 @@ mod tests {
 
     /// Packets of a real association, and the packet that made usrsctp 0.9.5 hang.
     const SEEDS: [&[u8]; 2] = [
-        include_bytes!("../../../tools/fuzz/seeds/sctp/init"),
-        include_bytes!("../../../tools/fuzz/seeds/sctp/init-parameter-without-length"),
+        include_bytes!("../../../evaluation/fuzz/seeds/sctp/init"),
+        include_bytes!("../../../evaluation/fuzz/seeds/sctp/init-parameter-without-length"),
     ];
 
     #[test]

@@ -164,6 +164,8 @@ const MODES: &[Mode] = &[
             "cargo",
             "test",
             "-q",
+            "--manifest-path",
+            "evaluation/Cargo.toml",
             "-p",
             "hawser-experiments",
             "--test",

@@ -1,14 +1,16 @@
 //! `cargo xtask record NAME`: measures in full, at a clean revision, and stores the result. An experiment's
-//! result goes into its folder, a bench's into its table in tools/bench/README.md. The result names the
+//! result goes into its folder, a bench's into its table in evaluation/bench/README.md. The result names the
 //! revision.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+/// The manifest of the benches and experiments.
+const EVALUATION: &str = "evaluation/Cargo.toml";
 /// The folder of the experiments' records, with a folder for each experiment.
-pub(crate) const RESULTS: &str = "tools/experiments/results/";
+pub(crate) const RESULTS: &str = "evaluation/experiments/results/";
 /// The page with the tables of benches: a section `` ### `NAME` `` for each, with its command.
-const TABLES: &str = "tools/bench/README.md";
+const TABLES: &str = "evaluation/bench/README.md";
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let [name] = arguments else {
@@ -38,7 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// Runs an experiment and writes its result to the experiment's folder.
 fn experiment(root: &Path, name: &str) -> Result<(), String> {
-    build(root, &["hawser-experiments"])?;
+    build(root, EVALUATION, "hawser-experiments")?;
     let folder = format!("{RESULTS}{name}");
     output(
         root,
@@ -51,7 +53,8 @@ fn experiment(root: &Path, name: &str) -> Result<(), String> {
 /// Returns the table that a bench prints.
 fn bench(root: &Path, command: &str) -> Result<String, String> {
     // Some benches measure the command `hawser` itself.
-    build(root, &["hawser-cli", "hawser-bench"])?;
+    build(root, "Cargo.toml", "hawser-cli")?;
+    build(root, EVALUATION, "hawser-bench")?;
     let arguments = command
         .split_whitespace()
         .skip(2)
@@ -60,12 +63,16 @@ fn bench(root: &Path, command: &str) -> Result<String, String> {
     output(root, "target/release/hawser-bench", &arguments)
 }
 
-fn build(root: &Path, packages: &[&str]) -> Result<(), String> {
-    let packages = packages.iter().flat_map(|package| ["-p", package]);
-    let arguments: Vec<&str> = ["build", "--release", "--locked"]
-        .into_iter()
-        .chain(packages)
-        .collect();
+fn build(root: &Path, manifest: &str, package: &str) -> Result<(), String> {
+    let arguments = [
+        "build",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        manifest,
+        "-p",
+        package,
+    ];
     output(root, "cargo", &arguments).map(|_| ())
 }
 

@@ -222,8 +222,9 @@ pub(super) const RULES: &[Rule] = &[
 /// depend on no other room.
 pub(super) const GROUND: &[&str] = &["documents", "files", "temporary", "time"];
 
-/// The room of tools. Tools may use any room. No room may use them, except tests, which may use the harness.
-const TOOLS: &str = "tools";
+/// The rooms of tools and of the evaluation. They may use any room. No room may use them, except tests, which may
+/// use the harness.
+const TOP: [&str; 2] = ["tools", "evaluation"];
 
 /// The harness, which the tests of every room may use.
 const HARNESS: &str = "tools/testing";
@@ -271,7 +272,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
 fn judge(from: &Crate, to: &Use) -> Option<Diagnostic> {
     let manifest = format!("{}/Cargo.toml", from.folder);
     let room = room(&from.folder);
-    if room == TOOLS
+    if TOP.contains(&room)
         || GROUND.contains(&to.folder.as_str())
         || to.dev && (to.folder == HARNESS || to.folder == from.folder)
     {
@@ -377,6 +378,7 @@ mod tests {
             ("carriers/mtp", "stack/net"),
             ("lang/check", "lang/syntax"),
             ("tools/xtask", "apps/cli"),
+            ("evaluation/bench", "stack/engine"),
             ("stack/load", "temporary"),
         ];
         for (from, to) in good {
@@ -409,6 +411,7 @@ mod tests {
             ("lang/ir", "lang/syntax"),
             ("stack/engine", "tools/xtask"),
             ("stack/engine", "tools/testing"),
+            ("apps/cli", "evaluation/bench"),
             ("temporary", "hawser"),
             ("cellar", "stack/engine"),
         ];

@@ -1,5 +1,5 @@
-//! Every crate inherits its lints, licence and edition from the workspace, and has a description. If a
-//! crate's tests are one program, each file of tests is part of it.
+//! Every crate inherits its lints, licence and edition from its workspace, and has a description. Both
+//! workspaces state the same. If a crate's tests are one program, each file of tests is part of it.
 
 use super::Diagnostic;
 use super::tree::Tree;
@@ -18,6 +18,12 @@ const LINES: &[(&str, &str)] = &[
     ),
     ("description = \"", "add a `description`"),
 ];
+/// The manifests of the workspaces.
+const PRODUCT: &str = "Cargo.toml";
+const EVALUATION: &str = "evaluation/Cargo.toml";
+const LOCK: &str = "Cargo.lock";
+/// The line from which on the evaluation's manifest repeats lines of the product's.
+const REPEATED: &str = "[workspace.package]\n";
 /// The required files at the top of the repository.
 const TOP: &[&str] = &[
     "README.md",
@@ -58,8 +64,32 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         .flat_map(|krate| forgotten_tests(tree, &krate.folder));
     let top = TOP.iter().filter(|path| !tree.files.contains_key(**path));
     manifests
+        .chain(differing_lines(tree))
         .chain(tests)
         .chain(top.map(|path| Diagnostic::new(*path, "the file is missing", "write it")))
+        .collect()
+}
+
+/// Returns the lines of the evaluation's manifest that the product's lacks: versions, lints and profiles of both
+/// are the same. A package that the product does not use may have a row of its own.
+fn differing_lines(tree: &Tree) -> Vec<Diagnostic> {
+    let product = tree.text(PRODUCT).replace("path = \"", "path = \"../");
+    let (_, repeated) = tree.text(EVALUATION).split_once(REPEATED).unwrap_or_default();
+    let is_own = |line: &str| {
+        let package = line
+            .split_once(" = { opt-level = ")
+            .map_or("\"*\"", |(package, _)| package);
+        let is_known = tree.text(LOCK).contains(&format!("name = \"{package}\"\n"));
+        line.starts_with('#') || package != "\"*\"" && !is_known
+    };
+    let differing = repeated
+        .lines()
+        .filter(|line| !is_own(line) && !product.lines().any(|known| known == *line));
+    differing
+        .map(|line| {
+            let what = format!("{PRODUCT} has no line `{line}`");
+            Diagnostic::new(EVALUATION, what, "write the same line in both")
+        })
         .collect()
 }
 
@@ -108,6 +138,28 @@ mod tests {
         let found = forgotten_tests(&tree.with_crates(&["a"]), "a");
         let places: Vec<&str> = found.iter().map(|diagnostic| diagnostic.place.as_str()).collect();
         assert_eq!(places, ["a/tests/forgotten.rs", "a/tests/lost/main.rs"]);
+    }
+
+    #[test]
+    fn a_line_of_the_evaluation_that_differs_is_found() {
+        let product =
+            "[workspace]\n[workspace.package]\nedition = \"2024\"\na = { path = \"a\" }\n[profile.dev]\n";
+        let evaluation = |edition: &str| {
+            format!(
+                "[workspace]\nmembers = []\n[workspace.package]\nedition = \"{edition}\"\n\
+                                     a = {{ path = \"../a\" }}\n# Why.\n[profile.dev]\nhawser-b = {{ opt-level = 2 }}\n"
+            )
+        };
+        let found = |edition: &str| {
+            let lock = "[[package]]\nname = \"a\"\n";
+            differing_lines(&Tree::of(&[
+                (PRODUCT, product),
+                (EVALUATION, &evaluation(edition)),
+                (LOCK, lock),
+            ]))
+        };
+        assert_eq!(found("2024"), []);
+        assert_eq!(found("2021").len(), 1);
     }
 
     #[test]

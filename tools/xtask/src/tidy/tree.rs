@@ -1,10 +1,14 @@
-//! The input of the checks: every file of the repository, and cargo's data about its crates.
+//! The input of the checks: every file of the repository, and cargo's data about the crates of both
+//! workspaces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
+
+/// The manifests of the workspaces: the product's, and that of its evaluation.
+const WORKSPACES: [&str; 2] = ["Cargo.toml", "evaluation/Cargo.toml"];
 
 /// The repository, in memory. Paths are relative to its top, with `/`.
 #[derive(Default)]
@@ -13,23 +17,23 @@ pub(super) struct Tree {
     pub(super) root: String,
     /// The text of each file, by path. A file that is not UTF-8 has an empty text.
     pub(super) files: BTreeMap<String, String>,
-    /// The workspace's crates.
+    /// The crates of both workspaces.
     pub(super) crates: Vec<Crate>,
-    /// The crates from outside the workspace.
+    /// The crates from outside the workspaces.
     pub(super) foreign: Vec<Foreign>,
 }
 
-/// A crate of the workspace.
+/// A crate of one of the workspaces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crate {
     /// The name of its package.
     pub(super) name: String,
     pub(super) folder: String,
-    /// Its dependencies on crates of this workspace.
+    /// Its dependencies on crates of the workspaces.
     pub(super) uses: Vec<Use>,
 }
 
-/// A dependency of one crate of the workspace on another.
+/// A dependency of one crate of the workspaces on another.
 #[derive(Clone, Debug)]
 pub(super) struct Use {
     /// The other crate's folder.
@@ -38,7 +42,7 @@ pub(super) struct Use {
     pub(super) dev: bool,
 }
 
-/// A crate from outside the workspace.
+/// A crate from outside the workspaces.
 #[derive(Clone, Debug)]
 pub(super) struct Foreign {
     /// The name and the version.
@@ -62,12 +66,32 @@ impl Tree {
             };
             files.insert(path.to_owned(), String::from_utf8(bytes).unwrap_or_default());
         }
-        let text = output(root, "cargo", &["metadata", "--format-version", "1"])?;
-        let metadata: Metadata =
-            serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
-        let root = metadata.workspace_root.clone();
-        let (crates, foreign) = metadata.split();
-        Ok(Tree { root, files, crates, foreign })
+        let mut tree = Tree { files, ..Tree::default() };
+        for manifest in WORKSPACES {
+            let arguments = ["metadata", "--format-version", "1", "--manifest-path", manifest];
+            let metadata: Metadata = serde_json::from_str(&output(root, "cargo", &arguments)?)
+                .map_err(|error| format!("cargo metadata of {manifest}: {error}"))?;
+            if tree.root.is_empty() {
+                tree.root.clone_from(&metadata.workspace_root);
+            }
+            tree.add(metadata);
+        }
+        Ok(tree)
+    }
+
+    /// Adds the packages of a workspace: its own crates and the others. Two workspaces have packages in common.
+    fn add(&mut self, metadata: Metadata) {
+        let (crates, foreign) = metadata.split(&self.root);
+        for new in crates {
+            if self.crates.iter().all(|known| known.folder != new.folder) {
+                self.crates.push(new);
+            }
+        }
+        for new in foreign {
+            if self.foreign.iter().all(|known| known.name != new.name) {
+                self.foreign.push(new);
+            }
+        }
     }
 
     /// Returns whether a file or folder of this path exists.
@@ -171,11 +195,10 @@ struct Dependency {
 }
 
 impl Metadata {
-    /// Splits the packages into the workspace's crates and the others.
-    fn split(self) -> (Vec<Crate>, Vec<Foreign>) {
-        let root = self.workspace_root;
+    /// Splits the packages into the crates of the repository at `root` and the others.
+    fn split(self, root: &str) -> (Vec<Crate>, Vec<Foreign>) {
         let relative = |path: &str| {
-            path.strip_prefix(&root)
+            path.strip_prefix(root)
                 .map(|rest| rest.trim_start_matches('/').to_owned())
         };
         let (mut crates, mut foreign) = (Vec::new(), Vec::new());
@@ -210,12 +233,38 @@ mod tests {
              "manifest_path": "/r/lang/b/Cargo.toml",
              "dependencies": [{"kind": "dev", "path": "/r/engine"}, {"kind": null, "path": null}]}]}"#;
         let metadata: Metadata = serde_json::from_str(text).expect("valid");
-        let (crates, foreign) = metadata.split();
+        let (crates, foreign) = metadata.split("/r");
         assert_eq!((crates.len(), foreign.len()), (1, 1));
         assert_eq!(crates[0].folder, "lang/b");
         assert_eq!(crates[0].uses.len(), 1);
         assert!(crates[0].uses[0].dev && crates[0].uses[0].folder == "engine");
         assert_eq!(foreign[0].licence.as_deref(), Some("MIT"));
+    }
+
+    #[test]
+    fn a_package_of_both_workspaces_is_added_once() {
+        let package = |name: &str, source: &str| {
+            format!(
+                r#"{{"name": "{name}", "version": "1.0.0", "license": "MIT", "source": {source},
+                    "manifest_path": "/r/{name}/Cargo.toml", "dependencies": []}}"#
+            )
+        };
+        let mut tree = Tree { root: "/r".to_owned(), ..Tree::default() };
+        for (top, own) in [("/r", "a"), ("/r/evaluation", "evaluation/b")] {
+            let packages = [
+                package("shared", "null"),
+                package(own, "null"),
+                package("x", "\"registry+x\""),
+            ];
+            let text = format!(
+                r#"{{"workspace_root": "{top}", "packages": [{}]}}"#,
+                packages.join(",")
+            );
+            tree.add(serde_json::from_str(&text).expect("valid"));
+        }
+        let folders: Vec<&str> = tree.crates.iter().map(|krate| krate.folder.as_str()).collect();
+        assert_eq!(folders, ["shared", "a", "evaluation/b"]);
+        assert_eq!(tree.foreign.len(), 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `hawser bench abi`: the cost of the interface between program and engine.
 //!
-//! The same hand-written chains run on the same small engine (`tools/bench/handwritten/abi_cost.c`). One
+//! The same hand-written chains run on the same small engine (`evaluation/handwritten/abi_cost.c`). One
 //! variant writes records, which are executed afterwards; the other makes calls that act at once.
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! gVisor's network stack, which is written in Go. A program of ours around it (`tools/bench/gvisor`) follows
+//! gVisor's network stack, which is written in Go. A program of ours around it (`evaluation/peers/gvisor`) follows
 //! the orders of a side. It is built when it is first needed.
 
 use std::io;
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// The folder of its source.
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/gvisor");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/gvisor");
 
 /// Returns the path of the program, beside our own. It is built once in a process; Go's cache makes that fast
 /// if its source is unchanged.

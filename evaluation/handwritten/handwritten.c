@@ -1,4 +1,4 @@
-/* The program side of handwritten TCP, with the same table as generated programs: tools/bench/README.md lists
+/* The program side of handwritten TCP, with the same table as generated programs: evaluation/bench/README.md lists
  * its features and omissions. It is one unit, so that the compiler sees as much as of a generated program. */
 #include "events.h"
 #include "wire.h"

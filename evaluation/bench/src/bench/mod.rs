@@ -31,7 +31,7 @@ pub(crate) struct Common {
     /// Print the report as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Print the table as Markdown, for tools/bench/README.md
+    /// Print the table as Markdown, for evaluation/bench/README.md
     #[arg(long, global = true, conflicts_with = "json")]
     pub(crate) markdown: bool,
     /// Also draw the report

@@ -1,5 +1,5 @@
 //! The results of a bench: rows of metrics, the same for all benches. Their form as JSON is stable
-//! (tools/bench/README.md describes it).
+//! (evaluation/bench/README.md describes it).
 
 use serde::Serialize;
 

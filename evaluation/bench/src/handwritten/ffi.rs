@@ -1,4 +1,4 @@
-//! The functions of the C side: `tools/bench/handwritten/handwritten.c` and `abi_cost.c`.
+//! The functions of the C side: `evaluation/handwritten/handwritten.c` and `abi_cost.c`.
 
 use hawser_emit_c::abi::{Events, Memory, RawBuilt, RawPacket, Records};
 use hawser_ir::abi::{Icmp, Op, PacketRec};

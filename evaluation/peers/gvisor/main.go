@@ -1,5 +1,5 @@
 // A side of a measurement with gVisor's network stack: it reads its orders and reports its results in the
-// same way as `hawser-bench side` (tools/bench/src/sides). It has an address of its own on an Ethernet
+// same way as `hawser-bench side` (evaluation/bench/src/sides). It has an address of its own on an Ethernet
 // interface, through a packet socket, as gVisor's containers do.
 package main
 

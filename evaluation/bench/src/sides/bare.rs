@@ -1,4 +1,4 @@
-//! A port of DPDK without a stack: a loop in C (`tools/bench/dpdk/bare.c`) fills, sends, receives and empties
+//! A port of DPDK without a stack: a loop in C (`evaluation/peers/dpdk/bare.c`) fills, sends, receives and empties
 //! frames of the size of TCP's. Its rate is the ceiling of stacks on the same port.
 
 use std::ffi::{CString, c_char, c_int};

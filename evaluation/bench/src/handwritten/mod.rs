@@ -1,4 +1,4 @@
-//! The hand-written TCP in C (`tools/bench/handwritten/`), behind [`Program`].
+//! The hand-written TCP in C (`evaluation/handwritten/`), behind [`Program`].
 //!
 //! It takes the place of generated code, behind the same calls with the same checks. The difference is
 //! therefore in the code alone, and shows the cost of programmability.
