@@ -17,7 +17,7 @@ fn main() {
     compile_bare();
 }
 
-/// Compiles with the flags of Hawser's DPDK wire (`targets/dpdk`), whose build script reports a missing DPDK.
+/// Compiles with the flags of Hawser's DPDK wire (`wires/dpdk`), whose build script reports a missing DPDK.
 #[cfg(feature = "dpdk")]
 fn compile_bare() {
     println!("cargo::rerun-if-changed=../peers/dpdk");

@@ -189,7 +189,7 @@ fn readers_of_others() -> Vec<Reader> {
         ),
         Reader(
             "capabilities",
-            example("targets/xdp/capabilities.toml"),
+            example("lang/capabilities/targets/xdp.toml"),
             |text| {
                 Capabilities::read(text)
                     .map(|_| ())

@@ -1,7 +1,7 @@
 //! The examples in `docs/lab.md` and `examples/lab/` are valid labs, the reference names every key, and the
 //! published schema agrees with the parser.
 
-#[path = "../../../targets/sim/tests/common/reference.rs"]
+#[path = "../../../workbench/sim/tests/common/reference.rs"]
 mod reference;
 mod schema;
 mod validator;

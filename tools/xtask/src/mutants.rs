@@ -31,7 +31,7 @@ const WORKERS: usize = 2;
 
 /// The name of a killer and its command line. A subject lists the quickest killer first, and tests that take
 /// seconds last or not at all. `{program}` stands for the mutant's main file, `{folder}` for its folder, and
-/// `{tests}` and other words of [`Subject::tests`] for test programs of stack/load.
+/// `{tests}` and other words of [`Subject::tests`] for test programs of engine/load.
 type Killer = (&'static str, &'static [&'static str]);
 
 /// A program whose mutants are tried.
@@ -306,7 +306,7 @@ fn killers(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, Vec<Stri
             .filter(|message| message["target"]["name"] == name)
             .filter(|message| message["target"]["kind"] == serde_json::json!(["test"]))
             .find_map(|message| message["executable"].as_str().map(str::to_owned))
-            .ok_or_else(|| format!("cargo did not say where the tests of stack/load/tests/{name} are"))
+            .ok_or_else(|| format!("cargo did not say where the tests of engine/load/tests/{name} are"))
     };
     let mut tests = Vec::new();
     for (word, name) in subject.tests {

@@ -111,7 +111,7 @@ fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error
 #[test]
 fn ebpf_is_required_of_root_alone() -> Result<(), Box<dyn Error>> {
     let phases = Phases::with_cargo(CARGO)?;
-    for folder in ["lang/syntax", "stack/script", "apps/proxy"] {
+    for folder in ["lang/syntax", "workbench/script", "apps/proxy"] {
         fs::create_dir_all(phases.0.join(folder))?;
     }
     let skipped = "skipped: AF_XDP, whose eBPF takes root: cannot make a network namespace";
@@ -149,14 +149,14 @@ const CARGO: &str = r#"
 program() { echo "{\"manifest_path\":\"$PWD/$1/Cargo.toml\",\"profile\":{\"test\":true},\"executable\":\"$PWD/$2\"}"; }
 case "$*" in
     *evaluation*) ;;
-    *json*) program lang/syntax pure; program stack/script host-0a; program apps/proxy waiting ;;
+    *json*) program lang/syntax pure; program workbench/script host-0a; program apps/proxy waiting ;;
     clippy*) exit 1 ;;
 esac"#;
 
 #[test]
 fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Error>> {
     let phases = Phases::with_cargo(CARGO)?;
-    for folder in ["lang/syntax", "stack/script", "apps/proxy"] {
+    for folder in ["lang/syntax", "workbench/script", "apps/proxy"] {
         fs::create_dir_all(phases.0.join(folder))?;
     }
     let policy = "chrt -p $$ | sed -n '1s/.*: /policy /p'";
@@ -171,7 +171,7 @@ fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Er
     assert_eq!(code, Some(1), "{printed}");
     for line in [
         "== machines, at idle priority\n     Running lang/syntax (pure)\npolicy SCHED_IDLE\n",
-        "     Running stack/script (host-0a)\npolicy SCHED_OTHER\n",
+        "     Running workbench/script (host-0a)\npolicy SCHED_OTHER\n",
         "     Running apps/proxy (waiting)\npolicy SCHED_OTHER\n",
         "    ---- a::b stdout ----\n      why\n",
         "\n5 passed, 1 failed\n",

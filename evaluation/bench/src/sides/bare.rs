@@ -83,7 +83,7 @@ impl Bare {
     }
 }
 
-/// Returns DPDK's arguments, the same as Hawser's (`targets/dpdk`): without files, on this thread's
+/// Returns DPDK's arguments, the same as Hawser's (`wires/dpdk`): without files, on this thread's
 /// processors, with huge pages if there are any.
 fn arguments_of_dpdk() -> io::Result<Vec<String>> {
     let memory = std::fs::read_to_string("/proc/meminfo")?;

@@ -3,7 +3,7 @@
 //!
 //! The first byte chooses the program, the second the parser; the rest is the input. `HAWSER_FUZZ` restricts
 //! the target to one program. Invariant CRCs are not verified, so that packets get past them.
-//! `stack/load/tests/hostile.rs` is the equivalent test for the stable toolchain.
+//! `engine/load/tests/hostile.rs` is the equivalent test for the stable toolchain.
 
 use std::path::Path;
 use std::sync::LazyLock;

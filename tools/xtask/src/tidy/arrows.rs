@@ -1,7 +1,7 @@
 //! The arrows between rooms: the permitted dependencies between crates.
 //!
 //! A room is a top folder; `lang/ir` names one crate of a room. An arrow that is not listed is forbidden, so
-//! a new arrow is a decision that shows in this file.
+//! a new arrow is a decision that shows in this file. Rooms lie on floors, and arrows lead downwards.
 
 use super::Diagnostic;
 use super::tree::{Crate, Tree, Use};
@@ -13,58 +13,101 @@ pub(super) struct Rule {
     pub(super) to: &'static [&'static str],
 }
 
-/// The arrows of the design, in its order, from the top layer to the lowest.
+/// The top folders, from the highest floor to the lowest. Arrows lead downwards, those of tests included.
+/// `tools` and `evaluation` may use every floor, and `editors` uses none. A test compares the table with it.
+#[cfg(test)]
+const FLOORS: &[&str] = &[
+    "apps",
+    "bindings",
+    "hawser",
+    "connect",
+    "session",
+    "watch",
+    "select",
+    "sockets",
+    "lab",
+    "workbench",
+    "wires",
+    "engine",
+    "lang",
+    "bus",
+];
+
+/// The arrows of the design, from the highest floor to the lowest.
 pub(super) const RULES: &[Rule] = &[
     // Applications depend on the facade alone; the command also runs the other applications.
     Rule { from: "apps", to: &["hawser"] },
     Rule { from: "apps/cli", to: &["hawser", "apps"] },
     Rule { from: "bindings", to: &["hawser"] },
-    // The facade contains no machinery: it re-exports the columns under one name.
+    // The facade contains no machinery: it re-exports the floors below under one name.
     Rule {
         from: "hawser",
         to: &[
-            "stack",
-            "stack/engine",
-            "stack/load",
-            "lang/dissector",
-            "lang/driver",
-            "lang/ide",
-            "lang/syntax",
+            "connect",
             "session/driver",
             "session/relay",
-            "select",
-            "taps",
-            "interact",
+            "watch",
+            "sockets",
             "lab",
-            "targets/capabilities",
+            "workbench/debug",
+            "workbench/dissector",
+            "workbench/ide",
+            "workbench/picture",
+            "workbench/runs",
+            "workbench/script",
+            "workbench/step",
+            "workbench/trace",
+            "engine",
+            "lang/capabilities",
+            "lang/driver",
+            "lang/syntax",
+            "select",
+            "bus",
         ],
     },
-    // Write a transport. `stack/net` has the sockets of a program over any device.
+    // The racer opens the candidate that won: a plain connection, a session, or a stream of a gateway's session.
     Rule {
-        from: "stack/net",
+        from: "connect/racer",
         to: &[
-            "stack/verbs",
-            "stack/load",
-            "targets",
-            "stack/engine",
-            "lang/ir",
-            "interact/bus",
+            "session/driver",
+            "session/relay",
+            "session/carriers",
+            "session/sctp",
+            "watch/socket",
+            "sockets",
+            "select",
+            "bus/bus",
         ],
     },
-    // Join paths. A session sees a transport only through the trait `Carrier`.
-    Rule { from: "session/machine", to: &["carriers/carrier", "interact/bus"] },
+    Rule {
+        from: "connect/knowledge",
+        to: &[
+            "connect/racer",
+            "session/driver",
+            "select/policy",
+            "select/race",
+            "bus/bus",
+        ],
+    },
+    // The transport services are an interface to selection.
+    Rule {
+        from: "connect/taps",
+        to: &["connect/racer", "session/driver", "select/race", "select/resolve"],
+    },
+    // A session sees a transport only through the trait `Carrier`.
+    Rule { from: "session/machine", to: &["session/carriers/carrier", "bus/bus"] },
     // The simulator of sessions stands above the session, and runs it over a real transport on the event
     // core.
     Rule {
         from: "session/sim",
         to: &[
             "session/machine",
-            "carriers/carrier",
-            "select/race",
-            "targets/sim",
-            "stack/load",
-            "stack/engine",
+            "session/carriers/carrier",
+            "workbench/sim",
+            "engine/engine",
+            "engine/load",
             "lang/ir",
+            "select/race",
         ],
     },
     // The session's shell names the carriers. It resolves and orders names by the same code as selection.
@@ -72,155 +115,142 @@ pub(super) const RULES: &[Rule] = &[
         from: "session/driver",
         to: &[
             "session/machine",
-            "carriers",
-            "stack/net",
-            "stack/load",
-            "select/policy",
-            "select/race",
-            "select/resolve",
-            "interact/bus",
-            "interact/socket",
+            "session/carriers",
+            "session/sctp",
+            "watch/socket",
+            "sockets",
+            "engine/load",
+            "select",
+            "bus/bus",
         ],
     },
     Rule { from: "session/relay", to: &["session/driver"] },
-    Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },
-    Rule { from: "carriers/carrier", to: &[] },
+    Rule {
+        from: "session/carriers",
+        to: &["session/carriers/carrier", "session/carriers/tls"],
+    },
+    Rule { from: "session/carriers/carrier", to: &[] },
     // A transport that is a program is used through its sockets.
     Rule {
-        from: "carriers/mtp",
-        to: &["carriers/carrier", "carriers/tls", "stack/net"],
+        from: "session/carriers/mtp",
+        to: &["session/carriers/carrier", "session/carriers/tls", "sockets"],
     },
-    // Choose a path. The machines do not know the transports: they rank and race descriptions.
+    Rule { from: "session/sctp", to: &["session/carriers/carrier"] },
+    // The model for a fuzzer runs a real program.
+    Rule {
+        from: "watch/socket",
+        to: &["sockets", "engine/engine", "engine/load", "bus/bus"],
+    },
+    // `watch/linux` queries the kernel's TCP through the host's netlink.
+    Rule { from: "watch/linux", to: &["wires/host", "bus/bus"] },
+    // The machines of selection do not know the transports: they rank and race descriptions.
     Rule { from: "select/policy", to: &[] },
     Rule { from: "select/race", to: &[] },
     Rule { from: "select/resolve", to: &["select/race"] },
-    // The shell of selection opens the candidate that won: a plain connection, a session, or a stream of a
-    // gateway's session.
+    // The sockets of a program over any device. Faults in front of a device are those of the simulator.
     Rule {
-        from: "select/connect",
-        to: &[
-            "select/policy",
-            "select/race",
-            "select/resolve",
-            "session/driver",
-            "session/relay",
-            "carriers",
-            "stack/net",
-            "interact/bus",
-            "interact/socket",
-        ],
-    },
-    Rule {
-        from: "select/knowledge",
-        to: &[
-            "select/connect",
-            "select/policy",
-            "select/race",
-            "session/driver",
-            "interact/bus",
-        ],
-    },
-    // The transport services are an interface to selection.
-    Rule {
-        from: "taps",
-        to: &[
-            "select/connect",
-            "select/race",
-            "select/resolve",
-            "session/driver",
-        ],
-    },
-    // The bus does not know its publishers.
-    Rule { from: "interact/bus", to: &[] },
-    Rule { from: "interact", to: &["interact/bus"] },
-    // `interact/linux` queries the kernel's TCP through the host's netlink.
-    Rule { from: "interact/linux", to: &["interact/bus", "targets/host"] },
-    // The model for a fuzzer runs a real program.
-    Rule {
-        from: "interact/socket",
-        to: &["interact/bus", "stack/engine", "stack/load", "stack/net"],
-    },
-    // Adapters that put the interpreter and generated code behind the engine's `Program`.
-    Rule { from: "stack/load", to: &["lang", "stack/engine"] },
-    // An interface of the engine's requests; tests run it over programs.
-    Rule { from: "stack/verbs", to: &["stack/engine", "stack/load", "lang/ir"] },
-    // A trace has the interpreter repeat the events of a stack.
-    Rule { from: "stack/trace", to: &["stack/engine", "lang"] },
-    // A debugger repeats the events of a simulated run, and checks expressions over them.
-    Rule {
-        from: "stack/debug",
-        to: &["stack/engine", "stack/trace", "targets/sim", "lang"],
-    },
-    Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
-    // The capabilities of targets, and their consequences for a program, are computed from its intermediate
-    // form alone.
-    Rule { from: "targets/capabilities", to: &["lang/ir"] },
-    // A wire by AF_XDP reads interfaces in the same way as the host's other wires. It runs chains by a
-    // program's tables if they can run there.
-    Rule {
-        from: "targets/xdp",
-        to: &["stack/engine", "targets/host", "targets/capabilities", "lang/ir"],
-    },
-    // A wire by DPDK reads interfaces in the same way as the host's other wires. For the AF_XDP sockets that
-    // DPDK opens, it attaches the same program as `targets/xdp`.
-    Rule {
-        from: "targets/dpdk",
-        to: &["stack/engine", "targets/host", "targets/xdp"],
-    },
-    // The simulator's scenarios are a crate of their own; its applications use queue pairs through the verbs.
-    Rule {
-        from: "targets/sim",
-        to: &["targets/scenario", "stack/verbs", "stack/engine", "lang/ir"],
+        from: "sockets",
+        to: &["workbench/sim", "wires", "engine", "lang/ir", "bus/bus"],
     },
     // The lab applies the simulator's rules for links between namespaces of the host's kernel.
     Rule {
         from: "lab",
-        to: &["targets", "stack/engine", "lang/ir", "interact/bus"],
+        to: &["workbench/sim", "wires", "engine/engine", "lang/ir", "bus/bus"],
     },
-    // The scripted peer is the other end of a wire; the program under test is found by its name.
+    // `workbench/runs` combines a scenario with its programs and with the observers of its runs.
     Rule {
-        from: "stack/script",
-        to: &["stack/engine", "stack/load", "lang/ir", "targets"],
-    },
-    // Steps are the other end of a simulated wire, and name the line that sent a packet.
-    Rule {
-        from: "stack/step",
-        to: &["stack/engine", "stack/load", "stack/trace", "lang", "targets/sim"],
+        from: "workbench/runs",
+        to: &[
+            "workbench/debug",
+            "workbench/mutants",
+            "workbench/picture",
+            "workbench/sim",
+            "workbench/trace",
+            "engine/engine",
+            "engine/load",
+            "lang",
+            "bus/bus",
+        ],
     },
     // A picture is drawn from a trace's account of events, and from packets in the notation of steps.
     Rule {
-        from: "stack/picture",
-        to: &["stack/engine", "stack/step", "stack/trace", "lang", "targets/sim"],
-    },
-    // `stack/runs` combines a scenario with its programs and with the observers of its runs.
-    Rule {
-        from: "stack/runs",
+        from: "workbench/picture",
         to: &[
-            "stack/engine",
-            "stack/load",
-            "stack/trace",
-            "stack/debug",
-            "stack/picture",
-            "targets/sim",
+            "workbench/sim",
+            "workbench/step",
+            "workbench/trace",
+            "engine/engine",
             "lang",
-            "interact/bus",
         ],
     },
-    Rule { from: "stack/engine", to: &["lang/ir", "interact/bus"] },
+    // Steps are the other end of a simulated wire, and name the line that sent a packet.
+    Rule {
+        from: "workbench/step",
+        to: &[
+            "workbench/sim",
+            "workbench/trace",
+            "engine/engine",
+            "engine/load",
+            "lang",
+        ],
+    },
+    // The scripted peer is the other end of a wire; the program under test is found by its name.
+    Rule {
+        from: "workbench/script",
+        to: &["wires", "engine/engine", "engine/load", "lang/ir"],
+    },
+    // A debugger repeats the events of a simulated run, and checks expressions over them.
+    Rule {
+        from: "workbench/debug",
+        to: &["workbench/sim", "workbench/trace", "engine/engine", "lang"],
+    },
+    // A trace has the interpreter repeat the events of a stack.
+    Rule { from: "workbench/trace", to: &["engine/engine", "lang"] },
+    // The simulator's scenarios are a crate of their own; its applications use queue pairs through the verbs.
+    Rule {
+        from: "workbench/sim",
+        to: &["workbench/scenario", "engine/engine", "engine/verbs", "lang/ir"],
+    },
+    Rule { from: "workbench/scenario", to: &[] },
+    // Services over a program's text and tables.
+    Rule { from: "workbench/ide", to: &["lang"] },
+    Rule { from: "workbench/mutants", to: &["lang"] },
+    Rule { from: "workbench/dissector", to: &["lang"] },
+    Rule { from: "wires", to: &["engine/engine", "lang/ir"] },
+    // A wire by AF_XDP reads interfaces in the same way as the host's other wires. It runs chains by a
+    // program's tables if they can run there.
+    Rule {
+        from: "wires/xdp",
+        to: &["wires/host", "engine/engine", "lang/capabilities", "lang/ir"],
+    },
+    // A wire by DPDK reads interfaces in the same way as the host's other wires. For the AF_XDP sockets that
+    // DPDK opens, it attaches the same program as `wires/xdp`.
+    Rule { from: "wires/dpdk", to: &["wires/host", "wires/xdp", "engine/engine"] },
+    // An interface of the engine's requests; tests run it over programs.
+    Rule { from: "engine/verbs", to: &["engine/engine", "engine/load", "lang/ir"] },
+    // Adapters that put the interpreter and generated code behind the engine's `Program`.
+    Rule { from: "engine/load", to: &["engine/engine", "lang"] },
+    Rule { from: "engine/engine", to: &["lang/ir", "bus/bus"] },
     // The language depends on no runtime crate.
     Rule { from: "lang", to: &["lang"] },
     Rule { from: "lang/ir", to: &[] },
+    // The capabilities of targets, and their consequences for a program, are computed from its intermediate
+    // form alone.
+    Rule { from: "lang/capabilities", to: &["lang/ir"] },
+    // The bus does not know its publishers.
+    Rule { from: "bus/bus", to: &[] },
+    Rule { from: "bus/twares", to: &["bus/bus"] },
+    Rule { from: "bus/documents", to: &[] },
+    Rule { from: "bus/files", to: &[] },
+    Rule { from: "bus/temporary", to: &[] },
+    Rule { from: "bus/time", to: &[] },
     // The grammar has no dependencies in the workspace.
     Rule { from: "editors", to: &[] },
-    Rule { from: "documents", to: &[] },
-    Rule { from: "files", to: &[] },
-    Rule { from: "temporary", to: &[] },
-    Rule { from: "time", to: &[] },
 ];
 
-/// The rooms that every room may depend on: documents, files, temporary folders, and points in time. They
-/// depend on no other room.
-pub(super) const GROUND: &[&str] = &["documents", "files", "temporary", "time"];
+/// The crates that every crate may depend on: documents, files, temporary folders, and points in time. They
+/// depend on no other crate.
+pub(super) const GROUND: &[&str] = &["bus/documents", "bus/files", "bus/temporary", "bus/time"];
 
 /// The rooms of tools and of the evaluation. They may use any room. No room may use them, except tests, which may
 /// use the harness.
@@ -231,30 +261,32 @@ const HARNESS: &str = "tools/testing";
 
 /// Arrows for tests, examples and benchmarks alone, in addition to those of [`RULES`].
 const DEV_ARROWS: &[(&str, &[&str])] = &[
-    // The engine and the simulator are tested with real programs.
-    ("stack/engine", &["stack/load", "lang"]),
-    ("targets", &["stack/load", "lang", "targets"]),
-    ("stack/debug", &["stack/load"]),
+    // The engine, the wires and the simulator are tested with real programs.
+    ("engine/engine", &["engine/load", "lang"]),
+    ("wires", &["engine/load", "lang", "wires"]),
+    ("workbench/sim", &["engine/load", "lang"]),
+    ("workbench/debug", &["engine/load"]),
+    ("lang/capabilities", &["lang"]),
     // A controller that exists both in Rust and in MTP is compared with itself.
-    ("stack/load", &["interact"]),
+    ("engine/load", &["bus"]),
     // Names are looked up in a lab, which has a name server of its own.
     ("select/resolve", &["lab"]),
     // An association over several paths needs a network that has them.
-    ("carriers/sctp", &["lab"]),
+    ("session/sctp", &["lab"]),
     // Congestion controllers are compared on networks that lose and reorder packets.
-    ("carriers/quic", &["lab"]),
+    ("session/carriers/quic", &["lab"]),
     // The proxy's reports to clients about broken networks are tested on broken networks.
     ("apps/proxy", &["lab"]),
     // Knowledge of networks is gathered from emulated networks.
-    ("select/knowledge", &["lab", "interact/socket"]),
-    ("taps", &["lab", "stack/net"]),
+    ("connect/knowledge", &["lab", "watch/socket"]),
+    ("connect/taps", &["lab", "sockets"]),
     // The kernel's TCP is watched on networks that lose and delay.
     (
-        "interact/linux",
-        &["lab", "stack/engine", "stack/load", "interact"],
+        "watch/linux",
+        &["lab", "engine/engine", "engine/load", "watch", "bus"],
     ),
     // Tests read the signals of the kernel's TCP through the socket.
-    ("interact/socket", &["interact/linux"]),
+    ("watch/socket", &["watch/linux"]),
     // A server is tested with a thousand clients in a network of its own.
     ("apps/cli", &["lab"]),
     // The rules for reachable destinations are tested on networks with such addresses.
@@ -354,32 +386,32 @@ mod tests {
     fn the_arrows_of_the_design_hold() {
         let good = [
             ("apps/cli", "hawser"),
-            ("hawser", "stack/runs"),
-            ("stack/runs", "targets/sim"),
-            ("hawser", "stack/script"),
-            ("stack/script", "stack/engine"),
-            ("stack/script", "targets/host"),
-            ("hawser", "stack/load"),
+            ("hawser", "workbench/runs"),
+            ("workbench/runs", "workbench/sim"),
+            ("hawser", "workbench/script"),
+            ("workbench/script", "engine/engine"),
+            ("workbench/script", "wires/host"),
+            ("hawser", "engine/load"),
             ("hawser", "lab"),
-            ("lab", "targets/sim"),
-            ("stack/load", "lang/driver"),
-            ("stack/load", "stack/engine"),
-            ("targets/host", "stack/engine"),
-            ("targets/xdp", "targets/host"),
-            ("targets/dpdk", "targets/host"),
-            ("targets/dpdk", "targets/xdp"),
-            ("targets/sim", "lang/ir"),
-            ("hawser", "targets/capabilities"),
-            ("stack/engine", "lang/ir"),
-            ("stack/engine", "interact/bus"),
-            ("session/machine", "carriers/carrier"),
-            ("session/driver", "carriers/quic"),
-            ("select/connect", "session/relay"),
-            ("carriers/mtp", "stack/net"),
+            ("lab", "workbench/sim"),
+            ("engine/load", "lang/driver"),
+            ("engine/load", "engine/engine"),
+            ("wires/host", "engine/engine"),
+            ("wires/xdp", "wires/host"),
+            ("wires/dpdk", "wires/host"),
+            ("wires/dpdk", "wires/xdp"),
+            ("workbench/sim", "lang/ir"),
+            ("hawser", "lang/capabilities"),
+            ("engine/engine", "lang/ir"),
+            ("engine/engine", "bus/bus"),
+            ("session/machine", "session/carriers/carrier"),
+            ("session/driver", "session/carriers/quic"),
+            ("connect/racer", "session/relay"),
+            ("session/carriers/mtp", "sockets"),
             ("lang/check", "lang/syntax"),
             ("tools/xtask", "apps/cli"),
-            ("evaluation/bench", "stack/engine"),
-            ("stack/load", "temporary"),
+            ("evaluation/bench", "engine/engine"),
+            ("engine/load", "bus/temporary"),
         ];
         for (from, to) in good {
             assert_eq!(diagnostic(from, to, false), None, "{from} → {to}");
@@ -387,33 +419,44 @@ mod tests {
     }
 
     #[test]
+    fn arrows_between_top_folders_lead_downwards() {
+        let floor = |folder: &str| FLOORS.iter().position(|floor| *floor == room(folder));
+        let rules = RULES.iter().map(|rule| (rule.from, rule.to));
+        for (from, to) in rules.chain(DEV_ARROWS.iter().copied()) {
+            for to in to {
+                assert!(floor(from).is_some() && floor(from) <= floor(to), "{from} → {to}");
+            }
+        }
+    }
+
+    #[test]
     fn upward_arrows_are_rejected() {
         let bad = [
-            ("apps/cli", "stack/engine"),
+            ("apps/cli", "engine/engine"),
             ("hawser", "apps/cli"),
             ("hawser", "lang/check"),
-            ("hawser", "targets/sim"),
-            ("session/machine", "carriers/tcp"),
-            ("session/driver", "select/connect"),
-            ("hawser", "carriers/tcp"),
-            ("select/race", "stack/engine"),
-            ("carriers/tcp", "stack/engine"),
-            ("interact/bus", "stack/engine"),
-            ("stack/load", "targets/sim"),
-            ("apps/cli", "stack/script"),
-            ("targets/sim", "lang/interp"),
-            ("targets/sim", "targets/host"),
-            ("targets/capabilities", "stack/engine"),
-            ("targets/host", "lab"),
-            ("targets/host", "targets/xdp"),
-            ("stack/engine", "lang/interp"),
-            ("lang/interp", "stack/engine"),
+            ("hawser", "workbench/sim"),
+            ("session/machine", "session/carriers/tcp"),
+            ("session/driver", "connect/racer"),
+            ("hawser", "session/carriers/tcp"),
+            ("select/race", "engine/engine"),
+            ("session/carriers/tcp", "engine/engine"),
+            ("bus/bus", "engine/engine"),
+            ("engine/load", "workbench/sim"),
+            ("apps/cli", "workbench/script"),
+            ("workbench/sim", "lang/interp"),
+            ("workbench/sim", "wires/host"),
+            ("lang/capabilities", "engine/engine"),
+            ("wires/host", "lab"),
+            ("wires/host", "wires/xdp"),
+            ("engine/engine", "lang/interp"),
+            ("lang/interp", "engine/engine"),
             ("lang/ir", "lang/syntax"),
-            ("stack/engine", "tools/xtask"),
-            ("stack/engine", "tools/testing"),
+            ("engine/engine", "tools/xtask"),
+            ("engine/engine", "tools/testing"),
             ("apps/cli", "evaluation/bench"),
-            ("temporary", "hawser"),
-            ("cellar", "stack/engine"),
+            ("bus/temporary", "hawser"),
+            ("cellar", "engine/engine"),
         ];
         for (from, to) in bad {
             assert!(diagnostic(from, to, false).is_some(), "{from} → {to}");
@@ -422,11 +465,11 @@ mod tests {
 
     #[test]
     fn tests_have_a_short_list_of_their_own() {
-        assert_eq!(diagnostic("stack/engine", "stack/load", true), None);
+        assert_eq!(diagnostic("engine/engine", "engine/load", true), None);
         assert_eq!(diagnostic("select/resolve", "lab", true), None);
         assert_eq!(diagnostic("select/race", "tools/testing", true), None);
         assert!(diagnostic("select/race", "lab", true).is_some());
-        assert!(diagnostic("stack/engine", "stack/load", false).is_some());
-        assert!(diagnostic("lang/ir", "stack/engine", true).is_some());
+        assert!(diagnostic("engine/engine", "engine/load", false).is_some());
+        assert!(diagnostic("lang/ir", "engine/engine", true).is_some());
     }
 }

@@ -270,25 +270,25 @@ mod tests {
             (PAGE, page.as_str()),
             ("Makefile", "demo: build\n\techo\n"),
             (
-                "targets/sim/tests/own/main.rs",
+                "workbench/sim/tests/own/main.rs",
                 "//! O.\nconst TESTS: &[Test] = tests![wire::lives, wire::holds];\n",
             ),
             (
-                "targets/sim/tests/file.rs",
+                "workbench/sim/tests/file.rs",
                 "//! F.\nconst TESTS: &[Test] = tests![stays];\n",
             ),
             (
-                "targets/sim/src/link.rs",
+                "workbench/sim/src/link.rs",
                 "//! L.\n#[test]\nfn drops() {}\nfn helper() {}\n",
             ),
             (
-                "targets/sim/src/rule.rs",
+                "workbench/sim/src/rule.rs",
                 "//! R.\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn holds() {}\n}\n",
             ),
-            ("targets/sim/benches/speed.rs", "//! S.\n"),
+            ("workbench/sim/benches/speed.rs", "//! S.\n"),
             ("apps/cli/src/main.rs", CLI),
         ];
-        Tree::of(&files).with_crates(&["targets/sim", "apps/cli"])
+        Tree::of(&files).with_crates(&["workbench/sim", "apps/cli"])
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! A table stands under `| feature | RFC section | line | test |`. The third cell names files beside the
 //! README and their declarations: `` `rack.mtp`: `find_overdue` ``. The fourth names tests, `module::test` of
-//! `stack/load` or `crate::module::test`, or a `command: …`. A row without proof says *not yet*. The items
+//! `engine/load` or `crate::module::test`, or a `command: …`. A row without proof says *not yet*. The items
 //! that a row names must exist.
 
 use super::tree::Tree;
@@ -161,12 +161,12 @@ mod tests {
             ("transports/p/README.md", page.as_str()),
             ("transports/p/p.mtp", PROGRAM),
             (
-                "stack/load/tests/p/sack.rs",
+                "engine/load/tests/p/sack.rs",
                 "//! S.\n#[test]\nfn holds() {}\nfn helper() {}\n",
             ),
             ("Makefile", "demo: build\n\techo\n"),
         ];
-        Tree::of(&files).with_crates(&["stack/load"])
+        Tree::of(&files).with_crates(&["engine/load"])
     }
 
     #[test]

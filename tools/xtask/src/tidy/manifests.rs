@@ -166,13 +166,13 @@ mod tests {
     fn a_missing_line_and_a_missing_page_are_found() {
         let manifest = "description = \"x\"\nlicense.workspace = true\nedition.workspace = true\n\
                         rust-version.workspace = true\n";
-        let tree = Tree::of(&[("stack/engine/Cargo.toml", manifest), ("README.md", "")])
-            .with_crates(&["stack/engine"]);
+        let tree = Tree::of(&[("engine/engine/Cargo.toml", manifest), ("README.md", "")])
+            .with_crates(&["engine/engine"]);
         let diagnostics = check(&tree);
         assert!(
             diagnostics
                 .iter()
-                .any(|f| f.place == "stack/engine/Cargo.toml" && f.what.contains("[lints]"))
+                .any(|f| f.place == "engine/engine/Cargo.toml" && f.what.contains("[lints]"))
         );
         assert!(diagnostics.iter().any(|f| f.place == "CHANGELOG.md"));
         assert_eq!(diagnostics.len(), 1 + TOP.len() - 1);

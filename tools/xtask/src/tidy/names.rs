@@ -12,7 +12,13 @@ use super::Diagnostic;
 use super::tree::Tree;
 
 const LIST: &str = "tools/xtask/device-names.toml";
-const ROOMS: &[&str] = &["stack/engine", "targets"];
+const ROOMS: &[&str] = &[
+    "engine/engine",
+    "wires",
+    "workbench/scenario",
+    "workbench/sim",
+    "lang/capabilities",
+];
 /// Names of programs that are forbidden in addition to the folders of `transports/`.
 const PROGRAMS: &[&str] = &["tcp", "homa", "quic", "ndp", "roce"];
 
@@ -165,7 +171,7 @@ mod tests {
     use super::*;
 
     const ROW: &str =
-        "[[allow]]\nfile = \"targets/host/src/v.rs\"\nwords = [\"GSO_TCPV4\"]\nwhy = \"virtio\"\n";
+        "[[allow]]\nfile = \"wires/host/src/v.rs\"\nwords = [\"GSO_TCPV4\"]\nwhy = \"virtio\"\n";
 
     #[test]
     fn identifiers_are_split_into_words() {
@@ -181,11 +187,11 @@ mod tests {
     fn a_programs_name_is_found_in_code_and_comment() {
         let tree = Tree::of(&[
             (
-                "stack/engine/src/a.rs",
+                "engine/engine/src/a.rs",
                 "//! A.\nfn is_tcp() {}\n// as Homa does\nfn processed() {}\n#[cfg(test)]\nmod tests {\n// TCP\n}",
             ),
-            ("stack/engine/src/tcp_timers.rs", "//! C.\n"),
-            ("stack/engine/tests/b.rs", "//! TCP.\n"),
+            ("engine/engine/src/tcp_timers.rs", "//! C.\n"),
+            ("engine/engine/tests/b.rs", "//! TCP.\n"),
             ("hawser/src/c.rs", "//! TCP.\n"),
         ]);
         let places: Vec<String> = check(&tree)
@@ -195,9 +201,9 @@ mod tests {
         assert_eq!(
             places,
             [
-                "stack/engine/src/a.rs:2",
-                "stack/engine/src/a.rs:3",
-                "stack/engine/src/tcp_timers.rs:0"
+                "engine/engine/src/a.rs:2",
+                "engine/engine/src/a.rs:3",
+                "engine/engine/src/tcp_timers.rs:0"
             ]
         );
     }
@@ -206,14 +212,14 @@ mod tests {
     fn a_new_folder_of_programs_counts() {
         let tree = Tree::of(&[
             ("transports/zeal-lite/zeal.mtp", ""),
-            ("stack/engine/src/a.rs", "fn zeal_mode() {}"),
+            ("engine/engine/src/a.rs", "fn zeal_mode() {}"),
         ]);
         assert_eq!(check(&tree).len(), 1);
     }
 
     #[test]
     fn a_listed_constant_passes_and_a_stale_row_does_not() {
-        let source = ("targets/host/src/v.rs", "//! V.\nconst GSO_TCPV4: u8 = 1;\n");
+        let source = ("wires/host/src/v.rs", "//! V.\nconst GSO_TCPV4: u8 = 1;\n");
         assert_eq!(check(&Tree::of(&[source, (LIST, ROW)])), []);
         assert_eq!(check(&Tree::of(&[source])).len(), 1);
         assert!(

@@ -16,10 +16,13 @@ const END: &str = "```\n";
 
 /// The columns, each with the rooms in it.
 const COLUMNS: [(&str, &[&str]); 4] = [
-    ("write a transport", &["lang", "stack", "targets"]),
-    ("join paths", &["session", "carriers"]),
-    ("choose a path", &["select", "taps"]),
-    ("watch and steer", &["interact"]),
+    (
+        "write a transport",
+        &["lang", "engine", "wires", "workbench", "sockets"],
+    ),
+    ("join paths", &["session"]),
+    ("choose a path", &["select", "connect"]),
+    ("watch and steer", &["watch", "bus"]),
 ];
 
 /// Checks that the page holds the picture of the current table.

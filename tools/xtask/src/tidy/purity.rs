@@ -11,11 +11,13 @@ use super::tree::Tree;
 /// The pure crates, and rooms whose crates are pure.
 const PURE: &[&str] = &[
     "lang",
-    "stack/engine",
-    "stack/debug",
-    "targets/capabilities",
-    "targets/scenario",
-    "targets/sim",
+    "engine/engine",
+    "workbench/debug",
+    "workbench/dissector",
+    "workbench/ide",
+    "workbench/mutants",
+    "workbench/scenario",
+    "workbench/sim",
     "select/policy",
     "select/race",
 ];
@@ -99,7 +101,7 @@ fn judge_list(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
         return vec![Diagnostic::new(
             place,
             "a pure crate has no clippy.toml",
-            "copy it from stack/engine/clippy.toml",
+            "copy it from engine/engine/clippy.toml",
         )];
     };
     let clippy: Clippy = match toml::from_str(text) {
@@ -167,8 +169,8 @@ mod tests {
 
     #[test]
     fn a_complete_list_passes() {
-        let tree = Tree::of(&[("stack/engine/clippy.toml", &full_list())])
-            .with_crates(&["stack/engine", "targets/host"]);
+        let tree = Tree::of(&[("engine/engine/clippy.toml", &full_list())])
+            .with_crates(&["engine/engine", "wires/host"]);
         assert_eq!(check(&tree), []);
     }
 
@@ -205,10 +207,10 @@ mod tests {
     fn switching_the_list_off_is_found() {
         let source = format!("//! A.\n#![allow(clippy::disal{})]\n", "lowed_methods");
         let files = [
-            ("stack/engine/clippy.toml", full_list()),
-            ("stack/engine/src/a.rs", source.clone()),
+            ("engine/engine/clippy.toml", full_list()),
+            ("engine/engine/src/a.rs", source.clone()),
         ];
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-        assert_eq!(check(&Tree::of(&files).with_crates(&["stack/engine"])).len(), 1);
+        assert_eq!(check(&Tree::of(&files).with_crates(&["engine/engine"])).len(), 1);
     }
 }

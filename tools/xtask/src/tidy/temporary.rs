@@ -7,7 +7,7 @@ use super::Diagnostic;
 use super::rust_text::{code_only, line_of};
 use super::tree::Tree;
 
-const HELPER: &str = "temporary/";
+const HELPER: &str = "bus/temporary/";
 /// Calls that return the folder for temporary files, or that make a file or folder in it with a name or mode
 /// of their own.
 const CALLS: &[&str] = &["temp_dir(", "tempfile::"];
@@ -72,7 +72,7 @@ mod tests {
         let named = "#!/bin/sh\nmkdir /tmp/x-$$\nkill -INT $$ # not /tmp/x\n";
         let tree = Tree::of(&[
             ("a/src/a.rs", asks),
-            ("temporary/src/lib.rs", asks),
+            ("bus/temporary/src/lib.rs", asks),
             ("scripts/a", named),
         ]);
         let places: Vec<String> = check(&tree)

@@ -84,10 +84,10 @@ mod tests {
 
     fn places(root: &str, module: &str) -> Vec<String> {
         let files = [
-            ("stack/engine/src/lib.rs", root),
-            ("stack/engine/src/raw.rs", module),
+            ("engine/engine/src/lib.rs", root),
+            ("engine/engine/src/raw.rs", module),
         ];
-        let tree = Tree::of(&files).with_crates(&["stack/engine"]);
+        let tree = Tree::of(&files).with_crates(&["engine/engine"]);
         check(&tree)
             .into_iter()
             .map(|diagnostic| diagnostic.place)
@@ -98,19 +98,19 @@ mod tests {
     fn open_roots_and_bare_exceptions_are_found() {
         let deny = "//! E.\n#![deny(unsafe_code)]\n";
         assert_eq!(places("//! E.\n#![forbid(unsafe_code)]\n", "//! R.\n"), [""; 0]);
-        assert_eq!(places("//! E.\n", "//! R.\n"), ["stack/engine/src/lib.rs"]);
+        assert_eq!(places("//! E.\n", "//! R.\n"), ["engine/engine/src/lib.rs"]);
         assert_eq!(
             places("//! `#![forbid(unsafe_code)]`\n", "//! R.\n"),
-            ["stack/engine/src/lib.rs"]
+            ["engine/engine/src/lib.rs"]
         );
-        assert_eq!(places(deny, "//! R.\n"), ["stack/engine/src/lib.rs"]);
+        assert_eq!(places(deny, "//! R.\n"), ["engine/engine/src/lib.rs"]);
         assert_eq!(
             places(deny, "//! R.\n#![allow(unsafe_code)] // It calls C.\n"),
             [""; 0]
         );
         assert_eq!(
             places(deny, "//! R.\n#[allow(unsafe_code)]\nfn f() {}\n"),
-            ["stack/engine/src/raw.rs:2"]
+            ["engine/engine/src/raw.rs:2"]
         );
     }
 }
