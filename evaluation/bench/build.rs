@@ -4,11 +4,11 @@
 mod revision;
 
 /// The folder that declares the structures that the engine exchanges with programs.
-const RUNTIME: &str = "../../lang/emit-c/runtime";
+const RUNTIME: &str = "../lang/emit-c/runtime";
 
 fn main() {
     revision::note();
-    println!("cargo::rerun-if-changed=../handwritten");
+    println!("cargo::rerun-if-changed=handwritten");
     println!("cargo::rerun-if-changed={RUNTIME}");
     compile("handwritten.c", "handwritten", None);
     compile("abi_cost.c", "abi_cost_records", Some("0"));
@@ -20,7 +20,7 @@ fn main() {
 /// Compiles with the flags of Hawser's DPDK wire (`wires/dpdk`), whose build script reports a missing DPDK.
 #[cfg(feature = "dpdk")]
 fn compile_bare() {
-    println!("cargo::rerun-if-changed=../peers/dpdk");
+    println!("cargo::rerun-if-changed=peers/dpdk");
     println!("cargo::rerun-if-env-changed=PKG_CONFIG_PATH");
     let output = std::process::Command::new("pkg-config")
         .args(["--cflags", "libdpdk"])
@@ -30,7 +30,7 @@ fn compile_bare() {
         |output| String::from_utf8_lossy(&output.stdout).into_owned(),
     );
     let mut build = cc::Build::new();
-    build.file("../peers/dpdk/bare.c").std("gnu11").opt_level(2);
+    build.file("peers/dpdk/bare.c").std("gnu11").opt_level(2);
     for flag in flags.split_whitespace() {
         build.flag(flag);
     }
@@ -44,7 +44,7 @@ fn compile_bare() {
 fn compile(file: &str, library: &str, direct: Option<&str>) {
     let mut build = cc::Build::new();
     build
-        .file(format!("../handwritten/{file}"))
+        .file(format!("handwritten/{file}"))
         .include(RUNTIME)
         .std("c11")
         .opt_level(2)

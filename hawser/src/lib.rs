@@ -82,9 +82,12 @@
 #[cfg(feature = "sim")]
 pub mod trace;
 
+#[cfg(feature = "taps")]
+#[doc(inline)]
+pub use hawser_connect::taps;
 #[cfg(feature = "sim")]
 #[doc(inline)]
-pub use hawser_capabilities as capabilities;
+pub use hawser_ir::capabilities;
 #[cfg(feature = "lab")]
 #[doc(inline)]
 pub use hawser_lab as lab;
@@ -104,35 +107,30 @@ pub use hawser_net::{
 #[cfg(feature = "sim")]
 #[doc(inline)]
 pub use hawser_runs::{self as sim, debug, mutants};
-#[cfg(feature = "sim")]
-#[doc(inline)]
-pub use hawser_script as script;
 #[cfg(feature = "interact")]
 #[doc(inline)]
 pub use hawser_socket::local;
 #[cfg(feature = "sim")]
 #[doc(inline)]
-pub use hawser_step as step;
-#[cfg(feature = "taps")]
+pub use hawser_testkit::script;
+#[cfg(feature = "sim")]
 #[doc(inline)]
-pub use hawser_taps as taps;
+pub use hawser_testkit::step;
 #[doc(inline)]
 pub use hawser_time as time;
 #[cfg(feature = "select")]
 #[doc(inline)]
-pub use {hawser_connect as select, hawser_connect::policy, hawser_knowledge as knowledge};
+pub use {hawser_connect as select, hawser_connect::knowledge, hawser_connect::policy};
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use {
-    hawser_race as race, hawser_relay as gateway, hawser_resolve as resolve,
-    hawser_session_driver as session, hawser_session_driver::places,
+    hawser_race as race, hawser_race::resolve, hawser_session_driver as session,
+    hawser_session_driver::places, hawser_session_driver::relay as gateway,
 };
 
 /// The MTP language: check, format, explain.
 #[cfg(feature = "stack")]
 pub mod lang {
-    #[cfg(feature = "sim")]
-    pub use hawser_dissector::{Unsupported, dissector};
     pub use hawser_driver::{
         Compilation, Disk, Loader, attach, attached_places, compile, explain, explain_offload, is_library,
         library, render, render_json,
@@ -140,12 +138,16 @@ pub mod lang {
     #[cfg(feature = "ide")]
     #[doc(inline)]
     pub use hawser_ide as ide;
+    #[cfg(feature = "sim")]
+    pub use hawser_ide::dissector::{Unsupported, dissector};
     pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};
 }
 
 /// The interactive layer: subscribe to running transports, receive signals, probe, modify (iTCP).
 #[cfg(feature = "interact")]
 pub mod interact {
+    #[doc(inline)]
+    pub use hawser_bus::twares;
     #[cfg(feature = "stack")]
     #[doc(inline)]
     pub use hawser_engine::schema as program_schema;
@@ -155,6 +157,4 @@ pub mod interact {
     pub use hawser_linux::provider as kernel;
     #[doc(inline)]
     pub use hawser_socket::*;
-    #[doc(inline)]
-    pub use hawser_twares as twares;
 }

@@ -1,9 +1,9 @@
 //! Traces of a program's events, with lines of its source.
 
-use hawser_net::{Endpoint, Network};
-pub use hawser_trace::{
+pub use hawser_inspect::trace::{
     Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Sent, Show, Unsupported, Value,
 };
+use hawser_net::{Endpoint, Network};
 
 /// Shows the effect of each event on a network from now on. Its times count from now.
 ///

@@ -238,7 +238,7 @@ fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
 pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
     let read = |path: &Path| {
         let wrong = |error| LabError::Trace { path: path.to_owned(), error };
-        let text = hawser_files::named(path, hawser_files::DATA_MAX);
+        let text = hawser_documents::files::named(path, hawser_documents::files::DATA_MAX);
         let text = text.map_err(|error| wrong(TraceError::System(error)))?;
         Line::parse(&text).map(Arc::new).map_err(wrong)
     };

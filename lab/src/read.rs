@@ -32,7 +32,7 @@ impl Spec {
     /// # Errors
     /// The file could not be read, or its text is invalid.
     pub fn read(path: &Path) -> Result<Spec, ReadError> {
-        let text = hawser_files::given(path, hawser_files::DOCUMENT_MAX)
+        let text = hawser_documents::files::given(path, hawser_documents::files::DOCUMENT_MAX)
             .map_err(|error| ReadError::System(path.into(), error))?;
         let mut spec = Spec::parse(&text).map_err(|error| ReadError::Text(path.into(), error))?;
         if let Some(directory) = path.parent() {

@@ -51,7 +51,7 @@ pub struct Endpoint {
     pub(crate) wrote: Option<Instant>,
     messages: Messages,
     #[cfg(feature = "verbs")]
-    pub(crate) verbs: Option<hawser_verbs::Device>,
+    pub(crate) verbs: Option<hawser_engine::verbs::Device>,
     /// True if a notice about a queue pair has come since the last check.
     #[cfg(feature = "verbs")]
     pub(crate) has_pair_news: bool,

@@ -9,19 +9,19 @@ mod wakers;
 
 use std::net::IpAddr;
 
-use hawser_engine::{Handle, Notice, Stack};
-use hawser_time::Instant;
-use hawser_verbs::Device;
-pub use hawser_verbs::{
+use hawser_engine::verbs::Device;
+pub use hawser_engine::verbs::{
     Access, CompletionQueue, Connection, Datagrams, Destination, MAX_INLINE, MAX_PIECES, MemoryRegion,
     Opcode, Operation, ProtectionDomain, QueuePair, QueuePairConfig, QueuePairState, Region, Remote,
     SendRequest, Slice, Slices, Status, VerbsError, WorkCompletion,
 };
+use hawser_engine::{Handle, Notice, Stack};
+use hawser_time::Instant;
 
 use crate::Endpoint;
 pub(crate) use wakers::CompletionWakers;
 
-/// The verbs of an endpoint: see [`hawser_verbs::Device`], whose calls these are.
+/// The verbs of an endpoint: see [`hawser_engine::verbs::Device`], whose calls these are.
 pub struct Verbs<'a> {
     device: &'a mut Device,
     stack: &'a mut Stack,

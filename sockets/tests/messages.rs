@@ -223,7 +223,7 @@ fn a_program_without_messages_and_streams_cannot_be_bound_to() {
                 e on_listen(op_t op) { e ev; flow_id id(op.local_port); set_flow_id(ev, id); return ev; }\n\
                 dispatch d { e -> {f}; }\n\
                 deploy { register_ep_chains(d); register_ev_parser(on_listen, listen); }\n";
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let file = folder.join("only-listens.mtp");
     std::fs::write(&file, text).expect("a file");
     let [mut end, _] = endpoints(file.to_str().expect("a name"), &clock);

@@ -305,7 +305,7 @@ fn two_connections_to_one_server_share_a_socket() -> TestResult {
 /// A flood of datagrams that are no packets of the program leaves no context, and later packets are served.
 #[test]
 fn foreign_datagrams_are_dropped() -> TestResult {
-    let folder = hawser_temporary::Folder::new()?;
+    let folder = hawser_documents::temporary::Folder::new()?;
     let text =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/stop-and-wait.mtp"))?;
     let text = text.replace("ip(253)", "udp(4791)").replace(

@@ -408,7 +408,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_given_up() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         std::fs::File::create(folder.join("large"))
             .and_then(|f| f.set_len(8 << 20))
             .expect("a file");
@@ -507,7 +507,7 @@ mod tests {
     async fn an_aborted_download_counts_the_sent_bytes() {
         const SIZE: u64 = 64 << 20;
         const TAKEN: usize = 1 << 20;
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         std::fs::File::create(folder.join("large"))
             .and_then(|f| f.set_len(SIZE))
             .expect("a file");
@@ -559,7 +559,7 @@ mod tests {
     /// RFC 9112, 9.6: a client may half-close the connection and expect the answer.
     #[tokio::test]
     async fn a_client_that_ends_its_half_is_answered() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         std::fs::write(folder.join("large"), vec![b'x'; 1 << 20]).expect("a file");
         let (served, answer) = answered(&folder, "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         served.expect("an orderly end");
@@ -573,7 +573,7 @@ mod tests {
     /// RFC 3986, 2.1: every character that is not unreserved is encoded. Each line leads to its file.
     #[tokio::test]
     async fn names_are_listed_as_paths_that_lead_to_them() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let sub = folder.join("a b");
         std::fs::create_dir(&sub).expect("a folder");
         let names: [&[u8]; 4] = [b"100%", b"a\nb", b"caf\xe9", b"\xe2\x80\xaex.txt"];
@@ -601,7 +601,7 @@ mod tests {
     /// A listing holds only a few hundred names in memory while its client does not read.
     #[tokio::test]
     async fn a_listing_is_read_as_it_is_sent() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         for name in 0..5_000 {
             std::fs::File::create(folder.join(format!("{name:0200}"))).expect("a file");
         }

@@ -94,7 +94,7 @@ fn an_incast_is_over_sooner_on_average_by_homa() {
 /// Another user predicts the process id and plants a folder with that name, with a link in it.
 #[test]
 fn a_planted_folder_is_not_taken() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let victim = folder.join("victim");
     std::fs::write(&victim, "mine").expect("a file");
     // The shell's process becomes that of the command.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use serde_json::Value;
 
 /// A program, the options by which tshark recognises its packets, and the dissector's name.

@@ -189,7 +189,7 @@ fn readers_of_others() -> Vec<Reader> {
         ),
         Reader(
             "capabilities",
-            example("lang/capabilities/targets/xdp.toml"),
+            example("lang/ir/targets/xdp.toml"),
             |text| {
                 Capabilities::read(text)
                     .map(|_| ())

@@ -26,7 +26,7 @@ fn server(arguments: &str) -> Child {
 
 #[test]
 fn a_server_ends_on_signals_the_shell_had_ignored() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let command = format!(
         "serve {} --program quic-lite --dev udp:{}",

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 /// The suffix of each name: a window title, a line that imitates the command's own, and reversed text.
 const EVIL: &str = "\u{1b}]0;own\u{7}\u{9b}31m\nPLANTED\u{202e}Y";

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 /// Copies the built command into a folder that every user may enter. A separate process makes the copy. In
 /// this process, a child of another test could briefly inherit the writable descriptor, and then the copy

@@ -558,7 +558,7 @@ fn every_code_of_the_page_stands_in_help() {
 /// reports this and exits with 4, whether it opens the socket inside a runtime or not.
 #[test]
 fn a_socket_that_cannot_be_opened_ends_with_4() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let taken = folder.join("taken");
     let _listener = std::os::unix::net::UnixListener::bind(&taken).expect("a socket");
     let here = file("sent.bin", "content");

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use hawser_documents::temporary::Folder;
 use hawser_lab::{Lab, Spec};
-use hawser_temporary::Folder;
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 const TESTS: &[Test] = tests![
     clients_that_do_not_read_leave_others_their_rate,
-    bodies_that_nobody_reads_leave_others_their_rate,
+    unread_request_bodies_leave_others_their_rate,
     idle_connections_make_room_for_newcomers,
     one_address_cannot_take_all_slots,
 ];

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 use crate::everybody;
 

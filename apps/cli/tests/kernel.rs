@@ -72,11 +72,11 @@ kill -INT $K; wait $K; wait $W; ALL=${ALL%% *}
 "#;
 
 /// A folder that is removed with the test.
-struct Folder(hawser_temporary::Folder);
+struct Folder(hawser_documents::temporary::Folder);
 
 impl Folder {
     fn new() -> Folder {
-        let path = hawser_temporary::Folder::new().expect("a folder");
+        let path = hawser_documents::temporary::Folder::new().expect("a folder");
         // No two parts of the file are the same.
         let file: Vec<u8> = (0..BYTES / 8).flat_map(u64::to_le_bytes).collect();
         std::fs::write(path.join("file"), file).expect("a file");

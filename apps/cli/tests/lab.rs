@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -24,7 +24,7 @@ fn logged(test: &str, filter: Option<&str>, options: &str) -> Option<Vec<String>
     if !tun::is_permitted(test) {
         return None;
     }
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let namespace = |script: &str| {
         let mut command = Command::new("unshare");
         command

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Returns the exit status as in a shell: 128 plus the signal's number, whether the command ended cleanly or

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 /// The maximum time of a script, in seconds. A faulty script may wait for ever.

@@ -89,7 +89,7 @@ fn a_program_that_lacks_a_capability_is_reported_with_its_line() {
     ] {
         assert!(error.lines().any(|found| found == line), "{error}");
     }
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let file = folder.join("elsewhere.mtp");
     std::fs::write(&file, ELSEWHERE).expect("a file");
     let file = file.to_str().expect("a path");

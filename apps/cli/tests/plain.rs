@@ -29,7 +29,7 @@ fn openssl(folder: &Path, arguments: &[&str]) -> Command {
 
 #[test]
 fn cat_speaks_to_a_plain_tls_server() {
-    let folder = hawser_temporary::Folder::new().expect("a folder for temporary files");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder for temporary files");
     let made = openssl(
         &folder,
         &[

@@ -263,7 +263,7 @@ fn gateway_cat_leaves_no_session_behind() {
 /// The warning appears without a request, and only once for any number of requests.
 #[test]
 fn an_unreachable_gateway_is_reported_once_at_the_start() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     clients(&folder);
     let closed = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
     let warning = only_warning(&folder, closed.expect("a port"), &[]);
@@ -273,7 +273,7 @@ fn an_unreachable_gateway_is_reported_once_at_the_start() {
 /// A gateway listens, but its certificate does not match the pin.
 #[test]
 fn a_gateway_with_another_pin_is_reported_once_at_the_start() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     clients(&folder);
     let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
     let at = free.expect("a port");
@@ -303,7 +303,7 @@ fn a_gateway_with_another_pin_is_reported_once_at_the_start() {
 /// gets an error about the pin.
 #[test]
 fn a_gateway_at_port_0_prints_its_port_and_another_pin_is_named() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     clients(&folder);
     let mut gateway = Command::new(HAWSER)
         .args(["gateway", "--json", "--listen", "127.0.0.1:0", "--clients"])
@@ -350,7 +350,7 @@ fn a_gateway_at_port_0_prints_its_port_and_another_pin_is_named() {
 }
 
 /// Creates a token, and the gateway's file of clients with it.
-fn clients(folder: &hawser_temporary::Folder) {
+fn clients(folder: &hawser_documents::temporary::Folder) {
     let made = Command::new(HAWSER)
         .args(["gateway", "token", "phone", "--out"])
         .arg(folder.join("token"))
@@ -362,7 +362,7 @@ fn clients(folder: &hawser_temporary::Folder) {
 
 /// Runs a proxy through this gateway, and returns its only log line. The line appears before the first
 /// request, and two failing requests add none.
-fn only_warning(folder: &hawser_temporary::Folder, gateway: SocketAddr, more: &[&str]) -> String {
+fn only_warning(folder: &hawser_documents::temporary::Folder, gateway: SocketAddr, more: &[&str]) -> String {
     let mut proxy = Command::new(HAWSER)
         .args(["proxy", "--listen", "127.0.0.1:0", "--over", "gateway"])
         .args(["--gateway", &gateway.to_string(), "--gateway-token"])

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use serde_json::Value;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");

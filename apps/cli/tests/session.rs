@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use serde_json::Value;
 
 use crate::everybody;

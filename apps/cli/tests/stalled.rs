@@ -100,7 +100,7 @@ fn a_proxy_goes_on_when_the_reader_of_its_events_or_logs_stalls() {
 
 #[test]
 fn a_web_server_goes_on_when_the_reader_of_its_log_stalls() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     std::fs::write(folder.join("file"), [b'x'; 100_000]).expect("a file");
     let free = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let device = format!("udp:{}", free.expect("a port"));

@@ -129,7 +129,7 @@ X
         .output()
         .is_err()
     {
-        println!("skipped: a_flooded_subscriber_delays_nobody: there is no python3");
+        println!("skipped: a_flooded_subscriber_does_not_delay_the_flow: there is no python3");
         return;
     }
     let Some(lines) = run("flooded", "", script) else {

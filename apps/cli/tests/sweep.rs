@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use serde_json::{Value, json};
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");

@@ -229,7 +229,7 @@ type Kind = (&'static str, usize, &'static str, &'static str);
 
 /// Runs a scenario and returns its packets.
 fn captured(scenario: &str) -> Vec<Segment> {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let capture = folder.join("run.pcap");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     command
@@ -380,7 +380,7 @@ state = "down"
 /// Covers the other kinds: a window probe, a tail loss probe, a keepalive, and a reset.
 #[test]
 fn a_probe_and_a_reset_lead_to_the_line_that_sent_them() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let scenario = folder.join("idle.toml");
     std::fs::write(&scenario, IDLE).expect("a file");
     let scenario = scenario.to_str().expect("a path");
@@ -444,7 +444,7 @@ fn a_probe_and_a_reset_lead_to_the_line_that_sent_them() {
 /// A host receives a segment for a connection that it has given up: RFC 9293, 3.5.2, group 1.
 #[test]
 fn a_reset_for_no_connection_leads_to_the_line_that_sent_it() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let scenario = folder.join("forgotten.toml");
     // The link comes up after the reader has given up, and before the writer's next window probe.
     let mended = "[[at]]\ntime = \"7s\"\nlink = \"wire\"\nstate = \"up\"\n";
@@ -463,7 +463,7 @@ fn a_reset_for_no_connection_leads_to_the_line_that_sent_it() {
 /// Packets that no parser accepted are counted as in the report of the same run.
 #[test]
 fn a_rejected_packet_is_shown_with_its_parser() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let scenario = folder.join("corrupt.toml");
     let text = std::fs::read_to_string(root().join(LOSSY)).expect("a scenario");
     std::fs::write(&scenario, text.replace("loss = 0.01", "corrupt = 0.02")).expect("a file");
@@ -504,7 +504,7 @@ fn a_rejected_packet_is_shown_with_its_parser() {
 
 #[test]
 fn an_event_has_the_number_of_its_flow() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let scenario = folder.join("two.toml");
     let text = std::fs::read_to_string(root().join("examples/scenarios/tcp-clean.toml")).expect("a scenario");
     let more = "[[flow]]\nfrom = \"b\"\nto = \"a\"\nbulk = { bytes = \"10KiB\" }\n";
@@ -535,7 +535,7 @@ fn an_event_has_the_number_of_its_flow() {
 /// The events are the same for every command that runs the scenario.
 #[test]
 fn a_replay_writes_the_events_a_trace_prints() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let file = folder.join("events.jsonl");
     let replay = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(["replay", LOSSY, "--seed", "3", "--trace"])
@@ -551,7 +551,7 @@ fn a_replay_writes_the_events_a_trace_prints() {
 /// The packets that a script expects are those that the trace's instructions sent.
 #[test]
 fn a_script_writes_its_trace() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let file = folder.join("events.jsonl");
     let script = "transports/tcp/scripts";
     let run = Command::new(env!("CARGO_BIN_EXE_hawser"))
@@ -613,7 +613,7 @@ fn captured_packets_equal_the_traced_headers() {
 /// tshark shows the source line of a packet as its comment.
 #[test]
 fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let capture = folder.join("run.pcapng");
     let path = capture.to_str().expect("a path");
     let (out, error, code) = trace(&[LOSSY, "--pcapng", path, "--to", "1s"]);
@@ -675,7 +675,7 @@ fn a_server_and_a_client_write_their_traces() {
     if !crate::tun::is_permitted(test) {
         return;
     }
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let namespace = |script: &str| {
         let mut command = Command::new("timeout");
         command
@@ -735,7 +735,7 @@ fn a_server_and_a_client_write_their_traces() {
 fn events_and_peak(form: &[&str], mib: u64) -> (u64, u64) {
     use std::io::{BufRead, BufReader};
 
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let scenario = folder.join("long.toml");
     let text = format!(
         "program = 'tcp'\nduration = '60min'\nlinger = '5min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\

@@ -62,7 +62,7 @@ fn a_trace_of_a_scenario_with_switches_has_every_hosts_events() {
 /// Queue pairs have ports of their own, so their flow is found by their hosts.
 #[test]
 fn events_of_queue_pairs_have_the_number_of_their_flow() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let scenario = folder.join("works.toml");
     let text = "program = 'roce'\nduration = '1min'\n\
                 host = [{ name = 'a' }, { name = 'b' }, { name = 'c' }, { name = 'd' }]\n\

@@ -36,11 +36,11 @@ wait $WATCH
 "#;
 
 /// A folder that is removed with the test.
-struct Folder(hawser_temporary::Folder);
+struct Folder(hawser_documents::temporary::Folder);
 
 impl Folder {
     fn new() -> Folder {
-        let path = hawser_temporary::Folder::new().expect("a folder");
+        let path = hawser_documents::temporary::Folder::new().expect("a folder");
         std::fs::create_dir_all(path.join("www")).expect("a folder");
         std::fs::write(path.join("www/file"), vec![7; 8 << 20]).expect("a file");
         Folder(path)

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use serde_json::Value;
 
 /// Writes a copy of Go-back-N in which `wrong` replaces the only occurrence of `right`.

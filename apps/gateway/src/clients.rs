@@ -97,7 +97,8 @@ impl Clients {
         if mode & 0o022 != 0 {
             return Err(ClientsFileError::Writable(path.into(), mode));
         }
-        let text = hawser_files::given(path, hawser_files::DOCUMENT_MAX).map_err(system)?;
+        let text =
+            hawser_documents::files::given(path, hawser_documents::files::DOCUMENT_MAX).map_err(system)?;
         Clients::parse(&text).map_err(|error| ClientsFileError::Malformed(path.into(), error))
     }
 

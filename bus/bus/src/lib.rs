@@ -46,6 +46,7 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 mod tware;
+pub mod twares;
 
 pub use attach::{Attachable, Attachment, Change, Step, Stepping};
 pub use audit::{Act, Audit, Entry, Origin};

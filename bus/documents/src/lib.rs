@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod fault;
+pub mod files;
+pub mod temporary;
 mod words;
 
 pub use fault::{Fault, Place, there_are};

@@ -51,6 +51,7 @@ mod scalar;
 mod stack;
 mod state;
 mod tables;
+pub mod verbs;
 pub mod wire;
 
 pub use chain::{Before, Counted, EventTap, Received, TapEvent};

@@ -12,3 +12,4 @@ mod semantics;
 mod stream;
 mod tap;
 mod units;
+mod verbs;

@@ -1,16 +1,16 @@
-//! Compares two implementations of FAST, `tcp/fast.mtp` and `hawser_twares::Fast`. Given the same
+//! Compares two implementations of FAST, `tcp/fast.mtp` and `hawser_bus::twares::Fast`. Given the same
 //! observations they must compute the same windows, to the byte, on the interpreter and as machine code.
 
 use std::sync::Arc;
 
 use fastrand::Rng;
+use hawser_bus::twares::{Acked, Controller, Fast, FastParams};
 use hawser_engine::program::Program;
 use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Module};
 use hawser_load::{Engine, Loaded};
 use hawser_time::Instant;
-use hawser_twares::{Acked, Controller, Fast, FastParams};
 
 const MS: u64 = 1_000_000;
 
@@ -46,12 +46,12 @@ struct Harness {
 
 /// Returns the controller's main file. `HAWSER_TCP` names the main file of another TCP, such as a mutant
 /// (`cargo xtask mutants`). In that case, the function returns a copy with the `fast.mtp` of that TCP.
-fn controller() -> (Option<hawser_temporary::Folder>, String) {
+fn controller() -> (Option<hawser_documents::temporary::Folder>, String) {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/controller.mtp");
     let Some(other) = std::env::var_os("HAWSER_TCP").map(std::path::PathBuf::from) else {
         return (None, own.to_owned());
     };
-    let copy = hawser_temporary::Folder::new().expect("a folder");
+    let copy = hawser_documents::temporary::Folder::new().expect("a folder");
     for file in std::fs::read_dir(other.parent().expect("a folder")).expect("a folder") {
         let path = file.expect("a file").path();
         if path.extension().is_some_and(|extension| extension == "mtp") {

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use hawser::host::netns::{self, Namespace, Netlink};
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 use crate::sides::gvisor;
 use crate::sides::process::run_pair;

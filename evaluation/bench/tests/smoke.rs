@@ -372,7 +372,7 @@ fn the_cost_of_the_program_interface_is_measured() {
 
 #[test]
 fn a_table_and_a_drawing_are_made() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let file = folder.join("bench.svg");
     let output = bench(&["check", "--markdown", "--svg", file.to_str().expect("a path")]);
     let drawing = std::fs::read_to_string(&file);

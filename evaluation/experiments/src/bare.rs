@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser::session::{Identity, QuicOptions, TcpOptions, Trust};
-use hawser_carrier::{Carrier, send};
-use hawser_carrier_quic::{QuicEndpoint, QuicListener};
-use hawser_carrier_tcp::TcpListener;
-use hawser_carrier_tls::{TlsClient, TlsServer};
+use hawser_carriers::quic::{QuicEndpoint, QuicListener};
+use hawser_carriers::tcp::TcpListener;
+use hawser_carriers::tls::{TlsClient, TlsServer};
+use hawser_carriers::{Carrier, send};
 use rustls::pki_types::ServerName;
 
 use crate::content::Content;
@@ -96,7 +96,7 @@ impl Bare {
         let tls = TlsClient { config: tls, name: ServerName::try_from("server")? };
         let options = TcpOptions { interface, ..self.tcp.clone() };
         Ok(Box::new(
-            hawser_carrier_tcp::connect(peer, None, &options, Some(&tls)).await?,
+            hawser_carriers::tcp::connect(peer, None, &options, Some(&tls)).await?,
         ))
     }
 }

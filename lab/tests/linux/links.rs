@@ -124,7 +124,7 @@ pub(crate) fn a_full_queue_drops_packets() -> TestResult {
 }
 
 pub(crate) fn a_trace_is_followed() -> TestResult {
-    let folder = hawser_temporary::Folder::new()?;
+    let folder = hawser_documents::temporary::Folder::new()?;
     let path = folder.join("trace");
     // 1500 bytes in each 10 ms: 1.2 Mbit/s of IP packets.
     std::fs::write(&path, "10\n")?;

@@ -184,7 +184,7 @@ fn a_file_that_is_not_utf_8_is_refused() {
 #[cfg(unix)]
 #[test]
 fn directories_devices_and_locked_files_are_refused() {
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     assert_eq!(codes(&compile(&folder)), ["E0023"]);
     assert_eq!(codes(&compile(Path::new("/dev/zero"))), ["E0023"]);
     assert_eq!(codes(&compile(&folder.join("none.mtp"))), ["E0020"]);

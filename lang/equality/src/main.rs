@@ -143,7 +143,7 @@ fn repeat(plan: parent::Plan) -> Result<(), String> {
     };
     println!("step {}: {}", failure.step, failure.text);
     let text = text(&plan)?;
-    let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
+    let folder = hawser_documents::temporary::Folder::new().map_err(|error| error.to_string())?;
     let path = folder.join("shrunk.mtp");
     let smaller = parent::Plan { text: Some(path.clone()), ..plan };
     let mut last = failure.text.clone();

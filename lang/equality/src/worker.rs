@@ -79,8 +79,8 @@ pub fn run(batch: &Batch) {
 fn load(
     programs: &[(u64, Printed)],
     settings: &Settings,
-) -> Result<(hawser_temporary::Folder, Library), String> {
-    let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
+) -> Result<(hawser_documents::temporary::Folder, Library), String> {
+    let folder = hawser_documents::temporary::Folder::new().map_err(|error| error.to_string())?;
     let sources: Vec<(&str, &str)> = programs
         .iter()
         .map(|(_, p)| (p.name.as_str(), p.c.as_str()))

@@ -84,7 +84,7 @@ fn with_changed_c(text: &str, from: &str, to: &str) -> Result<(), String> {
     let mut printed = compile::printed("changed", text.to_owned())?;
     assert!(printed.c.contains(from), "{from} is nowhere in\n{}", printed.c);
     printed.c = printed.c.replace(from, to);
-    let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
+    let folder = hawser_documents::temporary::Folder::new().map_err(|error| error.to_string())?;
     let sources = [(printed.name.as_str(), printed.c.as_str())];
     let object = compile::shared_object(&folder, &sources, &Settings::default())?;
     let library = Library::open(&object)?;
@@ -113,7 +113,7 @@ fn a_fault_in_the_c_is_found_and_named() {
 #[test]
 fn failing_and_crashing_programs_are_named_by_seed() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
-    let folder = hawser_temporary::Folder::new().expect("a folder for a program");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder for a program");
     let text = folder.join("wrong.mtp");
     std::fs::write(&text, "event e : EVENT { uint32 x = ; }").expect("the program is written");
     let outcome = parent::run(executable, &parent::Plan { text: Some(text), ..plan(7, 1) });

@@ -64,14 +64,14 @@ fn courses(usual: u64) -> u64 {
 fn run(printed: &Printed, courses: u64) {
     let vectors = record(printed, courses).expect("the interpreter does what it does");
     assert!(vectors.calls > 50, "{} calls", vectors.calls);
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     assert_eq!(replay(&folder, printed, &vectors), Ok(()));
 }
 
 fn check(printed: &Printed, courses: u64) {
     let vectors = record(printed, courses).expect("the interpreter does what it does");
     assert!(vectors.calls > 50, "{} calls", vectors.calls);
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let outcome = replay(&folder, printed, &vectors);
     assert_eq!(outcome, Ok(()), "{}", printed.text);
 

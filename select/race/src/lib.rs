@@ -51,6 +51,7 @@ pub mod hostile;
 mod order;
 mod profile;
 mod race;
+pub mod resolve;
 pub mod rfc6724;
 
 pub use cache::{Cache, Key, Limits, Outcome, Snapshot};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_carrier::Carrier;
+use hawser_carriers::Carrier;
 use hawser_session::CarrierId;
 use tokio::time::Sleep;
 
@@ -193,7 +193,7 @@ impl Strand {
 mod tests {
     use std::future::poll_fn;
 
-    use hawser_carrier_tcp::{TcpListener, TcpOptions};
+    use hawser_carriers::tcp::{TcpListener, TcpOptions};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpSocket;
 

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hawser_carrier::Carrier;
-use hawser_carrier_mtp::{MtpOptions, MtpStack};
-use hawser_carrier_quic::{QuicEndpoint, QuicOptions};
-use hawser_carrier_sctp::{SctpOptions, Stack};
-use hawser_carrier_tcp::{SMALL_SEGMENT, TcpOptions};
-use hawser_carrier_tls::TlsClient;
+use hawser_carriers::Carrier;
+use hawser_carriers::mtp::{MtpOptions, MtpStack};
+use hawser_carriers::quic::{QuicEndpoint, QuicOptions};
+use hawser_carriers::sctp::{SctpOptions, Stack};
+use hawser_carriers::tcp::{SMALL_SEGMENT, TcpOptions};
+use hawser_carriers::tls::TlsClient;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Candidate, Config, Security};
 use hawser_time::Instant;
@@ -225,7 +225,7 @@ async fn open_by(
     let carrier: Box<dyn Carrier> = match path_candidate {
         PathCandidate::Tcp { peer, local, options } => {
             let tls = tls.map(|(tls, _)| tls);
-            Box::new(hawser_carrier_tcp::connect(*peer, *local, options, tls).await?)
+            Box::new(hawser_carriers::tcp::connect(*peer, *local, options, tls).await?)
         }
         PathCandidate::Quic { peer, local, options } => {
             let Some((tls, name)) = tls else {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, FlowInfo, Schema, Source};
-use hawser_carrier::{Carrier, Description};
+use hawser_carriers::{Carrier, Description};
 use hawser_session::interact::{View, publish};
 use hawser_session::{CarrierId, Instruction, Loss, SessionEnd};
 use hawser_time::Instant;

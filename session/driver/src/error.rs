@@ -4,9 +4,9 @@
 
 use std::io;
 
-use hawser_carrier::OpenError;
-use hawser_carrier_quic::QuicError;
-use hawser_carrier_sctp::SctpError;
+use hawser_carriers::OpenError;
+use hawser_carriers::quic::QuicError;
+use hawser_carriers::sctp::SctpError;
 use hawser_session::{SessionEnd, StreamError};
 
 use super::code::CodeError;

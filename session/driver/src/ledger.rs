@@ -202,7 +202,7 @@ pub(super) async fn keep(mut ledger: Ledger, session: Weak<Shared>, mut end: End
 
 #[cfg(test)]
 mod tests {
-    use hawser_temporary::Folder;
+    use hawser_documents::temporary::Folder;
 
     use super::super::document::Period;
     use super::*;

@@ -41,6 +41,7 @@ mod open_error;
 pub mod places;
 mod plain;
 mod progress;
+pub mod relay;
 mod server;
 mod shared;
 mod state;
@@ -57,11 +58,11 @@ pub use client::{ClientConfig, PathCandidate, connect};
 pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
 pub use error::{CandidateError, CandidateFault, ConnectError, ListenError, SessionError};
 pub use handle::{Observer, Session};
-pub use hawser_carrier::{Description, Statistics};
-pub use hawser_carrier_mtp::{MtpOptions, MtpStack};
-pub use hawser_carrier_quic::{Congestion, QuicOptions};
-pub use hawser_carrier_sctp::{SctpError, SctpOptions};
-pub use hawser_carrier_tcp::TcpOptions;
+pub use hawser_carriers::mtp::{MtpOptions, MtpStack};
+pub use hawser_carriers::quic::{Congestion, QuicOptions};
+pub use hawser_carriers::sctp::{SctpError, SctpOptions};
+pub use hawser_carriers::tcp::TcpOptions;
+pub use hawser_carriers::{Description, Statistics};
 pub use hawser_session::scheduler;
 pub use hawser_session::{
     AcceptorConfig, Candidate, CarrierId, Config, Counters, INTERRUPTED, Loss, Notice, Opening, PathCounts,

@@ -3,7 +3,7 @@
 //! The machine emits notices, which are logged here. Text that a peer may have chosen is logged in its
 //! `Debug` form, which escapes it.
 
-use hawser_carrier::Description;
+use hawser_carriers::Description;
 use hawser_session::{CarrierId, Notice, SessionId};
 use tracing::{debug, info, warn};
 

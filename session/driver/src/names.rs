@@ -18,7 +18,7 @@ use super::document::{Document, Machine, Plan};
 use super::open_error::OpenError;
 use super::shared::{End, Quotas, Shared};
 use crate::surroundings::{interfaces_to, ordered};
-use hawser_resolve::{Answer, Answers, Config, ConfigError, Lookup, Resolver};
+use hawser_race::resolve::{Answer, Answers, Config, ConfigError, Lookup, Resolver};
 
 /// The time for which a session that could begin over IPv4 waits for IPv6 addresses (RFC 8305, 8: Resolution
 /// Delay).

@@ -93,7 +93,7 @@ struct Begun {
 
 /// `offered` holds the protocols under which a server that does not speak Hawser is accepted.
 async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, OpenError> {
-    begin_with(document, offered, hawser_resolve::Config::system).await
+    begin_with(document, offered, hawser_race::resolve::Config::system).await
 }
 
 /// `source` reads the resolver's configuration.
@@ -168,7 +168,7 @@ async fn begin_with(document: &Document, offered: &[String], source: Source) -> 
 fn lacks_of_mptcp(document: &Document) -> Vec<&'static str> {
     let mut connections = document.connections.iter();
     match connections.any(|connection| connection.transport == Transport::Mptcp) {
-        true => hawser_carrier_tcp::lacks_of_mptcp(&document.tcp),
+        true => hawser_carriers::tcp::lacks_of_mptcp(&document.tcp),
         false => Vec::new(),
     }
 }
@@ -271,7 +271,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::Duration;
 
-    use hawser_carrier_tcp::TcpOptions;
+    use hawser_carriers::tcp::TcpOptions;
     use hawser_session::AcceptorConfig;
     use tokio::net::{TcpListener, TcpStream};
 
@@ -280,13 +280,13 @@ mod tests {
 
     static HAS_MOVED: AtomicBool = AtomicBool::new(false);
 
-    fn hosts() -> Result<hawser_resolve::Config, hawser_resolve::ConfigError> {
+    fn hosts() -> Result<hawser_race::resolve::Config, hawser_race::resolve::ConfigError> {
         let address = if HAS_MOVED.load(Relaxed) {
             "127.0.0.2"
         } else {
             "127.0.0.1"
         };
-        hawser_resolve::Config::parse("nameserver 127.0.0.9", &format!("{address} moves.example"))
+        hawser_race::resolve::Config::parse("nameserver 127.0.0.9", &format!("{address} moves.example"))
     }
 
     /// Forwards connections to the server until it is aborted.

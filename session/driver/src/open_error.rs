@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hawser_resolve::{BadName, ConfigError};
+use hawser_race::resolve::{BadName, ConfigError};
 
 use super::document::{StartError, Warning};
 use super::error::{ConnectError, SessionError};

@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use hawser_carrier::{Carrier, Description, Statistics};
-use hawser_carrier_quic::QuicConnection;
+use hawser_carriers::quic::QuicConnection;
+use hawser_carriers::{Carrier, Description, Statistics};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::handle::Session;

@@ -9,12 +9,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hawser_carrier::{Carrier, Description, OpenError, send};
-use hawser_carrier_mtp::{MtpListener, MtpOptions, MtpStack};
-use hawser_carrier_quic::{Broken, QuicIncoming, QuicListener, QuicOptions};
-use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
-use hawser_carrier_tcp::{TcpIncoming, TcpListener, TcpOptions};
-use hawser_carrier_tls::TlsServer;
+use hawser_carriers::mtp::{MtpListener, MtpOptions, MtpStack};
+use hawser_carriers::quic::{Broken, QuicIncoming, QuicListener, QuicOptions};
+use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
+use hawser_carriers::tcp::{TcpIncoming, TcpListener, TcpOptions};
+use hawser_carriers::tls::TlsServer;
+use hawser_carriers::{Carrier, Description, OpenError, send};
 use hawser_session::scheduler::{self, Scheduler};
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
 use hawser_time::Instant;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
-use hawser_carrier::{Carrier, Description};
+use hawser_carriers::{Carrier, Description};
 use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd, StreamError};
 use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};

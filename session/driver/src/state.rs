@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 

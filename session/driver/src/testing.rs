@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use hawser_carrier::{Carrier, Description, Statistics};
+use hawser_carriers::{Carrier, Description, Statistics};
 use hawser_session::scheduler::by_name;
 use hawser_session::{Acceptor, AcceptorConfig, Candidate, Config, Security, Verdict};
 

@@ -142,7 +142,7 @@ fn alpn(fallback: &[String]) -> Vec<Vec<u8>> {
 
 /// Reads a file of keys or certificates, which a document may name.
 fn pem(path: &Path) -> Result<Vec<u8>, pem::Error> {
-    hawser_files::named_bytes(path, hawser_files::DOCUMENT_MAX).map_err(pem::Error::Io)
+    hawser_documents::files::named_bytes(path, hawser_documents::files::DOCUMENT_MAX).map_err(pem::Error::Io)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {

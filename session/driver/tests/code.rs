@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_carrier_tcp::TcpOptions;
+use hawser_carriers::tcp::TcpOptions;
 use hawser_session_driver::{
     Candidate, ClientConfig, Code, CodeError, Config, EXCHANGE_TIMEOUT, Gate, Identity, MAX_GUESSES,
     PathCandidate, Server, ServerConfig, Session, Trust, connect, scheduler,

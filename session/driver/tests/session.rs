@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hawser_carrier_quic::QuicOptions;
-use hawser_carrier_tcp::TcpOptions;
+use hawser_carriers::quic::QuicOptions;
+use hawser_carriers::tcp::TcpOptions;
 use hawser_session::AcceptorConfig;
 use hawser_session_driver::{
     Candidate, ClientConfig, Config, ListenError, PathCandidate, SctpError, SctpOptions, Security, Server,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 use hawser_time::Instant;
 
 use crate::scheduler::{EarliestCompletion, Redundant, Scheduler};
@@ -476,7 +476,7 @@ fn unauthenticated_peers_are_bounded_in_number_and_time() {
         acceptor.accepted(3, Some(EXPORTER), [0; 28], NOW),
         Err(Refusal::Limit)
     );
-    assert_eq!(acceptor.sweep(NOW + Duration::from_millis(4_999)), []);
+    assert!(acceptor.sweep(NOW + Duration::from_millis(4_999)).is_empty());
     assert_eq!(acceptor.sweep(NOW + Duration::from_secs(5)), [0, 1, 2]);
     assert_eq!(acceptor.refused(), 4);
     // More than 1 KiB arrived without a complete first segment.

@@ -44,6 +44,8 @@ mod secret;
 mod segment;
 mod send;
 mod session;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod stream;
 mod streams;
 mod window;

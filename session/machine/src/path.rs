@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 use hawser_time::Instant;
 
 use crate::CarrierId;

@@ -322,7 +322,7 @@ fn the_cheapest_scheduler_makes_no_paid_copies() {
     client.candidates[1].cost = 100;
     let mut pair = joined(client, Config::default(), 2, cheap());
     for (n, rtt) in [(0, 60), (1, 20)] {
-        let s = hawser_carrier::Statistics {
+        let s = hawser_carriers::Statistics {
             srtt: Duration::from_millis(rtt),
             window: 1 << 20,
             mss: 1_400,
@@ -398,10 +398,10 @@ fn a_path_with_a_full_queue_is_not_suspected() {
         .unwrap();
     pair.exchange(NOW);
     let round_trip = Duration::from_millis(60);
-    let waiting = hawser_carrier::Statistics {
+    let waiting = hawser_carriers::Statistics {
         srtt: round_trip,
         in_flight: 40,
-        ..hawser_carrier::Statistics::default()
+        ..hawser_carriers::Statistics::default()
     };
     // 60 ms + 10 ms + 40 ms (docs/session-protocol.md): the time that a carrier may go without a sign of
     // life.
@@ -441,10 +441,10 @@ fn data_lost_in_an_outage_moves_to_the_next_carrier() {
         .write(stream, Bytes::from(vec![7; 50_000]), NOW)
         .unwrap();
     let sent = drain(&mut pair.server).0[&CarrierId(0)].len() as u64;
-    let mut figures = hawser_carrier::Statistics {
+    let mut figures = hawser_carriers::Statistics {
         srtt: Duration::from_millis(50),
         in_flight: sent,
-        ..hawser_carrier::Statistics::default()
+        ..hawser_carriers::Statistics::default()
     };
     for millisecond in (0..3_000).step_by(20) {
         pair.server.statistics(CarrierId(0), figures, after(millisecond));

@@ -4,4 +4,5 @@
 mod balancer;
 mod hostile;
 mod schedulers;
+mod sim;
 mod unreachable;

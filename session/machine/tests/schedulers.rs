@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 use hawser_session::CarrierId;
 use hawser_session::scheduler::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name};
 use hawser_time::Instant;

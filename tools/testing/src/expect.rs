@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn changed_text_fails_until_it_is_updated() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let kept = folder.join("kept.txt");
         assert_eq!(compare(&kept, "", false), Ok(()), "absent and empty");
         let differs = compare(&kept, "new\n", false).expect_err("nothing was kept");

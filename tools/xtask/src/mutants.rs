@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_mutants::Change;
+use hawser_runs::mutations::Change;
 use parking_lot::Mutex;
 
 /// The percentage of mutants that have to be killed.
@@ -181,7 +181,7 @@ struct Mutant {
     /// The file's name in the program's folder.
     file: String,
     /// The change in that file.
-    change: hawser_mutants::Mutant,
+    change: hawser_runs::mutations::Mutant,
 }
 
 /// The result for one mutant.
@@ -249,7 +249,7 @@ fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
     let mut all = Vec::new();
     for name in sources(folder)? {
         let text = read(&folder.join(&name))?;
-        let of_file = hawser_mutants::mutants(&text, &[Change::Negate]).into_iter();
+        let of_file = hawser_runs::mutations::mutants(&text, &[Change::Negate]).into_iter();
         all.extend(of_file.map(|change| Mutant { file: name.clone(), change }));
     }
     Ok(all)

@@ -39,7 +39,7 @@ fn a_missing_or_old_rust_is_reported_with_how_to_install_it() -> Result<(), Box<
     // The version that Debian 12 has.
     let old = "rustc 1.63.0 (4b91a6ea7 2022-08-08)";
     for (rustc, present) in [(None, "there is none; "), (Some(old), "this is 1.63.0 (")] {
-        let tools = hawser_temporary::Folder::new()?;
+        let tools = hawser_documents::temporary::Folder::new()?;
         let message = build_with(&tools, rustc)?;
         let expected = format!("{wanted}{present}");
         assert!(
@@ -54,12 +54,12 @@ fn a_missing_or_old_rust_is_reported_with_how_to_install_it() -> Result<(), Box<
 
 /// A copy of the scripts in a folder of its own, so that a run does not touch the logs of the caller. Its
 /// `cargo` is a script of the test.
-struct Phases(hawser_temporary::Folder);
+struct Phases(hawser_documents::temporary::Folder);
 
 impl Phases {
     fn with_cargo(script: &str) -> Result<Phases, Box<dyn Error>> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let phases = Phases(hawser_temporary::Folder::new()?);
+        let phases = Phases(hawser_documents::temporary::Folder::new()?);
         fs::create_dir(phases.0.join("scripts"))?;
         for file in ["scripts/phases", "scripts/features", "Cargo.toml"] {
             fs::copy(root.join(file), phases.0.join(file))?;
@@ -111,7 +111,7 @@ fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error
 #[test]
 fn ebpf_is_required_of_root_alone() -> Result<(), Box<dyn Error>> {
     let phases = Phases::with_cargo(CARGO)?;
-    for folder in ["lang/syntax", "workbench/script", "apps/proxy"] {
+    for folder in ["lang/syntax", "workbench/testkit", "apps/proxy"] {
         fs::create_dir_all(phases.0.join(folder))?;
     }
     let skipped = "skipped: AF_XDP, whose eBPF takes root: cannot make a network namespace";
@@ -149,14 +149,14 @@ const CARGO: &str = r#"
 program() { echo "{\"manifest_path\":\"$PWD/$1/Cargo.toml\",\"profile\":{\"test\":true},\"executable\":\"$PWD/$2\"}"; }
 case "$*" in
     *evaluation*) ;;
-    *json*) program lang/syntax pure; program workbench/script host-0a; program apps/proxy waiting ;;
+    *json*) program lang/syntax pure; program workbench/testkit host-0a; program apps/proxy waiting ;;
     clippy*) exit 1 ;;
 esac"#;
 
 #[test]
 fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Error>> {
     let phases = Phases::with_cargo(CARGO)?;
-    for folder in ["lang/syntax", "workbench/script", "apps/proxy"] {
+    for folder in ["lang/syntax", "workbench/testkit", "apps/proxy"] {
         fs::create_dir_all(phases.0.join(folder))?;
     }
     let policy = "chrt -p $$ | sed -n '1s/.*: /policy /p'";
@@ -171,7 +171,7 @@ fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Er
     assert_eq!(code, Some(1), "{printed}");
     for line in [
         "== machines, at idle priority\n     Running lang/syntax (pure)\npolicy SCHED_IDLE\n",
-        "     Running workbench/script (host-0a)\npolicy SCHED_OTHER\n",
+        "     Running workbench/testkit (host-0a)\npolicy SCHED_OTHER\n",
         "     Running apps/proxy (waiting)\npolicy SCHED_OTHER\n",
         "    ---- a::b stdout ----\n      why\n",
         "\n5 passed, 1 failed\n",

@@ -160,7 +160,7 @@ fn main() {
     {
         return subscribe(Path::new(socket));
     }
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let socket: PathBuf = folder.join("s");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -119,7 +119,7 @@ impl Rules {
 
         let path = path.to_owned();
         let read = || {
-            let text = hawser_files::given(&path, hawser_files::DOCUMENT_MAX)?;
+            let text = hawser_documents::files::given(&path, hawser_documents::files::DOCUMENT_MAX)?;
             Ok((text, std::fs::metadata(&path)?.mode()))
         };
         match read() {

@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_socket_lies_in_a_folder_to_which_no_other_user_writes() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let device = format!("net_memif0,socket={}", folder.join("s").display());
         assert_eq!(
             with_own_socket(&device).expect("it is taken"),

@@ -17,6 +17,7 @@
 
 mod complete;
 mod diagnostics;
+pub mod dissector;
 mod hints;
 #[cfg(feature = "hostile")]
 pub mod hostile;

@@ -1,6 +1,6 @@
 //! A debugger for transport programs: a run in the simulator, forwards and backwards, statement by statement.
 
-pub use hawser_debug::*;
+pub use hawser_inspect::debug::*;
 
 use crate::{Programs, Scenario};
 

@@ -13,7 +13,9 @@
 #![warn(missing_docs)]
 
 pub mod debug;
+pub mod drawing;
 pub mod mutants;
+pub mod mutations;
 mod picture;
 mod story;
 pub mod sweep;
@@ -28,12 +30,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::drawing::{Limits, Picture, Queue, Series, SignalField, Window};
 use hawser_bus::Bus;
+pub use hawser_documents::files;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
-pub use hawser_files as files;
+pub use hawser_inspect::trace::{
+    Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Show,
+};
 pub use hawser_load::ParamError;
-pub use hawser_picture::{Limits, Picture, Queue, Series, SignalField, Window};
 pub use hawser_sim::app::{Script, Side};
 pub use hawser_sim::map::{Edge, Map, Node};
 pub use hawser_sim::pcapng;
@@ -45,7 +50,6 @@ use hawser_sim::shrink::{Manner, Tried};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 use hawser_sim::world::{Fate, Sight};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
-pub use hawser_trace::{Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Show};
 pub use picture::{Shows, run_pictured};
 pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 
@@ -285,7 +289,7 @@ pub fn run_printed(
 
 /// A callback that receives each packet of a run: its time of sending, its bytes, and the event that sent it,
 /// if that was wanted.
-pub type ShowPacket = Box<dyn FnMut(Duration, &[u8], Option<&hawser_trace::Sent>)>;
+pub type ShowPacket = Box<dyn FnMut(Duration, &[u8], Option<&hawser_inspect::trace::Sent>)>;
 
 /// Like `run_traced`, with packets. Events describe the packets from which they come, and `packet` receives
 /// the sent ones.
@@ -345,7 +349,7 @@ pub(crate) fn between(
 
 /// Returns the flows with a separate number for each pair of hosts, as a picture distinguishes them.
 pub(crate) fn pairs(scenario: &Scenario) -> Flows {
-    let numbers: BTreeMap<_, usize> = hawser_picture::pairs(scenario).zip(0..).collect();
+    let numbers: BTreeMap<_, usize> = crate::drawing::pairs(scenario).zip(0..).collect();
     Flows::new(connections(scenario).map(|(flow, hosts, ends)| {
         let [from, to] = hosts.map(|host| &scenario.host[host].name);
         let number = numbers.get(&(flow, from, to)).copied().unwrap_or(numbers.len());
@@ -503,7 +507,7 @@ pub fn has_field(
     let of_hosts = scenario.host.iter().filter_map(|host| host.program.as_ref());
     for name in of_hosts.chain([&scenario.program]) {
         let loaded = programs.open(engine(scenario), name)?;
-        if hawser_trace::has_field(loaded.module(), wanted) {
+        if hawser_inspect::trace::has_field(loaded.module(), wanted) {
             return Ok(true);
         }
     }

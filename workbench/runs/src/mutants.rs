@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+pub use crate::mutations::{Change, Mutant};
 use hawser_driver::Memory;
 use hawser_engine::program::Program;
 use hawser_load::Interpreted;
-pub use hawser_mutants::{Change, Mutant};
 
 use crate::{Report, RunError, Scenario, resolver};
 use hawser_load::programs::{Module, Programs};
@@ -26,7 +26,7 @@ impl Texts {
     #[must_use]
     pub fn mutants(&self, changes: &[Change]) -> Vec<(String, Mutant)> {
         let of_file = |(path, text): &(String, String)| {
-            let mutants = hawser_mutants::mutants(text, changes).into_iter();
+            let mutants = crate::mutations::mutants(text, changes).into_iter();
             mutants.map(|mutant| (path.clone(), mutant)).collect::<Vec<_>>()
         };
         let own = self.0.iter().filter(|(path, _)| !hawser_driver::is_library(path));

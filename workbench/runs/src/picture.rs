@@ -6,12 +6,12 @@ use std::io::BufWriter;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::drawing::{Collector, Limits, Picture};
 use hawser_bus::{Bus, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware};
 use hawser_engine::Stack;
-use hawser_picture::{Collector, Limits, Picture};
+use hawser_inspect::trace::{Event, Filter, Recorder, Show};
 use hawser_sim::world::Sight;
 use hawser_sim::{DEPTH_SPANS, DepthsOf, Report, RunError, Scenario};
-use hawser_trace::{Event, Filter, Recorder, Show};
 
 use crate::{Programs, engine, pairs, resolver};
 
@@ -58,7 +58,7 @@ pub fn run_pictured(
     let collector = Collector::new(scenario, limits);
     let resolve = resolver(programs, engine(scenario));
     let events = collector.clone();
-    let of_pairs: Vec<usize> = hawser_picture::pairs(scenario).map(|(flow, ..)| flow).collect();
+    let of_pairs: Vec<usize> = crate::drawing::pairs(scenario).map(|(flow, ..)| flow).collect();
     let collect = move |event: &Event| {
         events.event(event);
         if let Some(show) = &mut show {

@@ -11,10 +11,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use hawser_inspect::trace::{Context, Event, Filter, Flows, LastEvents, Line, Recorder, Value};
 use hawser_sim::report::{FlowReport, LinkReport};
 use hawser_sim::standing::{EndStanding, TimerStanding};
 use hawser_sim::world::{Fate, Sight};
-use hawser_trace::{Context, Event, Filter, Flows, LastEvents, Line, Recorder, Value};
 use parking_lot::Mutex;
 use serde::Serialize;
 

@@ -48,6 +48,7 @@ pub mod pcap;
 pub mod pcapng;
 pub mod report;
 mod run;
+pub mod scenario;
 pub mod segment;
 pub mod shrink;
 pub mod slowdown;
@@ -61,7 +62,7 @@ pub mod wire;
 mod working;
 pub mod world;
 
-pub use hawser_scenario::{self as scenario, Scenario, ScenarioError, paths, rng};
+pub use crate::scenario::{Scenario, ScenarioError, paths, rng};
 
 pub use build::{OwnScript, Resolve, ResolveError, RunError, START};
 pub use report::Report;

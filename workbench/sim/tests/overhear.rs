@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use hawser_documents::temporary::Folder;
 use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
-use hawser_temporary::Folder;
 
 /// Stop-and-wait as seen from a host. `RULES` is replaced with a host's assertions about the packets of
 /// either direction.

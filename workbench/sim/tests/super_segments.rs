@@ -26,7 +26,7 @@ const SENDS: usize = 120;
 /// Compiles the program with these segmentation rules, of which `used` are in use.
 fn program(rules: &str, used: &str) -> Module {
     let text = TEXT.replace("RULES", rules).replace("USED", used);
-    let folder = hawser_temporary::Folder::new().expect("a temporary folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a temporary folder");
     let path = folder.join("cut.mtp");
     std::fs::write(&path, text).expect("it can be written");
     hawser_load::load(&path).unwrap_or_else(|rejected| panic!("{rejected}"))

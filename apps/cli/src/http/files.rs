@@ -228,7 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn served_bytes_equal_the_file() -> io::Result<()> {
-        let folder = hawser_temporary::Folder::new()?;
+        let folder = hawser_documents::temporary::Folder::new()?;
         let bytes: Vec<u8> = (0..300_000u32).map(|at| (at * 31) as u8).collect();
         std::fs::write(folder.join("file"), &bytes)?;
         let root = root(&folder)?;
@@ -251,7 +251,10 @@ mod tests {
     /// begin with a dot are served only if the root exposes them.
     #[tokio::test]
     async fn outward_links_and_dot_files_are_served_only_when_asked() -> io::Result<()> {
-        let (folder, outside) = (hawser_temporary::Folder::new()?, hawser_temporary::Folder::new()?);
+        let (folder, outside) = (
+            hawser_documents::temporary::Folder::new()?,
+            hawser_documents::temporary::Folder::new()?,
+        );
         std::fs::write(outside.join("secret"), "secret")?;
         std::fs::create_dir(folder.join("sub"))?;
         std::fs::create_dir(folder.join(".git"))?;

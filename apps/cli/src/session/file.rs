@@ -371,7 +371,7 @@ mod tests {
             let _ = stream.shutdown().await;
             let _ = stream.read_u8().await;
         });
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let bar = ProgressBar::hidden();
         let mut stream = receiver.accept().await.expect("a stream");
         let received = receive(&mut stream, &intake(&folder), &bar, || ()).await;
@@ -459,7 +459,7 @@ mod tests {
     /// The file is announced with its first length and grows afterwards.
     #[tokio::test]
     async fn a_file_that_grows_is_sent_to_its_announced_end() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let path = folder.join("growing.log");
         std::fs::write(&path, vec![b'x'; 4 << 20]).expect("a file");
         let (caller, receiver, _server) = connected().await;

@@ -238,11 +238,11 @@ mod tests {
     }
 
     /// A folder that is removed with the test.
-    struct Folder(hawser_temporary::Folder);
+    struct Folder(hawser_documents::temporary::Folder);
 
     impl Folder {
         fn new() -> Self {
-            Self(hawser_temporary::Folder::new().expect("a folder"))
+            Self(hawser_documents::temporary::Folder::new().expect("a folder"))
         }
 
         fn names(&self) -> Vec<String> {

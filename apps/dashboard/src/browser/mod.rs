@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use command_fds::{CommandFdExt, FdMapping};
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use serde_json::{Value, json};
 
 use pipe::Pipe;

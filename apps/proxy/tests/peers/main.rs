@@ -124,7 +124,7 @@ async fn failures_have_their_codes() {
 #[tokio::test]
 async fn tls_passes_end_to_end() {
     let stage = Stage::new().await;
-    let directory = hawser_temporary::Folder::new().expect("a directory");
+    let directory = hawser_documents::temporary::Folder::new().expect("a directory");
     let make = [
         "req",
         "-x509",

@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hawser_documents::temporary::Folder;
 use hawser_emit_c::{Emitted, Machine, Options};
 use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::{EventId, Module};
-use hawser_temporary::Folder;
 
 use super::{texts, toolchain};
 

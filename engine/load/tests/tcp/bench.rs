@@ -113,7 +113,7 @@ fn newreno() -> &'static Loaded {
     let ready = || {
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../transports/tcp/tcp.mtp");
         let main = PathBuf::from(std::env::var_os("HAWSER_TCP").unwrap_or_else(|| own.into()));
-        let copy = hawser_temporary::Folder::new().expect("a folder");
+        let copy = hawser_documents::temporary::Folder::new().expect("a folder");
         for file in std::fs::read_dir(main.parent().expect("a folder")).expect("a folder") {
             let path = file.expect("a file").path();
             if path.extension().is_some_and(|extension| extension == "mtp") {

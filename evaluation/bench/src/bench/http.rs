@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 use super::{Common, alternate, column, percentiles, row};
 use crate::report::{Better, Metric, Report};

@@ -10,10 +10,10 @@ use hawser::session::{
     Candidate, ClientConfig, Config, Identity, PathCandidate, QuicOptions, Server, ServerConfig, Session,
     TcpOptions, Trust, connect, scheduler,
 };
-use hawser_carrier::{Carrier, send};
-use hawser_carrier_quic::{QuicEndpoint, QuicListener};
-use hawser_carrier_tcp::TcpListener;
-use hawser_carrier_tls::{TlsClient, TlsServer};
+use hawser_carriers::quic::{QuicEndpoint, QuicListener};
+use hawser_carriers::tcp::TcpListener;
+use hawser_carriers::tls::{TlsClient, TlsServer};
+use hawser_carriers::{Carrier, send};
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
 
@@ -146,7 +146,7 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
         let listener = TcpListener::open(LOOPBACK, TcpOptions::default(), Some(TlsServer { config: tls }))?;
         let client = TlsClient { config: trust, name: ServerName::try_from("localhost")? };
         let options = TcpOptions::default();
-        let connecting = hawser_carrier_tcp::connect(listener.local()?, None, &options, Some(&client));
+        let connecting = hawser_carriers::tcp::connect(listener.local()?, None, &options, Some(&client));
         let accepting = async { listener.accept().await?.accept().await };
         let (near, far) = tokio::try_join!(connecting, accepting)?;
         (Box::new(near), Box::new(far))

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// The folder of its source.
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/gvisor");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/gvisor");
 
 /// Returns the path of the program, beside our own. It is built once in a process; Go's cache makes that fast
 /// if its source is unchanged.

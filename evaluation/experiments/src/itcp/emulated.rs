@@ -234,7 +234,7 @@ fn send_by_linux(congestion: &str, to: SocketAddr, shared: &Shared) -> Result<()
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
         }
-        let now = hawser_carrier_tcp::statistics(&SockRef::from(&stream));
+        let now = hawser_carriers::tcp::statistics(&SockRef::from(&stream));
         let again = now.retransmitted.div_ceil(now.mss.max(1) as u64);
         let round_trip_ms = now.srtt.as_secs_f64() * 1e3;
         shared.report(Sample { window: now.window, round_trip_ms, again, ..Sample::default() });

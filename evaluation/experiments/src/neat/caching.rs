@@ -20,9 +20,9 @@ use hawser::lab::{HostHandle, Lab, Spec};
 use hawser::select::transports::{Tcp, Tls};
 use hawser::select::{Destination, Profile, Racer, Request, Transport};
 use hawser::session::{Identity, TcpOptions, Trust};
-use hawser_carrier::{Carrier, send};
-use hawser_carrier_tcp::{TcpIncoming, TcpListener};
-use hawser_carrier_tls::TlsServer;
+use hawser_carriers::tcp::{TcpIncoming, TcpListener};
+use hawser_carriers::tls::TlsServer;
+use hawser_carriers::{Carrier, send};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

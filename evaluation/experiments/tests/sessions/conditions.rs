@@ -6,8 +6,8 @@ use std::time::Duration;
 use hawser::lab::units::Rate;
 use hawser::lab::{Lab, Rules};
 use hawser::session::document::StatePlace;
+use hawser_documents::temporary::Folder;
 use hawser_experiments::{Direction, Report, Stage, Transfer, opening};
-use hawser_temporary::Folder;
 use hawser_testing::Log;
 
 use crate::TestResult;
@@ -79,9 +79,9 @@ pub(crate) fn a_handshake_completes_where_long_packets_are_lost() -> TestResult 
     let log = Log::of_process();
     let opened = opening(&stage, stage.document(&["tcp:wlan0"])?)?;
     println!("  opened after {:.2} s", opened.first);
-    log.expect(&["DEBUG hawser_carrier_tcp", "a TLS handshake stalls", "peer=10."]);
+    log.expect(&["DEBUG hawser_carriers::tcp", "a TLS handshake stalls", "peer=10."]);
     log.expect(&[
-        "INFO hawser_carrier_tcp",
+        "INFO hawser_carriers::tcp",
         "the path loses long packets",
         "peer=10.",
     ]);

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use serde_json::Value;
 
 use crate::TestResult;

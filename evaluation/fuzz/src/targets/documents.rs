@@ -4,7 +4,7 @@
 //! The first byte selects the kind of file.
 
 use hawser_lab::spec::Spec;
-use hawser_resolve::{Config, Target};
+use hawser_race::resolve::{Config, Target};
 use hawser_sim::Scenario;
 
 pub(crate) fn fuzz(data: &[u8]) {

@@ -78,7 +78,7 @@ async fn take(pair: &Pair, data: &[u8]) {
         let _ = out.read_to_end(&mut answer).await;
         answer
     };
-    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let receiving = async {
         let mut stream = pair.receiver.accept().await.expect("a stream");
         let intake = Intake {

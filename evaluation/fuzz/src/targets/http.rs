@@ -19,13 +19,13 @@ struct Place {
     runtime: Runtime,
     root: Arc<Root>,
     hosts: Arc<Hosts>,
-    _folder: hawser_temporary::Folder,
+    _folder: hawser_documents::temporary::Folder,
 }
 
 fn place() -> &'static Place {
     static PLACE: OnceLock<Place> = OnceLock::new();
     PLACE.get_or_init(|| {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let root = folder.join("root");
         std::fs::create_dir(&root).expect("a folder");
         std::fs::File::create(root.join("a"))

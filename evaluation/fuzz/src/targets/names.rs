@@ -2,5 +2,5 @@
 //! bounded, ordered and consistent.
 
 pub(crate) fn fuzz(data: &[u8]) {
-    hawser_resolve::hostile::answer(data);
+    hawser_race::resolve::hostile::answer(data);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use hawser_load::{Engine, Loaded};
-use hawser_script::{Bench, IpVersion, Leniency, System, Table, Target, run};
+use hawser_testkit::script::{Bench, IpVersion, Leniency, System, Table, Target, run};
 
 static PROGRAM: LazyLock<Loaded> =
     LazyLock::new(|| Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser"));

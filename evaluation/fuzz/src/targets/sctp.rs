@@ -2,5 +2,5 @@
 //! from one length to the next.
 
 pub(crate) fn fuzz(data: &[u8]) {
-    hawser_carrier_sctp::hostile::datagram(data);
+    hawser_carriers::sctp::hostile::datagram(data);
 }

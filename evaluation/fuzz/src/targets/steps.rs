@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use hawser_load::{Engine, Loaded};
-use hawser_step::{Program, parse, run, show_and_read};
+use hawser_testkit::step::{Program, parse, run, show_and_read};
 
 static PROGRAM: LazyLock<Arc<dyn Program>> = LazyLock::new(|| {
     let tcp = Loaded::open("tcp", Some(Engine::Interp)).expect("it comes with Hawser");

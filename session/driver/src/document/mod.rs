@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hawser_carrier_mtp::MtpOptions;
-use hawser_carrier_quic::QuicOptions;
-use hawser_carrier_sctp::SctpOptions;
-use hawser_carrier_tcp::TcpOptions;
+use hawser_carriers::mtp::MtpOptions;
+use hawser_carriers::quic::QuicOptions;
+use hawser_carriers::sctp::SctpOptions;
+use hawser_carriers::tcp::TcpOptions;
 use hawser_session::{Config, Security};
 
 pub use hawser_policy::document::{Diagnostic as DocumentError, Format};

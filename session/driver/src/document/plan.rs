@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_carrier_mtp::MtpStack;
+use hawser_carriers::mtp::MtpStack;
 use hawser_session::Candidate;
 
 use super::{
@@ -299,7 +299,7 @@ impl Document {
         Some(match &connection.transport {
             Transport::Sctp => PathCandidate::Sctp { peers: peers.into(), options: self.sctp.clone() },
             Transport::Quic => {
-                let options = hawser_carrier_quic::QuicOptions { interface, ..self.quic.clone() };
+                let options = hawser_carriers::quic::QuicOptions { interface, ..self.quic.clone() };
                 PathCandidate::Quic { peer, local: None, options }
             }
             Transport::Mtp(program) => {
@@ -311,7 +311,7 @@ impl Document {
             }
             transport @ (Transport::Tcp | Transport::Mptcp) => {
                 let mptcp = *transport == Transport::Mptcp;
-                let options = hawser_carrier_tcp::TcpOptions { interface, mptcp, ..self.tcp.clone() };
+                let options = hawser_carriers::tcp::TcpOptions { interface, mptcp, ..self.tcp.clone() };
                 PathCandidate::Tcp { peer, local: None, options }
             }
         })

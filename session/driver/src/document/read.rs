@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use hawser_carrier_quic::Congestion;
+use hawser_carriers::quic::Congestion;
 use hawser_documents::Fault;
 use hawser_net::host::{DeviceSpecError, Setup, parse_address};
 use hawser_session::{Opening, Security};

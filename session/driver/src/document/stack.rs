@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use hawser_carrier_mtp::{MtpStack, SOCKETS};
+use hawser_carriers::mtp::{MtpStack, SOCKETS};
 use hawser_net::host::{self, DeviceSpec, Setup};
 use hawser_net::{Endpoint, Network, OpenError};
 

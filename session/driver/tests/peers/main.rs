@@ -11,9 +11,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hawser_documents::temporary::Folder;
 use hawser_session_driver::document::{Document, StatePlace};
 use hawser_session_driver::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions};
-use hawser_temporary::Folder;
 
 /// Writes a certificate for `localhost` to `cert.pem` and `key.pem`.
 fn certificate(folder: &Folder) -> (PathBuf, PathBuf) {

@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_carrier::Carrier;
-use hawser_carrier_tcp::TcpListener;
-use hawser_carrier_tls::{TlsClient, TlsServer};
+use hawser_carriers::Carrier;
+use hawser_carriers::tcp::TcpListener;
+use hawser_carriers::tls::{TlsClient, TlsServer};
 use hawser_session_driver::document::{Connection as ConnectionEntry, Transport};
 use hawser_session_driver::{
     AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any,
@@ -288,7 +288,7 @@ async fn closing_without_a_tls_alert_is_reported() {
     let options = TcpOptions::default();
     let (served, client) = tokio::join!(
         serving,
-        hawser_carrier_tcp::connect(address, None, &options, Some(&tls))
+        hawser_carriers::tcp::connect(address, None, &options, Some(&tls))
     );
     served.unwrap();
     let mut client = client.unwrap();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hawser_carrier::Carrier;
-use hawser_carrier_quic::{QuicEndpoint, QuicListener};
+use hawser_carriers::Carrier;
+use hawser_carriers::quic::{QuicEndpoint, QuicListener};
 use hawser_session_driver::document::{Connection, Transport};
 use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
 use quinn::crypto::rustls::QuicClientConfig;

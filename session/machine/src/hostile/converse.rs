@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 use hawser_time::Instant;
 
 use super::joined;

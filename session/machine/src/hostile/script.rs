@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 
 use crate::segment::{
     Ack, Close, Hello, Join, PathStatus, Refusal, Security, Segment, SessionId, data_header, encode,

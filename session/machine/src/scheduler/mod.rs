@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 use hawser_time::Instant;
 
 use crate::CarrierId;

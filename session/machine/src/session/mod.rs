@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 use hawser_time::Instant;
 
 pub use application::{ReadError, StreamError};

@@ -1,6 +1,6 @@
 //! Counts and reports of a session.
 
-use hawser_carrier::Statistics;
+use hawser_carriers::Statistics;
 
 use super::Session;
 use crate::CarrierId;

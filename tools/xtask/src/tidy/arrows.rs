@@ -45,20 +45,15 @@ pub(super) const RULES: &[Rule] = &[
         to: &[
             "connect",
             "session/driver",
-            "session/relay",
             "watch",
             "sockets",
             "lab",
-            "workbench/debug",
-            "workbench/dissector",
             "workbench/ide",
-            "workbench/picture",
+            "workbench/inspect",
             "workbench/runs",
-            "workbench/script",
-            "workbench/step",
-            "workbench/trace",
+            "workbench/testkit",
             "engine",
-            "lang/capabilities",
+            "lang/ir",
             "lang/driver",
             "lang/syntax",
             "select",
@@ -67,47 +62,28 @@ pub(super) const RULES: &[Rule] = &[
     },
     // The racer opens the candidate that won: a plain connection, a session, or a stream of a gateway's session.
     Rule {
-        from: "connect/racer",
+        from: "connect",
         to: &[
             "session/driver",
-            "session/relay",
             "session/carriers",
-            "session/sctp",
             "watch/socket",
             "sockets",
             "select",
             "bus/bus",
         ],
     },
+    // A session sees a transport only through the trait `Carrier`. Its simulator, a feature, runs it over a real
+    // transport on the event core.
     Rule {
-        from: "connect/knowledge",
+        from: "session/machine",
         to: &[
-            "connect/racer",
-            "session/driver",
-            "select/policy",
-            "select/race",
-            "bus/bus",
-        ],
-    },
-    // The transport services are an interface to selection.
-    Rule {
-        from: "connect/taps",
-        to: &["connect/racer", "session/driver", "select/race", "select/resolve"],
-    },
-    // A session sees a transport only through the trait `Carrier`.
-    Rule { from: "session/machine", to: &["session/carriers/carrier", "bus/bus"] },
-    // The simulator of sessions stands above the session, and runs it over a real transport on the event
-    // core.
-    Rule {
-        from: "session/sim",
-        to: &[
-            "session/machine",
-            "session/carriers/carrier",
+            "session/carriers",
             "workbench/sim",
             "engine/engine",
             "engine/load",
             "lang/ir",
             "select/race",
+            "bus/bus",
         ],
     },
     // The session's shell names the carriers. It resolves and orders names by the same code as selection.
@@ -116,7 +92,6 @@ pub(super) const RULES: &[Rule] = &[
         to: &[
             "session/machine",
             "session/carriers",
-            "session/sctp",
             "watch/socket",
             "sockets",
             "engine/load",
@@ -124,18 +99,8 @@ pub(super) const RULES: &[Rule] = &[
             "bus/bus",
         ],
     },
-    Rule { from: "session/relay", to: &["session/driver"] },
-    Rule {
-        from: "session/carriers",
-        to: &["session/carriers/carrier", "session/carriers/tls"],
-    },
-    Rule { from: "session/carriers/carrier", to: &[] },
     // A transport that is a program is used through its sockets.
-    Rule {
-        from: "session/carriers/mtp",
-        to: &["session/carriers/carrier", "session/carriers/tls", "sockets"],
-    },
-    Rule { from: "session/sctp", to: &["session/carriers/carrier"] },
+    Rule { from: "session/carriers", to: &["sockets"] },
     // The model for a fuzzer runs a real program.
     Rule {
         from: "watch/socket",
@@ -146,7 +111,6 @@ pub(super) const RULES: &[Rule] = &[
     // The machines of selection do not know the transports: they rank and race descriptions.
     Rule { from: "select/policy", to: &[] },
     Rule { from: "select/race", to: &[] },
-    Rule { from: "select/resolve", to: &["select/race"] },
     // The sockets of a program over any device. Faults in front of a device are those of the simulator.
     Rule {
         from: "sockets",
@@ -157,100 +121,67 @@ pub(super) const RULES: &[Rule] = &[
         from: "lab",
         to: &["workbench/sim", "wires", "engine/engine", "lang/ir", "bus/bus"],
     },
-    // `workbench/runs` combines a scenario with its programs and with the observers of its runs.
+    // `workbench/runs` combines a scenario with its programs and with the observers of its runs. Pictures have
+    // packets in the notation of steps.
     Rule {
         from: "workbench/runs",
         to: &[
-            "workbench/debug",
-            "workbench/mutants",
-            "workbench/picture",
+            "workbench/inspect",
             "workbench/sim",
-            "workbench/trace",
+            "workbench/testkit",
             "engine/engine",
             "engine/load",
             "lang",
             "bus/bus",
         ],
     },
-    // A picture is drawn from a trace's account of events, and from packets in the notation of steps.
+    // A scripted peer is the other end of a wire. Steps are the other end of a simulated wire, and name the
+    // line that sent a packet.
     Rule {
-        from: "workbench/picture",
+        from: "workbench/testkit",
         to: &[
+            "workbench/inspect",
             "workbench/sim",
-            "workbench/step",
-            "workbench/trace",
-            "engine/engine",
-            "lang",
-        ],
-    },
-    // Steps are the other end of a simulated wire, and name the line that sent a packet.
-    Rule {
-        from: "workbench/step",
-        to: &[
-            "workbench/sim",
-            "workbench/trace",
+            "wires",
             "engine/engine",
             "engine/load",
             "lang",
         ],
     },
-    // The scripted peer is the other end of a wire; the program under test is found by its name.
+    // A trace has the interpreter repeat the events of a stack. A debugger repeats those of a simulated run,
+    // and checks expressions over them.
     Rule {
-        from: "workbench/script",
-        to: &["wires", "engine/engine", "engine/load", "lang/ir"],
+        from: "workbench/inspect",
+        to: &["workbench/sim", "engine/engine", "lang"],
     },
-    // A debugger repeats the events of a simulated run, and checks expressions over them.
-    Rule {
-        from: "workbench/debug",
-        to: &["workbench/sim", "workbench/trace", "engine/engine", "lang"],
-    },
-    // A trace has the interpreter repeat the events of a stack.
-    Rule { from: "workbench/trace", to: &["engine/engine", "lang"] },
-    // The simulator's scenarios are a crate of their own; its applications use queue pairs through the verbs.
-    Rule {
-        from: "workbench/sim",
-        to: &["workbench/scenario", "engine/engine", "engine/verbs", "lang/ir"],
-    },
-    Rule { from: "workbench/scenario", to: &[] },
+    // The simulator's applications use queue pairs through the verbs.
+    Rule { from: "workbench/sim", to: &["engine/engine", "lang/ir"] },
     // Services over a program's text and tables.
     Rule { from: "workbench/ide", to: &["lang"] },
-    Rule { from: "workbench/mutants", to: &["lang"] },
-    Rule { from: "workbench/dissector", to: &["lang"] },
     Rule { from: "wires", to: &["engine/engine", "lang/ir"] },
     // A wire by AF_XDP reads interfaces in the same way as the host's other wires. It runs chains by a
     // program's tables if they can run there.
-    Rule {
-        from: "wires/xdp",
-        to: &["wires/host", "engine/engine", "lang/capabilities", "lang/ir"],
-    },
+    Rule { from: "wires/xdp", to: &["wires/host", "engine/engine", "lang/ir"] },
     // A wire by DPDK reads interfaces in the same way as the host's other wires. For the AF_XDP sockets that
     // DPDK opens, it attaches the same program as `wires/xdp`.
     Rule { from: "wires/dpdk", to: &["wires/host", "wires/xdp", "engine/engine"] },
-    // An interface of the engine's requests; tests run it over programs.
-    Rule { from: "engine/verbs", to: &["engine/engine", "engine/load", "lang/ir"] },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
     Rule { from: "engine/load", to: &["engine/engine", "lang"] },
     Rule { from: "engine/engine", to: &["lang/ir", "bus/bus"] },
     // The language depends on no runtime crate.
     Rule { from: "lang", to: &["lang"] },
     Rule { from: "lang/ir", to: &[] },
-    // The capabilities of targets, and their consequences for a program, are computed from its intermediate
-    // form alone.
-    Rule { from: "lang/capabilities", to: &["lang/ir"] },
     // The bus does not know its publishers.
     Rule { from: "bus/bus", to: &[] },
-    Rule { from: "bus/twares", to: &["bus/bus"] },
     Rule { from: "bus/documents", to: &[] },
-    Rule { from: "bus/files", to: &[] },
-    Rule { from: "bus/temporary", to: &[] },
     Rule { from: "bus/time", to: &[] },
     // The grammar has no dependencies in the workspace.
     Rule { from: "editors", to: &[] },
 ];
 
-/// The crates that every crate may depend on: documents, files, temporary folders, and points in time. They
-/// depend on no other crate.
-pub(super) const GROUND: &[&str] = &["bus/documents", "bus/files", "bus/temporary", "bus/time"];
+/// The crates that every crate may depend on: documents, files and temporary folders; points in time. They depend
+/// on no other crate.
+pub(super) const GROUND: &[&str] = &["bus/documents", "bus/time"];
 
 /// The rooms of tools and of the evaluation. They may use any room. No room may use them, except tests, which may
 /// use the harness.
@@ -265,21 +196,18 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("engine/engine", &["engine/load", "lang"]),
     ("wires", &["engine/load", "lang", "wires"]),
     ("workbench/sim", &["engine/load", "lang"]),
-    ("workbench/debug", &["engine/load"]),
-    ("lang/capabilities", &["lang"]),
+    ("workbench/inspect", &["engine/load"]),
+    ("lang/ir", &["lang"]),
     // A controller that exists both in Rust and in MTP is compared with itself.
     ("engine/load", &["bus"]),
     // Names are looked up in a lab, which has a name server of its own.
-    ("select/resolve", &["lab"]),
-    // An association over several paths needs a network that has them.
-    ("session/sctp", &["lab"]),
+    ("select/race", &["lab"]),
     // Congestion controllers are compared on networks that lose and reorder packets.
-    ("session/carriers/quic", &["lab"]),
+    ("session/carriers", &["lab"]),
     // The proxy's reports to clients about broken networks are tested on broken networks.
     ("apps/proxy", &["lab"]),
     // Knowledge of networks is gathered from emulated networks.
-    ("connect/knowledge", &["lab", "watch/socket"]),
-    ("connect/taps", &["lab", "sockets"]),
+    ("connect", &["lab"]),
     // The kernel's TCP is watched on networks that lose and delay.
     (
         "watch/linux",
@@ -388,9 +316,9 @@ mod tests {
             ("apps/cli", "hawser"),
             ("hawser", "workbench/runs"),
             ("workbench/runs", "workbench/sim"),
-            ("hawser", "workbench/script"),
-            ("workbench/script", "engine/engine"),
-            ("workbench/script", "wires/host"),
+            ("hawser", "workbench/testkit"),
+            ("workbench/testkit", "engine/engine"),
+            ("workbench/testkit", "wires/host"),
             ("hawser", "engine/load"),
             ("hawser", "lab"),
             ("lab", "workbench/sim"),
@@ -401,17 +329,16 @@ mod tests {
             ("wires/dpdk", "wires/host"),
             ("wires/dpdk", "wires/xdp"),
             ("workbench/sim", "lang/ir"),
-            ("hawser", "lang/capabilities"),
             ("engine/engine", "lang/ir"),
             ("engine/engine", "bus/bus"),
-            ("session/machine", "session/carriers/carrier"),
-            ("session/driver", "session/carriers/quic"),
-            ("connect/racer", "session/relay"),
-            ("session/carriers/mtp", "sockets"),
+            ("session/machine", "session/carriers"),
+            ("session/driver", "session/carriers"),
+            ("connect", "session/driver"),
+            ("session/carriers", "sockets"),
             ("lang/check", "lang/syntax"),
             ("tools/xtask", "apps/cli"),
             ("evaluation/bench", "engine/engine"),
-            ("engine/load", "bus/temporary"),
+            ("engine/load", "bus/documents"),
         ];
         for (from, to) in good {
             assert_eq!(diagnostic(from, to, false), None, "{from} → {to}");
@@ -436,17 +363,16 @@ mod tests {
             ("hawser", "apps/cli"),
             ("hawser", "lang/check"),
             ("hawser", "workbench/sim"),
-            ("session/machine", "session/carriers/tcp"),
-            ("session/driver", "connect/racer"),
-            ("hawser", "session/carriers/tcp"),
+            ("session/machine", "sockets"),
+            ("session/driver", "connect"),
+            ("hawser", "session/carriers"),
             ("select/race", "engine/engine"),
-            ("session/carriers/tcp", "engine/engine"),
+            ("session/carriers", "engine/engine"),
             ("bus/bus", "engine/engine"),
             ("engine/load", "workbench/sim"),
-            ("apps/cli", "workbench/script"),
+            ("apps/cli", "workbench/testkit"),
             ("workbench/sim", "lang/interp"),
             ("workbench/sim", "wires/host"),
-            ("lang/capabilities", "engine/engine"),
             ("wires/host", "lab"),
             ("wires/host", "wires/xdp"),
             ("engine/engine", "lang/interp"),
@@ -455,7 +381,7 @@ mod tests {
             ("engine/engine", "tools/xtask"),
             ("engine/engine", "tools/testing"),
             ("apps/cli", "evaluation/bench"),
-            ("bus/temporary", "hawser"),
+            ("bus/documents", "hawser"),
             ("cellar", "engine/engine"),
         ];
         for (from, to) in bad {
@@ -466,9 +392,9 @@ mod tests {
     #[test]
     fn tests_have_a_short_list_of_their_own() {
         assert_eq!(diagnostic("engine/engine", "engine/load", true), None);
-        assert_eq!(diagnostic("select/resolve", "lab", true), None);
+        assert_eq!(diagnostic("select/race", "lab", true), None);
         assert_eq!(diagnostic("select/race", "tools/testing", true), None);
-        assert!(diagnostic("select/race", "lab", true).is_some());
+        assert!(diagnostic("select/policy", "lab", true).is_some());
         assert!(diagnostic("engine/engine", "engine/load", false).is_some());
         assert!(diagnostic("lang/ir", "engine/engine", true).is_some());
     }

@@ -15,9 +15,9 @@ const LIST: &str = "tools/xtask/device-names.toml";
 const ROOMS: &[&str] = &[
     "engine/engine",
     "wires",
-    "workbench/scenario",
     "workbench/sim",
-    "lang/capabilities",
+    "workbench/sim",
+    "lang/ir",
 ];
 /// Names of programs that are forbidden in addition to the folders of `transports/`.
 const PROGRAMS: &[&str] = &["tcp", "homa", "quic", "ndp", "roce"];

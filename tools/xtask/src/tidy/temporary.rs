@@ -7,7 +7,7 @@ use super::Diagnostic;
 use super::rust_text::{code_only, line_of};
 use super::tree::Tree;
 
-const HELPER: &str = "bus/temporary/";
+const HELPER: &str = "bus/documents/";
 /// Calls that return the folder for temporary files, or that make a file or folder in it with a name or mode
 /// of their own.
 const CALLS: &[&str] = &["temp_dir(", "tempfile::"];
@@ -37,8 +37,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
             .filter(|(_, line)| is_named_by_process(line))
             .map(move |(index, _)| format!("{path}:{}", index + 1))
     });
-    let remedy =
-        "use hawser_temporary::Folder (in a shell: mktemp -d; in Python: tempfile.TemporaryDirectory)";
+    let remedy = "use hawser_documents::temporary::Folder (in a shell: mktemp -d; in Python: tempfile.TemporaryDirectory)";
     calls
         .chain(names)
         .map(|place| {
@@ -72,7 +71,7 @@ mod tests {
         let named = "#!/bin/sh\nmkdir /tmp/x-$$\nkill -INT $$ # not /tmp/x\n";
         let tree = Tree::of(&[
             ("a/src/a.rs", asks),
-            ("bus/temporary/src/lib.rs", asks),
+            ("bus/documents/src/temporary.rs", asks),
             ("scripts/a", named),
         ]);
         let places: Vec<String> = check(&tree)

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener as Listener;
 use std::path::{Path, PathBuf};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 

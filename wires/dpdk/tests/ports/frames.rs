@@ -124,7 +124,7 @@ pub(crate) fn payload_is_kept_until_it_is_sent() -> TestResult {
 
 /// Two ports in shared memory (memif), one for each end.
 pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
-    let folder = hawser_temporary::Folder::new()?;
+    let folder = hawser_documents::temporary::Folder::new()?;
     let socket = folder.join("socket");
     let socket = socket.display();
     let open = |role: &str| DpdkWire::open(&format!("{},role={role},socket={socket}", named("net_memif")));
@@ -139,7 +139,7 @@ pub(crate) fn shared_memory_carries_frames_in_order() -> TestResult {
 /// Queues of ports in shared memory: frames sent by one queue arrive by the queue of the same number at the
 /// other end.
 pub(crate) fn queues_carry_frames_apart() -> TestResult {
-    let folder = hawser_temporary::Folder::new()?;
+    let folder = hawser_documents::temporary::Folder::new()?;
     let socket = folder.join("socket");
     let socket = socket.display();
     let open = |role: &str| {
@@ -197,7 +197,7 @@ fn super_segment(len: usize) -> TxFrame {
 
 /// Returns the ends of a shared ring of virtio (vhost-user): the server and its user.
 fn virtio(arguments: &str) -> TestResult<(DpdkWire, DpdkWire)> {
-    let folder = hawser_temporary::Folder::new()?;
+    let folder = hawser_documents::temporary::Folder::new()?;
     let socket = folder.join("socket");
     let socket = socket.display();
     let server = DpdkWire::open(&format!("{},iface={socket}{arguments}", named("net_vhost")))?;

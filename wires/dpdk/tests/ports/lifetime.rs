@@ -66,7 +66,7 @@ fn killed(device: &str, shown: impl Fn() -> TestResult<String>, held: &[&str]) -
 /// A server in shared memory listens at a file in a folder that no other user can enter, even after another
 /// server was killed.
 pub(crate) fn shared_memory_is_met_in_a_folder_of_the_users_own() -> TestResult {
-    let own = hawser_temporary::Folder::new()?;
+    let own = hawser_documents::temporary::Folder::new()?;
     for _ in 0..2 {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["hold", "net_memif0,role=server"])

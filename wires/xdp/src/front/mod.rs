@@ -23,10 +23,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hawser_capabilities::{Capabilities, Placement, placements};
 use hawser_engine::front::{Front, Lent, Ran, RanChain, Terms};
 use hawser_ir::abi::{Id, Outcome, RecordHeader};
 use hawser_ir::buf::RecordBuf;
+use hawser_ir::capabilities::{Capabilities, Placement, placements};
 use hawser_ir::{EventId, Module};
 use hawser_time::Instant;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};

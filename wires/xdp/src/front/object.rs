@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use libbpf_rs::{MapCore, Object, ObjectBuilder, OpenObject, set_print};
 
 use super::ChainsError;

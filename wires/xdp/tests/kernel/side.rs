@@ -10,6 +10,7 @@ use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hawser_documents::temporary::Folder;
 use hawser_emit_c::Machine;
 use hawser_equality::native::take_records;
 use hawser_equality::side::Side;
@@ -17,7 +18,6 @@ use hawser_interp::Interpreter;
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
-use hawser_temporary::Folder;
 use hawser_testing::TestResult;
 use libbpf_rs::{AsRawLibbpf, MapCore, Object, ObjectBuilder, OpenObject, ProgramInput};
 use libbpf_sys::{bpf_map__initial_value, bpf_program__set_log_buf};

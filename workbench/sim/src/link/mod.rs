@@ -38,7 +38,7 @@ use hawser_time::Instant;
 use crate::frame::Frame;
 use crate::rng::Rng;
 
-pub use hawser_scenario::Profile;
+pub use crate::scenario::Profile;
 pub use pipe::{Counters, Lost, Pipe, StageCounters};
 
 /// A rule's decision about a frame.

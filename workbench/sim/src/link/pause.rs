@@ -9,7 +9,7 @@
 //! time and the link's delay to arrive ([`super::Rule::control`]). It does not interrupt the frame on the
 //! line. Decision 79 lists the omissions.
 
-use hawser_scenario::Thresholds;
+use crate::scenario::Thresholds;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 

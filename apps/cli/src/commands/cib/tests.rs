@@ -18,7 +18,7 @@ fn code(outcome: Outcome) -> u8 {
 
 #[test]
 fn commands_end_with_their_codes() {
-    let folder = hawser_temporary::Folder::new().expect("the folder for tests can be written");
+    let folder = hawser_documents::temporary::Folder::new().expect("the folder for tests can be written");
     let socket = folder.join("s");
     let write = |name: &str, text: &str| {
         let path = folder.join(name);

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 use crate::exit::Exit;
 

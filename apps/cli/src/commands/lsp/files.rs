@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 /// The maximum depth of a search, the maximum number of directory entries that it visits, and of programs
 /// that it finds.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
 use hawser::lang::ide::{FileDiagnostics, Lines, Problem, Severity, Workspace};
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::notification::{self as notify, Notification as _};
 use lsp_types::request::{self as ask, Request as _};

@@ -49,7 +49,7 @@ impl Folder {
     /// Writes a file atomically.
     pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> Outcome {
         let whole = || {
-            let folder = hawser_temporary::Folder::within(&self.path)?;
+            let folder = hawser_documents::temporary::Folder::within(&self.path)?;
             let written = folder.join("written");
             fs::write(&written, bytes)?;
             fs::rename(&written, path)

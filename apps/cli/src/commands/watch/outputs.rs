@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_recording_survives_a_failure_to_open_another_file() {
-        let folder = hawser_temporary::Folder::new().expect("a folder");
+        let folder = hawser_documents::temporary::Folder::new().expect("a folder");
         let recording = folder.join("recording");
         std::fs::write(&recording, "what was received").expect("a file");
         let missing = folder.join("no/such/folder.qlog");

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 use crate::sys;
 

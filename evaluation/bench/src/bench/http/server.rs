@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use hawser_temporary::Folder;
+use hawser_documents::temporary::Folder;
 
 use super::line::{self, Line};
 use crate::sys;

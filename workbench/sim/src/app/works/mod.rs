@@ -12,9 +12,9 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use hawser_engine::verbs::{Device, Remote};
 use hawser_engine::{Handle, Notice, Stack};
 use hawser_time::Instant;
-use hawser_verbs::{Device, Remote};
 
 use super::Side;
 use crate::scenario::Works;

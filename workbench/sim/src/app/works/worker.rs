@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_engine::{Handle, Stack};
-use hawser_time::Instant;
-use hawser_verbs::{
+use hawser_engine::verbs::{
     Access, CompletionQueue, Connection, Device, MemoryRegion, Opcode, Operation, QueuePair, QueuePairConfig,
     Remote, SendRequest, Slices, Status, VerbsError, WorkCompletion,
 };
+use hawser_engine::{Handle, Stack};
+use hawser_time::Instant;
 
 use super::{Message, Offer, Plan, Shared, Side, WorkerReport};
 use crate::app::Application;

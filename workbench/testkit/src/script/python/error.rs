@@ -1,0 +1,74 @@
+//! Errors of blocks of code and of expressions.
+
+use super::value::Value;
+use crate::script::syntax::Place;
+
+/// A block of code failed, with the statement's place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BlockError {
+    pub(crate) place: Place,
+    pub(crate) why: Why,
+}
+
+/// The fault of a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Why {
+    /// An assertion is false: its text, and its message or the values that it compares.
+    IsFalse { assertion: String, message: String },
+    /// An expression has no value.
+    NoValue(EvaluationError),
+}
+
+/// An expression could not be evaluated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum EvaluationError {
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("`{0}` is no integer")]
+    NoInteger(Value),
+    #[error("`{0}` and `{1}` are no integers")]
+    NoIntegers(Value, Value),
+    #[error("`{0}` is no number")]
+    NoNumber(Value),
+    #[error("`{0}` is no list")]
+    NoList(Value),
+    #[error("`{0}` holds nothing")]
+    HoldsNothing(Value),
+    #[error("division by zero")]
+    DivisionByZero,
+    #[error("{0} and {1} give no number of 128 bits")]
+    Overflow(i128, i128),
+    /// The argument is the least integer, whose magnitude does not fit.
+    #[error("this is too large")]
+    AbsOverflow,
+    #[error("there is no item {at} in a list of {len}")]
+    NoItem { at: i128, len: usize },
+    #[error("there are more forms than values")]
+    TooFewValues,
+    #[error("`{0}` is no form that is known")]
+    UnknownForm(String),
+    #[error("the text is too long")]
+    TooLong,
+    /// `min()` or `max()` had no arguments.
+    #[error("{0}() of nothing")]
+    OfNothing(String),
+    #[error("`{name}()` with {arguments} arguments is not understood")]
+    UnknownCall { name: String, arguments: usize },
+}
+
+/// A name could not be resolved.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum NameError {
+    #[error("`{0}` is not known")]
+    Unknown(String),
+    /// The program's table lacks this field of TCP_INFO.
+    #[error("{0} is not mapped: the program's script.toml does not list it")]
+    Unmapped(String),
+    /// The expression of a field of TCP_INFO has no value.
+    #[error("{field}: {why}")]
+    Field { field: String, why: Box<EvaluationError> },
+    #[error("there is no connection")]
+    NoConnection,
+    #[error("`{0}` cannot be observed, or the connection is gone")]
+    Unobservable(String),
+}

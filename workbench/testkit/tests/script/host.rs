@@ -1,0 +1,59 @@
+//! Scripts in real time, over a TUN device: the stack, its wire and its timers as on a real machine.
+//!
+//! Tests that the system does not permit are skipped, with the reason printed.
+
+mod device;
+
+use std::process::ExitCode;
+
+use device::{a_wrong_script_fails, passes};
+use hawser_host::netns::{Namespace, enter_user_namespace};
+use hawser_host::{TunOptions, TunWire};
+use hawser_testing::{TestResult, is_listing, run, skip};
+use hawser_testkit::script::Target;
+
+/// Both kinds of opening and of closing, data in each direction, timers, options, an ICMP error, and a reset.
+const SCRIPTS: &[&str] = &[
+    "RFC9293/active-open-blocking.pkt",
+    "RFC9293/passive-open.pkt",
+    "RFC9293/close-active.pkt",
+    "RFC9293/ack-every-second.pkt",
+    "RFC9293/closed-syn.pkt",
+    "RFC9293/mss-default-ipv6.pkt",
+    "RFC9293/delayed-ack.pkt",
+    "RFC2018/gap-filled.pkt",
+    "RFC1191/lower.pkt",
+    "RFC3168/echo.pkt",
+    "RFC5961/rst-exact.pkt",
+    "RFC7413/server-valid-cookie.pkt",
+    "RFC7413/client-text-in-syn.pkt",
+];
+
+fn main() -> ExitCode {
+    if !is_listing() {
+        let permitted = enter_user_namespace()
+            .map_err(|reason| reason.to_string())
+            .and_then(|()| is_permitted());
+        if let Err(reason) = permitted {
+            skip("all scripts on a device", reason);
+            return ExitCode::SUCCESS;
+        }
+    }
+    let scripts = SCRIPTS.iter().map(|name| {
+        let test = || passes(name, Target::Host).map(drop).map_err(Into::into);
+        (*name, Box::new(test) as Box<dyn FnOnce() -> TestResult + Send>)
+    });
+    run(scripts.chain([(
+        "a wrong script fails",
+        Box::new(|| a_wrong_script_fails(Target::Host)) as _,
+    )]))
+}
+
+/// Returns the reason why a TUN device may not be opened, if there is one.
+fn is_permitted() -> Result<(), String> {
+    let namespace = Namespace::create().map_err(|error| error.to_string())?;
+    let opened = namespace.run(|| TunWire::open("hawser-test", TunOptions { offload: false }).map(drop));
+    opened
+        .map_err(|error| error.to_string())?
+        .map_err(|error| error.to_string())
+}
