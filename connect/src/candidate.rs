@@ -20,7 +20,7 @@ use hawser_carriers::OpenError;
 use hawser_carriers::quic::QuicError;
 use hawser_race::resolve::Service;
 use hawser_race::{Failure, Family, Handshake, Security};
-use hawser_session_driver::PlainStream;
+use hawser_session::PlainStream;
 
 use super::Destination;
 use super::features::{About, Features, SharedStreams, Tuning};

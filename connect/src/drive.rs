@@ -14,7 +14,7 @@ use hawser_race::{
     Action, Candidate, CandidateId, Defeat, Event, Failure, Key, Knowledge, Outcome, Question, Questions,
     Race,
 };
-use hawser_session_driver::{Change, surroundings};
+use hawser_session::{Change, surroundings};
 
 use super::found::Found;
 use super::interact::Seat;

@@ -17,7 +17,7 @@ use hawser_race::resolve::{Answer, Records, Service, Services};
 use hawser_race::{self as race, CandidateId, Event, Question, rfc6724};
 
 use super::{Candidate, Destination, Transport};
-use hawser_session_driver::surroundings;
+use hawser_session::surroundings;
 
 /// The candidates of one race, with the race's numbers.
 #[derive(Debug)]
@@ -347,7 +347,7 @@ mod tests {
     use crate::drive::lookup;
     use crate::{Request, transports};
     use hawser_race::resolve::ResolveError;
-    use hawser_session_driver::Trust;
+    use hawser_session::Trust;
 
     fn found() -> Found {
         let transports: Vec<Arc<dyn Transport>> = vec![Arc::new(transports::Tcp::default())];

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use hawser_race::resolve::{Config, ConfigError, Lookup, Resolver, Stamp};
 use hawser_race::{Cache, Connectionless, Key, Limits, Outcome, Profile, Security, Snapshot};
-use hawser_session_driver::{Change, Network, surroundings};
+use hawser_session::{Change, Network, surroundings};
 use hawser_socket::process_bus;
 
 use super::drive::Driver;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hawser_connect::{Destination, Racer, Request};
-use hawser_session_driver::{
+use hawser_session::{
     AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, PathStatus, Security, Server,
     ServerConfig, TcpOptions, connect, scheduler,
 };

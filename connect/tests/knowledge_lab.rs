@@ -8,7 +8,7 @@ use std::time::Duration;
 use hawser_connect::knowledge::{Event, Knowledge, Known, Origin, Settings};
 use hawser_connect::{Racer, Request, transports};
 use hawser_lab::{Lab, Spec};
-use hawser_session_driver::{
+use hawser_session::{
     AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, Security, Server, ServerConfig,
     TcpOptions, connect, scheduler,
 };

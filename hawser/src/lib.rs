@@ -96,10 +96,10 @@ pub use hawser_lab as lab;
 pub use hawser_load::programs;
 #[cfg(feature = "verbs")]
 #[doc(inline)]
-pub use hawser_net::verbs;
+pub use hawser_sockets::verbs;
 #[cfg(feature = "stack")]
 #[doc(inline)]
-pub use hawser_net::{
+pub use hawser_sockets::{
     Accepted, Connection, Device, Direction, Endpoint, Handle, Keepalive, Listener, MessageError,
     MessageOptions, MessageSocket, Network, OpenError, Options, Probe, RecvStream, Request, SendStream,
     Stream, host, messages, options,
@@ -124,8 +124,8 @@ pub use {hawser_connect as select, hawser_connect::knowledge, hawser_connect::po
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use {
-    hawser_race as race, hawser_race::resolve, hawser_session_driver as session,
-    hawser_session_driver::places, hawser_session_driver::relay as gateway,
+    hawser_race as race, hawser_race::resolve, hawser_session as session,
+    hawser_session::places, hawser_session::relay as gateway,
 };
 
 /// The MTP language: check, format, explain.

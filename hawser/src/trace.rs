@@ -3,7 +3,7 @@
 pub use hawser_inspect::trace::{
     Connection, Event, Filter, Flows, Form, Packet, Print, Printed, Recorder, Sent, Show, Unsupported, Value,
 };
-use hawser_net::{Endpoint, Network};
+use hawser_sockets::{Endpoint, Network};
 
 /// Shows the effect of each event on a network from now on. Its times count from now.
 ///

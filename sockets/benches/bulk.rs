@@ -1,6 +1,6 @@
 //! Bulk transfer between TCP in MTP, on both engines, and Linux's own TCP over TUN, in both directions.
 //!
-//! `cargo bench -p hawser-net --bench bulk` prints Mbit/s: minimum, median and maximum of five runs.
+//! `cargo bench -p hawser-sockets --bench bulk` prints Mbit/s: minimum, median and maximum of five runs.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -8,9 +8,9 @@ use std::thread;
 use std::time::Instant;
 
 use hawser_load::programs::{self, Engine};
-use hawser_net::host::netns::enter_user_namespace;
-use hawser_net::host::{self, DeviceSpec, Setup};
-use hawser_net::{Endpoint, Handle};
+use hawser_sockets::host::netns::enter_user_namespace;
+use hawser_sockets::host::{self, DeviceSpec, Setup};
+use hawser_sockets::{Endpoint, Handle};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 

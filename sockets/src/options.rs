@@ -17,7 +17,7 @@ pub use hawser_ir::abi::{
 ///
 /// ```
 /// use std::time::Duration;
-/// use hawser_net::Options;
+/// use hawser_sockets::Options;
 ///
 /// let options = Options::new().nodelay(true).user_timeout(Some(Duration::from_secs(20)));
 /// ```

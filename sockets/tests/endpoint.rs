@@ -16,7 +16,7 @@ use std::time::Duration;
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
 use hawser_load::Loaded;
-use hawser_net::{Endpoint, Handle, Keepalive, Network, Options};
+use hawser_sockets::{Endpoint, Handle, Keepalive, Network, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MS: u64 = 1_000_000;

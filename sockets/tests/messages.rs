@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::{Handle, StackConfig};
-use hawser_net::messages::{Call, Incoming, Socket};
-use hawser_net::{Endpoint, MessageError, MessageOptions, MessageSocket, Network};
+use hawser_sockets::messages::{Call, Incoming, Socket};
+use hawser_sockets::{Endpoint, MessageError, MessageOptions, MessageSocket, Network};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -670,7 +670,7 @@ async fn tasks_call_at_once_and_each_gets_its_reply() {
         let ([client, server], _networks) = sockets(program, &options).await;
         assert_eq!(server.local(), Some(address(1, 7000)));
         let serving = tokio::spawn(async move {
-            let answer = |request: Arc<hawser_net::Request>| async move {
+            let answer = |request: Arc<hawser_sockets::Request>| async move {
                 tokio::time::sleep(Duration::from_millis(u64::from(request.message()[0]) % 5)).await;
                 request.message().repeat(2)
             };

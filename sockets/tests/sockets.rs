@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hawser_net::host::{self, Setup};
-use hawser_net::{Endpoint, Handle};
+use hawser_sockets::host::{self, Setup};
+use hawser_sockets::{Endpoint, Handle};
 use hawser_testing::TestResult;
 use socket2::SockRef;
 
@@ -357,6 +357,6 @@ fn a_program_that_is_not_in_udp_is_refused() -> TestResult {
     let program = hawser_load::programs::resolve("tcp", &[])?;
     let at = Setup::at_socket("127.0.0.1:0".parse()?);
     let refused = host::open(program, &at).err().ok_or("it must not open")?;
-    assert!(matches!(refused, hawser_net::OpenError::NotInUdp), "{refused}");
+    assert!(matches!(refused, hawser_sockets::OpenError::NotInUdp), "{refused}");
     Ok(())
 }

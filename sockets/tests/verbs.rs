@@ -11,11 +11,11 @@ use std::time::Duration;
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
 use hawser_load::Loaded;
-use hawser_net::verbs::{
+use hawser_sockets::verbs::{
     Access, CompletionQueue, Connection, MemoryRegion, Operation, QueuePair, QueuePairConfig, SendRequest,
     Status, VerbsError, WorkCompletion,
 };
-use hawser_net::{Endpoint, Network};
+use hawser_sockets::{Endpoint, Network};
 
 const MS: u64 = 1_000_000;
 

@@ -95,8 +95,8 @@ mod tests {
         let lines = memory.clone();
         let subscriber = subscriber(format, EnvFilter::new(filter), move || Lines(lines.clone()));
         tracing::subscriber::with_default(subscriber, || {
-            tracing::warn!(target: "hawser_net", name = HOSTILE, "{HOSTILE}");
-            tracing::debug!(target: "hawser_net", "a detail");
+            tracing::warn!(target: "hawser_sockets", name = HOSTILE, "{HOSTILE}");
+            tracing::debug!(target: "hawser_sockets", "a detail");
             tracing::warn!(target: "quinn", "another's");
         });
         let text = memory.0.lock().clone();
@@ -117,7 +117,7 @@ mod tests {
         let text = logged(Format::Json, DEFAULT);
         let line: serde_json::Value = serde_json::from_str(&text).expect("one object");
         assert_eq!(line["level"], "WARN");
-        assert_eq!(line["target"], "hawser_net");
+        assert_eq!(line["target"], "hawser_sockets");
         assert_eq!(line["fields"]["name"], HOSTILE);
         assert_eq!(line["fields"]["message"], HOSTILE);
     }

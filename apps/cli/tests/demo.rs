@@ -222,7 +222,7 @@ fn a_session_roams() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args(["demo", "--story", "roaming", "--json"])
-        .env("RUST_LOG", "hawser_session_driver=debug") // A failure shows the life of each carrier.
+        .env("RUST_LOG", "hawser_session=debug") // A failure shows the life of each carrier.
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();

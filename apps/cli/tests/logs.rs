@@ -52,7 +52,7 @@ fn logged(test: &str, filter: Option<&str>, options: &str) -> Option<Vec<String>
 
 #[test]
 fn connection_states_and_drop_reasons_are_logged_at_debug() {
-    let Some(lines) = logged("logs", Some("hawser_net=debug"), "") else {
+    let Some(lines) = logged("logs", Some("hawser_sockets=debug"), "") else {
         return;
     };
     for what in [
@@ -72,7 +72,7 @@ fn connection_states_and_drop_reasons_are_logged_at_debug() {
 
 #[test]
 fn lines_of_a_log_in_json_are_objects() {
-    let Some(lines) = logged("logs in JSON", Some("hawser_net=debug"), "--log json") else {
+    let Some(lines) = logged("logs in JSON", Some("hawser_sockets=debug"), "--log json") else {
         return;
     };
     let lines: Vec<Value> = lines

@@ -22,7 +22,7 @@ use super::store::{Loaded, Queue, Store, StoreError};
 use crate::policy::{self, Folders, Watch, WatchError};
 use crate::{Destination, Racer, Watcher};
 use hawser_race::Snapshot;
-use hawser_session_driver::{Network, Session, surroundings};
+use hawser_session::{Network, Session, surroundings};
 
 /// The interval at which new outcomes of races are saved.
 const OUTCOMES: Duration = Duration::from_secs(5);

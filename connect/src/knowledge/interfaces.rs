@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use super::base::{Base, now};
 use super::event::{Event, Origin, Trouble};
 use hawser_policy::words::{fact, key, number, text, truth};
-use hawser_session_driver::document::Kind;
-use hawser_session_driver::surroundings;
-use hawser_session_driver::{Attachment, Network};
+use hawser_session::document::Kind;
+use hawser_session::surroundings;
+use hawser_session::{Attachment, Network};
 
 /// The maximum number of addresses of a family in a row; further ones are left out.
 const MAX_ADDRESSES: usize = 16;
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use hawser_policy::document::node_json;
     use hawser_policy::{Names, limits};
-    use hawser_session_driver::document::Interface;
+    use hawser_session::document::Interface;
 
     fn attachment(name: &str, addresses: &[&str]) -> Attachment {
         let interface = Interface { name: name.into(), index: 7, is_up: true, kind: Kind::of_name(name) };

@@ -14,7 +14,7 @@ use super::base::{Base, now};
 use super::event::Origin;
 use super::interfaces::Links;
 use hawser_policy::words::{key, number, text};
-use hawser_session_driver::{Observer, PathInfo, Session};
+use hawser_session::{Observer, PathInfo, Session};
 
 /// The interval at which sessions are queried.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -178,7 +178,7 @@ pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<
 mod tests {
     use super::*;
     use hawser_policy::document::node_json;
-    use hawser_session_driver::{Description, Statistics};
+    use hawser_session::{Description, Statistics};
 
     fn path(interface: &str, srtt_ms: u64, rate: u64, acked: u64, retransmitted: u64) -> PathInfo {
         let nowhere = std::net::SocketAddr::from(([192, 0, 2, 1], 9));
@@ -193,18 +193,18 @@ mod tests {
         };
         let srtt = Duration::from_millis(srtt_ms);
         let statistics = Statistics { srtt, rate, acked, retransmitted, ..Statistics::default() };
-        let report = hawser_session_driver::PathReport {
-            carrier: hawser_session_driver::CarrierId(0),
-            state: hawser_session_driver::PathState::Live,
-            status: hawser_session_driver::PathStatus::Active,
+        let report = hawser_session::PathReport {
+            carrier: hawser_session::CarrierId(0),
+            state: hawser_session::PathState::Live,
+            status: hawser_session::PathStatus::Active,
             statistics,
-            counts: hawser_session_driver::PathCounts::default(),
+            counts: hawser_session::PathCounts::default(),
             quota: None,
         };
         PathInfo {
             description,
             report: Some(report),
-            counts: hawser_session_driver::PathCounts::default(),
+            counts: hawser_session::PathCounts::default(),
             lost: None,
         }
     }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::{Duplex, Features, Security};
-use hawser_session_driver::Identity;
+use hawser_session::Identity;
 
 /// The options of a listener.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Incoming;
-use hawser_session_driver::PlainStream;
+use hawser_session::PlainStream;
 
 /// The pause after an association that was lost at once, or for which there was no memory.
 const AFTER_ERROR: Duration = Duration::from_millis(50);

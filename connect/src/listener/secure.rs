@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use super::{Incoming, ListenOptions};
 use crate::Duplex;
 use crate::transports::{QuicDuplex, STREAMS, SessionDuplex};
-use hawser_session_driver::places::{Gate, Shares};
-use hawser_session_driver::{Connection, Identity, Server, ServerConfig};
+use hawser_session::places::{Gate, Shares};
+use hawser_session::{Connection, Identity, Server, ServerConfig};
 
 /// The maximum number of sessions and QUIC connections without a stream. The oldest make room for further
 /// ones.

@@ -73,7 +73,7 @@ impl Watch {
     /// When files have faults, or the system has no more watches.
     pub fn open(folders: Folders, manager: Arc<Mutex<Manager>>) -> Result<Self, WatchError> {
         let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let inotify = hawser_net::watch(inotify)?;
+        let inotify = hawser_sockets::watch(inotify)?;
         let mut watch = Self {
             folders,
             manager,

@@ -18,7 +18,7 @@ use crate::transports::{Selection, transports_for};
 use crate::{ConnectError, Destination, Duplex, Profile, Racer, Request, Transport};
 use hawser_race::resolve::{Config, Lookup, Resolver};
 use hawser_race::{Failure, Security};
-use hawser_session_driver::Network;
+use hawser_session::Network;
 
 /// The maximum number of remote endpoints of one Preconnection that are tried.
 const MAX_REMOTES: usize = 16;
@@ -188,8 +188,8 @@ async fn interfaces(plan: &Plan) -> Result<Interfaces, EstablishmentError> {
 }
 
 /// Returns the name of an interface's type (RFC 9622, 6.2.11).
-fn type_of(kind: hawser_session_driver::document::Kind) -> &'static str {
-    use hawser_session_driver::document::Kind as Of;
+fn type_of(kind: hawser_session::document::Kind) -> &'static str {
+    use hawser_session::document::Kind as Of;
     match kind {
         Of::Ethernet => "Wired Ethernet",
         Of::Wifi => "Wi-Fi",

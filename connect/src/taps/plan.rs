@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 use super::property::{Action, TransportProperties};
 use super::{Framer, LocalEndpoint, RemoteEndpoint, SecurityParameters};
 use crate::Racer;
-use hawser_session_driver::MtpStack;
+use hawser_session::MtpStack;
 
 /// A Preconnection as it was at that time.
 #[derive(Clone, Debug)]

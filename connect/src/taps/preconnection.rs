@@ -13,7 +13,7 @@ use super::{
     RemoteEndpoint, SecurityParameters, establish, listener,
 };
 use crate::Racer;
-use hawser_session_driver::MtpStack;
+use hawser_session::MtpStack;
 
 /// The requirements on Connections. Clones may be changed independently. A Connection has the values that the
 /// Preconnection had when the Connection was begun, and later changes do not affect it.

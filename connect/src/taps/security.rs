@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hawser_race::Security;
-use hawser_session_driver::{Identity, Trust};
+use hawser_session::{Identity, Trust};
 
 /// The authentication of peers, and of this side to them.
 #[derive(Clone)]

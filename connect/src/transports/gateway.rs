@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{AttemptError, Candidate, Description, Destination, Duplex, Transport};
 use hawser_race::resolve::Service;
 use hawser_race::{Failure, Family, Handshake, Security};
-use hawser_session_driver::relay::{ClientError, Gateway, GatewayStream, Reply};
+use hawser_session::relay::{ClientError, Gateway, GatewayStream, Reply};
 
 /// A session's far end that connects onwards. It looks names up itself, so no address is needed.
 ///
@@ -45,7 +45,7 @@ impl Transport for Via {
 
     fn to_destination(&self, destination: &Destination) -> Vec<Candidate> {
         // A name that its protocol cannot carry is one that it could not look up.
-        let Ok(onwards) = hawser_session_driver::relay::Destination::parse(&destination.to_string()) else {
+        let Ok(onwards) = hawser_session::relay::Destination::parse(&destination.to_string()) else {
             return Vec::new();
         };
         let gateway = self.gateway.clone();

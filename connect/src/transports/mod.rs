@@ -19,8 +19,8 @@ use hawser_carriers::mtp::MtpStack;
 
 use hawser_race::Family;
 use hawser_race::resolve::Service;
-use hawser_session_driver::TrustError;
-use hawser_session_driver::relay::Gateway;
+use hawser_session::TrustError;
+use hawser_session::relay::Gateway;
 
 use super::{Candidate, Destination, Transport};
 

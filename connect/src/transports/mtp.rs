@@ -10,7 +10,7 @@ use hawser_carriers::tls::TlsClient;
 use crate::{Candidate, Features, Transport};
 use hawser_race::resolve::Service;
 use hawser_race::{Handshake, Security};
-use hawser_session_driver::{PlainStream, Trust};
+use hawser_session::{PlainStream, Trust};
 
 use super::tcp::is_of_use;
 use super::tls::{client, security_of};

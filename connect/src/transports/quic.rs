@@ -9,7 +9,7 @@ use hawser_carriers::quic::{QuicConnection, QuicEndpoint, QuicError, QuicOptions
 use crate::{About, AttemptError, Candidate, Duplex, Features, Opening, SharedStreams, Streams, Transport};
 use hawser_race::resolve::Service;
 use hawser_race::{Handshake, Security};
-use hawser_session_driver::Trust;
+use hawser_session::Trust;
 
 use super::tls::{client_config, security_of};
 use super::{ConfigError, has_https};

@@ -7,7 +7,7 @@ use hawser_carriers::sctp::{SctpOptions, Stack};
 
 use crate::{AttemptError, Candidate, Features, Transport};
 use hawser_race::resolve::Service;
-use hawser_session_driver::PlainStream;
+use hawser_session::PlainStream;
 
 /// SCTP (RFC 9260) in UDP (RFC 6951). The peer sends its further addresses in the handshake, so that an
 /// association to one of them runs over all. The routes determine the interfaces.

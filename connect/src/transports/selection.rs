@@ -6,7 +6,7 @@ use super::{ConfigError, Mtp, Quic, Sctp, Session, Tcp, Tls};
 use hawser_carriers::mtp::MtpStack;
 
 use crate::Transport;
-use hawser_session_driver::Trust;
+use hawser_session::Trust;
 
 /// The requirements on candidates for one connection.
 #[derive(Clone, Debug)]

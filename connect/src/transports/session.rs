@@ -15,7 +15,7 @@ use hawser_carriers::tcp::TcpOptions;
 use crate::{About, AttemptError, Duplex, Features, Opening, SharedStreams, Streams, Transport};
 use hawser_race::resolve::Service;
 use hawser_race::{Handshake, Security};
-use hawser_session_driver::{
+use hawser_session::{
     Candidate, ClientConfig, Config, Notice, PathCandidate, Priority, Session as Handle, SessionStream,
     Trust, TrustError, connect, scheduler,
 };

@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use crate::{Candidate, Features, Transport};
 use hawser_race::resolve::Service;
 use hawser_race::{Handshake, Security};
-use hawser_session_driver::{PlainStream, Trust, TrustError};
+use hawser_session::{PlainStream, Trust, TrustError};
 
 use super::tcp::is_of_use;
 use super::{ConfigError, has_https};

@@ -13,7 +13,7 @@ use hawser_connect::taps::{
     Connection, Event, LengthPrefix, Listener, LocalEndpoint, Preconnection, RemoteEndpoint,
     SecurityParameters,
 };
-use hawser_session_driver::Identity;
+use hawser_session::Identity;
 
 /// Returns the address at which tests listen: any port of loopback.
 fn here() -> LocalEndpoint {

@@ -11,7 +11,7 @@ use hawser_connect::taps::{
 };
 use hawser_documents::temporary::Folder;
 use hawser_race::Failure;
-use hawser_session_driver::{Identity, Trust};
+use hawser_session::{Identity, Trust};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

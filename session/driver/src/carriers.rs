@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_carriers::Carrier;
-use hawser_session::CarrierId;
+use hawser_session_machine::CarrierId;
 use tokio::time::Sleep;
 
 /// The queue length, in bytes, beyond which a carrier takes no more data. It holds two of the longest

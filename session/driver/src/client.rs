@@ -10,8 +10,8 @@ use hawser_carriers::quic::{QuicEndpoint, QuicOptions};
 use hawser_carriers::sctp::{SctpOptions, Stack};
 use hawser_carriers::tcp::{SMALL_SEGMENT, TcpOptions};
 use hawser_carriers::tls::TlsClient;
-use hawser_session::scheduler::Scheduler;
-use hawser_session::{Candidate, Config, Security};
+use hawser_session_machine::scheduler::Scheduler;
+use hawser_session_machine::{Candidate, Config, Security};
 use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use rustls::pki_types::ServerName;
@@ -112,7 +112,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
             random
         }
     };
-    let machine = hawser_session::Session::client(session, scheduler, name, Instant::after(epoch.elapsed()));
+    let machine = hawser_session_machine::Session::client(session, scheduler, name, Instant::after(epoch.elapsed()));
     let shared = Shared::new(machine, epoch);
     shared.await_candidates(awaits);
     {

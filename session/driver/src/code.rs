@@ -16,7 +16,7 @@ use std::pin::pin;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hawser_session::SessionEnd;
+use hawser_session_machine::SessionEnd;
 use hmac::{Hmac, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;

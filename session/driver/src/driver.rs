@@ -11,8 +11,8 @@ use bytes::Bytes;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, FlowInfo, Schema, Source};
 use hawser_carriers::{Carrier, Description};
-use hawser_session::interact::{View, publish};
-use hawser_session::{CarrierId, Instruction, Loss, SessionEnd};
+use hawser_session_machine::interact::{View, publish};
+use hawser_session_machine::{CarrierId, Instruction, Loss, SessionEnd};
 use hawser_time::Instant;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
@@ -338,7 +338,7 @@ impl Driver {
 
 /// Connects a session to the bus. Orders wake the task that drives it.
 fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
-    static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(hawser_session::interact::schema()));
+    static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(hawser_session_machine::interact::schema()));
     let shared = Arc::downgrade(shared);
     let waker: Waker = Arc::new(move || {
         if let Some(shared) = shared.upgrade() {

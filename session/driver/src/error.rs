@@ -7,7 +7,7 @@ use std::io;
 use hawser_carriers::OpenError;
 use hawser_carriers::quic::QuicError;
 use hawser_carriers::sctp::SctpError;
-use hawser_session::{SessionEnd, StreamError};
+use hawser_session_machine::{SessionEnd, StreamError};
 
 use super::code::CodeError;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use hawser_session::{CarrierId, Counters, Notice, PathState, PathStatus, SessionId};
+use hawser_session_machine::{CarrierId, Counters, Notice, PathState, PathStatus, SessionId};
 
 use super::error::SessionError;
 use super::plain::PlainStream;

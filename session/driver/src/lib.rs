@@ -63,8 +63,8 @@ pub use hawser_carriers::quic::{Congestion, QuicOptions};
 pub use hawser_carriers::sctp::{SctpError, SctpOptions};
 pub use hawser_carriers::tcp::TcpOptions;
 pub use hawser_carriers::{Description, Statistics};
-pub use hawser_session::scheduler;
-pub use hawser_session::{
+pub use hawser_session_machine::scheduler;
+pub use hawser_session_machine::{
     AcceptorConfig, Candidate, CarrierId, Config, Counters, INTERRUPTED, Loss, Notice, Opening, PathCounts,
     PathReport, PathState, PathStatus, Priority, Security, SessionEnd, SessionId, StreamError,
 };

@@ -4,7 +4,7 @@
 //! `Debug` form, which escapes it.
 
 use hawser_carriers::Description;
-use hawser_session::{CarrierId, Notice, SessionId};
+use hawser_session_machine::{CarrierId, Notice, SessionId};
 use tracing::{debug, info, warn};
 
 /// Logs an event of a session.
@@ -36,7 +36,7 @@ pub(super) fn connected(session: SessionId, carrier: CarrierId, description: &De
 
 #[cfg(test)]
 mod tests {
-    use hawser_session::Loss;
+    use hawser_session_machine::Loss;
     use hawser_testing::Log;
 
     use super::*;

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::sync::Weak;
 
-use hawser_session::CarrierId;
+use hawser_session_machine::CarrierId;
 use tracing::debug;
 
 use super::network::{Change, Network};

@@ -7,8 +7,8 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use hawser_net::host::netlink::interfaces::{self, AddressReport, LinkReport, Report};
-use hawser_net::host::netlink::{DATAGRAM, Request, messages};
+use hawser_sockets::host::netlink::interfaces::{self, AddressReport, LinkReport, Report};
+use hawser_sockets::host::netlink::{DATAGRAM, Request, messages};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::unix::AsyncFd;
@@ -71,7 +71,7 @@ impl Network {
         // change is missed.
         let mut network = Self {
             links: Links::default(),
-            socket: hawser_net::watch(interfaces::watch()?)?,
+            socket: hawser_sockets::watch(interfaces::watch()?)?,
             datagram: vec![0; DATAGRAM],
         };
         network.list(interfaces::links(), 1).await?;

@@ -3,8 +3,8 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use hawser_session::Config;
-use hawser_session::scheduler::by_name;
+use hawser_session_machine::Config;
+use hawser_session_machine::scheduler::by_name;
 use tokio::sync::Notify;
 
 use super::client::{ClientConfig, begin};
@@ -272,7 +272,7 @@ mod tests {
     use std::time::Duration;
 
     use hawser_carriers::tcp::TcpOptions;
-    use hawser_session::AcceptorConfig;
+    use hawser_session_machine::AcceptorConfig;
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;

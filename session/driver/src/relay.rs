@@ -3,8 +3,8 @@
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! use hawser_session_driver::relay::{Destination, Gateway, Token};
-//! use hawser_session_driver::document::Document;
+//! use hawser_session::relay::{Destination, Gateway, Token};
+//! use hawser_session::document::Document;
 //!
 //! let token = Token::read("alice.token".as_ref())?;
 //! let gateway = Gateway::new(Document::new("gateway.example:4433")?, token);

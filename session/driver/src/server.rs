@@ -15,8 +15,8 @@ use hawser_carriers::sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack
 use hawser_carriers::tcp::{TcpIncoming, TcpListener, TcpOptions};
 use hawser_carriers::tls::TlsServer;
 use hawser_carriers::{Carrier, Description, OpenError, send};
-use hawser_session::scheduler::{self, Scheduler};
-use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
+use hawser_session_machine::scheduler::{self, Scheduler};
+use hawser_session_machine::{Acceptor, AcceptorConfig, SessionId, Verdict};
 use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
@@ -567,7 +567,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
 }
 
 /// Begins a session, and removes it from the server's tables as soon as it has ended.
-fn begin(state: &Arc<State>, session: hawser_session::Session, first: Arrival) -> Session {
+fn begin(state: &Arc<State>, session: hawser_session_machine::Session, first: Arrival) -> Session {
     let name = session.id();
     let shared = Shared::new(session, state.epoch);
     shared.lock().unaccepted = Some(state.new.share());

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
 use hawser_carriers::{Carrier, Description};
-use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd, StreamError};
+use hawser_session_machine::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd, StreamError};
 use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
@@ -67,7 +67,7 @@ pub(super) struct Shared {
 }
 
 pub(super) struct Inner {
-    pub(super) session: hawser_session::Session,
+    pub(super) session: hawser_session_machine::Session,
     pub(super) infos: HashMap<CarrierId, PathInfo>,
     /// The path candidates to the server, by the indices of the session's candidates (client).
     pub(super) candidates: Vec<PathCandidate>,
@@ -176,7 +176,7 @@ pub(super) enum Fallback {
 }
 
 impl Shared {
-    pub(super) fn new(session: hawser_session::Session, epoch: std::time::Instant) -> Arc<Self> {
+    pub(super) fn new(session: hawser_session_machine::Session, epoch: std::time::Instant) -> Arc<Self> {
         let inner = Inner {
             session,
             infos: HashMap::new(),

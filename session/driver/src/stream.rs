@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
-use hawser_session::{Priority, ReadError, Session as Machine, SessionEnd, StreamError};
+use hawser_session_machine::{Priority, ReadError, Session as Machine, SessionEnd, StreamError};
 use hawser_time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-use hawser_net::host::netlink::interfaces::Reach;
-use hawser_net::host::netlink::{self, Socket};
+use hawser_sockets::host::netlink::interfaces::Reach;
+use hawser_sockets::host::netlink::{self, Socket};
 use sha2::{Digest, Sha256};
 
 use crate::document::{Interface, Kind};

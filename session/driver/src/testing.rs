@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use hawser_carriers::{Carrier, Description, Statistics};
-use hawser_session::scheduler::by_name;
-use hawser_session::{Acceptor, AcceptorConfig, Candidate, Config, Security, Verdict};
+use hawser_session_machine::scheduler::by_name;
+use hawser_session_machine::{Acceptor, AcceptorConfig, Candidate, Config, Security, Verdict};
 
 use super::handle::Session;
 use super::shared::{Handle, Shared};
@@ -24,12 +24,12 @@ pub(super) fn session() -> Session {
         ..Config::default()
     };
     let scheduler = by_name("ecf").expect("it comes with Hawser");
-    let machine = hawser_session::Session::client(config, scheduler, [0; 16], hawser_time::Instant::ORIGIN);
+    let machine = hawser_session_machine::Session::client(config, scheduler, [0; 16], hawser_time::Instant::ORIGIN);
     Session { shared: Handle::new(Shared::new(machine, Instant::now())) }
 }
 
 /// Returns a server's session that has just begun and allows `carriers` carriers, and its ACCEPT.
-pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
+pub(super) fn served(carriers: u8) -> (hawser_session_machine::Session, Bytes) {
     let session = Config { carriers, ..Config::default() };
     let mut acceptor: Acceptor<u32> =
         Acceptor::new(AcceptorConfig { insecure: true, session, ..AcceptorConfig::default() });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_carriers::tcp::TcpOptions;
-use hawser_session_driver::{
+use hawser_session::{
     Candidate, ClientConfig, Code, CodeError, Config, EXCHANGE_TIMEOUT, Gate, Identity, MAX_GUESSES,
     PathCandidate, Server, ServerConfig, Session, Trust, connect, scheduler,
 };

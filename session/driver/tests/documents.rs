@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use hawser_session_driver::PathCandidate;
-use hawser_session_driver::document::{Document, Format, Interface, Kind, Machine};
+use hawser_session::PathCandidate;
+use hawser_session::document::{Document, Format, Interface, Kind, Machine};
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents");
@@ -19,7 +19,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-fn parse(path: &Path) -> Result<Document, Vec<hawser_session_driver::document::DocumentError>> {
+fn parse(path: &Path) -> Result<Document, Vec<hawser_session::document::DocumentError>> {
     let text = std::fs::read_to_string(path).expect("a readable file");
     let json = path.extension().is_some_and(|ending| ending == "json");
     Document::parse(&text, if json { Format::Json } else { Format::Toml })

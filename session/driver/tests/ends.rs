@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hawser_session_driver::document::{Document, StatePlace};
-use hawser_session_driver::{
+use hawser_session::document::{Document, StatePlace};
+use hawser_session::{
     AcceptorConfig, Candidate, ClientConfig, Config, Loss, Notice, PathCandidate, PathStatus, Security,
     Server, ServerConfig, Session, TcpOptions, connect, open, scheduler,
 };

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use hawser_carriers::quic::QuicOptions;
 use hawser_carriers::tcp::TcpOptions;
-use hawser_session::AcceptorConfig;
-use hawser_session_driver::{
+use hawser_session_machine::AcceptorConfig;
+use hawser_session::{
     Candidate, ClientConfig, Config, ListenError, PathCandidate, SctpError, SctpOptions, Security, Server,
     ServerConfig, Session, connect, scheduler,
 };

@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_session_driver::document::{Connection as Wanted, Document, StatePlace, Transport};
-use hawser_session_driver::open;
-use hawser_session_driver::{Identity, QuicOptions, Server, ServerConfig, TcpOptions};
+use hawser_session::document::{Connection as Wanted, Document, StatePlace, Transport};
+use hawser_session::open;
+use hawser_session::{Identity, QuicOptions, Server, ServerConfig, TcpOptions};
 use tokio::task::JoinSet;
 
 /// The number of sessions; one address may have at most a quarter of 256 places.

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_session::scheduler::{Scheduler, by_name};
-use hawser_session::{
+use hawser_session_machine::scheduler::{Scheduler, by_name};
+use hawser_session_machine::{
     Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Instruction, Loss, Opening, Refusal, Session,
     Verdict,
 };

@@ -2,7 +2,7 @@
 //! carrier or a session.
 
 use fastrand::Rng;
-use hawser_session::hostile::{converse, decode};
+use hawser_session_machine::hostile::{converse, decode};
 
 /// A source of bytes, seeded.
 struct Random(Rng);

@@ -20,8 +20,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use hawser_carriers::Statistics;
-use hawser_session::CarrierId;
-use hawser_session::scheduler::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name};
+use hawser_session_machine::CarrierId;
+use hawser_session_machine::scheduler::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name};
 use hawser_time::Instant;
 
 /// Parses `name=value` pairs.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hawser_session::scheduler::by_name;
-use hawser_session::{Candidate, CarrierId, Config, Instruction, Loss, Notice, Session, SessionEnd};
+use hawser_session_machine::scheduler::by_name;
+use hawser_session_machine::{Candidate, CarrierId, Config, Instruction, Loss, Notice, Session, SessionEnd};
 use hawser_time::Instant;
 
 const fn at(ms: u64) -> Instant {

@@ -58,7 +58,7 @@ impl Drop for Open {
 /// Sends and receives whole messages and calls. Clones share the socket; it is closed with the last of them.
 ///
 /// ```no_run
-/// # async fn run(network: hawser_net::Network) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn run(network: hawser_sockets::Network) -> Result<(), Box<dyn std::error::Error>> {
 /// let server = network.bind("10.9.0.2:7000".parse()?)?;
 /// server.serve(|request| async move { request.message().to_vec() }).await?;
 /// # Ok(())

@@ -11,8 +11,8 @@ impl Network {
     /// must not block, because the network does no other work meanwhile.
     ///
     /// ```no_run
-    /// # use hawser_net::verbs::{CompletionQueue, QueuePair, SendRequest, VerbsError};
-    /// # async fn run(network: hawser_net::Network, pair: QueuePair, queue: CompletionQueue, request: SendRequest)
+    /// # use hawser_sockets::verbs::{CompletionQueue, QueuePair, SendRequest, VerbsError};
+    /// # async fn run(network: hawser_sockets::Network, pair: QueuePair, queue: CompletionQueue, request: SendRequest)
     /// # -> Result<(), VerbsError> {
     /// network.verbs(|verbs| verbs.post_send(pair, &request))?;
     /// let completion = network.completion(queue).await?;

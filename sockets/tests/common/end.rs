@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
-use hawser_net::Device;
+use hawser_sockets::Device;
 use hawser_time::Instant;
 use parking_lot::Mutex;
 

@@ -20,7 +20,7 @@ mod stage;
 
 use std::process::ExitCode;
 
-use hawser_net::host::netns::{Namespace, Netlink, enter_user_namespace};
+use hawser_sockets::host::netns::{Namespace, Netlink, enter_user_namespace};
 use hawser_testing::{is_listing, run, skip};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};

@@ -3,7 +3,7 @@
 use super::streams::ends_of;
 use super::*;
 
-use hawser_net::{Accepted, Listener, Stream};
+use hawser_sockets::{Accepted, Listener, Stream};
 use tokio::time::timeout;
 
 /// The only port of the program.

@@ -4,7 +4,7 @@ use super::*;
 
 use std::ops::RangeInclusive;
 
-use hawser_net::{Accepted, Connection, Direction, RecvStream, SendStream};
+use hawser_sockets::{Accepted, Connection, Direction, RecvStream, SendStream};
 
 const PROGRAM: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hawser_net::{Endpoint, OpenError};
+use hawser_sockets::{Endpoint, OpenError};
 
 use crate::stage::{Stage, TestResult, hawser_v4, linux_v4};
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hawser_bus::ring::Ring;
 use hawser_bus::{Act, Bus, Hands, Rights, Schema, Signal, SourceId, Subscriber, Subscription, Tware};
-use hawser_net::{Endpoint, Handle};
+use hawser_sockets::{Endpoint, Handle};
 
 use crate::stage::{
     DEVICE, Missed, Stage, TIMEOUT, TestResult, linux_listener, linux_v4, pattern, poll_until, ready,

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::thread;
 
-use hawser_net::Endpoint;
+use hawser_sockets::Endpoint;
 
 use crate::polled::exchange;
 use crate::stage::{

@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
-use hawser_net::{Endpoint, Handle, Network};
+use hawser_sockets::{Endpoint, Handle, Network};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 

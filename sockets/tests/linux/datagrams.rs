@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hawser_net::host::Setup;
-use hawser_net::{Endpoint, Network, host};
+use hawser_sockets::host::Setup;
+use hawser_sockets::{Endpoint, Network, host};
 use hawser_testing::internet_checksum;
 use socket2::{Domain, Protocol, Socket, Type};
 

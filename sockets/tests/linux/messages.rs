@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hawser_net::messages::Call;
-use hawser_net::{Endpoint, MessageOptions};
+use hawser_sockets::messages::Call;
+use hawser_sockets::{Endpoint, MessageOptions};
 
 use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, pattern, poll_until};
 

@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use hawser_net::{Endpoint, Handle};
+use hawser_sockets::{Endpoint, Handle};
 
 use crate::stage::{
     Stage, TIMEOUT, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,

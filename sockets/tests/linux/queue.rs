@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use hawser_net::host::netns::{Netlink, Shape};
-use hawser_net::messages::Call;
-use hawser_net::{Endpoint, MessageOptions, Network};
+use hawser_sockets::host::netns::{Netlink, Shape};
+use hawser_sockets::messages::Call;
+use hawser_sockets::{Endpoint, MessageOptions, Network};
 use tokio::io::AsyncWriteExt;
 
 use crate::asynchronous;

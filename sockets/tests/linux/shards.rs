@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hawser_net::{Endpoint, Network, Stream, host};
+use hawser_sockets::{Endpoint, Network, Stream, host};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;

@@ -11,9 +11,9 @@ use hawser_engine::StackConfig;
 use hawser_engine::front::{Front, Ran};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
-use hawser_net::host::netns::{Namespace, Netlink};
-use hawser_net::host::{self, DeviceSpec, Faults, PacketOptions, PacketWire, Setup, TunOptions, TunWire};
-use hawser_net::{Device, Endpoint, Handle, Network};
+use hawser_sockets::host::netns::{Namespace, Netlink};
+use hawser_sockets::host::{self, DeviceSpec, Faults, PacketOptions, PacketWire, Setup, TunOptions, TunWire};
+use hawser_sockets::{Device, Endpoint, Handle, Network};
 use tokio::net::TcpSocket;
 
 pub(crate) use hawser_testing::TestResult;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
-use hawser_net::host::{self, DeviceSpec, Setup, XdpOptions, XdpWire};
-use hawser_net::{Endpoint, Handle};
+use hawser_sockets::host::{self, DeviceSpec, Setup, XdpOptions, XdpWire};
+use hawser_sockets::{Endpoint, Handle};
 
 use crate::stage::{self, DEVICE, Stage, TIMEOUT, TestResult, Watched, hawser_v4, poll_until, ready};
 use crate::swarm::far_v4;

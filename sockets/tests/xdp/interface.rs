@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hawser_net::host::netns::Netlink;
+use hawser_sockets::host::netns::Netlink;
 
 use crate::polled;
 use crate::stage::{DEVICE, KERNEL_END, Stage, TestResult, hawser_v4};

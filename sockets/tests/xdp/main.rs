@@ -23,7 +23,7 @@ mod swarm;
 
 use std::process::ExitCode;
 
-use hawser_net::host::netns::{Namespace, NamespaceError, Netlink};
+use hawser_sockets::host::netns::{Namespace, NamespaceError, Netlink};
 use hawser_testing::{is_listing, run, skip, tests};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};

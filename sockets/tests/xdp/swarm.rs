@@ -17,8 +17,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve;
-use hawser_net::host::{self, DeviceSpec, Faults, Setup};
-use hawser_net::{Endpoint, Handle};
+use hawser_sockets::host::{self, DeviceSpec, Faults, Setup};
+use hawser_sockets::{Endpoint, Handle};
 
 use crate::chains::{self, Handled, Talk};
 use crate::on_stage;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use hawser_engine::Step;
 use hawser_engine::program::Program;
 use hawser_load::Attachments;
-use hawser_net::OnBus;
+use hawser_sockets::OnBus;
 
 use self::shelf::{MAX_DOCUMENTS, Shelf};
 use super::Rules;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use hawser_session::sim::{Link, Side, WorldConfig};
+use hawser_session_machine::sim::{Link, Side, WorldConfig};
 use hawser_sim::rng::Rng;
 use serde_json::json;
 

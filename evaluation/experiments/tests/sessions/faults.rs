@@ -82,7 +82,7 @@ pub(crate) fn killing_a_path_loses_no_byte_long() -> TestResult {
 }
 
 /// The time, in seconds, that a busy machine may add to a bound. Tests in virtual time check the bound
-/// exactly (`hawser_session::sim::gaps`).
+/// exactly (`hawser_session_machine::sim::gaps`).
 const NOISE: f64 = 0.1;
 
 /// Takes WiFi away at three moments, each in a transfer of its own. The median pause is within the bound.

@@ -4,7 +4,7 @@
 //!
 //! The first byte selects one of the two.
 
-use hawser_session::hostile::{converse, decode};
+use hawser_session_machine::hostile::{converse, decode};
 
 pub(crate) fn fuzz(data: &[u8]) {
     let [what, data @ ..] = data else { return };

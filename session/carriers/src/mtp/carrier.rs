@@ -9,7 +9,7 @@ use crate::observables::{self, VARIABLES};
 use crate::tls::MaybeTls;
 use crate::{Carrier, Description, Statistics};
 use bytes::Bytes;
-use hawser_net::{Observable, Stream};
+use hawser_sockets::{Observable, Stream};
 
 use crate::mtp::stack::MtpStack;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::OpenError;
 use crate::tls::{MaybeTls, TlsClient, TlsServer};
-use hawser_net::{Keepalive, Listener, Network, Options, Stream};
+use hawser_sockets::{Keepalive, Listener, Network, Options, Stream};
 use parking_lot::Mutex;
 
 use crate::mtp::carrier::MtpCarrier;

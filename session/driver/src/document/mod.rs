@@ -18,7 +18,7 @@ use hawser_carriers::mtp::MtpOptions;
 use hawser_carriers::quic::QuicOptions;
 use hawser_carriers::sctp::SctpOptions;
 use hawser_carriers::tcp::TcpOptions;
-use hawser_session::{Config, Security};
+use hawser_session_machine::{Config, Security};
 
 pub use hawser_policy::document::{Diagnostic as DocumentError, Format};
 pub use interfaces::{Interface, Kind};

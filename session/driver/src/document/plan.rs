@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use hawser_carriers::mtp::MtpStack;
-use hawser_session::Candidate;
+use hawser_session_machine::Candidate;
 
 use super::{
     Connection, Document, DocumentError, EVERY_INTERFACE, Family, Interface, Kind, Period, Transport,

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use hawser_carriers::mtp::{MtpStack, SOCKETS};
-use hawser_net::host::{self, DeviceSpec, Setup};
-use hawser_net::{Endpoint, Network, OpenError};
+use hawser_sockets::host::{self, DeviceSpec, Setup};
+use hawser_sockets::{Endpoint, Network, OpenError};
 
 use hawser_load::programs::{self, Engine};
 use hawser_socket::process_bus;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_session_driver::{
+use hawser_session::{
     AcceptorConfig, Candidate, ClientConfig, Config, Identity, Opening, PathCandidate, PathState,
     QuicOptions, TcpOptions, Trust, connect, scheduler,
 };

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_documents::temporary::Folder;
-use hawser_session_driver::document::{Document, StatePlace};
-use hawser_session_driver::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions};
+use hawser_session::document::{Document, StatePlace};
+use hawser_session::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions};
 
 /// Writes a certificate for `localhost` to `cert.pem` and `key.pem`.
 fn certificate(folder: &Folder) -> (PathBuf, PathBuf) {

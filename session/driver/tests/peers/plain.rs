@@ -9,8 +9,8 @@ use std::time::Duration;
 use hawser_carriers::Carrier;
 use hawser_carriers::tcp::TcpListener;
 use hawser_carriers::tls::{TlsClient, TlsServer};
-use hawser_session_driver::document::{Connection as ConnectionEntry, Transport};
-use hawser_session_driver::{
+use hawser_session::document::{Connection as ConnectionEntry, Transport};
+use hawser_session::{
     AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -249,21 +249,21 @@ async fn a_plain_client_begins_no_session() {
     let server = serve(address, tls, AcceptorConfig::default());
     let mut offer = Arc::unwrap_or_clone(Trust::File(cert).client(&[]).unwrap());
     offer.alpn_protocols = vec![HTTP.into()];
-    let config = hawser_session_driver::ClientConfig {
-        session: hawser_session_driver::Config::default(),
+    let config = hawser_session::ClientConfig {
+        session: hawser_session::Config::default(),
         name: None,
-        scheduler: hawser_session_driver::scheduler::by_name("ecf").unwrap(),
+        scheduler: hawser_session::scheduler::by_name("ecf").unwrap(),
         candidates: vec![(
-            hawser_session_driver::PathCandidate::Tcp {
+            hawser_session::PathCandidate::Tcp {
                 peer: address,
                 local: None,
                 options: Default::default(),
             },
-            hawser_session_driver::Candidate::new(0),
+            hawser_session::Candidate::new(0),
         )],
         tls: Some((Arc::new(offer), "localhost".into())),
     };
-    let session = hawser_session_driver::connect(config).unwrap();
+    let session = hawser_session::connect(config).unwrap();
     assert!(server.accept_any().await.unwrap().is_plain());
     let error = session.opened().await.unwrap_err().to_string();
     assert!(error.contains("http/1.1"), "{error}");

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use hawser_session_driver::document::{Connection, Document, Period, Transport};
-use hawser_session_driver::{AcceptorConfig, Identity, OpenError, Opening, Server, StateError, open};
+use hawser_session::document::{Connection, Document, Period, Transport};
+use hawser_session::{AcceptorConfig, Identity, OpenError, Opening, Server, StateError, open};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

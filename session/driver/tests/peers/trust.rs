@@ -1,8 +1,8 @@
 //! A client's trust: the certificates of a file and those that they vouch for, or the pinned one.
 
 use hawser_carriers::quic::{QuicEndpoint, QuicListener};
-use hawser_session_driver::document::{Connection, Document, Transport};
-use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Trust, open};
+use hawser_session::document::{Connection, Document, Transport};
+use hawser_session::{AcceptorConfig, Identity, QuicOptions, Trust, open};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use crate::{Folder, document, free, serve};

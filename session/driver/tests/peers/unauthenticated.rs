@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use hawser_carriers::Carrier;
 use hawser_carriers::quic::{QuicEndpoint, QuicListener};
-use hawser_session_driver::document::{Connection, Transport};
-use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
+use hawser_session::document::{Connection, Transport};
+use hawser_session::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
 use quinn::crypto::rustls::QuicClientConfig;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpStream, UdpSocket};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_session::sim::{Link, Report, Side, WorldConfig};
+use hawser_session_machine::sim::{Link, Report, Side, WorldConfig};
 
 const MIB: u64 = 1 << 20;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hawser_session::scheduler::by_name;
-use hawser_session::sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
-use hawser_session::{Config, Notice, Opening};
+use hawser_session_machine::scheduler::by_name;
+use hawser_session_machine::sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
+use hawser_session_machine::{Config, Notice, Opening};
 use hawser_sim::rng::Rng;
 
 const SCHEDULERS: [&str; 9] = [

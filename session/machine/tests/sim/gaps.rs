@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hawser_session::sim::{Fault, Link, Report, Side, WorldConfig};
+use hawser_session_machine::sim::{Fault, Link, Report, Side, WorldConfig};
 use hawser_sim::rng::Rng;
 
 /// The time allowed for the session machine itself.

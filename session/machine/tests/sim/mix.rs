@@ -9,8 +9,8 @@ use std::io::Write;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_session::scheduler::by_name;
-use hawser_session::sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
+use hawser_session_machine::scheduler::by_name;
+use hawser_session_machine::sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
 use hawser_sim::rng::Rng;
 
 /// The number of round trips until each carrier can be used: TCP with TLS 1.3, twice, and QUIC (RFC 9001, 4).

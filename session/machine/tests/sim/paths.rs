@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hawser_session::sim::{Fault, Link, Report, Side, Transfer, WorldConfig};
-use hawser_session::{Candidate, Config, Notice, Opening};
+use hawser_session_machine::sim::{Fault, Link, Report, Side, Transfer, WorldConfig};
+use hawser_session_machine::{Candidate, Config, Notice, Opening};
 
 const MIB: u64 = 1 << 20;
 

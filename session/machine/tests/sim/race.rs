@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hawser_race::Profile;
-use hawser_session::sim::{Fault, Link, Report, Side, WorldConfig};
-use hawser_session::{Candidate, Notice};
+use hawser_session_machine::sim::{Fault, Link, Report, Side, WorldConfig};
+use hawser_session_machine::{Candidate, Notice};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

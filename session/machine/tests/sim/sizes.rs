@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hawser_session::Notice;
-use hawser_session::sim::{Link, Report, Side, WorldConfig};
+use hawser_session_machine::Notice;
+use hawser_session_machine::sim::{Link, Report, Side, WorldConfig};
 
 fn narrow(link: Link) -> Link {
     Link { max_payload: 1_350, ..link }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use hawser_session::Opening;
-use hawser_session::sim::{Fault, Link, Report, Side, WorldConfig};
+use hawser_session_machine::Opening;
+use hawser_session_machine::sim::{Fault, Link, Report, Side, WorldConfig};
 
 const SCHEDULERS: [&str; 9] = [
     "rr",
@@ -50,7 +50,7 @@ fn openings(report: &Report) -> String {
         lines.push((*at, format!("open carrier {carrier} by candidate {candidate}")));
     }
     for (at, side, notice) in &report.notices {
-        use hawser_session::Notice::{Opened, PathLost, PathUp};
+        use hawser_session_machine::Notice::{Opened, PathLost, PathUp};
         match notice {
             Opened(_) if *side == Side::Client => lines.push((*at, "accepted".into())),
             PathUp(carrier) if *side == Side::Client => lines.push((*at, format!("carrier {carrier} is up"))),
