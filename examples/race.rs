@@ -2,14 +2,14 @@
 //! Eyeballs (RFC 8305).
 //!
 //! ```console
-//! $ cargo run -p hawser --features select --example race -- localhost:8000
+//! $ cargo run -p hawser --features connect --example race -- localhost:8000
 //! tcp to 127.0.0.1:8000 won after 1.2 ms
 //! HTTP/1.0 200 OK
 //! ```
 
 use std::error::Error;
 
-use hawser::select::{Racer, Request};
+use hawser::connect::{Racer, Request};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 #[tokio::main(flavor = "current_thread")]

@@ -13,8 +13,8 @@
 use std::error::Error;
 use std::net::SocketAddr;
 
+use hawser::connect::taps::{Event, LengthPrefix, Preconnection, Property, SecurityParameters};
 use hawser::session::Identity;
-use hawser::taps::{Event, LengthPrefix, Preconnection, Property, SecurityParameters};
 
 type Anything = Box<dyn Error>;
 

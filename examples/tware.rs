@@ -17,7 +17,7 @@ use hawser::interact::{
     Bus, Client, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId,
     run_in_thread,
 };
-use hawser::sim::{Moment, Scenario, Watch, run_steered};
+use hawser::runs::{Moment, Scenario, Watch, run_steered};
 
 /// The largest window, in bytes.
 const CAP: u64 = 40_000;

@@ -10,9 +10,9 @@ use hawser_connect::taps::{
     SecurityParameters,
 };
 use hawser_lab::{Direction, Lab, Spec};
-use hawser_sockets::host::{Setup, parse_address};
 use hawser_session::Identity;
 use hawser_session::document::Stack;
+use hawser_sockets::host::{Setup, parse_address};
 
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 

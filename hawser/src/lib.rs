@@ -6,15 +6,14 @@
 //! | feature | modules | purpose |
 //! |---|---|---|
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`MessageSocket`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
-//! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], [`capabilities`], faults in front of devices | the same in virtual time and under behaviour scripts; what each target offers to programs |
+//! | `sim` | [`runs`], [`testkit`], [`trace`], [`lang::capabilities`], faults in front of devices | the same in virtual time and under behaviour scripts; what each target offers to programs |
 //! | `verbs` | [`verbs`] | memory of other processes, with libibverbs's names |
 //! | `xdp` | [`host::DeviceSpec::Xdp`] | the same on an interface by AF_XDP |
 //! | `dpdk` | [`host::DeviceSpec::Dpdk`] | the same on a port of DPDK |
 //! | `ide` | [`lang::ide`] | answers to an editor's questions about programs |
-//! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
-//! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by the transport that wins the race |
-//! | `taps` | [`taps`] | the same in the terms of RFC 9622: Preconnections, Connections, Messages |
-//! | `interact` | [`interact`], [`local`] | subscribe to running transports, probe them, modify them |
+//! | `session` | [`session`], [`race`] | one session over several transports and interfaces at once |
+//! | `connect` | [`connect`] | a connection by the transport that wins the race, also in the terms of RFC 9622 ([`connect::taps`]) |
+//! | `interact` | [`interact`] | subscribe to running transports, probe them, modify them |
 //! | `ebpf` | `interact` with Linux's own TCP loaded into the kernel | the same for the kernel's TCP |
 //! | `lab` | [`lab`] | emulated networks of this machine, to run and test in |
 //!
@@ -48,12 +47,12 @@
 //! # }
 //! ```
 //!
-//! **Choose a path**: a connection by the transport that wins the race (`select`):
+//! **Choose a path**: a connection by the transport that wins the race (`connect`):
 //!
 //! ```no_run
-//! # #[cfg(feature = "select")]
+//! # #[cfg(feature = "connect")]
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! use hawser::select::{Racer, Request};
+//! use hawser::connect::{Racer, Request};
 //!
 //! let connected = Racer::open().await?.connect(Request::to("www.example.org:443".parse()?)).await?;
 //! println!("{} won after {:?}", connected.candidate, connected.took);
@@ -82,18 +81,24 @@
 #[cfg(feature = "sim")]
 pub mod trace;
 
-#[cfg(feature = "taps")]
+#[cfg(feature = "connect")]
 #[doc(inline)]
-pub use hawser_connect::taps;
-#[cfg(feature = "sim")]
-#[doc(inline)]
-pub use hawser_ir::capabilities;
+pub use hawser_connect as connect;
 #[cfg(feature = "lab")]
 #[doc(inline)]
 pub use hawser_lab as lab;
 #[cfg(feature = "stack")]
 #[doc(inline)]
 pub use hawser_load::programs;
+#[cfg(feature = "session")]
+#[doc(inline)]
+pub use hawser_race as race;
+#[cfg(feature = "sim")]
+#[doc(inline)]
+pub use hawser_runs as runs;
+#[cfg(feature = "session")]
+#[doc(inline)]
+pub use hawser_session as session;
 #[cfg(feature = "verbs")]
 #[doc(inline)]
 pub use hawser_sockets::verbs;
@@ -106,27 +111,9 @@ pub use hawser_sockets::{
 };
 #[cfg(feature = "sim")]
 #[doc(inline)]
-pub use hawser_runs::{self as sim, debug, mutants};
-#[cfg(feature = "interact")]
-#[doc(inline)]
-pub use hawser_socket::local;
-#[cfg(feature = "sim")]
-#[doc(inline)]
-pub use hawser_testkit::script;
-#[cfg(feature = "sim")]
-#[doc(inline)]
-pub use hawser_testkit::step;
+pub use hawser_testkit as testkit;
 #[doc(inline)]
 pub use hawser_time as time;
-#[cfg(feature = "select")]
-#[doc(inline)]
-pub use {hawser_connect as select, hawser_connect::knowledge, hawser_connect::policy};
-#[cfg(feature = "session")]
-#[doc(inline)]
-pub use {
-    hawser_race as race, hawser_race::resolve, hawser_session as session,
-    hawser_session::places, hawser_session::relay as gateway,
-};
 
 /// The MTP language: check, format, explain.
 #[cfg(feature = "stack")]
@@ -140,6 +127,9 @@ pub mod lang {
     pub use hawser_ide as ide;
     #[cfg(feature = "sim")]
     pub use hawser_ide::dissector::{Unsupported, dissector};
+    #[cfg(feature = "sim")]
+    #[doc(inline)]
+    pub use hawser_ir::capabilities;
     pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};
 }
 

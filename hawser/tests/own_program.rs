@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser::interact::{
     Access, Bus, Hands, Kind, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId,
 };
-use hawser::sim::{Report, Watch, load, run_steered};
+use hawser::runs::{Report, Watch, load, run_steered};
 
 /// A wait of 10 ms, in nanoseconds; the scenario's 50 ms are more than ten of its round trips.
 const SHORT: u64 = 10_000_000;

@@ -357,6 +357,9 @@ fn a_program_that_is_not_in_udp_is_refused() -> TestResult {
     let program = hawser_load::programs::resolve("tcp", &[])?;
     let at = Setup::at_socket("127.0.0.1:0".parse()?);
     let refused = host::open(program, &at).err().ok_or("it must not open")?;
-    assert!(matches!(refused, hawser_sockets::OpenError::NotInUdp), "{refused}");
+    assert!(
+        matches!(refused, hawser_sockets::OpenError::NotInUdp),
+        "{refused}"
+    );
     Ok(())
 }

@@ -6,16 +6,16 @@
 use std::fs;
 use std::path::Path;
 
-use hawser::capabilities::Capabilities;
+use hawser::connect::policy::Names;
+use hawser::connect::policy::document::{self, Diagnostic, Format, Read};
 use hawser::host::Faults;
 use hawser::interact::{Rules, parse, record};
 use hawser::lab::Spec;
-use hawser::policy::Names;
-use hawser::policy::document::{self, Diagnostic, Format, Read};
-use hawser::script::{Departures, Table};
+use hawser::lang::capabilities::Capabilities;
+use hawser::runs::Scenario;
+use hawser::runs::sweep::Sweep;
 use hawser::session::document::Document;
-use hawser::sim::Scenario;
-use hawser::sim::sweep::Sweep;
+use hawser::testkit::script::{Departures, Table};
 use serde_json::{Value, json};
 
 /// The jargon of serde, of its formats and of Rust's types, which no message may contain.

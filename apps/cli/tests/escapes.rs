@@ -227,7 +227,7 @@ fn written_files_escape_control_characters_in_names() {
     }
     // A saved file has the same meaning as its original.
     let saved = fs::read_to_string(place.folder.join("shrunk.toml")).expect("it is there");
-    let saved = hawser::sim::Scenario::parse(&saved).expect("a scenario");
+    let saved = hawser::runs::Scenario::parse(&saved).expect("a scenario");
     assert_eq!(saved.host[0].name, format!("a{EVIL}"));
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::select::{Description, Failure, Report, What};
+use hawser::connect::{Description, Failure, Report, What};
 use hawser_dashboard::browser::{Browser, Options, command};
 use hawser_dashboard::{
     Candidate, Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Setup, Switch,

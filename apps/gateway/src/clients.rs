@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
-use hawser::gateway::{BadDigest, Token, TokenDigest};
+use hawser::session::relay::{BadDigest, Token, TokenDigest};
 
 /// The maximum number of clients in a file, and the maximum length of a name in bytes.
 const MAX_CLIENTS: usize = 10_000;

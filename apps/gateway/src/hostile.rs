@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use hawser::gateway::Host;
-use hawser::gateway::wire::{Greeting, Request};
+use hawser::session::relay::Host;
+use hawser::session::relay::wire::{Greeting, Request};
 
 use crate::destination::{AllowList, check};
 

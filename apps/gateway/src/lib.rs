@@ -1,12 +1,12 @@
 //! A gateway: the far end of sessions, which connects onwards to allowed destinations only. The near end is
-//! [`hawser::gateway`].
+//! [`hawser::session::relay`].
 //!
 //! ```text
 //!   application ─ Gateway::connect ═ session over many paths ═ serve ─ TCP ─► destination
 //! ```
 //!
-//! A client authenticates with a [`Token`](hawser::gateway::Token) on its session's first stream. Every other
-//! stream names a [`Destination`](hawser::gateway::Destination) and then becomes a connection to it. By
+//! A client authenticates with a [`Token`](hawser::session::relay::Token) on its session's first stream. Every other
+//! stream names a [`Destination`](hawser::session::relay::Destination) and then becomes a connection to it. By
 //! default a gateway connects nowhere: an [`AllowList`] lists the allowed destinations, and
 //! [`check`](destination::check) compares every *resolved* address with it. docs/gateway-protocol.md
 //! specifies the protocol byte by byte; docs/gateway.md is for operators.

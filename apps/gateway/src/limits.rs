@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::places::{Gate, Shares};
+use hawser::session::places::{Gate, Shares};
 use hawser::session::{AcceptorConfig, Config};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};

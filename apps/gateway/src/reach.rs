@@ -9,17 +9,17 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use hawser::race::resolve::nat64::Prefix;
+use hawser::race::resolve::{Answer, Answers, Lookup, Resolver};
 use hawser::race::{
     Action, Candidate, CandidateId, Defeat, Event, Failure, Family, Profile, Question, Questions, Race,
     Request,
 };
-use hawser::resolve::nat64::Prefix;
-use hawser::resolve::{Answer, Answers, Lookup, Resolver};
 use hawser::time::Instant;
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 
-use hawser::gateway::{Destination, Host, Reply};
+use hawser::session::relay::{Destination, Host, Reply};
 
 use crate::destination::{AllowList, check};
 

@@ -11,9 +11,9 @@ use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 
-use hawser::places::{Held, Place as UnprovenPlace};
-use hawser::resolve::Resolver;
-use hawser::resolve::nat64::Prefix;
+use hawser::race::resolve::Resolver;
+use hawser::race::resolve::nat64::Prefix;
+use hawser::session::places::{Held, Place as UnprovenPlace};
 use hawser::session::{Network, Notice, Server, Session, SessionStream};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::io::AsyncWriteExt;
@@ -21,8 +21,10 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use hawser::gateway::Destination;
-use hawser::gateway::wire::{ACCEPTED, Greeting, REFUSED, RESET, Reply, Request, TOO_MANY, UNAUTHENTICATED};
+use hawser::session::relay::Destination;
+use hawser::session::relay::wire::{
+    ACCEPTED, Greeting, REFUSED, RESET, Reply, Request, TOO_MANY, UNAUTHENTICATED,
+};
 
 use crate::clients::Clients;
 use crate::destination::AllowList;

@@ -1,6 +1,6 @@
 //! Maps connection failures to the answers for clients.
 
-use hawser::select::{ConnectError, Failure};
+use hawser::connect::{ConnectError, Failure};
 use hyper::StatusCode;
 
 /// Replies of SOCKS5 (RFC 1928, 6).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use hawser::select::{
+use hawser::connect::{
     ConnectError, Connected, Description, Destination, PolicyError, Racer, Ranked, Report, Request,
     Transport, Watcher,
 };

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::SocketAddr;
 
-use hawser::select::{Description, Ranked, Report};
+use hawser::connect::{Description, Ranked, Report};
 use serde::Serialize;
 
 /// An event of a proxy.

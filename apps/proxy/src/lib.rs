@@ -2,12 +2,12 @@
 //! (RFC 9110, 9112), told apart by the first byte.
 //!
 //! A client is answered when the race for its destination is over, so that the answer is correct. The
-//! [`Transport`](hawser::select::Transport)s in the [`Settings`] decide which transports carry the data; no
+//! [`Transport`](hawser::connect::Transport)s in the [`Settings`] decide which transports carry the data; no
 //! code here depends on a particular one.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! use hawser::select::Racer;
+//! use hawser::connect::Racer;
 //! use hawser_proxy::{Proxy, Settings};
 //!
 //! let proxy = Proxy::bind(Racer::open().await?, Settings::default()).await?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hawser::places::{Held, Place};
+use hawser::session::places::{Held, Place};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hawser::places::{Gate, Shares};
-use hawser::select::Racer;
+use hawser::connect::Racer;
+use hawser::session::places::{Gate, Shares};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::select::transports::Tcp;
-use hawser::select::{Destination, Policies, Profile, Transport, Watcher};
+use hawser::connect::transports::Tcp;
+use hawser::connect::{Destination, Policies, Profile, Transport, Watcher};
 
 use crate::{Credential, Event};
 

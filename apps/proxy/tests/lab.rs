@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Output};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser::select::{Profile, Racer};
+use hawser::connect::{Profile, Racer};
 use hawser_lab::{Lab, Spec};
 use hawser_proxy::{Choice, Event, Proxy, Settings};
 use parking_lot::Mutex;
@@ -347,7 +347,7 @@ fn a_blocked_transport_is_remembered() -> TestResult {
 
 fn candidates_keep_to_their_interface() -> TestResult {
     let over = |word| -> TestResult<Settings> {
-        let transport = hawser::select::transports::Transports::new().parse(word, 0)?;
+        let transport = hawser::connect::transports::Transports::new().parse(word, 0)?;
         Ok(Settings {
             choice: Choice::Always([transport].into()),
             deadline: Duration::from_secs(1),

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hawser_connect::taps::{EstablishmentError, Event, Preconnection, RemoteEndpoint, SecurityParameters};
-use hawser_sockets::host::Setup;
 use hawser_session::MtpStack;
 use hawser_session::document::Stack;
+use hawser_sockets::host::Setup;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 

@@ -141,7 +141,7 @@ fn the_page_names_every_property_and_existing_tests() {
         let Some((module, function)) = test.rsplit_once("::") else {
             continue;
         };
-        if test == "hawser::taps" {
+        if test == "hawser::connect::taps" {
             continue;
         }
         let source = source(module).unwrap_or_else(|| panic!("no source of {test}"));

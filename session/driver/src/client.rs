@@ -112,7 +112,8 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
             random
         }
     };
-    let machine = hawser_session_machine::Session::client(session, scheduler, name, Instant::after(epoch.elapsed()));
+    let machine =
+        hawser_session_machine::Session::client(session, scheduler, name, Instant::after(epoch.elapsed()));
     let shared = Shared::new(machine, epoch);
     shared.await_candidates(awaits);
     {

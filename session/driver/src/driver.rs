@@ -338,7 +338,8 @@ impl Driver {
 
 /// Connects a session to the bus. Orders wake the task that drives it.
 fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
-    static SCHEMA: LazyLock<Arc<Schema>> = LazyLock::new(|| Arc::new(hawser_session_machine::interact::schema()));
+    static SCHEMA: LazyLock<Arc<Schema>> =
+        LazyLock::new(|| Arc::new(hawser_session_machine::interact::schema()));
     let shared = Arc::downgrade(shared);
     let waker: Waker = Arc::new(move || {
         if let Some(shared) = shared.upgrade() {

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
 
 use hawser_carriers::{Carrier, Description};
-use hawser_session_machine::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd, StreamError};
+use hawser_session_machine::{
+    Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd, StreamError,
+};
 use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};

@@ -24,7 +24,8 @@ pub(super) fn session() -> Session {
         ..Config::default()
     };
     let scheduler = by_name("ecf").expect("it comes with Hawser");
-    let machine = hawser_session_machine::Session::client(config, scheduler, [0; 16], hawser_time::Instant::ORIGIN);
+    let machine =
+        hawser_session_machine::Session::client(config, scheduler, [0; 16], hawser_time::Instant::ORIGIN);
     Session { shared: Handle::new(Shared::new(machine, Instant::now())) }
 }
 

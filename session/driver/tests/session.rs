@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use hawser_carriers::quic::QuicOptions;
 use hawser_carriers::tcp::TcpOptions;
-use hawser_session_machine::AcceptorConfig;
 use hawser_session::{
     Candidate, ClientConfig, Config, ListenError, PathCandidate, SctpError, SctpOptions, Security, Server,
     ServerConfig, Session, connect, scheduler,
 };
+use hawser_session_machine::AcceptorConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn tls() -> (Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>) {

@@ -21,7 +21,9 @@ use std::time::Duration;
 
 use hawser_carriers::Statistics;
 use hawser_session_machine::CarrierId;
-use hawser_session_machine::scheduler::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name};
+use hawser_session_machine::scheduler::{
+    Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name,
+};
 use hawser_time::Instant;
 
 /// Parses `name=value` pairs.

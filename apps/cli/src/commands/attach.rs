@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hawser::interact::{Client, ClientError};
-use hawser::sim::files;
+use hawser::runs::files;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};

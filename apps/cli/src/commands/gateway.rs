@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hawser::gateway::{Destination, Gateway, Token};
 use hawser::lab::units::Span;
-use hawser::resolve::{Config, Resolver};
+use hawser::race::resolve::{Config, Resolver};
+use hawser::runs::files;
 use hawser::session::Congestion;
 use hawser::session::document::{PORT, Stack};
-use hawser::sim::files;
+use hawser::session::relay::{Destination, Gateway, Token};
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use serde_json::{Value, json};
 

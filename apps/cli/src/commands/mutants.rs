@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use hawser::mutants::{self, Change, Mutant, Texts};
 use hawser::programs::{self, Engine, Error, Programs};
-use hawser::sim;
-use hawser::sim::swarm::{self, Subject};
+use hawser::runs;
+use hawser::runs::mutants::{self, Change, Mutant, Texts};
+use hawser::runs::swarm::{self, Subject};
 use serde_json::json;
 
 use crate::commands::swarm::Claims;
@@ -176,7 +176,7 @@ impl Trial<'_> {
             let mut scenario = swarm::scenario(seed, &self.subject);
             scenario.idle_packets = scenario.idle_packets.min(IDLE_PACKETS);
             for text in &self.args.params {
-                sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
+                runs::set_param(&mut scenario, text).map_err(Exit::usage)?;
             }
             // A scenario that fails to start counts as a failure, too.
             if !mutants::run(self.programs, module, &scenario, EVENTS_MAX).is_ok_and(|report| report.ok) {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::lab::units::Bytes;
-use hawser::places::{Gate, IDLE_TIMEOUT, Place, Progress, Shares};
 use hawser::session::Session;
+use hawser::session::places::{Gate, IDLE_TIMEOUT, Place, Progress, Shares};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser::host::netns;
-use hawser::script::{IpVersion, Options, Report, Scripts, ScriptsError, System, Target, Verdict, find};
-use hawser::sim::files;
+use hawser::runs::files;
+use hawser::testkit::script::{
+    IpVersion, Options, Report, Scripts, ScriptsError, System, Target, Verdict, find,
+};
 use hawser::time::nanos;
 use hawser::trace::{Filter, Recorder};
 use parking_lot::Mutex;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-use hawser::places::{Gate, IDLE_TIMEOUT, Place, Shares};
+use hawser::session::places::{Gate, IDLE_TIMEOUT, Place, Shares};
 use hawser::{Endpoint, Listener, Probe, Stream};
 use rustix::process::{Resource, Rlimit};
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
 use hawser::programs::Programs;
-use hawser::sim::{self, Report, Scenario, Shrunk};
+use hawser::runs::{self, Report, Scenario, Shrunk};
 use serde_json::json;
 
 use super::sim::not_run;
@@ -42,13 +42,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let mut scenario = sim::load(&args.file).map_err(Exit::input)?;
+    let mut scenario = runs::load(&args.file).map_err(Exit::input)?;
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     if let Some(engine) = args.engine.engine {
-        sim::set_engine(&mut scenario, engine);
+        runs::set_engine(&mut scenario, engine);
     }
     let programs = Programs::default().with_native_files(args.native.allow_native);
-    let report = sim::run_with(&programs, &scenario, None, None, None).map_err(not_run(&args.file))?;
+    let report = runs::run_with(&programs, &scenario, None, None, None).map_err(not_run(&args.file))?;
     if report.ok {
         return Err(Exit::usage(format!(
             "{} with seed {} does not fail: there is nothing to shrink",
@@ -58,8 +58,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let shrunk = smaller(&programs, &scenario, &report, args.limit, args.json)?;
     save(&args.out, &shrunk.scenario)?;
-    let report = sim::run_with(&programs, &shrunk.scenario, None, None, None).map_err(Exit::input)?;
-    let why = sim::why(&programs, &shrunk.scenario, &report).map_err(Exit::input)?;
+    let report = runs::run_with(&programs, &shrunk.scenario, None, None, None).map_err(Exit::input)?;
+    let why = runs::why(&programs, &shrunk.scenario, &report).map_err(Exit::input)?;
     let out = args.out.display();
     if args.json {
         let object = json!({
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     println!("{}", summary(&shrunk));
     why.iter().for_each(|why| print!("{why}\n"));
-    let options = why.as_ref().map_or_else(String::new, sim::Story::trace_options);
+    let options = why.as_ref().map_or_else(String::new, runs::Story::trace_options);
     println!(
         "the smaller scenario is in {out}; repeat it with: hawser replay {out} --seed {}",
         report.seed
@@ -98,7 +98,7 @@ pub(super) fn smaller(
         bar.tick();
         deadline.is_none_or(|deadline| Instant::now() < deadline)
     };
-    let shrunk = sim::shrink(programs, scenario, report, &mut goes_on).map_err(Exit::input)?;
+    let shrunk = runs::shrink(programs, scenario, report, &mut goes_on).map_err(Exit::input)?;
     bar.finish_and_clear();
     Ok(shrunk)
 }

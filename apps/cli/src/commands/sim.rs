@@ -8,7 +8,7 @@ mod topology;
 use std::path::{Path, PathBuf};
 
 use hawser::programs::{Engine, Error, Programs};
-use hawser::sim::{self, Report, RunError, Scenario, Story};
+use hawser::runs::{self, Report, RunError, Scenario, Story};
 use serde::Serialize;
 
 use crate::engine::{EngineArgs, NativeArgs, of_file};
@@ -54,16 +54,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let mut scenario = sim::load(&args.file).map_err(Exit::input)?;
+    let mut scenario = runs::load(&args.file).map_err(Exit::input)?;
     if let Some(engine) = args.engine.engine {
-        sim::set_engine(&mut scenario, engine);
+        runs::set_engine(&mut scenario, engine);
     }
     if let Some(path) = &args.show_topology {
         return topology::write(&scenario, path);
     }
     scenario.watch = args.watch.clone().or(scenario.watch);
     let programs = Programs::default().with_native_files(args.native.allow_native);
-    let opened = programs.open(sim::engine(&scenario), &scenario.program);
+    let opened = programs.open(runs::engine(&scenario), &scenario.program);
     opened.map_err(|error| of_file(&Error::Load(error)))?;
     choose_engine(&programs, &mut scenario, args.seed).map_err(not_run(&args.file))?;
     let capture = match &args.pcap {
@@ -79,12 +79,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let (seed, progress) = (args.seed, Some(&mut progress as &mut dyn FnMut(f64)));
     let (report, picture) = match args.picture.limits()? {
         None => {
-            let report = sim::run_shown(&programs, &scenario, seed, capture, progress, show);
+            let report = runs::run_shown(&programs, &scenario, seed, capture, progress, show);
             (report.map_err(not_run(&args.file))?, None)
         }
         Some(limits) => {
-            let shows = sim::Shows { limits, show };
-            let drawn = sim::run_pictured(&programs, &scenario, seed, shows, capture, progress);
+            let shows = runs::Shows { limits, show };
+            let drawn = runs::run_pictured(&programs, &scenario, seed, shows, capture, progress);
             let (report, picture) = drawn.map_err(not_run(&args.file))?;
             (report, Some(picture))
         }
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(picture) = picture {
         args.picture.write(&picture, &report)?;
     }
-    let why = sim::why(&programs, &scenario, &report).map_err(not_run(&args.file))?;
+    let why = runs::why(&programs, &scenario, &report).map_err(not_run(&args.file))?;
     finish(args, &report, why.as_ref())
 }
 
@@ -104,12 +104,12 @@ const LONG: u64 = 40_000;
 /// engines behave the same. Without a compiler, programs stay interpreted.
 fn choose_engine(programs: &Programs, scenario: &mut Scenario, seed: Option<u64>) -> Result<(), RunError> {
     let is_text = scenario.programs().any(|name| name.ends_with(".mtp"));
-    if sim::engine(scenario).is_some() || !is_text || !sim::is_longer(programs, scenario, seed, LONG)? {
+    if runs::engine(scenario).is_some() || !is_text || !runs::is_longer(programs, scenario, seed, LONG)? {
         return Ok(());
     }
     let compiles = |name: &String| programs.open(Some(Engine::Native), name).is_ok();
     if scenario.programs().all(compiles) {
-        sim::set_engine(scenario, Engine::Native);
+        runs::set_engine(scenario, Engine::Native);
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser::programs::resolve_with_on;
-use hawser::sim::files;
-use hawser::step::{Program, Prompt, Report, SyntaxError, parse, run as run_steps};
+use hawser::runs::files;
+use hawser::testkit::step::{Program, Prompt, Report, SyntaxError, parse, run as run_steps};
 use hawser::time::nanos;
 use serde_json::{Value, json};
 

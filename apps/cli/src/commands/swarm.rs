@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Loaded, Programs};
-use hawser::sim::swarm::{self, Abilities, Ability, Beside, Carried, Delivery, Kind, Subject, Value};
-use hawser::sim::{self, Report, Scenario, Shrunk, Story};
+use hawser::runs::swarm::{self, Abilities, Ability, Beside, Carried, Delivery, Kind, Subject, Value};
+use hawser::runs::{self, Report, Scenario, Shrunk, Story};
 use serde_json::json;
 
 use super::shrink;
@@ -124,7 +124,7 @@ fn parse_redundancy(text: &str) -> Result<f64, String> {
 
 fn parse_vary(text: &str) -> Result<Vary, String> {
     let (name, values) = text.split_once('=').unwrap_or((text, ""));
-    let value = |value: &str| sim::param(&format!("{name}={value}")).map_err(|error| error.to_string());
+    let value = |value: &str| runs::param(&format!("{name}={value}")).map_err(|error| error.to_string());
     let values: Vec<(String, Value)> = values.split(',').map(value).collect::<Result<_, _>>()?;
     Ok((
         name.to_owned(),
@@ -334,8 +334,8 @@ impl Swarm<'_> {
     fn seed(&self, seed: u64) -> Result<(u64, u64), Failure> {
         let mut scenario = scenario(self.args, seed, &self.subject).map_err(Failure::NotRun)?;
         let mut run = |engine| {
-            sim::set_engine(&mut scenario, engine);
-            let report = sim::run_with(self.programs, &scenario, None, None, None);
+            runs::set_engine(&mut scenario, engine);
+            let report = runs::run_with(self.programs, &scenario, None, None, None);
             report.map_err(|error| Failure::NotRun(Exit::input(error)))
         };
         let (report, again) = (run(self.engines.first)?, run(self.engines.second)?);
@@ -383,7 +383,7 @@ impl Swarm<'_> {
     /// Returns the scenario of a seed on the first engine.
     fn whole(&self, seed: u64) -> Result<Scenario, Exit> {
         let mut whole = scenario(self.args, seed, &self.subject)?;
-        sim::set_engine(&mut whole, self.engines.first);
+        runs::set_engine(&mut whole, self.engines.first);
         Ok(whole)
     }
 
@@ -403,12 +403,12 @@ impl Swarm<'_> {
         let (scenario, report) = match &shrunk {
             None => (whole, report),
             Some(shrunk) => {
-                let again = sim::run_with(self.programs, &shrunk.scenario, None, None, None);
+                let again = runs::run_with(self.programs, &shrunk.scenario, None, None, None);
                 (shrunk.scenario.clone(), again.map_err(Exit::input)?)
             }
         };
         Ok(Failed {
-            why: sim::why(self.programs, &scenario, &report).map_err(Exit::input)?,
+            why: runs::why(self.programs, &scenario, &report).map_err(Exit::input)?,
             differ: None,
             scenario,
             report,
@@ -436,10 +436,10 @@ enum Failure {
 }
 
 /// Returns the scenario of a seed with the given params.
-fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<sim::Scenario, Exit> {
+fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<runs::Scenario, Exit> {
     let mut scenario = swarm::scenario(seed, subject);
     for text in &args.params {
-        sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
+        runs::set_param(&mut scenario, text).map_err(Exit::usage)?;
     }
     Ok(scenario)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hawser::interact::parse_span;
 use hawser::lang::OneLine;
 use hawser::programs::Programs;
-use hawser::sim::{self, Report, Scenario, pcapng};
+use hawser::runs::{self, Report, Scenario, pcapng};
 use hawser::trace::{Event, Filter, Form, Printed, Sent};
 use parking_lot::Mutex;
 
@@ -139,7 +139,7 @@ impl Output {
 
     fn explain(&mut self) -> std::io::Result<()> {
         for counter in &self.counters {
-            let meaning = sim::counter_meaning(counter).unwrap_or_default();
+            let meaning = runs::counter_meaning(counter).unwrap_or_default();
             writeln!(self.out, "[{counter}] {meaning}")?;
         }
         self.out.flush()
@@ -147,9 +147,9 @@ impl Output {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let mut scenario = sim::load(&args.file).map_err(Exit::input)?;
+    let mut scenario = runs::load(&args.file).map_err(Exit::input)?;
     if let Some(engine) = args.engine.engine {
-        sim::set_engine(&mut scenario, engine);
+        runs::set_engine(&mut scenario, engine);
     }
     let mut filter = filter(args, &scenario)?;
     let output = Arc::new(Mutex::new(Output {
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }));
     let programs = Programs::default().with_native_files(args.native.allow_native);
     if let Some(field) = &args.field
-        && !sim::has_field(&programs, &scenario, field).map_err(Exit::input)?
+        && !runs::has_field(&programs, &scenario, field).map_err(Exit::input)?
     {
         return Err(Exit::usage(format!(
             "no context of the scenario's programs has a field `{field}`"
@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             return Err(Exit::usage("the first packet of a run is 1, as in its capture"));
         }
         let packet =
-            sim::find_packet(&programs, &scenario, args.seed, number).map_err(not_run(&args.file))?;
+            runs::find_packet(&programs, &scenario, args.seed, number).map_err(not_run(&args.file))?;
         let packet =
             packet.ok_or_else(|| Exit::usage(format!("this run sends fewer than {number} packets")))?;
         if packet.cause == 0 {
@@ -194,13 +194,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 into.lock().packet(sent);
             }
         });
-        sim::run_traced_packets(&programs, &scenario, args.seed, filter, show, packet)
+        runs::run_traced_packets(&programs, &scenario, args.seed, filter, show, packet)
             .map_err(not_run(&args.file))?
     } else {
         let form = output.lock().form();
         let into = Arc::clone(&output);
         let print = Box::new(move |printed: &Printed| into.lock().printed(printed));
-        sim::run_printed(&programs, &scenario, args.seed, filter, form, print).map_err(not_run(&args.file))?
+        runs::run_printed(&programs, &scenario, args.seed, filter, form, print)
+            .map_err(not_run(&args.file))?
     };
     let mut output = output.lock();
     output.finish()?;
@@ -236,7 +237,7 @@ fn capture(
             *error = writer.packet(at, bytes, comment.as_deref()).err();
         }
     });
-    let report = sim::run_traced_packets(programs, scenario, seed, filter, Box::new(|_| ()), packet);
+    let report = runs::run_traced_packets(programs, scenario, seed, filter, Box::new(|_| ()), packet);
     let (writer, error) = &mut *writer.lock();
     match error.take().or_else(|| writer.flush().err()) {
         Some(error) => Err(cannot(error)),

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use hawser::runs::files;
 use hawser::session::document::{Connection, Document, Format, PORT, Stack, StatePlace, Transport, hex};
 use hawser::session::{Code, Congestion, QuicOptions, TcpOptions, scheduler};
-use hawser::sim::files;
 
 use crate::device::{RouterArgs, StackArgs};
 use crate::exit::Exit;
@@ -240,7 +240,7 @@ pub(super) fn read(path: &Path) -> Result<Document, Exit> {
         Exit::input(lines.join("\nhawser: "))
     })?;
     // The state file is written to, so the document that names it must be trusted.
-    if matches!(document.state, StatePlace::File(_)) && !hawser::local::is_own(&found) {
+    if matches!(document.state, StatePlace::File(_)) && !hawser::interact::local::is_own(&found) {
         return Err(Exit::input(format!(
             "{}: state: others may write this document, so the file that it names is not written to: make \
              the document yours alone (chown, chmod go-w), or name the file with --state",

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use hawser::gateway::{Gateway, Token};
 use hawser::session::Congestion;
 use hawser::session::document::Document;
+use hawser::session::relay::{Gateway, Token};
 
 use super::args::{govern, parse_congestion, parse_pin, read};
 use crate::exit::Exit;

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use hawser::places::{self, Shares};
 use hawser::session::document::Warning;
+use hawser::session::places::{self, Shares};
 use hawser::session::{
     AcceptorConfig, Code, CodeError, Connection, Gate, Identity, MAX_GUESSES, MtpOptions, Network,
     PlainStream, QuicOptions, SctpOptions, Server, ServerConfig, Session, TcpOptions, open, open_any,

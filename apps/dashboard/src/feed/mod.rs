@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser::select::Report;
+use hawser::connect::Report;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::sync::broadcast;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser::select::{Description, Report, What};
+use hawser::connect::{Description, Report, What};
 use serde::Serialize;
 
 /// The maximum number of attempts, and of answers, of one race.
@@ -132,7 +132,7 @@ impl Race {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hawser::select::Failure;
+    use hawser::connect::Failure;
     use serde_json::{Value, json};
 
     fn candidate(transport: &str) -> Description {

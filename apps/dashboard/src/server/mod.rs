@@ -23,7 +23,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::places::{Gate, Held, Place, Shares};
+use hawser::session::places::{Gate, Held, Place, Shares};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};

@@ -11,8 +11,8 @@ mod special;
 
 use std::net::IpAddr;
 
-use hawser::gateway::Destination;
-use hawser::resolve::nat64::Prefix;
+use hawser::race::resolve::nat64::Prefix;
+use hawser::session::relay::Destination;
 
 pub use rules::{AllowError, AllowList};
 pub use special::Class;

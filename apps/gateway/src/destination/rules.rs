@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use hawser::gateway::Host;
+use hawser::session::relay::Host;
 
 use super::special::Block;
 

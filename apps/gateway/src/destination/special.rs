@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hawser::resolve::nat64::Prefix;
+use hawser::race::resolve::nat64::Prefix;
 
 /// A block of addresses with a common prefix. IPv4 and IPv6 blocks are disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use hawser::gateway::wire::Greeting;
-use hawser::gateway::{ClientError, Destination, Gateway, Reply};
+use hawser::session::relay::wire::Greeting;
+use hawser::session::relay::{ClientError, Destination, Gateway, Reply};
 use hawser::session::{SessionError, StreamError, open};
 use hawser_gateway::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

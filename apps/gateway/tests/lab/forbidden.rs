@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hawser::gateway::{ClientError, Destination, Reply};
-use hawser::resolve::{Config, Resolver};
+use hawser::race::resolve::{Config, Resolver};
+use hawser::session::relay::{ClientError, Destination, Reply};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, UdpSocket};
 

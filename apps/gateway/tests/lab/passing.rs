@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use hawser::gateway::Destination;
+use hawser::session::relay::Destination;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::gateway::{Gateway, Token};
-use hawser::resolve::{Config, Resolver};
+use hawser::race::resolve::{Config, Resolver};
 use hawser::session::document::{Document, Format, StatePlace};
+use hawser::session::relay::{Gateway, Token};
 use hawser::session::{Identity, QuicOptions, Server, ServerConfig, TcpOptions};
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use hawser_lab::{HostHandle, Lab, Spec};

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hawser::gateway::wire::{ACCEPTED, Greeting, REFUSED, Request};
-use hawser::gateway::{ClientError, Destination, Gateway, Token};
+use hawser::session::relay::wire::{ACCEPTED, Greeting, REFUSED, Request};
+use hawser::session::relay::{ClientError, Destination, Gateway, Token};
 use hawser::session::{Session, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;

@@ -1,7 +1,7 @@
 //! Parses the heads of requests, and separates the parts that are for this proxy alone. All functions are
 //! pure.
 
-use hawser::select::{BadDestination, Destination};
+use hawser::connect::{BadDestination, Destination};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{Method, StatusCode, Uri, Version};

@@ -16,8 +16,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use hawser::select::Family;
-use hawser::select::transports::Place;
+use hawser::connect::Family;
+use hawser::connect::transports::Place;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};

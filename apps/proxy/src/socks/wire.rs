@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use hawser::select::{BadDestination, Destination};
+use hawser::connect::{BadDestination, Destination};
 
 /// The maximum length of a message, which is a user and a password (RFC 1929, 2).
 pub(crate) const MAX_LENGTH: usize = 3 + 255 + 255;

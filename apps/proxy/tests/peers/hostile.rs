@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use hawser::select::Racer;
+use hawser::connect::Racer;
 use hawser_proxy::hostile::{http, socks as any_socks};
 use hawser_proxy::{BindError, Credential, Proxy, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

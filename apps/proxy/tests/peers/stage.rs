@@ -5,7 +5,7 @@ use std::process::Output;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::select::Racer;
+use hawser::connect::Racer;
 use hawser_proxy::{Event, Limits, Proxy, Settings};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

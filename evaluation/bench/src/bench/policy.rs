@@ -6,8 +6,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use hawser::policy::document::{self, Format};
-use hawser::policy::{Cib, Manager, Names, Options, Pib, Request, Rows, rank};
+use hawser::connect::policy::document::{self, Format};
+use hawser::connect::policy::{Cib, Manager, Names, Options, Pib, Request, Rows, rank};
 
 use super::{Common, alternate, callgrind, column, row};
 use crate::report::{Better, Metric, Report};

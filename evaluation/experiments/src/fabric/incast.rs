@@ -1,6 +1,6 @@
 //! `ndp-incast`: many hosts send to one at the same time, and each of 432 hosts sends to another one.
 
-use hawser::sim::Report;
+use hawser::runs::Report;
 use serde_json::{Value, json};
 
 use super::run;

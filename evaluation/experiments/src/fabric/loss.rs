@@ -1,6 +1,6 @@
 //! `roce-loss`: RDMA writes over a link that loses packets, by go-back-N and by selective repeat.
 
-use hawser::sim::Report;
+use hawser::runs::Report;
 use serde_json::json;
 
 use super::run;

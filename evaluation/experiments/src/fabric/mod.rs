@@ -14,7 +14,7 @@ pub(crate) use slowdown::slowdown;
 pub(crate) use streams::{LOADS, SIZES, in_turn, streams};
 pub(crate) use workloads::workloads;
 
-use hawser::sim::{self, Report, Scenario};
+use hawser::runs::{self, Report, Scenario};
 
 use crate::Error;
 

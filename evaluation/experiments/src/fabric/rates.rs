@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser::sim::{self, Moment, Report, Scenario, Watch};
+use hawser::runs::{self, Moment, Report, Scenario, Watch};
 use serde_json::json;
 
 use crate::Error;

@@ -1,6 +1,6 @@
 //! `mtp-homa-slowdown`: requests of 100 to 500 kB beside cross traffic that takes half the receiver's link.
 
-use hawser::sim::Report;
+use hawser::runs::Report;
 use serde_json::json;
 
 use super::run;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use hawser::sim::Report;
+use hawser::runs::Report;
 use hawser_sim::rng::Rng;
 use hawser_sim::slowdown;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! `homa-workloads`: Homa's five workloads on 144 hosts of a leaf-spine network, over Homa, NDP and TCP.
 
-use hawser::sim::Report;
+use hawser::runs::Report;
 use serde_json::{Value, json};
 
 use super::{WORKLOADS, run};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::interact::{Bus, Filter, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware};
-use hawser::sim::{Scenario, Watch, run_steered};
+use hawser::runs::{Scenario, Watch, run_steered};
 use hawser::time::{Instant, nanos};
 use parking_lot::Mutex;
 use serde_json::{Value, json};

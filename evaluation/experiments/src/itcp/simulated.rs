@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser::interact::twares::{Fast, FastParams, Steer, SteerOptions};
 use hawser::interact::{Bus, Rights, Tware};
-use hawser::sim::{Moment, Scenario, Watch, run_steered};
+use hawser::runs::{Moment, Scenario, Watch, run_steered};
 use hawser::time::nanos;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde_json::json;

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hawser::connect::transports::{Tcp, Tls};
+use hawser::connect::{Destination, Profile, Racer, Request, Transport};
 use hawser::lab::{HostHandle, Lab, Spec};
-use hawser::select::transports::{Tcp, Tls};
-use hawser::select::{Destination, Profile, Racer, Request, Transport};
 use hawser::session::{Identity, TcpOptions, Trust};
 use hawser_carriers::tcp::{TcpIncoming, TcpListener};
 use hawser_carriers::tls::TlsServer;

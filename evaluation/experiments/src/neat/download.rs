@@ -11,11 +11,11 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
+use hawser::connect::listener::{Incoming, ListenOptions, Listener};
+use hawser::connect::policy::{Manager, shipped};
+use hawser::connect::transports::{Tcp, Transports};
+use hawser::connect::{Destination, Policies, Racer, Request, Transport};
 use hawser::lab::{Lab, Spec};
-use hawser::policy::{Manager, shipped};
-use hawser::select::listener::{Incoming, ListenOptions, Listener};
-use hawser::select::transports::{Tcp, Transports};
-use hawser::select::{Destination, Policies, Racer, Request, Transport};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

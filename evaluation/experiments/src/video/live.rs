@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::interact::twares::{Dial, Progress, RateController};
-use hawser::sim::Script;
+use hawser::runs::Script;
 use hawser::time::Instant;
 
 use super::encoder::{FRAMES, INTERVAL, frame};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hawser::interact::twares::{Adapt, Dial, RateController, RateParams};
 use hawser::interact::{Bus, Rights, Scope, Tware};
-use hawser::sim::{Scenario, Script, Side, Watch, run_live};
+use hawser::runs::{Scenario, Script, Side, Watch, run_live};
 use hawser::time::{Instant, nanos};
 use serde::Serialize;
 use serde_json::json;

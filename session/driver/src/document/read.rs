@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hawser_carriers::quic::Congestion;
 use hawser_documents::Fault;
-use hawser_sockets::host::{DeviceSpecError, Setup, parse_address};
 use hawser_session_machine::{Opening, Security};
+use hawser_sockets::host::{DeviceSpecError, Setup, parse_address};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 

@@ -10,9 +10,7 @@ use hawser_carriers::Carrier;
 use hawser_carriers::tcp::TcpListener;
 use hawser_carriers::tls::{TlsClient, TlsServer};
 use hawser_session::document::{Connection as ConnectionEntry, Transport};
-use hawser_session::{
-    AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any,
-};
+use hawser_session::{AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{Folder, certificate, document, free, serve};
@@ -254,11 +252,7 @@ async fn a_plain_client_begins_no_session() {
         name: None,
         scheduler: hawser_session::scheduler::by_name("ecf").unwrap(),
         candidates: vec![(
-            hawser_session::PathCandidate::Tcp {
-                peer: address,
-                local: None,
-                options: Default::default(),
-            },
+            hawser_session::PathCandidate::Tcp { peer: address, local: None, options: Default::default() },
             hawser_session::Candidate::new(0),
         )],
         tls: Some((Arc::new(offer), "localhost".into())),

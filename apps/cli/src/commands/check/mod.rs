@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use hawser::sim::files;
+use hawser::runs::files;
 use hawser::{lang, programs};
 
 mod target;

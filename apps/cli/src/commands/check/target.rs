@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hawser::capabilities::{Capabilities, Placed, Reason, lacks, pins, placements};
+use hawser::lang::capabilities::{Capabilities, Placed, Reason, lacks, pins, placements};
 use hawser::lang::{Compilation, SourceMap};
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ impl Target {
         let pins = pins(module);
         let others = Capabilities::targets().filter(|name| {
             let other = Capabilities::of(name);
-            other.is_ok_and(|other| hawser::capabilities::lacks(module, &other).is_empty())
+            other.is_ok_and(|other| hawser::lang::capabilities::lacks(module, &other).is_empty())
         });
         let instead: Vec<&str> = others.collect();
         let name = |placed: &Placed| module.events[placed.event.0 as usize].name.as_str();

@@ -6,11 +6,11 @@ mod show;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use hawser::connect::policy::document::{self, Format, node_json};
+use hawser::connect::policy::{FileError, Names, format_of};
+use hawser::interact::local::LINE;
 use hawser::interact::{Client, ClientError, Received};
-use hawser::local::LINE;
-use hawser::policy::document::{self, Format, node_json};
-use hawser::policy::{FileError, Names, format_of};
-use hawser::sim::files;
+use hawser::runs::files;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hawser::connect::knowledge::{Knowledge, Settings};
 use hawser::interact::{Bus, Rules, serve};
-use hawser::knowledge::{Knowledge, Settings};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read, stdin};
 
-use hawser::debug::{Answer, Command, Debugger, What};
+use hawser::runs::debug::{Answer, Command, Debugger, What};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};

@@ -1,6 +1,6 @@
 //! `hawser debug FILE.toml`: runs a scenario forwards and backwards, statement by statement.
 //!
-//! [`hawser::debug::Debugger`] is the machine. Its front ends are [`screen`] for terminals (drawn by
+//! [`hawser::runs::debug::Debugger`] is the machine. Its front ends are [`screen`] for terminals (drawn by
 //! [`view`]), [`lines`] for pipes, and [`dap`] for editors.
 
 mod dap;
@@ -11,9 +11,9 @@ mod view;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use hawser::debug::{self, Debugger};
 use hawser::programs::Programs;
-use hawser::sim;
+use hawser::runs;
+use hawser::runs::debug::{self, Debugger};
 
 use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::{Exit, Outcome};
@@ -58,9 +58,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 /// Opens a debugger before the first event of a scenario's run.
 fn begin(args: &Args, file: &Path, seed: Option<u64>) -> Result<Debugger, Exit> {
-    let mut scenario = sim::load(file).map_err(Exit::input)?;
+    let mut scenario = runs::load(file).map_err(Exit::input)?;
     if let Some(engine) = args.engine.engine {
-        sim::set_engine(&mut scenario, engine);
+        runs::set_engine(&mut scenario, engine);
     }
     let programs = Programs::default().with_native_files(args.native.allow_native);
     debug::begin(programs, scenario, seed).map_err(Exit::input)

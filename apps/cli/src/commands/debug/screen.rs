@@ -3,7 +3,7 @@
 use std::io::{self, Stdout};
 use std::time::Duration;
 
-use hawser::debug::{Answer, Command, Debugger, Move, Stop, What};
+use hawser::runs::debug::{Answer, Command, Debugger, Move, Stop, What};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use hawser::debug::{Debugger, HostView, SourceLine, Stop, What};
 use hawser::lang::OneLine;
+use hawser::runs::debug::{Debugger, HostView, SourceLine, Stop, What};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
@@ -220,9 +220,9 @@ fn foot(debugger: &Debugger, shown: &Shown<'_>, palette: Palette, height: usize)
 mod tests {
     use std::path::Path;
 
-    use hawser::debug::{Move, begin};
     use hawser::programs::Programs;
-    use hawser::sim;
+    use hawser::runs;
+    use hawser::runs::debug::{Move, begin};
 
     use super::*;
 
@@ -231,7 +231,7 @@ mod tests {
     fn debugger_screen_matches_the_documentation() {
         // The path is relative, so that the picture names the file independently of the checkout's place.
         let scenario = Path::new("../../examples/scenarios/stop-and-wait.toml");
-        let scenario = sim::load(scenario).expect("the example");
+        let scenario = runs::load(scenario).expect("the example");
         let mut debugger = begin(Programs::default(), scenario, None).expect("it begins");
         let line = What::Line { file: None, line: 82 };
         debugger.add(line, Some("a"), None).expect("a breakpoint");

@@ -1,6 +1,6 @@
 //! The incast story: 32 hosts send to one at the same time, over TCP and over Homa, in the simulator.
 
-use hawser::sim::{self, Report, Scenario};
+use hawser::runs::{self, Report, Scenario};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -58,7 +58,7 @@ pub(super) fn run(as_json: bool) -> Outcome {
     )?;
     let mut rows = Vec::new();
     for (name, scenario) in [("TCP", tcp), ("Homa", homa)] {
-        let report = sim::run(&scenario, None, None, None).map_err(Exit::failed)?;
+        let report = runs::run(&scenario, None, None, None).map_err(Exit::failed)?;
         let ends = ends(&report);
         if !report.ok || ends.len() != SENDERS {
             return Err(Exit::failed(format!(

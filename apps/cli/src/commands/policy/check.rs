@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser::policy::document::{self, Diagnostic, Format, Read};
-use hawser::policy::{self, Names, Role, format_of, role_of};
+use hawser::connect::policy::document::{self, Diagnostic, Format, Read};
+use hawser::connect::policy::{self, Names, Role, format_of, role_of};
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use hawser::policy::document::property_json;
-use hawser::policy::{
+use hawser::connect::policy::document::property_json;
+use hawser::connect::policy::{
     Candidate, Change, Effect, Key, Merge, Names, Precedence, Properties, Property, Ranking, Rejection,
     Source, Step, Why, keys, socket_option,
 };

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser::policy::document::{self, Diagnostic};
-use hawser::policy::{self, FileError, Folders, Learnt, Names, Options, format_of, rank};
+use hawser::connect::policy::document::{self, Diagnostic};
+use hawser::connect::policy::{self, FileError, Folders, Learnt, Names, Options, format_of, rank};
 
 use super::explain::{describe, report};
 use crate::exit::{Exit, Outcome};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::select::transports::Transports;
-use hawser::select::{Profile, Racer, Report, Transport};
-use hawser::sim::files;
+use hawser::connect::transports::Transports;
+use hawser::connect::{Profile, Racer, Report, Transport};
+use hawser::runs::files;
 use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
 
 use policy::PolicyArgs;

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::gateway::Gateway;
-use hawser::knowledge::{Event, Knowledge, OpenError, Settings as Known, StoreError};
-use hawser::policy::Folders;
-use hawser::select::transports::Transports;
-use hawser::select::{Destination, Policies};
+use hawser::connect::knowledge::{Event, Knowledge, OpenError, Settings as Known, StoreError};
+use hawser::connect::policy::Folders;
+use hawser::connect::transports::Transports;
+use hawser::connect::{Destination, Policies};
+use hawser::session::relay::Gateway;
 use hawser_proxy::Learner;
 use serde_json::json;
 

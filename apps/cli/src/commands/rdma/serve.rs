@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hawser::Endpoint;
-use hawser::places::{IDLE_TIMEOUT, Places, Shares};
+use hawser::session::places::{IDLE_TIMEOUT, Places, Shares};
 use hawser::time;
 use hawser::verbs::{
     Access, CompletionQueue, Connection, MemoryRegion, QueuePair, QueuePairConfig, Status, Verbs, VerbsError,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
 use hawser::lang::{OneLine, Printable};
-use hawser::sim::{Limits, Picture, Queue, Report, Series, Window};
+use hawser::runs::{Limits, Picture, Queue, Report, Series, Window};
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use hawser::interact::record::{
     Event, Flow, Header, Label, Line, Named, Offer, SCHEMA, Sample, Signal, What,
 };
-use hawser::sim::{Picture, SignalField};
+use hawser::runs::{Picture, SignalField};
 
 use crate::exit::Exit;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hawser::interact::svg::plot::{Axes, Group, Line, bars, lines};
-use hawser::sim::Report;
+use hawser::runs::Report;
 
 /// The height of a drawing, in pixels.
 pub(super) const HEIGHT: f64 = 380.0;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use hawser::interact::svg::{document, escape};
-use hawser::sim::{Map, Scenario};
+use hawser::runs::{Map, Scenario};
 
 use crate::exit::{Exit, Outcome};
 use crate::terminal::write_text;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hawser::lang::Printable;
-use hawser::sim::sweep::{Done, Task};
+use hawser::runs::sweep::{Done, Task};
 
 use crate::exit::{Exit, Outcome};
 

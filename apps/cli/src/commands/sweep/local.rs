@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use hawser::sim::sweep::Done;
+use hawser::runs::sweep::Done;
 use serde::Deserialize;
 
 use super::{Args, Failure, Given};

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hawser::programs::Programs;
-use hawser::sim::sweep::{Done, Sweep, Task};
+use hawser::runs::sweep::{Done, Sweep, Task};
 
 use crate::engine::NativeArgs;
 use crate::exit::{Exit, Outcome};

@@ -1,7 +1,7 @@
 //! Draws a sweep's figures over the first varying value.
 
 use hawser::interact::svg::plot::{Axes, Group, Line, bars, lines};
-use hawser::sim::sweep::Table;
+use hawser::runs::sweep::Table;
 
 /// Draws each column, and returns the drawings by column name. If the values of the first axis are numbers,
 /// there are lines, otherwise bars: one for each choice of the other axes.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hawser::sim::sweep::Done;
+use hawser::runs::sweep::Done;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

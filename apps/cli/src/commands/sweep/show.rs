@@ -1,7 +1,7 @@
 //! The report of a sweep: tables, drawings, and failures.
 
 use hawser::lang::{OneLine, Printable};
-use hawser::sim::sweep::{Sweep, Table, Task};
+use hawser::runs::sweep::{Sweep, Table, Task};
 use serde_json::json;
 
 use super::folder::Folder;

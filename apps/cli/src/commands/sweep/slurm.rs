@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hawser::sim::sweep::Task;
+use hawser::runs::sweep::Task;
 use serde_json::json;
 
 use super::folder::Folder;

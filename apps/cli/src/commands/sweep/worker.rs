@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, Write};
 
 use hawser::programs::Programs;
-use hawser::sim;
-use hawser::sim::sweep::{Done, Planner, Sweep, Task};
+use hawser::runs;
+use hawser::runs::sweep::{Done, Planner, Sweep, Task};
 use sha2::{Digest, Sha256};
 
 use super::folder::Folder;
@@ -25,7 +25,8 @@ pub(super) fn revision() -> Result<String, Exit> {
 
 /// Runs a task and returns its result.
 fn result(sweep: &Sweep, task: &Task, programs: &Programs) -> Result<Done, Exit> {
-    let report = sim::run_with(programs, &task.scenario, Some(task.seed), None, None).map_err(Exit::input)?;
+    let report =
+        runs::run_with(programs, &task.scenario, Some(task.seed), None, None).map_err(Exit::input)?;
     let choices = sweep.axes().map(str::to_owned).zip(task.choices.iter().cloned());
     Ok(Done {
         id: task.id.clone(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser::debug::{Answer, Command, Debugger, Move, Reason, Stop, Value as Inner, What};
+use hawser::runs::debug::{Answer, Command, Debugger, Move, Reason, Stop, Value as Inner, What};
 use serde_json::{Value, json};
 
 use super::super::{Args, begin};

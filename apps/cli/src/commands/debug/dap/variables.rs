@@ -1,6 +1,6 @@
 //! Values by reference: a client asks for the members of a value by a number.
 
-use hawser::debug::Value;
+use hawser::runs::debug::Value;
 use serde_json::json;
 
 /// The groups of variables shown since the last stop. A reference is an index plus 1.

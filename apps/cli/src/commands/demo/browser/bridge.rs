@@ -1,6 +1,6 @@
 //! Collects the events of the proxies for the page and for the table.
 
-use hawser::select::{Description, Ranked, Report, What as Race};
+use hawser::connect::{Description, Ranked, Report, What as Race};
 use hawser_dashboard::{Candidate, Feed};
 use hawser_proxy::{Event, Own, What};
 use parking_lot::{Mutex, MutexGuard};

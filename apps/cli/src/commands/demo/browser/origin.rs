@@ -18,7 +18,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 
-use hawser::select::listener::{ListenOptions, Listener};
+use hawser::connect::listener::{ListenOptions, Listener};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};

@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::gateway::Token;
+use hawser::connect::Racer;
 use hawser::lab::spec::Selector;
 use hawser::lab::{Lab, Rules, Spec};
-use hawser::select::Racer;
+use hawser::session::relay::Token;
 use hawser_dashboard::Switch;
 use hawser_gateway::Clients;
 use hawser_proxy::{Limits, Proxy, Settings};

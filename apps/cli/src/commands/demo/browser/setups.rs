@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hawser::gateway::{Gateway, Token};
-use hawser::policy::document::{self, Format};
-use hawser::policy::{Kind, Manager, shipped};
-use hawser::select::Policies;
-use hawser::select::transports::Transports;
+use hawser::connect::Policies;
+use hawser::connect::policy::document::{self, Format};
+use hawser::connect::policy::{Kind, Manager, shipped};
+use hawser::connect::transports::Transports;
 use hawser::session::document::{Document, Format as DocumentFormat, StatePlace};
+use hawser::session::relay::{Gateway, Token};
 use hawser_proxy::Choice;
 use parking_lot::Mutex;
 
