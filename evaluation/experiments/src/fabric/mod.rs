@@ -41,7 +41,7 @@ fn run_with(text: &str, seed: u64, files: &[(&str, &str)]) -> Result<Report, Err
             .map(|(_, text)| (*text).to_owned())
             .ok_or_else(|| format!("no file {name}"))
     })?;
-    let report = sim::run(&scenario, Some(seed), None, None)?;
+    let report = runs::run(&scenario, Some(seed), None, None)?;
     match report.failures.first() {
         None => Ok(report),
         Some(first) => Err(format!("{}: {first}", report.name).into()),

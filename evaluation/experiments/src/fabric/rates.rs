@@ -68,7 +68,7 @@ fn second_half(text: &str, seed: u64, millis: u64) -> Result<(Report, Vec<f64>),
         fields: &[],
         reported: &mut note,
     };
-    let report = sim::run_watched(&scenario, Some(seed), watch)?;
+    let report = runs::run_watched(&scenario, Some(seed), watch)?;
     if let Some(first) = report.failures.first() {
         return Err(format!("{}: {first}", report.name).into());
     }
