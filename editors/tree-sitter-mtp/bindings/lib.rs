@@ -3,6 +3,8 @@
 //! `grammar.js` is the grammar. `scripts/grammar` generates `src/parser.c` from it, which is committed
 //! because editors build it without a generator.
 
+#![allow(unsafe_code)] // The parser is a function in C.
+
 use tree_sitter_language::LanguageFn;
 
 unsafe extern "C" {

@@ -12,6 +12,7 @@
 //!
 //! Under callgrind, select one of them with a small number of packets.
 
+#![allow(unsafe_code)] // An allocator that counts.
 #![allow(clippy::disallowed_methods)] // A bench reads its arguments and the clock; the crate does not.
 
 #[path = "support/bulk.rs"]

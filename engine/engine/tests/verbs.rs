@@ -3,9 +3,6 @@
 
 #![allow(unreachable_pub)]
 
-#[path = "common/cable.rs"]
-#[allow(dead_code)]
-mod cable;
 mod datagrams;
 mod errors;
 mod pieces;

@@ -1,6 +1,7 @@
 //! Measures the memory of an idle TCP connection at either end: the context, its ids, its handle, its
 //! buffers, its timers and its share of the tables.
 
+#![allow(unsafe_code)] // An allocator that counts.
 #![allow(unreachable_pub)]
 
 #[path = "../../engine/tests/common/cable.rs"]

@@ -15,8 +15,8 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod capabilities;
 mod cause;
+mod document;
 mod lacks;
 mod offer;
 mod packet;
@@ -25,7 +25,7 @@ mod placement;
 mod reason;
 mod walk;
 
-pub use capabilities::{Capabilities, CapabilitiesError};
+pub use document::{Capabilities, CapabilitiesError};
 pub use lacks::lacks;
 pub use offer::{Instruction, Limits, Offer, Queue, SourceKind};
 pub use pins::pins;

@@ -6,16 +6,12 @@
 
 mod architecture;
 mod arrows;
-mod circles;
 mod coverage;
-mod features;
 mod format;
 mod heads;
-mod licences;
 mod links;
 mod manifests;
 mod marks;
-mod names;
 pub(crate) mod picture;
 mod purity;
 mod ratchet;
@@ -23,9 +19,6 @@ mod recorded;
 mod rust_text;
 mod temporary;
 mod tree;
-mod unsafety;
-mod versions;
-mod words;
 
 use std::fmt;
 
@@ -65,22 +58,15 @@ const CHECKS: &[Check] = &[
     Check { name: "manifests", run: manifests::check },
     Check { name: "architecture", run: architecture::check },
     Check { name: "picture", run: picture::check },
-    Check { name: "circles", run: circles::check },
     Check { name: "heads", run: heads::check },
     Check { name: "ratchet", run: ratchet::check },
-    Check { name: "names", run: names::check },
     Check { name: "purity", run: purity::check },
-    Check { name: "unsafety", run: unsafety::check },
     Check { name: "format", run: format::check },
     Check { name: "coverage", run: coverage::check },
-    Check { name: "features", run: features::check },
     Check { name: "marks", run: marks::check },
     Check { name: "links", run: links::check },
-    Check { name: "words", run: words::check },
-    Check { name: "versions", run: versions::check },
     Check { name: "recorded", run: recorded::check },
     Check { name: "temporary", run: temporary::check },
-    Check { name: "licences", run: licences::check },
 ];
 
 /// Runs the named checks, or all of them.

@@ -1,5 +1,7 @@
 //! The wire over UDP sockets, tested with plain sockets of the host. It needs no privilege and no namespace.
 
+#![allow(unsafe_code)] // System calls.
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;

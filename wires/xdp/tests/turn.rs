@@ -1,6 +1,8 @@
 //! Tests the word that names the owner of the shared memory, in every order in which processors can see it
 //! (loom).
 
+#![allow(unsafe_code)] // Loom hands out raw pointers to its cells.
+
 /// The names of `std`'s primitives, from loom.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};

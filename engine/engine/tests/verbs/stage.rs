@@ -15,7 +15,7 @@ use hawser_load::Engine;
 use hawser_load::programs::resolve_on;
 use hawser_time::Instant;
 
-use super::cable::{Cable, cable};
+use crate::common::cable::{Cable, cable};
 
 pub const START: Instant = Instant::from_nanos(1_000_000);
 const END: Instant = Instant::from_nanos(60_000_000_000);

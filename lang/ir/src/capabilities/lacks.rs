@@ -2,7 +2,7 @@
 
 use crate::{EventKind, Instr, Module, StmtKind, statements};
 
-use crate::capabilities::capabilities::Capabilities;
+use crate::capabilities::document::Capabilities;
 use crate::capabilities::offer::{Instruction, Offer};
 use crate::capabilities::packet::obstacles;
 use crate::capabilities::placement::{Placement, placements};

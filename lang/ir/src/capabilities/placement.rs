@@ -5,8 +5,8 @@ use crate::{
     Chain, ContextId, EventId, Granularity, Instr, Module, Parser, Source, StmtKind, When, statements,
 };
 
-use crate::capabilities::capabilities::Capabilities;
 use crate::capabilities::cause::{causes, given};
+use crate::capabilities::document::Capabilities;
 use crate::capabilities::offer::{Instruction, Offer};
 use crate::capabilities::packet::{goes_to_the_peer, may_carry_payload, obstacles};
 use crate::capabilities::reason::{Reason, Reasons};

@@ -27,15 +27,6 @@ pub(super) fn code_only(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Returns the string literals, quotes included, each with its offset.
-pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
-    let is_string = |literal: &&str| literal.starts_with('"') || literal.starts_with('r');
-    blanks(text.as_bytes())
-        .into_iter()
-        .filter_map(|range| Some((range.start, text.get(range).filter(is_string)?)))
-        .collect()
-}
-
 /// Returns the ranges of comments, strings and characters.
 fn blanks(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();

@@ -19,8 +19,6 @@ pub(super) struct Tree {
     pub(super) files: BTreeMap<String, String>,
     /// The crates of both workspaces.
     pub(super) crates: Vec<Crate>,
-    /// The crates from outside the workspaces.
-    pub(super) foreign: Vec<Foreign>,
 }
 
 /// A crate of one of the workspaces.
@@ -40,17 +38,6 @@ pub(super) struct Use {
     pub(super) folder: String,
     /// True if the dependency is for tests, examples and benchmarks alone.
     pub(super) dev: bool,
-}
-
-/// A crate from outside the workspaces.
-#[derive(Clone, Debug)]
-pub(super) struct Foreign {
-    /// The name and the version.
-    pub(super) name: String,
-    /// The licence expression.
-    pub(super) licence: Option<String>,
-    /// The registry or repository that it comes from.
-    pub(super) source: String,
 }
 
 impl Tree {
@@ -79,17 +66,11 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Adds the packages of a workspace: its own crates and the others. Two workspaces have packages in common.
+    /// Adds the crates of a workspace. Two workspaces have crates in common.
     fn add(&mut self, metadata: Metadata) {
-        let (crates, foreign) = metadata.split(&self.root);
-        for new in crates {
+        for new in metadata.own_crates(&self.root) {
             if self.crates.iter().all(|known| known.folder != new.folder) {
                 self.crates.push(new);
-            }
-        }
-        for new in foreign {
-            if self.foreign.iter().all(|known| known.name != new.name) {
-                self.foreign.push(new);
             }
         }
     }
@@ -181,8 +162,6 @@ struct Metadata {
 #[derive(Deserialize)]
 struct Package {
     name: String,
-    version: String,
-    license: Option<String>,
     source: Option<String>,
     manifest_path: String,
     dependencies: Vec<Dependency>,
@@ -195,28 +174,26 @@ struct Dependency {
 }
 
 impl Metadata {
-    /// Splits the packages into the crates of the repository at `root` and the others.
-    fn split(self, root: &str) -> (Vec<Crate>, Vec<Foreign>) {
+    /// Returns the crates of the repository at `root`.
+    fn own_crates(self, root: &str) -> Vec<Crate> {
         let relative = |path: &str| {
             path.strip_prefix(root)
                 .map(|rest| rest.trim_start_matches('/').to_owned())
         };
-        let (mut crates, mut foreign) = (Vec::new(), Vec::new());
-        for package in self.packages {
-            if let Some(source) = package.source {
-                let name = format!("{} {}", package.name, package.version);
-                foreign.push(Foreign { name, licence: package.license, source });
-                continue;
-            }
+        let own = self
+            .packages
+            .into_iter()
+            .filter(|package| package.source.is_none());
+        own.map(|package| {
             let folder = relative(package.manifest_path.trim_end_matches("/Cargo.toml"));
             let uses = package.dependencies.iter().filter_map(|dependency| {
                 let folder = relative(dependency.path.as_deref()?)?;
                 Some(Use { folder, dev: dependency.kind.as_deref() == Some("dev") })
             });
             let uses = uses.collect();
-            crates.push(Crate { name: package.name, folder: folder.unwrap_or_default(), uses });
-        }
-        (crates, foreign)
+            Crate { name: package.name, folder: folder.unwrap_or_default(), uses }
+        })
+        .collect()
     }
 }
 
@@ -225,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_split_into_own_and_foreign_crates() {
+    fn crates_from_outside_are_left_out() {
         let text = r#"{"workspace_root": "/r", "packages": [
             {"name": "a", "version": "1.0.0", "license": "MIT", "source": "registry+x",
              "manifest_path": "/home/a/Cargo.toml", "dependencies": []},
@@ -233,12 +210,11 @@ mod tests {
              "manifest_path": "/r/lang/b/Cargo.toml",
              "dependencies": [{"kind": "dev", "path": "/r/engine"}, {"kind": null, "path": null}]}]}"#;
         let metadata: Metadata = serde_json::from_str(text).expect("valid");
-        let (crates, foreign) = metadata.split("/r");
-        assert_eq!((crates.len(), foreign.len()), (1, 1));
+        let crates = metadata.own_crates("/r");
+        assert_eq!(crates.len(), 1);
         assert_eq!(crates[0].folder, "lang/b");
         assert_eq!(crates[0].uses.len(), 1);
         assert!(crates[0].uses[0].dev && crates[0].uses[0].folder == "engine");
-        assert_eq!(foreign[0].licence.as_deref(), Some("MIT"));
     }
 
     #[test]
@@ -264,7 +240,6 @@ mod tests {
         }
         let folders: Vec<&str> = tree.crates.iter().map(|krate| krate.folder.as_str()).collect();
         assert_eq!(folders, ["shared", "a", "evaluation/b"]);
-        assert_eq!(tree.foreign.len(), 1);
     }
 
     #[test]

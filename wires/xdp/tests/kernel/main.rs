@@ -2,6 +2,8 @@
 //! kernel. Real root is needed: eBPF cannot be loaded in a user namespace. If it cannot be loaded, the tests
 //! say so and pass.
 
+#![allow(unsafe_code)] // Functions of libbpf.
+
 mod cable;
 mod chains;
 mod frames;
