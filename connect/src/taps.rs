@@ -2,7 +2,7 @@
 //! no protocol.
 //!
 //! ```
-//! use crate::taps::{Event, LengthPrefix, LocalEndpoint, Preconnection, RemoteEndpoint, SecurityParameters};
+//! use hawser_connect::taps::{Event, LengthPrefix, LocalEndpoint, Preconnection, RemoteEndpoint, SecurityParameters};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let wanted = Preconnection::new(SecurityParameters::disabled()).with_framer(LengthPrefix::new(65_536));
