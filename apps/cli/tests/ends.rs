@@ -11,8 +11,8 @@ const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 /// Starts a server in the background of a shell without job control, and waits until it listens.
 fn server(arguments: &str) -> Child {
     let script = format!("trap '' INT; exec \"$HAWSER\" {arguments}");
-    let mut child = Command::new("sh")
-        .args(["-c", &script])
+    let mut child = Command::new("env")
+        .args(["--default-signal", "sh", "-c", &script])
         .env("HAWSER", HAWSER)
         .stdout(Stdio::piped())
         .spawn()

@@ -243,6 +243,14 @@ struct Waiter {
     listening: Value,
 }
 
+/// Returns a command that starts Hawser with the usual actions of signals. The process that runs the tests may
+/// have them ignored (`nohup`).
+fn with_usual_signals() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", HAWSER]);
+    command
+}
+
 impl Waiter {
     /// Starts a command with `arguments`, to which `--json --insecure --listen` are added.
     fn start(place: &Place, arguments: &[&str]) -> Waiter {
@@ -250,7 +258,7 @@ impl Waiter {
             .and_then(|free| free.local_addr())
             .expect("a port");
         let address = free.to_string();
-        let mut command = Command::new(HAWSER);
+        let mut command = with_usual_signals();
         command
             .args(arguments)
             .args(["--json", "--insecure", "--listen", &address]);
@@ -498,7 +506,7 @@ fn a_signal_ends_both_sides_and_leaves_no_part() {
 
 /// Starts one end of `hawser cat` with these arguments.
 fn cat(arguments: &[&str], output: impl Into<Stdio>) -> Running {
-    let mut command = Command::new(HAWSER);
+    let mut command = with_usual_signals();
     command
         .args(["cat", "--insecure", "--code", "7-crossword-anvil"])
         .args(arguments);

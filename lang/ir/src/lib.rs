@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "capabilities")]
 pub mod capabilities;
 #[macro_use]
 pub mod facts;

@@ -28,9 +28,13 @@ pub(crate) fn an_association_survives_the_loss_of_a_path() -> TestResult {
         "no event of the path",
     )?;
     let logged = value(&line, "log")?.split(';').any(|line| {
-        ["DEBUG_hawser_carriers::sctp", "peer=10.77.1.2", "state=Unreachable"]
-            .iter()
-            .all(|part| line.contains(part))
+        [
+            "DEBUG_hawser_carriers::sctp",
+            "peer=10.77.1.2",
+            "state=Unreachable",
+        ]
+        .iter()
+        .all(|part| line.contains(part))
     });
     expect(logged, "the path's state was not logged")?;
     expect(begin.elapsed() < Duration::from_secs(25), "too slow")
