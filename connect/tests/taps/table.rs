@@ -104,7 +104,7 @@ fn source(module: &str) -> Option<String> {
     let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let module = module.trim_end_matches("::tests").replace("::", "/");
     let (file, folder) = (format!("{module}.rs"), format!("{module}/mod.rs"));
-    ["tests/taps", "tests", "src"]
+    ["tests/taps", "tests", "src/taps", "src"]
         .iter()
         .flat_map(|root| [here.join(root).join(&file), here.join(root).join(&folder)])
         .find_map(|path| std::fs::read_to_string(path).ok())

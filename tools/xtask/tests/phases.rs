@@ -159,6 +159,7 @@ fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Er
     for folder in ["lang/syntax", "workbench/testkit", "apps/proxy"] {
         fs::create_dir_all(phases.0.join(folder))?;
     }
+    fs::write(phases.0.join("lang/syntax/clippy.toml"), "")?;
     let policy = "chrt -p $$ | sed -n '1s/.*: /policy /p'";
     let passes = format!("{policy}\necho 'test result: ok. 2 passed; 0 failed'");
     for name in ["host-0a", "waiting"] {
