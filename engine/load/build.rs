@@ -19,9 +19,10 @@ fn main() {
     println!("cargo::rerun-if-changed={TRANSPORTS}");
     std::env::set_current_dir(TRANSPORTS).expect("Cargo runs build scripts in their package's folder");
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR for build scripts"));
+    // A variant's C is nearly that of its program, and few tests run it: a debug build does not optimise it.
+    let is_release = std::env::var_os("PROFILE").is_some_and(|profile| profile == "release");
     let mut texts = String::from("&[\n");
     let mut entries = Vec::new();
-    let mut files = Vec::new();
     let mut rejected = false;
     for Program { name, main, exchanged } in programs() {
         let mut compilation = match &exchanged {
@@ -39,9 +40,8 @@ fn main() {
         entry(&mut texts, &name, exchanged.as_ref(), paths);
         module.name.clone_from(&name); // variants are linked together
         let Emitted { c, symbol, .. } = hawser_emit_c::emit(module, &Options::default());
-        let file = folder.join(format!("{name}.c"));
-        std::fs::write(&file, c).expect("OUT_DIR can be written");
-        files.push(file);
+        let is_fast = exchanged.is_none() || is_release;
+        compile(&folder, &name, &c, if is_fast { 2 } else { 0 });
         entries.push((name, symbol));
     }
     texts.push_str("]\n");
@@ -51,7 +51,6 @@ fn main() {
     }
     std::fs::write(folder.join("builtin.rs"), texts).expect("OUT_DIR can be written");
     std::fs::write(folder.join("native.rs"), table(&entries)).expect("OUT_DIR can be written");
-    compile(&files);
 }
 
 /// A program that comes with Hawser.
@@ -129,24 +128,45 @@ fn table(entries: &[(String, String)]) -> String {
     out
 }
 
-/// Compiles the programs' C into one archive. It is optimised in every profile, because it replaces code that
-/// was never in a debug build.
-fn compile(files: &[PathBuf]) {
+/// Compiles a program's C into an archive in a folder of its own. An archive of an earlier build is used again if
+/// the C and the compiler's command are the same, so that a changed program costs the others no time. A program is
+/// optimised in every profile, because its C replaces code that was never in a debug build.
+fn compile(folder: &Path, name: &str, c: &str, opt_level: u32) {
+    let folder = folder.join(name);
+    let library = format!("hawser_program_{name}");
+    let [source, made_of] = ["program.c", "made-of"].map(|file| folder.join(file));
     let mut build = cc::Build::new();
     build
-        .files(files)
+        .file(&source)
+        .out_dir(&folder)
         .std("c11")
-        .opt_level(2)
+        .opt_level(opt_level)
         .debug(false)
         .warnings(false)
         .cargo_warnings(false);
-    if let Err(error) = build.try_compile("hawser_builtin_programs") {
-        eprintln!("The programs that come with Hawser are compiled by way of C, and that did not work:");
-        eprintln!("{error}");
-        eprintln!(
-            "If there is no C compiler, install one (Debian: apt install gcc libc6-dev; Fedora: dnf install \
-             gcc; Alpine: apk add gcc musl-dev), or name yours with CC=…"
-        );
-        std::process::exit(1);
+    let compiler = build
+        .try_get_compiler()
+        .unwrap_or_else(|error| no_compiler(&error));
+    let inputs = format!("{:?} {:?}\n{c}", compiler.path(), compiler.args());
+    if std::fs::read_to_string(&made_of).is_ok_and(|earlier| earlier == inputs) {
+        println!("cargo::rustc-link-lib=static={library}");
+        println!("cargo::rustc-link-search=native={}", folder.display());
+        return;
     }
+    std::fs::create_dir_all(&folder).expect("OUT_DIR can be written");
+    std::fs::write(&source, c).expect("OUT_DIR can be written");
+    build
+        .try_compile(&library)
+        .unwrap_or_else(|error| no_compiler(&error));
+    std::fs::write(made_of, inputs).expect("OUT_DIR can be written");
+}
+
+fn no_compiler(error: &cc::Error) -> ! {
+    eprintln!("The programs that come with Hawser are compiled by way of C, and that did not work:");
+    eprintln!("{error}");
+    eprintln!(
+        "If there is no C compiler, install one (Debian: apt install gcc libc6-dev; Fedora: dnf install gcc; \
+         Alpine: apk add gcc musl-dev), or name yours with CC=…"
+    );
+    std::process::exit(1);
 }
