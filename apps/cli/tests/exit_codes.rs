@@ -240,7 +240,7 @@ fn built_in_programs_are_named_where_files_are() {
     let (code, message) = hawser(&["emit", "./homa"]);
     assert_eq!(
         (code, message.trim_end()),
-        (3, "hawser: cannot read ./homa: there is no such file")
+        (3, "hawser: cannot read ./homa: the file does not exist")
     );
 }
 
@@ -257,9 +257,9 @@ fn files_without_an_end_end_with_3() {
             "sweep",
             "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
         ),
-        ("check", "cannot read /dev/zero: it is not a file"),
-        ("emit", "cannot read /dev/zero: it is not a file"),
-        ("fmt", "cannot read /dev/zero: it is not a file"),
+        ("check", "cannot read /dev/zero: the path is not a file"),
+        ("emit", "cannot read /dev/zero: the path is not a file"),
+        ("fmt", "cannot read /dev/zero: the path is not a file"),
         (
             "step",
             "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
@@ -505,7 +505,10 @@ fn absent_programs_and_params_end_with_2_or_3() {
     };
     for (line, reported) in [
         ("program = 'nosuch'", "no program `nosuch`"),
-        ("program = 'tcp'\nparams = { NOSUCH = 1 }", "no param `NOSUCH`"),
+        (
+            "program = 'tcp'\nparams = { NOSUCH = 1 }",
+            "unknown param `NOSUCH`",
+        ),
         (
             "program = 'tcp'\nparams = { MIN_RTO = 5 }",
             "MIN_RTO takes a duration with its unit (200ms), not `5`",

@@ -213,7 +213,7 @@ fn a_wrong_file_is_refused_with_its_place() {
     for what in [
         "code 1",
         "cap.mtp:4:18",
-        "`reduse` is not known",
+        "`reduse` is unknown",
         "did you mean `reduce`?",
         "idle.mtp:2:8",
         "no chain of `tcp_icmp` has `cc`",
@@ -383,7 +383,7 @@ X
         "              cwnd (number): bytes that it has",
         "gone",
         "no event and no variable has a name like `tcp.bad.*`",
-        "no param `LOMIT`; there is: LIMIT",
+        "unknown param `LOMIT`: the program has LIMIT",
         "hawser: bad of source 0 detached: an assertion was false: c.cc.cwnd < LIMIT * 100",
         "same",
     ] {

@@ -72,7 +72,7 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     for (text, parts) in [
         (
             CAP.replace("after cc", "after cb"),
-            &["E0201", "cap.mtp:4:18", "`cb` is not known"][..],
+            &["E0201", "cap.mtp:4:18", "`cb` is unknown"][..],
         ),
         (CAP.replace("20000;", "\"much\";"), &["cap.mtp:2:"]),
         ("context mine { uint64 n; }".to_owned(), &["E0711", "cap.mtp:1:1"]),
