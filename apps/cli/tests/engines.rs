@@ -209,7 +209,7 @@ fn a_library_that_others_can_write_is_refused() {
     fs::create_dir_all(&folder).expect("a folder");
     let (code, message) = ended(&swarm(&folder, &[]));
     assert_eq!(code, 3, "{message}");
-    assert!(message.contains("no regular file"), "{message}");
+    assert!(message.contains("not a regular file"), "{message}");
 }
 
 #[test]

@@ -251,23 +251,26 @@ fn files_without_an_end_end_with_3() {
     for (command, reported) in [
         (
             "sim",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
         (
             "sweep",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
         ("check", "cannot read /dev/zero: the path is not a file"),
         ("emit", "cannot read /dev/zero: the path is not a file"),
         ("fmt", "cannot read /dev/zero: the path is not a file"),
         (
             "step",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
-        ("attach", "/dev/zero: it has more than the limit of 32768 bytes"),
+        (
+            "attach",
+            "/dev/zero: the file has more than the limit of 32768 bytes",
+        ),
         (
             "recv --config",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
     ] {
         let arguments: Vec<&str> = command.split(' ').chain([zero]).collect();
@@ -296,7 +299,7 @@ fn files_without_an_end_end_with_3() {
             assert!(
                 message.contains("endless.toml: line 7, column ")
                     && message.contains(&expected)
-                    && message.contains(": it is no regular file"),
+                    && message.contains(": the path is not a regular file"),
                 "{message}"
             );
         }

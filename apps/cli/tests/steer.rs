@@ -156,7 +156,8 @@ fn a_steerer_without_the_right_is_refused() {
     );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(
-        reported(&lines, "refused: no right to set it") && reported(&lines, "same"),
+        reported(&lines, "refused: the subscriber has no right to set the variable")
+            && reported(&lines, "same"),
         "{lines:?}"
     );
 }
@@ -217,7 +218,7 @@ fn a_wrong_file_is_refused_with_its_place() {
         "did you mean `reduce`?",
         "idle.mtp:2:8",
         "no chain of `tcp_icmp` has `cc`",
-        "there is no source 7",
+        "the source 7 does not exist",
         "cap of source 0 refused: [E0201]",
         "same",
     ] {
@@ -329,9 +330,9 @@ fn a_steerer_without_settable_variables_fails() {
         assert_eq!(number(&lines, word), 1, "{word}: {lines:?}");
     }
     for what in [
-        "has ended: `high` with priority 5 has taken it",
+        "has ended: `high` has taken the variable with priority 5",
         "`blind` has no right to set tcp.conn.cc.cwnd: an operator's rights file grants it",
-        "there is no flow 0:99",
+        "the flow 0:99 does not exist",
         "no event and no variable has a name like `nosuch.*`",
         "empty.mtp attaches nothing",
         "nothing was steered: no signal of any connection of tcp came in this time",

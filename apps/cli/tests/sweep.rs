@@ -246,8 +246,11 @@ fn a_scenario_is_read_from_a_file_and_not_from_a_pipe() {
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
     assert!(made.success());
     for (name, expected) in [
-        ("pipe", "pipe: it is no regular file"),
-        ("/dev/zero", "cannot read /dev/zero: it is no regular file"),
+        ("pipe", "pipe: the path is not a regular file"),
+        (
+            "/dev/zero",
+            "cannot read /dev/zero: the path is not a regular file",
+        ),
     ] {
         let text = format!("scenario = \"{name}\"\n");
         fs::write(folder.join("sweep.toml"), text).expect("it is written");
@@ -272,7 +275,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
     for (text, expected) in [
         (
             "[[vary]]\nkee = \"a\"\n",
-            "line 3, column 1: `vary[0].kee`: there is no key `kee`",
+            "line 3, column 1: `vary[0].kee`: unknown key `kee`",
         ),
         (
             "[[vary]]\nkey = \"seed\"\n",

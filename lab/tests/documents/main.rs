@@ -192,7 +192,7 @@ fn errors_name_fault_place_and_remedy() {
             "[[dns]]\nname = \"x\"\naddresses = [\"1.2.3\"]\n",
             4,
             "dns[0].addresses[0]",
-            "there are the hosts",
+            "the hosts are",
         ),
         (
             "[[at]]\ntime = \"1s\"\nlink = \"a\"\n",

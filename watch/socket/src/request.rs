@@ -483,7 +483,7 @@ mod tests {
             ("", "the text ends where a value is expected"),
             (
                 r#"{"offer":{}}"#,
-                "there is no `offer`: it is one of `hello`, `offers`, ",
+                "unknown value `offer`: expected one of `hello`, `offers`, ",
             ),
             (
                 r#"{"offers":{},"flows":{}}"#,
@@ -493,7 +493,7 @@ mod tests {
             (r#"{"offers":{}"#, "column 12: the text ends within an object"),
             (
                 r#"{"offers":{"x":1}}"#,
-                "`offers.x`: there is no key `x`: there are none",
+                "`offers.x`: unknown key `x`: no key is expected",
             ),
             (r#"{"subscribe":{}}"#, "`subscribe`: the key `events` is missing"),
             (
@@ -507,7 +507,7 @@ mod tests {
             (r#"{"probe":{"flow":"x"}}"#, "`x` names no flow"),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#,
-                "`modify.value`: -1 stands where a whole number from 0 to 18446744073709551615 is expected",
+                "`modify.value`: expected a whole number from 0 to 18446744073709551615, found -1",
             ),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#,
@@ -516,7 +516,7 @@ mod tests {
             (r#"{"hello":{"name":"a b"}}"#, "`a b` is no name"),
             (
                 r#"{"hello":{"name":"a","priority":256}}"#,
-                "`hello.priority`: 256 stands where a whole number from 0 to 255 is expected",
+                "`hello.priority`: expected a whole number from 0 to 255, found 256",
             ),
         ] {
             let error = parse(line.as_bytes()).expect_err("it is wrong");

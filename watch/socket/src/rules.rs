@@ -223,7 +223,7 @@ mod tests {
         for (text, why) in [
             (
                 "[[rule]]\nnam = \"x\"",
-                "line 2, column 1: `rule[0].nam`: there is no key `nam`",
+                "line 2, column 1: `rule[0].nam`: unknown key `nam`",
             ),
             (
                 "[[rule]]\nmodify = [{ variables = \"a\", min = 2, max = 1 }]",
@@ -231,7 +231,7 @@ mod tests {
             ),
             (
                 "[[rule]]\npriority = 300",
-                "line 2, column 12: `rule[0].priority`: 300 stands where a whole number from 0 to 255 is expected",
+                "line 2, column 12: `rule[0].priority`: expected a whole number from 0 to 255, found 300",
             ),
         ] {
             let error = Rules::parse(text).expect_err("it is wrong");

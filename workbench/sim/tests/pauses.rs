@@ -286,7 +286,7 @@ fn invalid_thresholds_are_rejected_with_reason_and_place() {
             "pfc_xoff = '50kB', pfc_headroom = 1, priorities = 2, trim_to = 64",
             "`switch[0].pfc_xoff`: a switch pauses who sends to it, or cuts packets that find no room\n  hint: leave out `trim_to`",
         ),
-        ("pfc_xof = 1", "there is no key `pfc_xof`"),
+        ("pfc_xof = 1", "unknown key `pfc_xof`"),
     ];
     for (switch, expected) in cases {
         let error = crate::by_line(

@@ -151,7 +151,7 @@ async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
         (
             r#"{"list":{"souce":"race"}}"#,
             "list.souce",
-            "there is no key `souce`",
+            "unknown key `souce`",
         ),
     ];
     for (line, path, why) in cases {
@@ -262,9 +262,9 @@ fn filters_compare_source_name_and_interface() {
         assert_eq!([filter.takes(&of_race), filter.takes(&link)], takes, "{text}");
     }
     for (text, why) in [
-        (r#"{"souce":"race"}"#, "there is no key `souce`"),
-        (r#"{"source":"rumour"}"#, "there is no `rumour`"),
-        ("7", "7 stands where an object with named keys is expected"),
+        (r#"{"souce":"race"}"#, "unknown key `souce`"),
+        (r#"{"source":"rumour"}"#, "unknown value `rumour`"),
+        ("7", "expected an object with named keys, found 7"),
     ] {
         let faults = Filter::parse(text).expect_err("it is wrong");
         assert!(faults[0].message.contains(why), "{faults:?}");

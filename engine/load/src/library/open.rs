@@ -229,7 +229,7 @@ fn trusted(path: &Path) -> Result<File, LibraryError> {
     mistrust(&found, own_user()).map_or(Ok(file), |why| Err(not_ours(why)))
 }
 
-const NO_FILE: &str = "it is no regular file";
+const NO_FILE: &str = "the path is not a regular file";
 
 /// Returns the reason why a file's code may not be run, if there is one.
 fn mistrust(found: &Metadata, user: u32) -> Option<&'static str> {
@@ -255,7 +255,7 @@ mod tests {
             (true, 1000, 0o755, None),
             (true, 1000, 0o600, None),
             (true, 0, 0o755, None),
-            (false, 1000, 0o755, Some("it is no regular file")),
+            (false, 1000, 0o755, Some("the path is not a regular file")),
             (true, 1001, 0o755, Some("it belongs to another user")),
             (true, 1000, 0o775, Some("others can write it (chmod go-w)")),
             (true, 0, 0o757, Some("others can write it (chmod go-w)")),

@@ -90,10 +90,10 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     );
     assert_eq!(
         refusal(&mut client, &attach("../cap", CAP)),
-        "`../cap` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"
+        "`../cap` is not a valid name: expected 1 to 64 letters, digits, `-`, `_` and `.`"
     );
     let elsewhere = json!({ "attach": { "source": 9, "name": "cap", "text": CAP } });
-    assert_eq!(refusal(&mut client, &elsewhere), "there is no source 9");
+    assert_eq!(refusal(&mut client, &elsewhere), "the source 9 does not exist");
     assert_eq!(list(&mut client), []);
     let audit = ask(&mut client, &json!({ "audit": {} }));
     let why = audit["audit"][0]["why"].as_str().expect("a reason");
@@ -112,7 +112,7 @@ fn a_client_without_the_right_cannot_attach() {
     for request in [attach("cap", "wrong"), detach("cap")] {
         assert_eq!(
             refusal(&mut other, &request),
-            "`other` has no right to attach to a program or to detach: an operator's rights file grants it"
+            "`other` has no right to attach to a program or to detach: an operator can grant it in the rights file"
         );
     }
     assert_eq!(list(&mut other).len(), 1, "it is there still");

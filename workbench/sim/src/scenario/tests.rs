@@ -128,7 +128,7 @@ state = "down"
 #[test]
 fn bad_files_are_rejected_with_reason_and_place() {
     let cases = [
-        ("program", "programme", "line 2: `programme`: there is no key"),
+        ("program", "programme", "line 2: `programme`: unknown key"),
         ("program", "programme", "hint: did you mean `program`?"),
         (
             "\"1MiB\"",
@@ -147,11 +147,7 @@ fn bad_files_are_rejected_with_reason_and_place() {
             "[\"a\", \"c\"]",
             "line 4: `link[0].between[1]`: no host `c`",
         ),
-        (
-            "[\"a\", \"b\"]",
-            "[\"a\", \"c\"]",
-            "hint: there are the hosts a, b",
-        ),
+        ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "hint: the hosts are a, b"),
         (
             "[\"a\", \"b\"]",
             "[\"a\", \"a\"]",
@@ -279,7 +275,7 @@ fn invalid_switches_are_rejected_with_reason_and_place() {
         (
             "{ name = \"s1\" }",
             "{ name = \"s1\", mtu = 1500 }",
-            "line 4: `switch[0].mtu`: there is no key",
+            "line 4: `switch[0].mtu`: unknown key",
         ),
         (
             "[\"s1\", \"b\"]",
@@ -289,7 +285,7 @@ fn invalid_switches_are_rejected_with_reason_and_place() {
         (
             "[\"s1\", \"b\"]",
             "[\"x\", \"b\"]",
-            "hint: there are the hosts and switches a, b, lonely, s1",
+            "hint: the hosts and switches are a, b, lonely, s1",
         ),
         (
             "[\"s1\", \"b\"]",

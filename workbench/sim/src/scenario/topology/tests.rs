@@ -188,7 +188,7 @@ fn invalid_topologies_are_rejected_with_reason_and_place() {
             "kind = 'leaf-spine'\nleaves = 500\nspines = 500\nhosts = 1",
             "250500 of them are more than the limit of 10000",
         ),
-        ("kind = 'ring'", "line 3: `topology.kind`: there is no `ring`"),
+        ("kind = 'ring'", "line 3: `topology.kind`: unknown value `ring`"),
         (
             "kind = 'dumbbell'\nhosts = 1\nhost = { name = 'x' }",
             "`topology.host.name`: each has one of its own",
