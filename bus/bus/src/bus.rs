@@ -698,11 +698,11 @@ pub(crate) fn hint<'a>(wanted: &Pattern, names: impl Iterator<Item = &'a str>) -
     match list.len() {
         0 => String::new(),
         n if n > SHOWN => format!(
-            "; the names are {} and {} more",
+            "; known names: {} and {} more",
             list[..SHOWN].join(", "),
             n - SHOWN
         ),
-        _ => format!("; the names are {}", list.join(", ")),
+        _ => format!("; known names: {}", list.join(", ")),
     }
 }
 

@@ -469,7 +469,7 @@ fn every_operation_checks_rights() {
     );
     assert_eq!(
         error(admitted.subscribe(Subscription::new(["tcp.ack"]), &queue)),
-        "no provider has an event `tcp.ack`; there are tcp.acked"
+        "no provider has an event `tcp.ack`; known names: tcp.acked"
     );
     admitted
         .subscribe(Subscription::new(["tcp.*"]), &queue)

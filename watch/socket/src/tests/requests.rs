@@ -142,7 +142,7 @@ fn each_refusal_states_its_reason_and_a_remedy() {
         ),
         (
             json!({ "probe": { "flow": "0:0", "variables": ["tcp.cwnd"] } }),
-            "no provider has a variable `tcp.cwnd`; there are tcp.conn.cc.cwnd",
+            "no provider has a variable `tcp.cwnd`; known names: tcp.conn.cc.cwnd",
         ),
         (
             modify("0:0", "tcp.conn.cc.cwnd", 51),
