@@ -276,7 +276,7 @@ pub enum RequestError {
     #[error("{0}; for instance {EXAMPLE}")]
     Syntax(String),
     /// The name is not valid for a client.
-    #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
+    #[error("`{0}` is not a valid name: expected 1 to 64 letters, digits, `-`, `_` and `.`")]
     Name(String),
 }
 
@@ -502,9 +502,9 @@ mod tests {
             ),
             (
                 r#"{"subscribe":{"events":[],"scope":"port=1"}}"#,
-                "`port=1` is no condition",
+                "`port=1` is not a condition",
             ),
-            (r#"{"probe":{"flow":"x"}}"#, "`x` names no flow"),
+            (r#"{"probe":{"flow":"x"}}"#, "`x` is not a flow"),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#,
                 "`modify.value`: expected a whole number from 0 to 18446744073709551615, found -1",
@@ -513,7 +513,7 @@ mod tests {
                 r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#,
                 "`modify`: the key `lease` is missing",
             ),
-            (r#"{"hello":{"name":"a b"}}"#, "`a b` is no name"),
+            (r#"{"hello":{"name":"a b"}}"#, "`a b` is not a valid name"),
             (
                 r#"{"hello":{"name":"a","priority":256}}"#,
                 "`hello.priority`: expected a whole number from 0 to 255, found 256",

@@ -261,12 +261,12 @@ mod tests {
     async fn malformed_requests_are_rejected_with_the_reason() {
         let wrong: [(&[u8], Reply, &str); 8] = [
             (&[5, 1, 0, 1], Reply::Failure, "version 5"),
-            (&[1, 2, 0, 0, 0, 0, 0, 0], Reply::UnknownKind, "2 is no kind"),
-            (&[1, 3, 0, 0, 80], Reply::Failure, "name is none"),
-            (b"\x01\x03\x02\xff\xfe\x00\x50", Reply::Failure, "name is none"),
-            (b"\x01\x03\x03a\0b\x00\x50", Reply::Failure, "name is none"),
-            (b"\x01\x03\x04a..b\x00\x50", Reply::Failure, "name is none"),
-            (b"\x01\x03\x04a b!\x00\x50", Reply::Failure, "name is none"),
+            (&[1, 2, 0, 0, 0, 0, 0, 0], Reply::UnknownKind, "2 is not a kind"),
+            (&[1, 3, 0, 0, 80], Reply::Failure, "invalid name"),
+            (b"\x01\x03\x02\xff\xfe\x00\x50", Reply::Failure, "invalid name"),
+            (b"\x01\x03\x03a\0b\x00\x50", Reply::Failure, "invalid name"),
+            (b"\x01\x03\x04a..b\x00\x50", Reply::Failure, "invalid name"),
+            (b"\x01\x03\x04a b!\x00\x50", Reply::Failure, "invalid name"),
             (&[1, 1, 192, 0, 2, 1, 0, 0], Reply::Failure, "port 0"),
         ];
         for (bytes, reply, why) in wrong {

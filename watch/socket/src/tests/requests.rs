@@ -125,9 +125,12 @@ fn each_refusal_states_its_reason_and_a_remedy() {
             json!({ "subscribe": { "events": ["tcp.acked"], "ring": true } }),
             "ask for one first",
         ),
-        (json!({ "change": { "subscription": 77 } }), "no subscription 77"),
-        (json!({ "unsubscribe": 77 }), "no subscription 77"),
-        (json!({ "statistics": 77 }), "no subscription 77"),
+        (
+            json!({ "change": { "subscription": 77 } }),
+            "the subscription 77 does not exist",
+        ),
+        (json!({ "unsubscribe": 77 }), "the subscription 77 does not exist"),
+        (json!({ "statistics": 77 }), "the subscription 77 does not exist"),
         (
             json!({ "probe": { "flow": "0:9" } }),
             "the flow 0:9 does not exist",
