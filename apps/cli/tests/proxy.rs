@@ -108,7 +108,7 @@ fn a_policy_chooses_and_learns() {
 #[test]
 fn wrong_flags_are_named() {
     for (flags, code, words) in [
-        (&["--over", "udp"][..], 2, "`udp` is no transport"),
+        (&["--over", "udp"][..], 2, "`udp` is not a transport"),
         (&["--over", "gateway"], 2, "one of tcp, mptcp, sctp"),
         (&["--over", "sctp:eth0"], 2, "`sctp:eth0`"),
         (&["--gateway", "server"], 2, "--gateway-token"),

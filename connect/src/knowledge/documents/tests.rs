@@ -117,7 +117,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
         json!({ "event": "deleted", "source": "controller", "uid": "a" })
     );
     let again = peer.ask(r#"{"delete":"a"}"#).await;
-    assert_eq!(again["diagnostics"][0]["message"], "there is no such node");
+    assert_eq!(again["diagnostics"][0]["message"], "the node does not exist");
 }
 
 #[tokio::test]
@@ -144,10 +144,10 @@ async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
         (
             r#"{"put":{"uid":"interface/eth0"}}"#,
             "put.uid",
-            "a name of Hawser's own",
+            "the name is reserved",
         ),
-        (r#"{"put":{"uid":"a","expire":5}}"#, "put.expire", "it ended at 5"),
-        (r#"{"put":[]}"#, "put", "it is empty"),
+        (r#"{"put":{"uid":"a","expire":5}}"#, "put.expire", "expired at 5"),
+        (r#"{"put":[]}"#, "put", "the document is empty"),
         (
             r#"{"list":{"souce":"race"}}"#,
             "list.souce",
