@@ -385,7 +385,7 @@ X
         "gone",
         "no event and no variable has a name like `tcp.bad.*`",
         "unknown param `LOMIT`: the program has LIMIT",
-        "hawser: bad of source 0 detached: an assertion was false: c.cc.cwnd < LIMIT * 100",
+        "hawser: bad of source 0 detached: an assertion failed: c.cc.cwnd < LIMIT * 100",
         "same",
     ] {
         assert!(reported(&lines, what), "{what}: {lines:?}");

@@ -267,7 +267,7 @@ pub struct Release {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The line is too long.
-    #[error("a line has at most {LINE} bytes: this one was dropped")]
+    #[error("a line has at most {LINE} bytes; this one was dropped")]
     TooLong,
     /// The line is not UTF-8.
     #[error("the line is not UTF-8")]
@@ -331,10 +331,10 @@ fn is_name(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
     /// The text is not a number with a unit.
-    #[error("`{0}` is no span of time: write it like 10ms (ns, us, ms, s, min, h)")]
+    #[error("`{0}` is not a duration: write it like 10ms (ns, us, ms, s, min, h)")]
     Syntax(String),
     /// The span has more nanoseconds than fit into 64 bits.
-    #[error("`{0}` is too long: a span of time has at most 5124095h")]
+    #[error("`{0}` is too long: a duration is at most 5124095h")]
     TooLong(String),
     /// The number has no unit.
     #[error("`{0}` has no unit: write {0}s for seconds, or another of ns, us, ms, min, h")]
@@ -374,7 +374,7 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "a span of time is a text such as `10ms`, or whole nanoseconds"
+    expecting = "a duration is a text such as `10ms`, or whole nanoseconds"
 )]
 enum Span {
     Number(u64),
@@ -498,7 +498,7 @@ mod tests {
             (r#"{"subscribe":{}}"#, "`subscribe`: the key `events` is missing"),
             (
                 r#"{"subscribe":{"events":[],"interval":"soon"}}"#,
-                "`soon` is no span of time",
+                "`soon` is not a duration",
             ),
             (
                 r#"{"subscribe":{"events":[],"scope":"port=1"}}"#,

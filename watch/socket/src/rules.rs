@@ -18,7 +18,7 @@ pub enum RulesError {
         error: io::Error,
     },
     /// Other users can write to the file.
-    #[error("{}: others can write it: chmod go-w", .0.display())]
+    #[error("{}: other users can write to the file: run chmod go-w on it", .0.display())]
     WritableByOthers(PathBuf),
     /// The text of the file has a fault.
     #[error("{}: {error}", path.display())]

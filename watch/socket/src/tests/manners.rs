@@ -30,7 +30,7 @@ fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
     ask(&mut client, &set);
     for length in [65_537, 70_000, 1 << 20] {
         let refused = refusal(&mut client, &json!({ "delete": "x".repeat(length) }));
-        assert_eq!(refused, "a line has at most 65536 bytes: this one was dropped");
+        assert_eq!(refused, "a line has at most 65536 bytes; this one was dropped");
         ask(&mut client, &json!({ "offers": {} }));
     }
     assert_eq!(place.provider.window(0), 99);
@@ -65,7 +65,7 @@ fn a_steer_that_is_too_long_is_refused_as_a_steer() {
         let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
         assert_eq!(
             answer["error"],
-            "a line has at most 65536 bytes: this one was dropped"
+            "a line has at most 65536 bytes; this one was dropped"
         );
         assert_eq!(answer["of"].as_str(), of, "{}", &line[..30]);
     }

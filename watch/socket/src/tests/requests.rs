@@ -123,7 +123,7 @@ fn each_refusal_states_its_reason_and_a_remedy() {
         ),
         (
             json!({ "subscribe": { "events": ["tcp.acked"], "ring": true } }),
-            "ask for one first",
+            "request one first",
         ),
         (
             json!({ "change": { "subscription": 77 } }),
@@ -151,13 +151,10 @@ fn each_refusal_states_its_reason_and_a_remedy() {
             modify("0:0", "tcp.conn.cc.cwnd", 51),
             "tcp.conn.cc.cwnd: 51 is outside 5..=50",
         ),
-        (
-            modify("0:0", "tcp.conn.state", 4),
-            "tcp.conn.state can be read only",
-        ),
+        (modify("0:0", "tcp.conn.state", 4), "tcp.conn.state is read-only"),
         (
             modify("0:0", "tcp.conn.*", 4),
-            "names 2 variables: one at a time is set",
+            "names 2 variables: set one at a time",
         ),
         (
             modify("0:9", "tcp.conn.cc.cwnd", 9),
