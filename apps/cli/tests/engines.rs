@@ -202,7 +202,7 @@ fn a_library_that_others_can_write_is_refused() {
     let (code, message) = ended(&swarm(&path, &[]));
     assert_eq!(code, 3, "{message}");
     assert!(
-        message.contains("others can write it") && message.contains("chmod go-w"),
+        message.contains("other users can write to the file") && message.contains("chmod go-w"),
         "{message}"
     );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("folder.so");
@@ -300,7 +300,7 @@ fn a_compiler_that_may_not_be_run_is_reported_as_missing() {
     let (code, message) = ended(&output);
     assert_eq!(code, 4, "{message}");
     assert!(
-        message.contains("there is no C compiler `no-right-to-run`"),
+        message.contains("cannot find the C compiler `no-right-to-run`"),
         "{message}"
     );
 }

@@ -507,7 +507,7 @@ fn absent_programs_and_params_end_with_2_or_3() {
         hawser(&["sim", &file("names.toml", format!("{line}\n{rest}"))])
     };
     for (line, reported) in [
-        ("program = 'nosuch'", "no program `nosuch`"),
+        ("program = 'nosuch'", "unknown program `nosuch`"),
         (
             "program = 'tcp'\nparams = { NOSUCH = 1 }",
             "unknown param `NOSUCH`",

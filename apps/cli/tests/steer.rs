@@ -334,7 +334,7 @@ fn a_steerer_without_settable_variables_fails() {
         "`blind` has no right to set tcp.conn.cc.cwnd: an operator's rights file grants it",
         "the flow 0:99 does not exist",
         "no event and no variable has a name like `nosuch.*`",
-        "empty.mtp attaches nothing",
+        "empty.mtp attaches no processor",
         "nothing was steered: no signal of any connection of tcp came in this time",
         "low: tcp.conn.cc.cwnd of",
         "taken by another of higher priority (user ",

@@ -303,7 +303,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"program\"\nvalues = [\"hom\"]\n",
-            "sweep.toml: line 3: no program `hom`",
+            "sweep.toml: line 3: unknown program `hom`",
         ),
         (
             "[[vary]]\nkey = \"seed\"\nvalues = [1]\n[[vary]]\nkey = \"flow.0.at\"\nvalues = [0, \"1h\"]\n",

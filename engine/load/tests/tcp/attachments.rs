@@ -117,7 +117,7 @@ fn a_wrong_attachment_is_refused_with_its_place() {
         c.attach(&list, &format!("n{n}"), &cap(&format!("n{n}"), 9000)).expect("there is room");
     }
     let error = c.attach(&list, "more", &cap("more", 1)).expect_err("there is no room");
-    assert!(error.contains("16 files are attached already"), "{error}");
+    assert!(error.contains("the limit of 16 attached files"), "{error}");
 }
 
 /// Of two changes that were checked at the same time, the second is refused, because its check did not

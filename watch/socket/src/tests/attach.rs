@@ -160,7 +160,7 @@ fn a_text_without_attachment_points_is_refused() {
             &json!({ "attach": { "source": 0, "name": "cap", "text": text } }),
         );
         assert!(
-            why.contains("cap.mtp attaches nothing: state where a processor of it belongs"),
+            why.contains("cap.mtp attaches no processor: state the place of one"),
             "{text:?}: {why}"
         );
     }
