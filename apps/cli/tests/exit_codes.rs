@@ -343,7 +343,7 @@ fn a_flow_the_program_cannot_carry_is_reported_with_its_place() {
         ),
         (
             "calls = { size = 1 }",
-            "line 7, column 9: `flow[0].calls`: `homa` offers calls, and no messages without",
+            "line 7, column 9: `flow[0].calls`: `homa` offers calls, but no messages without",
         ),
     ] {
         let text = format!(

@@ -279,11 +279,11 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"seed\"\n",
-            "`vary[0]`: this is nothing that varies\n  hint: give a `key` with `values`",
+            "`vary[0]`: this entry cannot vary\n  hint: give a `key` with `values`",
         ),
         (
             "[[vary]]\nkey = \"link.9.both.loss\"\nvalues = [0.1]\n",
-            "sweep.toml: line 3: with link.9.both.loss = 0.1: `link.9.both.loss`: there is no `9`",
+            "sweep.toml: line 3: with link.9.both.loss = 0.1: `link.9.both.loss`: the element `9` does not exist",
         ),
         (
             "[[vary]]\nkey = \"link.a-b.both.los\"\nvalues = [0.1]\n",
@@ -291,7 +291,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"params.WINDOW\"\nvalues = [1, 1]\n",
-            "`1` is there twice",
+            "`1` occurs twice",
         ),
         (
             "[[vary]]\nkey = \"params.WINDOW\"\nfrom = 1\nto = 9\nstep = -1\n",
@@ -299,7 +299,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"program.x\"\nvalues = [1]\n",
-            "`program` is a value, and has no keys",
+            "`program` is a value and has no keys",
         ),
         (
             "[[vary]]\nkey = \"program\"\nvalues = [\"hom\"]\n",
@@ -317,7 +317,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
             "seeds = \"all\"\n",
             "hint: seeds = [1, 2, 3], or seeds = { from = 1, to = 100 }",
         ),
-        ("seeds = [1, 1]\n", "each seed is there once"),
+        ("seeds = [1, 1]\n", "each seed only once"),
         ("seeds = { from = 0, to = 5000000 }\n", "no values, or too many"),
         (
             "[[column]]\nname = \"x\"\nof = \"flows.*.ok\"\n",
