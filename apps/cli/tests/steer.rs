@@ -186,7 +186,7 @@ fn a_file_is_attached_to_a_running_program_and_detached() {
         "json 1",
         r#"{"detached":{"name":"cap","source":0}}"#,
         "code 1",
-        "`cap` is not attached; nothing is",
+        "`cap` is not attached; no file is attached",
         "hawser-attach: cap of source 0 attached",
         "hawser-detach: cap of source 0 detached",
         "same",

@@ -77,7 +77,7 @@ pub enum AttachError {
 
 fn attached_names(attached: &[String]) -> String {
     match attached {
-        [] => "nothing is".to_owned(),
+        [] => "no file is attached".to_owned(),
         names => names.join(", "),
     }
 }

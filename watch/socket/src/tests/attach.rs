@@ -86,7 +86,7 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     }
     assert_eq!(
         refusal(&mut client, &detach("cap")),
-        "`cap` is not attached; nothing is"
+        "`cap` is not attached; no file is attached"
     );
     assert_eq!(
         refusal(&mut client, &attach("../cap", CAP)),
