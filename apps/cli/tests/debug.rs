@@ -400,7 +400,7 @@ fn an_editor_goes_back_to_fields_and_events() {
         wrong["message"]
             .as_str()
             .expect("a reason")
-            .contains("there is: lip, rip, lport, rport"),
+            .contains("known names: lip, rip, lport, rport"),
         "{wrong}"
     );
     assert_eq!(client.ask("goto", json!({}))["success"], false, "not supported");

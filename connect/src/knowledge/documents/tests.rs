@@ -131,7 +131,7 @@ async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
         (
             r#"{"put":{"uid":"a","properties":{"trasport":{"value":"TCP"}}}}"#,
             "put.properties.trasport",
-            "no such",
+            "does not exist",
         ),
         (
             r#"{"put":[{"uid":"a"},{"uid":"b","properties":{"rtt":{"valeu":1}}}]}"#,
