@@ -179,7 +179,7 @@ mod tests {
             ("+0~1 a() = 0", (1, 1), "relative"),
             ("+0 `x", (1, 5), "does not end"),
             ("0 > . 1:1(0) <mss>", (1, 18), "maximum segment size"),
-            ("0 > . 1:1(0) <foo 1>", (1, 15), "not an option"),
+            ("0 > . 1:1(0) <foo 1>", (1, 15), "known option"),
             ("`a`\n`b` 0 a() = 0", (2, 5), "clean-up"),
         ] {
             let error = parse(text, &Defines::new()).expect_err(text);
