@@ -43,10 +43,7 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
             return dismiss(stream).await;
         }
         Ok(Err(Stop::Gone(error))) => {
-            return client.rejected(format!(
-                "the client closed the connection: \
-             {error}"
-            ));
+            return client.rejected(format!("the client closed the connection: {error}"));
         }
         Err(_) => return client.rejected("the client's request did not arrive in time"),
     };
