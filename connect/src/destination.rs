@@ -20,11 +20,11 @@ pub enum BadDestination {
     #[error(transparent)]
     Host(#[from] BadName),
     /// The port is 0, which cannot be connected to.
-    #[error("port 0 is no port to connect to; write HOST:PORT with 1 to 65535")]
+    #[error("port 0 cannot be connected to; write HOST:PORT with a port of 1 to 65535")]
     NoPort,
     /// The port is missing, or is not between 1 and 65535.
     #[error(
-        "`{0}` is no destination; write HOST:PORT with a port of 1 to 65535, an IPv6 address in brackets"
+        "`{0}` is not a destination; write HOST:PORT with a port of 1 to 65535, an IPv6 address in brackets"
     )]
     Form(String),
 }

@@ -32,7 +32,7 @@ pub struct Policies {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PolicyError {
     /// No profile has this name.
-    #[error("there is no profile `{name}`; there are {known}")]
+    #[error("unknown profile `{name}`; the profiles are {known}")]
     NoSuchProfile {
         /// The requested name.
         name: String,
@@ -43,7 +43,10 @@ pub enum PolicyError {
     #[error(transparent)]
     Limit(#[from] Limit),
     /// No candidate that fulfils the policies is a transport of this process.
-    #[error("no candidate that the policies leave can be used here: they leave {left}, and here are {here}")]
+    #[error(
+        "this process can use no candidate that the policies permit: they permit {left}, the process \
+             has {here}"
+    )]
     Nothing {
         /// The transports that the policies leave.
         left: String,
@@ -274,7 +277,7 @@ mod tests {
         let error = Policies::new(manager("[]"), "fast", Transports::new()).expect_err("no such profile");
         assert_eq!(
             error.to_string(),
-            "there is no profile `fast`; there are defaults, low_latency, reliable"
+            "unknown profile `fast`; the profiles are defaults, low_latency, reliable"
         );
     }
 }

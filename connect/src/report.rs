@@ -104,11 +104,11 @@ impl Display for What {
             What::Unanswered { why, .. } => why.clone(),
             What::Started { candidate, known: "unknown" } => format!("{candidate}: started"),
             What::Started { candidate, known } => format!("{candidate}: started; remembered as {known}"),
-            What::Probed { candidate } => format!("{candidate}: tried beside the winner"),
+            What::Probed { candidate } => format!("{candidate}: probed in addition to the winner"),
             What::Failed { candidate, why, .. } => format!("{candidate}: {why}"),
             What::Cancelled { candidate } => format!("{candidate}: cancelled"),
             What::Won { candidate, took } => format!(
-                "{candidate}: won, {:.1} ms from its start",
+                "{candidate}: won {:.1} ms after its start",
                 took.as_secs_f64() * 1e3
             ),
             What::AllFailed { why, .. } => why.clone(),

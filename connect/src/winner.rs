@@ -26,7 +26,7 @@ use super::{About, Duplex, Features, SharedStreams, Tuning};
 const STALLED: Duration = Duration::from_secs(2);
 /// The minimum time for an answer before its absence counts if the caller ends the stream.
 const MIN_ANSWER_TIME: Duration = Duration::from_secs(1);
-const GIVEN_UP: &str = "it was given up without an answer";
+const GIVEN_UP: &str = "the probe was cancelled without an answer";
 
 /// The outcome of a winner's stream, for the memory of outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,10 @@ impl Trial {
     /// Handles the end of the peer's direction. An end that follows that of this side is in order.
     fn has_ended(&mut self) -> bool {
         match self.written.is_some() && !self.is_shut_down {
-            true => self.fail(Failure::Reset, "it ended before it delivered anything".to_owned()),
+            true => self.fail(
+                Failure::Reset,
+                "the connection ended before it delivered data".to_owned(),
+            ),
             false => self.acquit(),
         }
     }
@@ -145,7 +148,7 @@ impl Trial {
             .get_or_insert_with(|| Box::pin(sleep_until(last + STALLED)));
         while alarm.as_mut().poll(cx).is_ready() {
             if last + STALLED <= Instant::now() {
-                let why = format!("nothing came for {} s", STALLED.as_secs());
+                let why = format!("the connection delivered no data for {} s", STALLED.as_secs());
                 self.has_stalled = true;
                 (self.report)(Verdict::Failed(Failure::Stalled, why));
                 return false;

@@ -91,7 +91,7 @@ fn every_mistake_is_reported_with_its_file() {
     for part in [
         "a.policy: prioriti: a policy has no such key (did you mean `priority`?)",
         "c.policy: `same` is also in",
-        "d.policy: policy_type: it is \"profile\", and its file is for a policy",
+        "d.policy: policy_type: the type is \"profile\", but the file is for a policy",
         "e.cib: line 1, column 1: the text ends within an object",
     ] {
         assert!(rendered.contains(part), "{part} is not in\n{rendered}");

@@ -46,7 +46,7 @@ fn main() {
     }
     texts.push_str("]\n");
     if rejected {
-        eprintln!("A program that comes with Hawser does not pass the checker: see above.");
+        eprintln!("A built-in program does not pass the checker: see above.");
         std::process::exit(1);
     }
     std::fs::write(folder.join("builtin.rs"), texts).expect("OUT_DIR can be written");
@@ -162,7 +162,7 @@ fn compile(folder: &Path, name: &str, c: &str, opt_level: u32) {
 }
 
 fn no_compiler(error: &cc::Error) -> ! {
-    eprintln!("The programs that come with Hawser are compiled by way of C, and that did not work:");
+    eprintln!("The built-in programs could not be compiled through C:");
     eprintln!("{error}");
     eprintln!(
         "If there is no C compiler, install one (Debian: apt install gcc libc6-dev; Fedora: dnf install gcc; \

@@ -58,7 +58,7 @@ pub enum ViewError {
     #[error("none of /mnt, /media and /tmp is a directory")]
     NoDirectory,
     /// A system file over which the lab mounts its own is missing.
-    #[error("{} does not exist; make an empty one", .0.display())]
+    #[error("{} does not exist; create an empty one", .0.display())]
     Missing(PathBuf),
     /// The system rejected an operation.
     #[error(transparent)]
@@ -104,11 +104,11 @@ impl fmt::Display for LabError {
             LabError::Trace { path, error } => write!(f, "the trace {}: {error}", path.display()),
             LabError::Namespace(error) => error.fmt(f),
             LabError::Unknown { kind, name, known } => {
-                write!(f, "there is no {kind} `{name}`; there are: {}", known.join(", "))
+                write!(f, "unknown {kind} `{name}`; known names: {}", known.join(", "))
             }
             LabError::NotACell { link } => write!(
                 f,
-                "the kernel carries the link `{link}`, which can change its rate and queue alone; give it \
+                "the kernel carries the link `{link}` and can change only its rate and queue; give it \
                  through = \"cell\""
             ),
             LabError::Names(error) => write!(f, "cannot give a host names of its own: {error}"),

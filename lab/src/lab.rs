@@ -204,7 +204,9 @@ fn name_hosts(
     let views = match views.collect::<Result<Vec<_>, _>>() {
         Ok(views) => views.into_iter().map(Some).collect(),
         Err(error) if spec.names.is_empty() => {
-            warnings.push(format!("hosts see the machine's names, not the lab's: {error}"));
+            warnings.push(format!(
+                "hosts see the names of the machine, not those of the lab: {error}"
+            ));
             return Ok((stations.iter().map(|_| None).collect(), None));
         }
         Err(error) => return Err(error),

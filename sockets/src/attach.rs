@@ -60,10 +60,7 @@ impl Attachable for OnBus {
                 continue;
             }
             let (bus, list) = (bus.clone(), self.leaving.clone());
-            let why = format!(
-                "an assertion was false: {}",
-                self.attachments.assertion(assertion)
-            );
+            let why = format!("an assertion failed: {}", self.attachments.assertion(assertion));
             let detach = move || {
                 for _ in 0..TRIES {
                     if detach(&bus, source, &name, &why) != Ok(false) {

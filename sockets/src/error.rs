@@ -24,9 +24,7 @@ pub enum OpenError {
         owner: &'static str,
     },
     /// The program does not accept datagrams, but is to run on a UDP socket.
-    #[error(
-        "the program is not in UDP, and a UDP socket carries nothing else: it registers no parser with udp(PORT)"
-    )]
+    #[error("a UDP socket carries only programs in UDP, but this program registers no parser with udp(PORT)")]
     NotInUdp,
 }
 

@@ -49,14 +49,15 @@ pub enum DeviceSpec {
 pub enum DeviceSpecError {
     /// The text has no known kind of device, or no name.
     #[error(
-        "`{0}` is no device; write tun:NAME, packet:NAME, xdp:NAME, xdp-chains:NAME, dpdk:DEVICE or udp:ADDRESS:PORT"
+        "`{0}` is not a device; write tun:NAME, packet:NAME, xdp:NAME, xdp-chains:NAME, dpdk:DEVICE or \
+         udp:ADDRESS:PORT"
     )]
     Form(String),
     /// The text is not an address with a port.
-    #[error("`{0}` is no address with a port, such as 0.0.0.0:4433 or [::]:4433")]
+    #[error("`{0}` is not an address with a port, such as 0.0.0.0:4433 or [::]:4433")]
     Socket(String),
     /// The name is not valid for a device in Linux.
-    #[error("`{0}` cannot name a device: 1 to 15 bytes, no blank and no `/`")]
+    #[error("`{0}` cannot name a device: a name has 1 to 15 bytes, without blanks and `/`")]
     Name(String),
 }
 
@@ -134,7 +135,7 @@ impl Setup {
 
 /// A text is not an address with a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address with a prefix length, such as 10.9.0.2/24 or fd09::2/64")]
+#[error("`{0}` is not an address with a prefix length, such as 10.9.0.2/24 or fd09::2/64")]
 pub struct AddressError(pub String);
 
 /// Parses an address with its prefix length, such as `10.9.0.2/24`.
@@ -211,7 +212,7 @@ pub fn open_shards(
 fn random_seed() -> Result<[u8; 32], OpenError> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
-        .map_err(|error| OpenError::Device(format!("the system gives no random numbers: {error}")))?;
+        .map_err(|error| OpenError::Device(format!("the system provides no random numbers: {error}")))?;
     Ok(seed)
 }
 
@@ -299,7 +300,7 @@ fn open_xdp(
 ) -> Result<Queues, OpenError> {
     if chains.is_some() && count > 1 {
         return Err(OpenError::Device(format!(
-            "chains in the kernel stand in front of one stack: use xdp:{name} instead, or one shard"
+            "chains in the kernel serve one stack only: use xdp:{name} instead, or one shard"
         )));
     }
     let options = XdpOptions {
@@ -325,8 +326,8 @@ fn open_xdp(
 #[cfg(not(feature = "xdp"))]
 fn open_xdp(name: &str, _: &Setup, _: Option<&dyn Program>, _: u16) -> Result<Queues, OpenError> {
     Err(OpenError::Device(format!(
-        "this build has no AF_XDP: use packet:{name} instead, or build with the feature `xdp` (of the command: `ebpf`), which \
-         takes: apt-get install clang libelf-dev zlib1g-dev pkg-config"
+        "this build has no AF_XDP: use packet:{name} instead, or build with the feature `xdp` (of the \
+         command: `ebpf`), which needs: apt-get install clang libelf-dev zlib1g-dev pkg-config"
     )))
 }
 
@@ -341,7 +342,9 @@ fn open_dpdk(device: &str, setup: &Setup, count: u16) -> Result<Queues, OpenErro
 #[cfg(not(feature = "dpdk"))]
 fn open_dpdk(_: &str, _: &Setup, _: u16) -> Result<Queues, OpenError> {
     Err(OpenError::Device(
-        "this build has no DPDK: build with the feature `dpdk`, which takes: apt-get install libdpdk-dev pkg-config".to_owned(),
+        "this build has no DPDK: build with the feature `dpdk`, which needs: apt-get install libdpdk-dev \
+         pkg-config"
+            .to_owned(),
     ))
 }
 

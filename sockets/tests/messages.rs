@@ -236,7 +236,7 @@ fn a_program_without_messages_and_streams_cannot_be_bound_to() {
 fn messages_of_invalid_size_are_refused_locally() {
     for program in PROGRAMS {
         let mut pair = Pair::of(program);
-        let expected = "the message is too long: 1000001 bytes, and at most 1000000 are allowed";
+        let expected = "the message has 1000001 bytes; the limit is 1000000";
         let refused = pair.try_call(&vec![0; 1_000_001]);
         assert_eq!(errno(refused), (90, expected.to_owned()), "{program}");
         assert_eq!(errno(pair.try_call(b"")).0, 22, "{program}");
@@ -261,7 +261,7 @@ fn a_message_beyond_the_programs_limit_is_refused() {
     let (errno, text) = errno(pair.try_call(&vec![1; 1_000_001]));
     assert_eq!(
         (errno, &*text),
-        (90, "the message is too long for the program: 1000001 bytes")
+        (90, "the message of 1000001 bytes is too long for the program")
     );
 }
 
@@ -291,7 +291,7 @@ fn a_refused_large_call_is_followed_by_a_new_connection() {
         let call = call.expect("no error").expect("there is room");
         let request = pair.requests(1).remove(0);
         pair.ends[1].answer(request.id, &[1; 2_000]).expect("it is taken");
-        let expected = "the message is too long: 2000 bytes, and at most 1000 are allowed";
+        let expected = "the message has 2000 bytes; the limit is 1000";
         assert_eq!(errno(pair.wait(call)), (90, expected.to_owned()), "{program}");
     }
 }
@@ -419,7 +419,7 @@ fn a_broken_connection_fails_its_calls_and_is_replaced() {
         let call = pair.call(b"nobody");
         let (number, text) = errno(pair.wait(call));
         assert!(
-            text.starts_with("the connection to 10.0.0.2:7000 is gone: "),
+            text.starts_with("the connection to 10.0.0.2:7000 has ended: "),
             "{text}"
         );
         assert!([104, 110, 111].contains(&number), "{program}: {text}");
@@ -738,7 +738,7 @@ async fn errors_keep_their_text_for_awaiting_tasks() {
     );
     assert_eq!(
         error.to_string(),
-        "the message is too long: 1000001 bytes, and at most 1000000 are allowed"
+        "the message has 1000001 bytes; the limit is 1000000"
     );
     // The server accepts no request.
     let (number, text) = errno(

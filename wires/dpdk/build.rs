@@ -30,7 +30,7 @@ mod dpdk {
         }
         build
             .try_compile("hawser_port")
-            .map_err(|error| format!("c/port.c does not compile against this DPDK: {error}"))?;
+            .map_err(|error| format!("c/port.c does not compile with this DPDK: {error}"))?;
         for folder in pkg_config("--libs-only-L")?.split_whitespace() {
             println!(
                 "cargo::rustc-link-search=native={}",
@@ -48,8 +48,8 @@ mod dpdk {
         match output {
             Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             _ => Err(format!(
-                "there is no DPDK of version {OLDEST} or newer (pkg-config {what} libdpdk): install it (Debian: apt-get install \
-                 libdpdk-dev pkg-config), or build without the feature `dpdk`"
+                "DPDK of version {OLDEST} or newer is missing (pkg-config {what} libdpdk): install it \
+                 (Debian: apt-get install libdpdk-dev pkg-config), or build without the feature `dpdk`"
             )),
         }
     }

@@ -177,7 +177,7 @@ fn breakpoints_hold_where_their_condition_is_true() {
             break output;
         }
     };
-    assert!(message.contains("`nothing` is not known"), "{message}");
+    assert!(message.contains("`nothing` is unknown"), "{message}");
     assert_eq!(client.event("stopped")["reason"], "breakpoint");
     client.obeyed("disconnect", json!({}));
 }

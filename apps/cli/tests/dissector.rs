@@ -564,5 +564,5 @@ fn a_program_without_packets_has_no_dissector() {
     let output = output.expect("it runs");
     assert_eq!(output.status.code(), Some(1));
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("takes no packets"), "{error}");
+    assert!(error.contains("receives no packets"), "{error}");
 }

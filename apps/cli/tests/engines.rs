@@ -202,14 +202,14 @@ fn a_library_that_others_can_write_is_refused() {
     let (code, message) = ended(&swarm(&path, &[]));
     assert_eq!(code, 3, "{message}");
     assert!(
-        message.contains("others can write it") && message.contains("chmod go-w"),
+        message.contains("other users can write to the file") && message.contains("chmod go-w"),
         "{message}"
     );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("folder.so");
     fs::create_dir_all(&folder).expect("a folder");
     let (code, message) = ended(&swarm(&folder, &[]));
     assert_eq!(code, 3, "{message}");
-    assert!(message.contains("no regular file"), "{message}");
+    assert!(message.contains("not a regular file"), "{message}");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_compiler_that_may_not_be_run_is_reported_as_missing() {
     let (code, message) = ended(&output);
     assert_eq!(code, 4, "{message}");
     assert!(
-        message.contains("there is no C compiler `no-right-to-run`"),
+        message.contains("cannot find the C compiler `no-right-to-run`"),
         "{message}"
     );
 }

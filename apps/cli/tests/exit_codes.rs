@@ -240,7 +240,7 @@ fn built_in_programs_are_named_where_files_are() {
     let (code, message) = hawser(&["emit", "./homa"]);
     assert_eq!(
         (code, message.trim_end()),
-        (3, "hawser: cannot read ./homa: there is no such file")
+        (3, "hawser: cannot read ./homa: the file does not exist")
     );
 }
 
@@ -251,23 +251,26 @@ fn files_without_an_end_end_with_3() {
     for (command, reported) in [
         (
             "sim",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
         (
             "sweep",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
-        ("check", "cannot read /dev/zero: it is not a file"),
-        ("emit", "cannot read /dev/zero: it is not a file"),
-        ("fmt", "cannot read /dev/zero: it is not a file"),
+        ("check", "cannot read /dev/zero: the path is not a file"),
+        ("emit", "cannot read /dev/zero: the path is not a file"),
+        ("fmt", "cannot read /dev/zero: the path is not a file"),
         (
             "step",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
-        ("attach", "/dev/zero: it has more than the limit of 32768 bytes"),
+        (
+            "attach",
+            "/dev/zero: the file has more than the limit of 32768 bytes",
+        ),
         (
             "recv --config",
-            "cannot read /dev/zero: it has more than the limit of 67108864 bytes",
+            "cannot read /dev/zero: the file has more than the limit of 67108864 bytes",
         ),
     ] {
         let arguments: Vec<&str> = command.split(' ').chain([zero]).collect();
@@ -296,7 +299,7 @@ fn files_without_an_end_end_with_3() {
             assert!(
                 message.contains("endless.toml: line 7, column ")
                     && message.contains(&expected)
-                    && message.contains(": it is no regular file"),
+                    && message.contains(": the path is not a regular file"),
                 "{message}"
             );
         }
@@ -340,7 +343,7 @@ fn a_flow_the_program_cannot_carry_is_reported_with_its_place() {
         ),
         (
             "calls = { size = 1 }",
-            "line 7, column 9: `flow[0].calls`: `homa` offers calls, and no messages without",
+            "line 7, column 9: `flow[0].calls`: `homa` offers calls, but no messages without",
         ),
     ] {
         let text = format!(
@@ -504,8 +507,11 @@ fn absent_programs_and_params_end_with_2_or_3() {
         hawser(&["sim", &file("names.toml", format!("{line}\n{rest}"))])
     };
     for (line, reported) in [
-        ("program = 'nosuch'", "no program `nosuch`"),
-        ("program = 'tcp'\nparams = { NOSUCH = 1 }", "no param `NOSUCH`"),
+        ("program = 'nosuch'", "unknown program `nosuch`"),
+        (
+            "program = 'tcp'\nparams = { NOSUCH = 1 }",
+            "unknown param `NOSUCH`",
+        ),
         (
             "program = 'tcp'\nparams = { MIN_RTO = 5 }",
             "MIN_RTO takes a duration with its unit (200ms), not `5`",

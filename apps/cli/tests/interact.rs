@@ -229,7 +229,7 @@ fn links_of_a_lab_are_seen_and_steered() {
     assert!(output.status.success(), "{out}{err}");
     assert!(out.contains("first 80000000 10000000 2.000 ms"), "{out}");
     assert!(out.contains("during 1000000\nafter 5000000\n"), "{out}");
-    assert!(out.contains("lab.link.sent can be read only"), "{out}");
+    assert!(out.contains("lab.link.sent is read-only"), "{out}");
     assert!(out.contains("it is set at `wifi forward`"), "{out}");
     assert!(out.contains("lab.link.rate"), "{out}");
     let lines = lines(&place, "lines");

@@ -291,7 +291,7 @@ fn steered(folder: &Folder) {
     for (file, what) in [
         ("modified", "-> 20000 for 60s"),
         ("leased", "the lease is over"),
-        ("refused", "kernel.tcp.conn.srtt can be read only"),
+        ("refused", "kernel.tcp.conn.srtt is read-only"),
         ("audit", "-> 20000"),
         ("audit", "its holder is gone"),
         ("audit", "its lease was over"),

@@ -110,7 +110,7 @@ fn a_trace_is_a_regular_file() {
         let output = file.output(&["up", "--", "true"]);
         assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
         assert!(
-            text(&output.stderr).contains("no regular file"),
+            text(&output.stderr).contains("not a regular file"),
             "{}",
             text(&output.stderr)
         );

@@ -696,7 +696,7 @@ fn every_feature_answers_on_a_broken_file() {
         refused["message"]
             .as_str()
             .expect("a text")
-            .contains("mend them first"),
+            .contains("correct them first"),
         "{refused}"
     );
     let open = find(&text, "count(ev, ") + "count(ev, ".len();

@@ -136,7 +136,7 @@ fn neovim_works_as_the_page_describes() {
         (&json!(line), &json!(line))
     );
     let mistake = seen["mistake"].as_str().expect("a text");
-    assert!(mistake.contains("there is no type `uint65`"), "{mistake}");
+    assert!(mistake.contains("unknown type `uint65`"), "{mistake}");
 
     let hover = seen["hover"].as_str().expect("a text");
     // RFC 9293, section 3.1: the 32-bit sequence number follows the two ports.

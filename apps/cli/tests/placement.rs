@@ -97,7 +97,7 @@ fn a_program_that_lacks_a_capability_is_reported_with_its_line() {
     assert_eq!(code(&missing), 1);
     let error = String::from_utf8_lossy(&missing.stderr);
     assert!(
-        error.contains(&format!("there is no extern `look_up` ({file}:6)")),
+        error.contains(&format!("the target has no extern `look_up` ({file}:6)")),
         "{error}"
     );
     assert!(error.contains("no target has that"), "{error}");
@@ -109,7 +109,7 @@ fn an_unknown_target_is_usage_and_a_wrong_program_has_no_table() {
     assert_eq!(code(&unknown), 2);
     let error = String::from_utf8_lossy(&unknown.stderr);
     assert!(
-        error.contains("there is no target `tofino`: there are dpdk, host, sim, xdp"),
+        error.contains("unknown target `tofino`: the targets are dpdk, host, sim, xdp"),
         "{error}"
     );
     assert_eq!(

@@ -100,7 +100,7 @@ fn cat_speaks_to_a_plain_tls_server() {
         "{page}{printed}"
     );
     assert!(
-        printed.contains("warning: fallback:") && printed.contains("speaks http/1.1 and not Hawser"),
+        printed.contains("warning: fallback:") && printed.contains("speaks http/1.1, not Hawser"),
         "{printed}"
     );
 }

@@ -169,7 +169,7 @@ fn files_are_checked_with_paths() {
     let (code, _, err) = hawser(&["policy", "check", &wrong]);
     assert_eq!(code, 1, "{err}");
     assert!(
-        err.contains("match.trasport: there is no such property (did you mean `transport`?"),
+        err.contains("match.trasport: this property does not exist (did you mean `transport`?"),
         "{err}"
     );
     let (code, out, _) = hawser(&["policy", "check", "--json", &wrong]);

@@ -108,7 +108,7 @@ fn a_policy_chooses_and_learns() {
 #[test]
 fn wrong_flags_are_named() {
     for (flags, code, words) in [
-        (&["--over", "udp"][..], 2, "`udp` is no transport"),
+        (&["--over", "udp"][..], 2, "`udp` is not a transport"),
         (&["--over", "gateway"], 2, "one of tcp, mptcp, sctp"),
         (&["--over", "sctp:eth0"], 2, "`sctp:eth0`"),
         (&["--gateway", "server"], 2, "--gateway-token"),
@@ -294,7 +294,7 @@ fn a_gateway_with_another_pin_is_reported_once_at_the_start() {
     gateway.wait().expect("it ends");
     assert!(warning.contains("no session with the gateway"), "{warning}");
     assert!(
-        warning.contains("its certificate is not the one of the pin"),
+        warning.contains("its certificate is not the pinned one"),
         "{warning}"
     );
 }
@@ -341,7 +341,7 @@ fn a_gateway_at_port_0_prints_its_port_and_another_pin_is_named() {
         let errors = String::from_utf8_lossy(&cat.stderr);
         assert_eq!(cat.status.code(), Some(5), "{over}: {errors}");
         assert!(
-            errors.contains("its certificate is not the one of the pin"),
+            errors.contains("its certificate is not the pinned one"),
             "{over}: {errors}"
         );
     }

@@ -120,8 +120,7 @@ fn incompatible_options_are_reported() -> TestResult {
             assert!(errors.contains(text), "{errors}");
             Ok(())
         };
-        let none =
-            "the transport program takes no work on registered memory: choose one that does, --program roce";
+        let none = "the transport program does not support work on registered memory: choose one that does, --program roce";
         refused("write", "--program tcp", 3, none)?;
         refused(
             "read",

@@ -146,7 +146,7 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
     let printed = text(&output.stderr);
     assert!(
         printed.contains("no path candidate led to the server")
-            && printed.contains("its certificate is not the one of the pin"),
+            && printed.contains("its certificate is not the pinned one"),
         "{printed}"
     );
 }
@@ -310,7 +310,7 @@ fn a_caller_without_the_code_gets_no_byte_of_the_file() {
     let refused = waiter.call(&place, &["recv"], &["-o", "copy"]);
     assert_eq!(refused.status.code(), Some(5), "{refused:?}");
     assert!(
-        text(&refused.stderr).contains("asks for its one-time code"),
+        text(&refused.stderr).contains("requires its one-time code"),
         "{refused:?}"
     );
     let wrong = waiter.call(&place, &["recv"], &["-o", "copy", "--code", "0-wrong-words"]);

@@ -269,7 +269,7 @@ fn a_udp_socket_device_rejects_other_programs_and_addresses() {
     let place = Place::new();
     place.file("file", 10);
     for (arguments, code, reported) in [
-        ("serve . --dev udp:127.0.0.1:4433", 4, "not in UDP"),
+        ("serve . --dev udp:127.0.0.1:4433", 4, "only programs in UDP"),
         ("serve . --dev udp:127.0.0.1:0", 2, "port other than 0"),
         ("serve . --dev udp:127.0.0.1:4433 --port 80", 2, "no other"),
         (
@@ -282,13 +282,13 @@ fn a_udp_socket_device_rejects_other_programs_and_addresses() {
             2,
             "--gateway is for",
         ),
-        ("proxy --dev udp:127.0.0.1:0", 4, "not in UDP"),
+        ("proxy --dev udp:127.0.0.1:0", 4, "only programs in UDP"),
         (
             "send file --anyone --insecure --listen 127.0.0.1:0 --program program.mtp --dev udp:127.0.0.1:0",
             2,
             "port other than 0",
         ),
-        ("serve . --dev udp:4433", 2, "no address with a port"),
+        ("serve . --dev udp:4433", 2, "not an address with a port"),
         ("serve . --dev tun:hawser0", 2, "--addr ADDR/LEN"),
     ] {
         let output = place.run(arguments);

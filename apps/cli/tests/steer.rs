@@ -156,7 +156,8 @@ fn a_steerer_without_the_right_is_refused() {
     );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(
-        reported(&lines, "refused: no right to set it") && reported(&lines, "same"),
+        reported(&lines, "refused: the subscriber has no right to set the variable")
+            && reported(&lines, "same"),
         "{lines:?}"
     );
 }
@@ -185,7 +186,7 @@ fn a_file_is_attached_to_a_running_program_and_detached() {
         "json 1",
         r#"{"detached":{"name":"cap","source":0}}"#,
         "code 1",
-        "`cap` is not attached; nothing is",
+        "`cap` is not attached; no file is attached",
         "hawser-attach: cap of source 0 attached",
         "hawser-detach: cap of source 0 detached",
         "same",
@@ -213,11 +214,11 @@ fn a_wrong_file_is_refused_with_its_place() {
     for what in [
         "code 1",
         "cap.mtp:4:18",
-        "`reduse` is not known",
+        "`reduse` is unknown",
         "did you mean `reduce`?",
         "idle.mtp:2:8",
         "no chain of `tcp_icmp` has `cc`",
-        "there is no source 7",
+        "the source 7 does not exist",
         "cap of source 0 refused: [E0201]",
         "same",
     ] {
@@ -329,11 +330,11 @@ fn a_steerer_without_settable_variables_fails() {
         assert_eq!(number(&lines, word), 1, "{word}: {lines:?}");
     }
     for what in [
-        "has ended: `high` with priority 5 has taken it",
+        "has ended: `high` has taken the variable with priority 5",
         "`blind` has no right to set tcp.conn.cc.cwnd: an operator's rights file grants it",
-        "there is no flow 0:99",
+        "the flow 0:99 does not exist",
         "no event and no variable has a name like `nosuch.*`",
-        "empty.mtp attaches nothing",
+        "empty.mtp attaches no processor",
         "nothing was steered: no signal of any connection of tcp came in this time",
         "low: tcp.conn.cc.cwnd of",
         "taken by another of higher priority (user ",
@@ -383,8 +384,8 @@ X
         "              cwnd (number): bytes that it has",
         "gone",
         "no event and no variable has a name like `tcp.bad.*`",
-        "no param `LOMIT`; there is: LIMIT",
-        "hawser: bad of source 0 detached: an assertion was false: c.cc.cwnd < LIMIT * 100",
+        "unknown param `LOMIT`: the program has LIMIT",
+        "hawser: bad of source 0 detached: an assertion failed: c.cc.cwnd < LIMIT * 100",
         "same",
     ] {
         assert!(reported(&lines, what), "{what}: {lines:?}");

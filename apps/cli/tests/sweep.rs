@@ -246,8 +246,11 @@ fn a_scenario_is_read_from_a_file_and_not_from_a_pipe() {
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
     assert!(made.success());
     for (name, expected) in [
-        ("pipe", "pipe: it is no regular file"),
-        ("/dev/zero", "cannot read /dev/zero: it is no regular file"),
+        ("pipe", "pipe: the path is not a regular file"),
+        (
+            "/dev/zero",
+            "cannot read /dev/zero: the path is not a regular file",
+        ),
     ] {
         let text = format!("scenario = \"{name}\"\n");
         fs::write(folder.join("sweep.toml"), text).expect("it is written");
@@ -272,15 +275,15 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
     for (text, expected) in [
         (
             "[[vary]]\nkee = \"a\"\n",
-            "line 3, column 1: `vary[0].kee`: there is no key `kee`",
+            "line 3, column 1: `vary[0].kee`: unknown key `kee`",
         ),
         (
             "[[vary]]\nkey = \"seed\"\n",
-            "`vary[0]`: this is nothing that varies\n  hint: give a `key` with `values`",
+            "`vary[0]`: this entry cannot vary\n  hint: give a `key` with `values`",
         ),
         (
             "[[vary]]\nkey = \"link.9.both.loss\"\nvalues = [0.1]\n",
-            "sweep.toml: line 3: with link.9.both.loss = 0.1: `link.9.both.loss`: there is no `9`",
+            "sweep.toml: line 3: with link.9.both.loss = 0.1: `link.9.both.loss`: the element `9` does not exist",
         ),
         (
             "[[vary]]\nkey = \"link.a-b.both.los\"\nvalues = [0.1]\n",
@@ -288,7 +291,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"params.WINDOW\"\nvalues = [1, 1]\n",
-            "`1` is there twice",
+            "`1` occurs twice",
         ),
         (
             "[[vary]]\nkey = \"params.WINDOW\"\nfrom = 1\nto = 9\nstep = -1\n",
@@ -296,11 +299,11 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         ),
         (
             "[[vary]]\nkey = \"program.x\"\nvalues = [1]\n",
-            "`program` is a value, and has no keys",
+            "`program` is a value and has no keys",
         ),
         (
             "[[vary]]\nkey = \"program\"\nvalues = [\"hom\"]\n",
-            "sweep.toml: line 3: no program `hom`",
+            "sweep.toml: line 3: unknown program `hom`",
         ),
         (
             "[[vary]]\nkey = \"seed\"\nvalues = [1]\n[[vary]]\nkey = \"flow.0.at\"\nvalues = [0, \"1h\"]\n",
@@ -314,7 +317,7 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
             "seeds = \"all\"\n",
             "hint: seeds = [1, 2, 3], or seeds = { from = 1, to = 100 }",
         ),
-        ("seeds = [1, 1]\n", "each seed is there once"),
+        ("seeds = [1, 1]\n", "each seed only once"),
         ("seeds = { from = 0, to = 5000000 }\n", "no values, or too many"),
         (
             "[[column]]\nname = \"x\"\nof = \"flows.*.ok\"\n",

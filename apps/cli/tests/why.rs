@@ -80,8 +80,8 @@ fn a_timer_that_was_not_started_is_named_with_its_last_line() {
     has("why: flow 0 (bulk a -> b:7001): client: the end of the stream did not come");
     has("0 of 0 bytes handed over, 1000 of 1000 received, closed; waits for the end of the stream");
     has("1000 of 1000 bytes handed over, 0 of 0 received; waits for the end of the stream");
-    has("no timer is armed: nothing but a packet can wake it");
-    has("nothing would ever have happened any more");
+    has("no timer is armed: only a packet can wake it");
+    has("no further event could occur");
     let stop = line_with(&source, "if (c.una == c.nxt) emit timer_stop(c.rtx)");
     has(&format!(
         "timer rtx is not armed: stopped at 0.003000000 s by planted.mtp:{stop}"
@@ -282,7 +282,7 @@ fn a_swarm_shrinks_its_first_failure_and_prints_why() {
         "shrunk by ",
         "nothing more can be left out",
         "why: ",
-        "nothing but a packet can wake it",
+        "only a packet can wake it",
     ] {
         assert!(error.contains(part), "{part}: {error}");
     }

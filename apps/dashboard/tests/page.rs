@@ -217,7 +217,7 @@ fn the_dashboard_listens_only_on_loopback() {
     let error = Dashboard::new(listener, feed, Arc::new(network))
         .err()
         .expect("a refusal");
-    assert!(error.to_string().contains("this host alone"), "{error}");
+    assert!(error.to_string().contains("this host only"), "{error}");
 }
 
 /// Feeds an example of everything that the page can show.

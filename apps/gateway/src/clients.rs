@@ -40,7 +40,7 @@ pub enum ClientsFileError {
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     System(PathBuf, #[source] io::Error),
     /// Users other than the owner may write it. The value is its mode.
-    #[error("{path}: others may add clients (mode {mode:03o}); chmod go-w it", path = .0.display(), mode = .1)]
+    #[error("{path}: other users can add clients (mode {mode:03o}); run chmod go-w on it", path = .0.display(), mode = .1)]
     Writable(PathBuf, u32),
     /// Its text is invalid.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
@@ -73,10 +73,10 @@ impl Clients {
                 return Err(bad("a client's name has at most 64 bytes"));
             }
             if all.iter().any(|(other, _)| **other == *name) {
-                return Err(bad(&format!("there is another client {name:?}")));
+                return Err(bad(&format!("the client {name:?} is listed twice")));
             }
             if let Some((other, _)) = all.iter().find(|(_, theirs)| *theirs == digest) {
-                return Err(bad(&format!("{other:?} has the same token")));
+                return Err(bad(&format!("the client {other:?} has the same token")));
             }
             if all.len() == MAX_CLIENTS {
                 return Err(bad("a gateway has at most 10000 clients"));
@@ -172,7 +172,7 @@ mod tests {
             (
                 &format!("alice {ZEROS}\nalice {}", ZEROS.replace('6', "7")),
                 2,
-                "another client",
+                "is listed twice",
             ),
             (
                 &format!("alice {ZEROS}\nbob {ZEROS}"),

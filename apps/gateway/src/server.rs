@@ -99,8 +99,8 @@ pub enum Event {
 impl Display for Event {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Accepted { client } => write!(f, "{client}: a session was accepted"),
-            Event::Refused { why } => write!(f, "a session was refused: {why}"),
+            Event::Accepted { client } => write!(f, "{client}: session accepted"),
+            Event::Refused { why } => write!(f, "session refused: {why}"),
             Event::Connected { client, destination, address } => {
                 write!(f, "{client}: {destination} at {address}")
             }
@@ -113,7 +113,7 @@ impl Display for Event {
                 let Carried { up, down } = carried;
                 write!(f, "{client}: {destination} has ended: {up} bytes up, {down} down")
             }
-            Event::Left { client } => write!(f, "{client} has gone"),
+            Event::Left { client } => write!(f, "{client}: session ended"),
         }
     }
 }
@@ -236,12 +236,12 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
         match unproven.hold_until(proved.notified(), &mut greeting).await {
             Held::Done(result) => result,
             Held::Proved => greeting.await,
-            Held::Evicted => Err("it had not authenticated when others needed its place".into()),
+            Held::Evicted => Err("the client had not authenticated when its place was needed".into()),
         }
     });
     let authenticated = authenticated
         .await
-        .unwrap_or_else(|_| Err("it did not authenticate in time".into()));
+        .unwrap_or_else(|_| Err("the client did not authenticate in time".into()));
     let (client, place) = match authenticated {
         Ok(known) => known,
         Err(why) => {
@@ -305,7 +305,7 @@ async fn greet(
             .config
             .clients
             .find(&greeting.token)
-            .ok_or("its token is nobody's")?;
+            .ok_or("no client has this token")?;
         let observer = session.observer();
         let place = shared.counts.session(&client, move || observer.is_cut_off());
         let place = place.ok_or_else(|| format!("{client} has too many sessions"))?;
@@ -401,7 +401,7 @@ impl Visit {
             Ok(Err(error)) => return self.refuse(stream, None, error.reply(), error.to_string()).await,
             Err(_) => {
                 return self
-                    .refuse(stream, None, Reply::Failure, "no request came in time".into())
+                    .refuse(stream, None, Reply::Failure, "no request arrived in time".into())
                     .await;
             }
         };

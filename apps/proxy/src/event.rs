@@ -131,13 +131,13 @@ impl Display for Own {
         let words = match self {
             Own::Listening { address } => format!("listening on {address}"),
             Own::Asked { client, protocol, destination } => {
-                format!("{client} asks for {destination} by {protocol:?}")
+                format!("{client} requests {destination} by {protocol:?}")
             }
             Own::Ranked { candidates } => {
                 let words: Vec<String> = candidates.iter().map(ranked).collect();
                 format!("the policy: {}", words.join(", "))
             }
-            Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
+            Own::Rejected { client, why } => format!("{client} was refused: {why}"),
             Own::Closed { candidate, sent, received, seconds, error } => {
                 let error = error
                     .as_ref()
@@ -152,8 +152,7 @@ impl Display for Own {
             ),
             Own::Served { candidate, status } => format!("{candidate}: answered with {status}"),
             Own::Full { connections } => format!(
-                "{connections} clients are connected, and there are no more places (--max-connections): \
-                 further ones wait"
+                "{connections} clients are connected, the limit (--max-connections): further ones wait"
             ),
             Own::Stopping { connections } => format!("stopping; {connections} connections are open"),
         };

@@ -74,7 +74,7 @@ pub(crate) async fn relay(
         tokio::select! {
             ended = async { tokio::try_join!(up, down) } => ended,
             () = idle => {
-                let why = "one side had ended, and the other was idle";
+                let why = "one side had ended and the other was idle";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
         }

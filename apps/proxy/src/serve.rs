@@ -27,7 +27,7 @@ pub(crate) async fn serve_in(client: Client, stream: TcpStream, mut place: Place
             drop(place);
             serving.await;
         }
-        Held::Evicted => client.rejected("it had asked for nothing when others needed its place"),
+        Held::Evicted => client.rejected("the client had sent no request when its place was needed"),
     }
 }
 
@@ -38,20 +38,20 @@ async fn serve(client: &Client, mut stream: TcpStream) {
     let mut first = [0];
     let peeked = tokio::time::timeout(client.front.settings.limits.head, stream.peek(&mut first)).await;
     match (peeked, first[0]) {
-        (Err(_), _) => client.rejected("it sent nothing in time"),
+        (Err(_), _) => client.rejected("the client sent no request in time"),
         // Browsers open connections in advance and close them unused, so this is not logged.
         (Ok(Err(_) | Ok(0)), _) => {}
         (Ok(Ok(_)), SOCKS5) => socks::serve(client, stream).await,
         // A method (RFC 9110, 9.1), or the empty lines that may precede it (RFC 9112, 2.2).
         (Ok(Ok(_)), b'!'..=b'~' | b'\r' | b'\n') => http::serve(client, stream).await,
         (Ok(Ok(_)), SOCKS4) => {
-            client.rejected("SOCKS4 is not spoken here; use SOCKS5");
+            client.rejected("SOCKS4 is not supported; use SOCKS5");
             let _ = stream.write_all(&SOCKS4_REFUSED).await;
             dismiss(stream).await;
         }
         (Ok(Ok(_)), other) => {
             client.rejected(format!(
-                "what begins with {other:#04x} is neither SOCKS5 nor HTTP"
+                "a request that begins with {other:#04x} is neither SOCKS5 nor HTTP"
             ));
             dismiss(stream).await;
         }

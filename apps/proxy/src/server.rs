@@ -42,7 +42,8 @@ pub struct Proxy {
 pub enum BindError {
     /// Without a credential, the address would let users of other hosts use the proxy.
     #[error(
-        "listening on {0} lets others use this proxy: give a credential (--credential FILE), or listen on loopback"
+        "other hosts could use this proxy on {0}: give a credential (--credential FILE), or listen on \
+         loopback"
     )]
     Open(SocketAddr),
     /// The system refused the address.

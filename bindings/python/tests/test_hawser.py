@@ -147,7 +147,7 @@ class Place(unittest.IsolatedAsyncioTestCase):
         async with hawser.connect(self.socket, name="see", priority=0) as bus:
             with self.assertRaisesRegex(hawser.Refused, "no provider has an event `tcp.ackd`"):
                 await bus.subscribe("tcp.ackd")
-            with self.assertRaisesRegex(hawser.Refused, "there is no source 99"):
+            with self.assertRaisesRegex(hawser.Refused, "the source 99 does not exist"):
                 await bus.probe("99:0")
             curl = self.curl()
             await self.until("it is there", bus, 1)

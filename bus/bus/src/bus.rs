@@ -697,8 +697,12 @@ pub(crate) fn hint<'a>(wanted: &Pattern, names: impl Iterator<Item = &'a str>) -
     };
     match list.len() {
         0 => String::new(),
-        n if n > SHOWN => format!("; there are {} and {} more", list[..SHOWN].join(", "), n - SHOWN),
-        _ => format!("; there are {}", list.join(", ")),
+        n if n > SHOWN => format!(
+            "; known names: {} and {} more",
+            list[..SHOWN].join(", "),
+            n - SHOWN
+        ),
+        _ => format!("; known names: {}", list.join(", ")),
     }
 }
 

@@ -52,10 +52,10 @@ pub type NextEvent<'a> = Pin<Box<dyn Future<Output = Result<String, WatchEnd>> +
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WatchEnd {
     /// The watcher was too slow, and this many events were missed.
-    #[error("too slow: {0} events were missed; list again")]
+    #[error("{0} events were missed because the reader was too slow; list the flows again")]
     Missed(u64),
     /// The provider is gone.
-    #[error("the provider is gone")]
+    #[error("the provider has ended")]
     Gone,
 }
 

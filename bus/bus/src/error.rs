@@ -8,22 +8,22 @@ use crate::flow::Target;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The flow is gone, or never existed.
-    #[error("there is no flow {0}")]
+    #[error("the flow {0} does not exist")]
     NoFlow(Target),
     /// The flow has no such variable, because it is of another kind.
-    #[error("the flow {0} has no such variable: it is of another kind")]
+    #[error("the flow {0} is of another kind and does not have this variable")]
     NotOfFlow(Target),
     /// The subscriber has no right to set the variable.
-    #[error("no right to set it")]
+    #[error("the subscriber has no right to set the variable")]
     NoRight,
     /// The subscriber has no right to attach or to detach.
-    #[error("no right to attach or to detach")]
+    #[error("the subscriber has no right to attach or to detach")]
     NotToAttach,
     /// The provider takes no attachments.
-    #[error("nothing can be attached to {0}")]
+    #[error("the source {0} does not accept attachments")]
     NotAttachable(String),
     /// The queue of changes of attachments is full.
-    #[error("{0} changes wait to be attached already")]
+    #[error("{0} changes already wait to be attached; try again later")]
     Busy(usize),
     /// The value is outside the bounds of the subscriber's right, or of the program.
     #[error("{value} is outside {min}..={max}")]
@@ -36,19 +36,22 @@ pub enum Refusal {
         max: u64,
     },
     /// A subscriber of equal or higher priority holds the variable.
-    #[error("`{0}` holds it with priority {1}: take a higher one, or wait for the end of its lease")]
+    #[error(
+        "`{0}` holds the variable with priority {1}: use a higher priority, or wait for the end of the \
+             lease"
+    )]
     Held(String, u8),
     /// The provider cannot do it, for this reason.
     #[error("{0}")]
     Unable(String),
     /// The subscriber does not hold the variable that it releases.
-    #[error("it is not held by this subscriber")]
+    #[error("this subscriber does not hold the variable")]
     NotHeld,
     /// The length of the lease is 0, or above the maximum.
-    #[error("a lease is longer than 0 and at most one day")]
+    #[error("the duration of a lease must be above 0 and at most one day")]
     Lease,
     /// The source already has the maximum number of held variables.
-    #[error("the source has {0} variables held, its most")]
+    #[error("subscribers already hold {0} variables of the source, its limit")]
     Full(usize),
 }
 
@@ -80,7 +83,7 @@ pub enum BusError {
         hint: String,
     },
     /// The subscriber has no right to do this.
-    #[error("`{who}` has no right to {what}: an operator's rights file grants it")]
+    #[error("`{who}` has no right to {what}: an operator can grant it in the rights file")]
     NoRight {
         /// The name of the subscriber.
         who: String,
@@ -88,22 +91,22 @@ pub enum BusError {
         what: String,
     },
     /// The subscription has more fields and variables than fit into a signal.
-    #[error("{0} values: a signal has room for {max}", max = crate::MAX_VALUES)]
+    #[error("a signal has at most {max} values, not {0}", max = crate::MAX_VALUES)]
     Wide(usize),
     /// No source has this number.
-    #[error("there is no source {0}")]
+    #[error("the source {0} does not exist")]
     NoSource(u32),
     /// The subscriber has no subscription of this number.
-    #[error("no subscription {0}")]
+    #[error("the subscription {0} does not exist")]
     NoSubscription(u32),
     /// The name is not valid for an attachment.
-    #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
+    #[error("`{0}` is not a valid name: expected 1 to 64 letters, digits, `-`, `_` and `.`")]
     Name(String),
     /// The source did not answer in time; it may be busy, or gone.
     #[error("the source did not answer in time")]
     Timeout,
     /// A table of the bus is full.
-    #[error("there are {1} {0} already, as many as can be")]
+    #[error("the limit of {1} {0} is reached")]
     Full(&'static str, usize),
     /// The source refused the request.
     #[error(transparent)]

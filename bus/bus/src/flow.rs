@@ -33,7 +33,7 @@ impl fmt::Display for Target {
 
 /// A text could not be parsed as the name of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no flow: expected SOURCE:FLOW, for instance 3:1f")]
+#[error("`{0}` is not a flow: expected SOURCE:FLOW, for instance 3:1f")]
 pub struct TargetError(pub String);
 
 impl std::str::FromStr for Target {

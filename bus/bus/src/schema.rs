@@ -103,16 +103,16 @@ pub const MAX_VARIABLES: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// There are more events than bits in a word.
-    #[error("{0} events: a provider has at most {MAX_EVENTS}")]
+    #[error("a provider has at most {MAX_EVENTS} events, not {0}")]
     Events(usize),
     /// An event has more fields than fit into a signal.
-    #[error("`{0}` has {1} fields: an event has at most {MAX_FIELDS}")]
+    #[error("the event `{0}` has {1} fields; the limit is {MAX_FIELDS}")]
     Fields(String, usize),
     /// There are more variables than ids.
-    #[error("{0} variables: a provider has at most {MAX_VARIABLES}")]
+    #[error("a provider has at most {MAX_VARIABLES} variables, not {0}")]
     Variables(usize),
     /// Two events, fields or variables have the same name.
-    #[error("`{0}` is there twice")]
+    #[error("`{0}` is defined twice")]
     Twice(String),
     /// A name does not begin with the provider's.
     #[error("`{0}` does not begin with `{1}.`, the provider's name")]

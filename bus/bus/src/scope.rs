@@ -54,9 +54,9 @@ struct End {
 /// A text could not be parsed as a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no condition: expected kind=PATTERN, label=PATTERN, local=ADDRESS[/BITS], \
-     local.port=PORT, remote=ADDRESS[/BITS], remote.port=PORT, namespace=NUMBER, interface=NUMBER, pid=NUMBER, command=PATTERN \
-     or cgroup=PATTERN"
+    "`{0}` is not a condition: expected kind=PATTERN, label=PATTERN, local=ADDRESS[/BITS], local.port=PORT, \
+     remote=ADDRESS[/BITS], remote.port=PORT, namespace=NUMBER, interface=NUMBER, pid=NUMBER, \
+     command=PATTERN or cgroup=PATTERN"
 )]
 pub struct RuleError(pub String);
 

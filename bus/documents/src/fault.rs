@@ -98,7 +98,7 @@ pub(crate) fn hint_for(message: &str) -> Option<String> {
 pub fn there_are<'a>(what: &str, wrong: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     match names.clone().min_by_key(|name| distance(wrong, name)) {
         Some(name) if distance(wrong, name) <= 1 && wrong.len() > 1 => format!("did you mean `{name}`?"),
-        Some(_) => format!("there are the {what} {}", names.collect::<Vec<_>>().join(", ")),
+        Some(_) => format!("the {what} are {}", names.collect::<Vec<_>>().join(", ")),
         None => format!("there are no {what}"),
     }
 }
@@ -130,7 +130,7 @@ pub(crate) fn date_in(text: &str, table: &DeTable<'_>) -> Option<Fault> {
             DeValue::Datetime(_) => {
                 return Some(Fault {
                     place: Some(Place::of(text, value.span().start)),
-                    ..Fault::new(path, "a date is no value; write seconds since 1970")
+                    ..Fault::new(path, "dates are not supported; write seconds since 1970")
                 });
             }
             DeValue::Array(values) => {

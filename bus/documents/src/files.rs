@@ -48,7 +48,7 @@ pub fn named(path: &Path, limit: u64) -> Result<String, Error> {
 /// # Errors
 /// As [`given_bytes`], and when it is not a regular file.
 pub fn named_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
-    let refused = || Error::new(ErrorKind::InvalidInput, "it is no regular file");
+    let refused = || Error::new(ErrorKind::InvalidInput, "the path is not a regular file");
     // The check comes before the open, which may have an effect on a device.
     if !std::fs::metadata(path)?.is_file() {
         return Err(refused());
@@ -66,14 +66,14 @@ fn bytes(file: File, limit: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
-        let message = format!("it has more than the limit of {limit} bytes");
+        let message = format!("the file has more than the limit of {limit} bytes");
         return Err(Error::new(ErrorKind::FileTooLarge, message));
     }
     Ok(bytes)
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, Error> {
-    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "the file is not UTF-8"))
 }
 
 #[cfg(test)]
@@ -84,11 +84,14 @@ mod tests {
     fn endless_files_are_refused_and_named_devices_too() {
         let zero = Path::new("/dev/zero");
         let why = |result: Result<String, Error>| result.expect_err("it is refused").to_string();
-        assert_eq!(why(given(zero, 100)), "it has more than the limit of 100 bytes");
-        assert_eq!(why(named(zero, 100)), "it is no regular file");
+        assert_eq!(
+            why(given(zero, 100)),
+            "the file has more than the limit of 100 bytes"
+        );
+        assert_eq!(why(named(zero, 100)), "the path is not a regular file");
         let null = Path::new("/dev/null");
         assert_eq!(given(null, 0).expect("it is empty"), "");
-        assert_eq!(why(named(null, 0)), "it is no regular file");
+        assert_eq!(why(named(null, 0)), "the path is not a regular file");
     }
 
     #[test]
@@ -114,6 +117,6 @@ mod tests {
         )
         .expect("a pipe");
         let error = named(&pipe, 10).expect_err("it is refused").to_string();
-        assert_eq!(error, "it is no regular file");
+        assert_eq!(error, "the path is not a regular file");
     }
 }

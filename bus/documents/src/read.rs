@@ -40,7 +40,7 @@ pub fn json<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
 /// # Errors
 /// As [`json`], and if the bytes are not UTF-8.
 pub fn json_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Fault::new("", "it is not UTF-8"))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| Fault::new("", "the text is not UTF-8"))?;
     json(text)
 }
 

@@ -102,87 +102,72 @@ fn fault<T: DeserializeOwned>(read: Result<T, Fault>, text: &str) -> String {
 /// Texts, each with a part of its message.
 const TOML: &[(&str, &str)] = &[
     ("", "line 1, column 1: the key `name` is missing"),
-    (
-        "name = 5",
-        "line 1, column 8: `name`: 5 stands where a text is expected",
-    ),
+    ("name = 5", "line 1, column 8: `name`: expected a text, found 5"),
     (
         "name = \"x\"\nbyte = 300",
-        "line 2, column 8: `byte`: 300 stands where a whole number from 0 to 255 is expected",
+        "line 2, column 8: `byte`: expected a whole number from 0 to 255, found 300",
     ),
     (
         "byte = -1",
-        "`byte`: -1 stands where a whole number from 0 to 255 is expected",
+        "`byte`: expected a whole number from 0 to 255, found -1",
     ),
     (
         "byte = \"x\"",
-        "`byte`: \"x\" stands where a whole number from 0 to 255 is expected",
+        "`byte`: expected a whole number from 0 to 255, found \"x\"",
     ),
     (
         "byte = 1.5",
-        "`byte`: 1.5 stands where a whole number from 0 to 255 is expected",
+        "`byte`: expected a whole number from 0 to 255, found 1.5",
     ),
     (
         "byte = 1979-05-27",
-        "line 1, column 8: `byte`: a date is no value",
+        "line 1, column 8: `byte`: dates are not supported",
     ),
-    (
-        "byte = 99999999999999999999",
-        "`byte`: 99999999999999999999 stands where",
-    ),
+    ("byte = 99999999999999999999", "found 99999999999999999999"),
     (
         "byte = 9999999999999999999999999999999999999999",
         "`byte`: the number is too large",
     ),
     (
         "port = 0",
-        "`port`: 0 stands where a whole number from 1 to 65535 is expected",
+        "`port`: expected a whole number from 1 to 65535, found 0",
     ),
     (
         "signed = 3000000000",
-        "`signed`: 3000000000 stands where a whole number from -2147483648 to",
+        "`signed`: expected a whole number from -2147483648 to",
     ),
-    ("share = true", "`share`: true stands where a number is expected"),
-    ("flag = 1", "`flag`: 1 stands where true or false is expected"),
-    (
-        "pair = [1]",
-        "`pair`: a list of 1 stands where a list of 2 is expected",
-    ),
+    ("share = true", "`share`: expected a number, found true"),
+    ("flag = 1", "`flag`: expected true or false, found 1"),
+    ("pair = [1]", "`pair`: expected a list of 2, found a list of 1"),
     (
         "three = [1, 2]",
-        "`three`: a list of 2 stands where a list of 3 is expected",
+        "`three`: expected a list of 3, found a list of 2",
     ),
-    (
-        "pair = {}",
-        "`pair`: a table stands where a list of 2 is expected",
-    ),
+    ("pair = {}", "`pair`: expected a list of 2, found a table"),
     (
         "letter = \"ab\"",
-        "`letter`: \"ab\" stands where one character is expected",
+        "`letter`: expected one character, found \"ab\"",
     ),
     (
         "list = [1, \"x\"]",
-        "`list[1]`: \"x\" stands where a whole number from 0 to 4294967295 is expected",
+        "`list[1]`: expected a whole number from 0 to 4294967295, found \"x\"",
     ),
-    ("list = {}", "`list`: a table stands where a list is expected"),
-    ("params = []", "`params`: a list stands where a table is expected"),
+    ("list = {}", "`list`: expected a list, found a table"),
+    ("params = []", "`params`: expected a table, found a list"),
     (
         "params.x = \"y\"",
-        "`params.x`: \"y\" stands where a whole number from 0 to",
+        "`params.x`: expected a whole number from 0 to",
     ),
-    (
-        "part = 5",
-        "`part`: 5 stands where a table with named keys is expected",
-    ),
+    ("part = 5", "`part`: expected a table with named keys, found 5"),
     ("part = {}", "`part`: the key `size` is missing"),
     (
         "[[parts]]\nsize = 1\n[[parts]]\nsise = 2",
-        "line 4, column 1: `parts[1].sise`: there is no key `sise`: there are `size`",
+        "line 4, column 1: `parts[1].sise`: unknown key `sise`: the keys are `size`",
     ),
     ("kind = 5", "`kind`: a name, or a table with one key, is expected"),
     (
         "kind = \"none\"",
-        "`kind`: there is no `none`: it is one of `idle`, `bulk`, `pair`, `calls`",
+        "`kind`: unknown value `none`: expected one of `idle`, `bulk`, `pair`, `calls`",
     ),
     ("kind = \"bulk\"", "`kind"),
     ("kind = { idle = 5 }", "a table is expected"),
@@ -192,24 +177,21 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "kind.pair = [1]",
-        "a list of another number stands where a list of 2 is expected",
+        "expected a list of 2, found a list of another number",
     ),
     ("kind.calls = {}", "the key `size` is missing"),
-    (
-        "kind.calls = 5",
-        "5 stands where a table with named keys is expected",
-    ),
+    ("kind.calls = 5", "expected a table with named keys, found 5"),
     (
         "either = \"x\"",
-        "`either`: the value has none of the forms that are possible here",
+        "`either`: the value has none of the permitted forms",
     ),
     (
         "name = \"a\"\nname = \"b\"",
-        "line 2, column 1: the key `name` stands there twice",
+        "line 2, column 1: the key `name` occurs twice",
     ),
     (
         "nam = 5",
-        "line 1, column 1: `nam`: there is no key `nam`: there are `name`, `byte`",
+        "line 1, column 1: `nam`: unknown key `nam`: the keys are `name`, `byte`",
     ),
     ("name =", "line 1, column 7: "),
     ("list = [1,", "line 1, column "),
@@ -236,53 +218,47 @@ const JSON: &[(&str, &str)] = &[
     (r#"{"name" 5}"#, "line 1, column 9: `:` is expected"),
     (
         r#"{"name": "x"} x"#,
-        "line 1, column 15: the text goes on after its end",
+        "line 1, column 15: the document continues after its end",
     ),
-    (r#"{"name": "x",}"#, "a comma stands before the end"),
+    (r#"{"name": "x",}"#, "a comma precedes the end"),
     ("{5: 5}", "a key is a text in quotes"),
-    ("5", "5 stands where an object with named keys is expected"),
+    ("5", "expected an object with named keys, found 5"),
     ("{}", "the key `name` is missing"),
     (
         "{\n\"name\": 5}",
-        "line 2, column 9: `name`: 5 stands where a text is expected",
+        "line 2, column 9: `name`: expected a text, found 5",
     ),
-    (
-        r#"{"name": null}"#,
-        "`name`: null stands where a text is expected",
-    ),
+    (r#"{"name": null}"#, "`name`: expected a text, found null"),
     (r#"{"byte": 1e400}"#, "the number is too large"),
     (
         r#"{"byte": 300}"#,
-        "`byte`: 300 stands where a whole number from 0 to 255 is expected",
+        "`byte`: expected a whole number from 0 to 255, found 300",
     ),
-    (
-        r#"{"params": []}"#,
-        "`params`: a list stands where an object is expected",
-    ),
+    (r#"{"params": []}"#, "`params`: expected an object, found a list"),
     (
         r#"{"parts": [{"size": 1}, {"size": -1}]}"#,
-        "`parts[1].size`: -1 stands where a whole number",
+        "`parts[1].size`: expected a whole number",
     ),
     (
         r#"{"kind": 5}"#,
         "`kind`: a name, or an object with one key, is expected",
     ),
     (r#"{"kind": "bulk"}"#, "`kind"),
-    (r#"{"kind": {"idle": 5}}"#, "5 stands where null is expected"),
+    (r#"{"kind": {"idle": 5}}"#, "expected null, found 5"),
     (
         r#"{"kind": {"pair": [1]}}"#,
-        "a list of 1 stands where a list of 2 is expected",
+        "expected a list of 2, found a list of 1",
     ),
     (
         r#"{"kind": {}}"#,
         "`kind`: a name, or an object with one key, is expected",
     ),
-    (r#"{"either": []}"#, "`either`: the value has none of the forms"),
     (
-        r#"{"name": "a", "name": "b"}"#,
-        "the key `name` stands there twice",
+        r#"{"either": []}"#,
+        "`either`: the value has none of the permitted forms",
     ),
-    (r#"{"nam": 5}"#, "there is no key `nam`: there are `name`, `byte`"),
+    (r#"{"name": "a", "name": "b"}"#, "the key `name` occurs twice"),
+    (r#"{"nam": 5}"#, "unknown key `nam`: the keys are `name`, `byte`"),
 ];
 
 #[test]
@@ -294,7 +270,7 @@ fn faults_of_json_have_plain_words_a_key_and_a_place() {
     }
     fault(json::<All>(&"[".repeat(1000)), "nested lists");
     let shown = fault(json_bytes::<All>(b"\xff"), "bytes");
-    assert_eq!(shown, "it is not UTF-8");
+    assert_eq!(shown, "the text is not UTF-8");
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Format {
 /// that is known.
 pub(crate) fn plain(message: &str, format: Format, shown: &str) -> String {
     if message == "duplicate key" {
-        return format!("the key `{}` stands there twice", shown.trim());
+        return format!("the key `{}` occurs twice", shown.trim());
     }
     of_name(message)
         .or_else(|| of_form(message, format))
@@ -37,10 +37,10 @@ pub(crate) fn plain(message: &str, format: Format, shown: &str) -> String {
 /// The beginnings of messages about names, the text before the name and after it, and the introduction of the
 /// known names.
 const NAMES: [(&str, &str, &str, &str); 4] = [
-    ("unknown variant ", "there is no ", "", "it is one of "),
-    ("unknown field ", "there is no key ", "", "there are "),
+    ("unknown variant ", "unknown value ", "", "expected one of "),
+    ("unknown field ", "unknown key ", "", "the keys are "),
     ("missing field ", "the key ", " is missing", ""),
-    ("duplicate field ", "the key ", " stands there twice", ""),
+    ("duplicate field ", "the key ", " occurs twice", ""),
 ];
 
 fn of_name(message: &str) -> Option<String> {
@@ -59,7 +59,7 @@ fn listed(expected: &str, introduction: &str) -> String {
         .or_else(|| expected.strip_prefix("expected "));
     match names {
         Some(names) => format!(": {introduction}{names}"),
-        None if expected.starts_with("there are no ") => ": there are none".to_owned(),
+        None if expected.starts_with("there are no ") => ": no key is expected".to_owned(),
         None => String::new(),
     }
 }
@@ -74,10 +74,7 @@ fn of_form(message: &str, format: Format) -> Option<String> {
         Some(("this", expected))
     })?;
     let expected = expectation(expected, format);
-    Some(format!(
-        "{} stands where {expected} is expected",
-        value(found, format)
-    ))
+    Some(format!("expected {expected}, found {}", value(found, format)))
 }
 
 /// Describes a value that was found.
@@ -191,7 +188,7 @@ fn of_length(message: &str, format: Format) -> Option<String> {
         count if count.bytes().all(|byte| byte.is_ascii_digit()) => format!("a list of {count}"),
         form => expectation(form, format),
     };
-    Some(format!("a list of {found} stands where {expected} is expected"))
+    Some(format!("expected {expected}, found a list of {found}"))
 }
 
 /// Describes the choice of one name, with a value, out of several.
@@ -208,7 +205,7 @@ pub(crate) fn no_choice(format: Format) -> String {
 fn of_choice(message: &str, format: Format) -> Option<String> {
     if let Some(rest) = message.strip_prefix("unexpected keys in table: ") {
         let (found, known) = rest.split_once(", available keys: ").unwrap_or((rest, ""));
-        return Some(format!("there is no key `{found}`: there are {known}"));
+        return Some(format!("unknown key `{found}`: the keys are {known}"));
     }
     let begins = |begins: &[&str]| begins.iter().any(|begin| message.starts_with(begin));
     if begins(&["wanted ", "expected table with exactly 1 entry"]) {
@@ -222,7 +219,7 @@ fn of_choice(message: &str, format: Format) -> Option<String> {
         "no variant of enum ",
         "can only flatten ",
     ])
-    .then(|| "the value has none of the forms that are possible here".to_owned())
+    .then(|| "the value has none of the permitted forms".to_owned())
 }
 
 /// Messages about the syntax, each with its plain form.
@@ -246,8 +243,8 @@ const SYNTAX: [(&str, &str); 26] = [
     ("expected empty array", "an empty list is expected"),
     ("expected empty table", "an empty table is expected"),
     ("key must be a string", "a key is a text in quotes"),
-    ("trailing comma", "a comma stands before the end"),
-    ("trailing characters", "the text goes on after its end"),
+    ("trailing comma", "a comma precedes the end"),
+    ("trailing characters", "the document continues after its end"),
     ("number out of range", "the number is too large"),
     ("integer number overflowed", "the number is too large"),
     ("floating-point number overflowed", "the number is too large"),

@@ -136,7 +136,7 @@ impl Base {
             let uid: Arc<str> = node["uid"].as_str().unwrap_or_default().into();
             let mut names = self.manager().names().clone();
             let Ok(read) = document::nodes(&node.to_string(), Format::Json, &uid, &mut names) else {
-                let why = format!("the node `{uid}` cannot be read and is left out");
+                let why = format!("the node `{uid}` cannot be read and is ignored");
                 self.publish(Event::Trouble(Trouble::Store(why)));
                 continue;
             };
@@ -170,8 +170,8 @@ impl Base {
         if nodes.is_empty() {
             return Err(vec![diagnostic(
                 "",
-                "it is empty",
-                Some("a node, or a list of nodes"),
+                "the document is empty",
+                Some("write a node, or a list of nodes"),
             )]);
         }
         *manager.names_mut() = names;
@@ -188,8 +188,12 @@ impl Base {
         let Some(entry) = known.entries.get(uid) else {
             let is_file = self.manager().cib().iter(now).any(|(node, _)| &*node.uid == uid);
             return Err(match is_file {
-                true => diagnostic("", "a file contains it", Some("take it out of the file")),
-                false => diagnostic("", "there is no such node", None),
+                true => diagnostic(
+                    "",
+                    "a file contains this node",
+                    Some("remove the node from the file"),
+                ),
+                false => diagnostic("", "the node does not exist", None),
             });
         };
         let origin = entry.origin;
@@ -421,35 +425,38 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Diagnostic> {
         };
         return Some(diagnostic(
             &path,
-            "it has no name",
-            Some("by it the node is replaced and deleted"),
+            "the node has no name",
+            Some("the name is needed to replace or delete the node"),
         ));
     }
     if node.uid.len() > UID_BYTES || node.uid.chars().any(char::is_control) {
-        let message = format!("a name has at most {UID_BYTES} bytes, and no control characters");
+        let message = format!("a name has at most {UID_BYTES} bytes and no control characters");
         return Some(diagnostic("uid", &message, None));
     }
     if let Some(origin) = Origin::of_name(&node.uid) {
         let prefix = origin.prefix().unwrap_or_default();
         return wrong(
-            "a name of Hawser's own",
-            Some(&format!("choose one that does not begin with `{prefix}`")),
+            "the name is reserved for Hawser",
+            Some(&format!("choose a name that does not begin with `{prefix}`")),
         );
     }
     if is_file {
         return wrong(
-            "a file contains it",
+            "a file contains this node",
             Some("change the file, or choose another name"),
         );
     }
     if let Expiry::At(time) = node.expire
         && time < now
     {
-        let message = format!("{}: it ended at {time}, and now is {now:.0}", node.uid);
+        let message = format!(
+            "{}: the node expired at {time}; the time is now {now:.0}",
+            node.uid
+        );
         return Some(diagnostic(
             "expire",
             &message,
-            Some("seconds since 1970; -1 for no end"),
+            Some("write seconds since 1970, or -1 for no expiry"),
         ));
     }
     None

@@ -106,7 +106,7 @@ impl Filter {
             vec![Fault {
                 path: fault.path,
                 message: fault.message,
-                hint: Some("an object of `source`, `uid` and `interface`, or {} for all".into()),
+                hint: Some("write an object of `source`, `uid` and `interface`, or {} for all nodes".into()),
             }]
         })
     }

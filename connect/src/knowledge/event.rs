@@ -118,16 +118,16 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Trouble {
     /// New knowledge is not kept across a restart, or stored knowledge is lost.
-    #[error("the store: {0}")]
+    #[error("the store failed: {0}")]
     Store(String),
     /// Files are no longer watched.
-    #[error("files are not watched any more: {0}")]
+    #[error("files are no longer watched: {0}")]
     Files(String),
     /// The kernel does not report changes of interfaces.
-    #[error("interfaces are not followed: {0}")]
+    #[error("changes of interfaces are not observed: {0}")]
     Network(String),
     /// There are too many nodes.
-    #[error("nodes of the source `{}` are left out: {limit}", .origin.prefix().unwrap_or("other"))]
+    #[error("nodes of the source `{}` are ignored: {limit}", .origin.prefix().unwrap_or("other"))]
     Limit {
         /// The origin of the nodes.
         origin: Origin,
@@ -142,14 +142,17 @@ impl Event {
         let quoted = |error: &FileError| error.to_string();
         match self {
             Event::Loaded { policies, nodes, warnings } => {
-                info!(policies, nodes, "policies and nodes of files are in force");
+                info!(policies, nodes, "loaded policies and nodes of files");
                 for why in warnings.iter().map(quoted) {
                     warn!(?why, "a file has a warning");
                 }
             }
             Event::Refused(errors) => {
                 for why in errors.iter().map(quoted) {
-                    warn!(?why, "files are refused: what was in force still is");
+                    warn!(
+                        ?why,
+                        "invalid files are ignored; the previous policies and nodes remain in force"
+                    );
                 }
             }
             Event::Put(Known { uid, origin, .. }) => debug!(?uid, ?origin, "node known"),
@@ -157,7 +160,7 @@ impl Event {
             Event::Expired { uid, origin } => debug!(?uid, ?origin, "node expired"),
             Event::Trouble(trouble) => {
                 let why = trouble.to_string();
-                warn!(?why, "not all is known or kept");
+                warn!(?why, "knowledge is incomplete or not saved");
             }
         }
     }

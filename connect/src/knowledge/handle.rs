@@ -50,7 +50,7 @@ pub enum OpenError {
     #[error(transparent)]
     Files(#[from] WatchError),
     /// The store cannot be used.
-    #[error("the store: {0}")]
+    #[error("the store failed: {0}")]
     Store(#[from] StoreError),
 }
 

@@ -94,7 +94,7 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
     objections.sort();
     objections.dedup();
     if objections.is_empty() {
-        return EstablishmentError::Properties("there is no transport for these endpoints".into());
+        return EstablishmentError::Properties("no transport supports these endpoints".into());
     }
     let words: Vec<String> = objections
         .iter()
@@ -107,7 +107,7 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
         })
         .collect();
     EstablishmentError::Properties(format!(
-        "no transport here fulfils {} together with the security asked for",
+        "no transport here fulfils {} together with the requested security",
         words.join(" and ")
     ))
 }
@@ -116,7 +116,7 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
 pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
     let pvd = plan.properties.preferences(Property::Pvd);
     if pvd.values().any(|preference| *preference == Preference::Require) {
-        let why = "pvd: this system learns of no provisioning domains (RFC 8801)";
+        let why = "pvd: this system does not know provisioning domains (RFC 8801)";
         return Err(EstablishmentError::Properties(why.into()));
     }
     if plan.action == Action::Initiate
@@ -218,7 +218,7 @@ pub(super) fn paths(
         .collect();
     left.sort_by_key(|(score, _)| -score);
     if left.is_empty() {
-        let why = "interface: none of this host's interfaces is left by what is required and prohibited";
+        let why = "interface: the required and prohibited interfaces leave none of this host";
         return Err(EstablishmentError::Properties(why.into()));
     }
     Ok(left.into_iter().map(|(_, name)| Some(name)).collect())

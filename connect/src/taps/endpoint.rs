@@ -190,7 +190,7 @@ fn port(port: Option<u16>, service: Option<&str>) -> Result<u16, EstablishmentEr
     match (port, service) {
         (Some(port), _) => Ok(port),
         (None, Some(service)) => port_of(service).ok_or_else(|| {
-            EstablishmentError::Endpoint(format!("no port is known of the service {service:?}"))
+            EstablishmentError::Endpoint(format!("the port of the service {service:?} is unknown"))
         }),
         (None, None) => Err(EstablishmentError::Endpoint(
             "an endpoint needs a port or a service".into(),

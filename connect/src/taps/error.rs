@@ -26,10 +26,10 @@ pub enum EstablishmentError {
         why: String,
     },
     /// The Connection was not established in time.
-    #[error("nothing was connected in the time given")]
+    #[error("the Connection was not established in time")]
     Timeout,
     /// This side aborted it.
-    #[error("it was aborted before it was there")]
+    #[error("the Connection was aborted before it was established")]
     Aborted,
     /// The system refused an operation.
     #[error("{0}")]
@@ -40,13 +40,13 @@ pub enum EstablishmentError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// A message marked Final was sent before (9.1.3.5).
-    #[error("a final message was sent before: nothing follows it")]
+    #[error("a final message was sent before; no message can follow it")]
     AfterFinal,
     /// The Connection is being closed.
     #[error("the Connection is being closed")]
     Closing,
     /// The Connection only receives (6.2.16).
-    #[error("the Connection is for receiving alone")]
+    #[error("the Connection is for receiving only")]
     ReceivesOnly,
     /// The message's properties contradict the Connection's.
     #[error("{0}")]
@@ -55,7 +55,7 @@ pub enum SendError {
     #[error(transparent)]
     Framing(#[from] FramingError),
     /// The Connection ended before the message was sent.
-    #[error("it was not sent: {0}")]
+    #[error("the message was not sent: {0}")]
     Ended(#[from] Ended),
 }
 
@@ -69,7 +69,7 @@ pub enum ReceiveError {
     #[error("the peer's data ended within a message")]
     Truncated,
     /// The Connection only sends (6.2.16).
-    #[error("the Connection is for sending alone")]
+    #[error("the Connection is for sending only")]
     SendsOnly,
     /// A framer could not parse the received data.
     #[error(transparent)]
@@ -86,7 +86,7 @@ pub enum ConnectionError {
     #[error("aborted by this side")]
     LocalAbort,
     /// Data was not delivered in time (8.1.3).
-    #[error("data was not delivered in time")]
+    #[error("the data was not delivered in time")]
     Timeout,
     /// A framer could not parse the received data.
     #[error(transparent)]
@@ -131,10 +131,10 @@ pub enum CloneError {
     #[error("the Connection is not established")]
     NotEstablished,
     /// A Connection that a Listener accepted has no return path, if its transport has no further streams.
-    #[error("the transport has one stream alone, and the peer has not stated where it listens")]
+    #[error("the transport has only one stream, and the peer has not stated where it listens")]
     NoReturnPath,
     /// The group is full.
-    #[error("a group has {0} Connections at most")]
+    #[error("a group has at most {0} Connections")]
     Limit(usize),
     /// A property of the group could not be applied to this Connection.
     #[error("{0}")]

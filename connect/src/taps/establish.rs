@@ -44,7 +44,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
     }
     for local in &plan.locals {
         if local.port.is_some_and(|port| port != 0) || local.service.is_some() {
-            let why = "a Connection that is initiated cannot choose its local port: leave it to the system";
+            let why = "an initiated Connection cannot choose its local port: leave it to the system";
             return Err(EstablishmentError::Endpoint(why.into()));
         }
     }
@@ -61,7 +61,9 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
     let rounds = rounds(plan);
     let last = rounds.len().saturating_sub(1);
     let mut remotes: Vec<RemoteEndpoint> = plan.remotes.iter().take(MAX_REMOTES).cloned().collect();
-    let mut result = Err(EstablishmentError::Endpoint("there is no remote endpoint".into()));
+    let mut result = Err(EstablishmentError::Endpoint(
+        "the remote endpoint is missing".into(),
+    ));
     for (place, min_security) in rounds.into_iter().enumerate() {
         let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
         let one = Round { min_security, deadline };
@@ -131,7 +133,7 @@ async fn round(
                     _ = first_error.get_or_insert(EstablishmentError::System(error.to_string()));
                 }
                 None => {
-                    let none = || EstablishmentError::Endpoint("there is no remote endpoint".into());
+                    let none = || EstablishmentError::Endpoint("the remote endpoint is missing".into());
                     return Err(Failed {
                         error: first_error.unwrap_or_else(none),
                         secure,
@@ -294,7 +296,7 @@ fn secured(
     let transports: Vec<_> = transports.into_iter().filter(is_alike).collect();
     if transports.is_empty() {
         return Err(EstablishmentError::Security(
-            "no transport gives the protection asked for".into(),
+            "no transport provides the requested protection".into(),
         ));
     }
     fulfilling(transports, plan)
@@ -331,11 +333,11 @@ fn destination(remote: &RemoteEndpoint) -> Result<Destination, EstablishmentErro
         .host()
         .ok_or_else(|| endpoint("a remote endpoint needs a host name or an address".into()))?;
     if remote.address.is_some_and(|address| address.is_multicast()) {
-        let why = "multicast is not supported yet: no transport here sends datagrams";
+        let why = "multicast is not supported: no transport here sends datagrams";
         return Err(endpoint(why.into()));
     }
     if remote.interface.is_some() {
-        let why = "a remote endpoint's interface is not supported yet: give it to the local endpoint";
+        let why = "the interface of a remote endpoint is not supported: set it at the local endpoint";
         return Err(endpoint(why.into()));
     }
     Destination::new(&host, remote.port()?).map_err(|error| endpoint(error.to_string()))

@@ -74,7 +74,7 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
             EstablishmentError::Endpoint(format!("cannot listen on {}: {error}", options.address))
         })?;
         if let Some(property) = objection(&below.features(), &plan) {
-            let why = format!("no transport that can be listened for here fulfils {property}");
+            let why = format!("no transport that can listen here fulfils {property}");
             return Err(EstablishmentError::Properties(why));
         }
         log::listening(below.address());
@@ -101,7 +101,7 @@ fn options(plan: &Plan) -> Result<Vec<ListenOptions>, EstablishmentError> {
         let all = match local.address {
             Some(address) if address.is_multicast() => {
                 return Err(endpoint(
-                    "multicast is not supported yet: no transport here receives datagrams",
+                    "multicast is not supported: no transport here receives datagrams",
                 ));
             }
             Some(address) => vec![address],
@@ -134,7 +134,7 @@ async fn admit(
             plan.remotes.is_empty() || plan.remotes.iter().any(|remote| remote.admits(peer, named))
         };
         if !peer.is_none_or(is_meant) {
-            log::rejected(peer, "it is none of the remote endpoints");
+            log::rejected(peer, "the peer is not one of the remote endpoints");
             stream.abort();
             continue;
         }
@@ -167,7 +167,7 @@ async fn further(
             return;
         };
         if !group.has_place() {
-            log::rejected(stream.about().peer, "its group is full");
+            log::rejected(stream.about().peer, "the group of the Connection is full");
             stream.abort();
             continue;
         }

@@ -48,7 +48,7 @@ pub(super) fn event(about: &About, event: &Event) {
 /// Logs that opportunistic security continues without protection.
 pub(super) fn unprotected(error: &EstablishmentError) {
     let error = error.to_string();
-    info!(?error, "no candidate with protection connects: others are tried");
+    info!(?error, "no candidate with protection connected; others are tried");
 }
 
 /// Logs an address at which a Listener listens.

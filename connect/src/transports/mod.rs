@@ -44,16 +44,16 @@ pub enum ConfigError {
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// The peer's name is not valid in a certificate.
-    #[error("{0:?} is no name of a server")]
+    #[error("{0:?} is not a server name")]
     Name(String),
     /// QUIC was requested without an application protocol.
-    #[error("QUIC needs an application protocol to agree on (RFC 9001, 8.1)")]
+    #[error("QUIC needs an application protocol (RFC 9001, 8.1)")]
     NoProtocol,
 }
 
 /// A keyword is not the name of a transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` is no transport; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
+#[error("`{word}` is not a transport; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
 pub struct UnknownTransport {
     word: String,
     known: String,

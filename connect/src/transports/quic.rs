@@ -57,7 +57,7 @@ impl Quic {
     async fn connect(&self, address: SocketAddr) -> Result<QuicDuplex, AttemptError> {
         let options = QuicOptions { interface: self.interface.clone(), ..QuicOptions::default() };
         let endpoint = QuicEndpoint::open(address, None, options)
-            .map_err(|error| AttemptError::local(&error.into(), "opening a socket"))?;
+            .map_err(|error| AttemptError::local(&error.into(), "cannot open a socket"))?;
         let connection = endpoint
             .connect_streams(address, &self.name, Arc::clone(&self.tls), STREAMS)
             .await;

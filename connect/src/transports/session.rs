@@ -126,7 +126,7 @@ impl Session {
     }
 
     async fn connect(&self, peer: SocketAddr) -> Result<SessionDuplex, AttemptError> {
-        let none = || AttemptError::from(io::Error::other("there is no scheduler of that name"));
+        let none = || AttemptError::from(io::Error::other("the scheduler does not exist"));
         let session = connect(ClientConfig {
             session: Config::default(),
             name: None,

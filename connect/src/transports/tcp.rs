@@ -64,13 +64,13 @@ impl Tcp {
         } else {
             Protocol::TCP
         };
-        let local = |error| AttemptError::local(&error, "opening a socket");
+        let local = |error| AttemptError::local(&error, "cannot open a socket");
         let socket =
             Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol)).map_err(local)?;
         socket.set_nonblocking(true).map_err(local)?;
         if let Some(interface) = &self.interface {
             let bound = socket.bind_device(Some(interface.as_bytes()));
-            bound.map_err(|error| AttemptError::local(&error, &format!("binding to {interface}")))?;
+            bound.map_err(|error| AttemptError::local(&error, &format!("cannot bind to {interface}")))?;
         }
         socket.set_tcp_nodelay(true).map_err(local)?;
         let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);

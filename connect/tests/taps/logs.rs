@@ -40,7 +40,7 @@ async fn an_unexpected_peer_of_a_listener_is_logged_with_the_reason() {
         .initiate()
         .expect("a connection");
     client.receive().await.expect_err("it is aborted");
-    log.expect(&["DEBUG", "connection rejected", "none of the remote endpoints"]);
+    log.expect(&["DEBUG", "connection rejected", "not one of the remote endpoints"]);
 }
 
 /// RFC 9622, 6.3.1: an application that asks for opportunistic security may get no protection.
@@ -56,5 +56,5 @@ async fn a_fall_back_to_no_protection_is_logged_at_info() {
     let wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(address);
     let client = wanted.initiate().expect("a connection");
     client.established().await.expect("it is established");
-    log.expect(&["INFO", "no candidate with protection connects"]);
+    log.expect(&["INFO", "no candidate with protection connected"]);
 }

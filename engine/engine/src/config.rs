@@ -130,10 +130,10 @@ pub enum ConfigError {
     Steering,
     /// The program's connections cannot be distributed over several stacks (`hawser check --target` names the
     /// place in the program that prevents it).
-    #[error("the program runs in one shard alone: {0}")]
+    #[error("the program runs in one shard only: {0}")]
     Shards(String),
     /// A table of the program contradicts another one.
-    #[error("the program's tables are broken: {0}")]
+    #[error("the program's tables are inconsistent: {0}")]
     Program(&'static str),
     /// The program's packets have a CRC that covers headers which the wire does not expose.
     #[error(

@@ -42,7 +42,7 @@ use crate::Stack;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerbsError {
     /// The stack's program does not accept work on registered memory.
-    #[error("the transport program takes no work on registered memory")]
+    #[error("the transport program does not support work on registered memory")]
     Unsupported,
     /// The queue pair is in the wrong state for the call.
     #[error("a queue pair in the state {state} cannot {what}")]
@@ -53,7 +53,7 @@ pub enum VerbsError {
         what: &'static str,
     },
     /// The queue pair or completion queue does not exist any more.
-    #[error("there is no such {0} any more")]
+    #[error("the {0} no longer exists")]
     Gone(&'static str),
     /// The completion queue is still in use by a queue pair.
     #[error("a queue pair uses the completion queue: destroy the pair first")]
@@ -62,7 +62,7 @@ pub enum VerbsError {
     #[error("the queue is full: poll the completion queue")]
     Full,
     /// The call was given more bytes than it accepts.
-    #[error("{len} bytes are more than the {limit} that {what} may have")]
+    #[error("{len} bytes exceed the limit of {limit} for {what}")]
     TooLong {
         /// The number of bytes given.
         len: u64,

@@ -452,6 +452,6 @@ fn a_missing_connect_chain_is_not_an_address_in_use() {
     assert!(
         RequestError::NothingOpened
             .to_string()
-            .contains("does `deploy` register its chains?")
+            .contains("check that `deploy` registers its chains")
     );
 }

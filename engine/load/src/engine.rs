@@ -45,7 +45,7 @@ impl fmt::Display for Engine {
 
 /// A name that belongs to no engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no engine `{0}`; there are: interp, native")]
+#[error("unknown engine `{0}`: the engines are interp and native")]
 pub struct UnknownEngine(pub String);
 
 impl FromStr for Engine {
@@ -68,7 +68,7 @@ mod tests {
         }
         assert_eq!(
             "jit".parse::<Engine>().unwrap_err().to_string(),
-            "no engine `jit`; there are: interp, native"
+            "unknown engine `jit`: the engines are interp and native"
         );
     }
 }

@@ -40,9 +40,7 @@ pub enum AttachError {
     #[error(transparent)]
     Rejected(Rejected),
     /// The text states no place for any of its processors.
-    #[error(
-        "{name}.mtp attaches nothing: state where a processor of it belongs, as in `attach cap after cc;`"
-    )]
+    #[error("{name}.mtp attaches no processor: state the place of one, for example `attach cap after cc;`")]
     NoPlace {
         /// The attachment's name.
         name: String,
@@ -56,7 +54,7 @@ pub enum AttachError {
         error: ParamError,
     },
     /// The maximum number of files is attached already.
-    #[error("{MAX_ATTACHMENTS} files are attached already, as many as can be: detach one")]
+    #[error("the limit of {MAX_ATTACHMENTS} attached files is reached: detach one")]
     Full,
     /// The attachment to remove does not exist.
     #[error("`{name}` is not attached; {}", attached_names(.attached))]
@@ -67,7 +65,7 @@ pub enum AttachError {
         attached: Vec<String>,
     },
     /// The program was not written in the language.
-    #[error("{program} was written by hand: nothing can be attached")]
+    #[error("{program} was written by hand and accepts no attachments")]
     HandWritten {
         /// The program's name.
         program: String,
@@ -79,7 +77,7 @@ pub enum AttachError {
 
 fn attached_names(attached: &[String]) -> String {
     match attached {
-        [] => "nothing is".to_owned(),
+        [] => "no file is attached".to_owned(),
         names => names.join(", "),
     }
 }

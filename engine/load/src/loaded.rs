@@ -48,8 +48,8 @@ impl fmt::Display for LoadError {
                 let known: Vec<_> = names().collect();
                 write!(
                     f,
-                    "no program `{name}`; built in: {}; a file's name ends in .mtp, or in .so when `hawser \
-                     build` made it",
+                    "unknown program `{name}`: the built-in programs are {}; the name of a file ends in \
+                     .mtp, or in .so if `hawser build` made it",
                     known.join(", ")
                 )
             }
@@ -58,8 +58,8 @@ impl fmt::Display for LoadError {
             LoadError::Build(error) => error.fmt(f),
             LoadError::NativeNotAllowed(name) => write!(
                 f,
-                "{name} is not run as machine code, because a file names it and not the command line: \
-                 --allow-native runs it, --engine interp interprets the text in it"
+                "{name} is not run as machine code, because a file names it, not the command line: use \
+                 --allow-native to run it, or --engine interp to interpret its text"
             ),
         }
     }

@@ -156,7 +156,10 @@ impl Program for Native {
         }
         let written = (events.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written, |number| self.sizes.event_bytes(number));
-        debug_assert!(taken.is_ok(), "generated code wrote no row of events");
+        debug_assert!(
+            taken.is_ok(),
+            "generated code wrote an invalid sequence of events"
+        );
         taken.map_err(|_| ParseError::Events)
     }
 
@@ -196,7 +199,10 @@ impl Program for Native {
         };
         let written = (records.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written);
-        debug_assert!(taken.is_ok(), "generated code wrote no row of records");
+        debug_assert!(
+            taken.is_ok(),
+            "generated code wrote an invalid sequence of records"
+        );
         debug_assert!(
             before.is_none_or(|before| before.is_within(&self.module, event_header(event).event, out)),
             "a chain exceeded its bounds"

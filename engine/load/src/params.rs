@@ -53,16 +53,16 @@ pub enum ParamError {
 impl fmt::Display for ParamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ParamError::Form(text) => write!(f, "`{text}` sets no param: write NAME=VALUE"),
+            ParamError::Form(text) => write!(f, "`{text}` is not a setting of a param: write NAME=VALUE"),
             ParamError::Value { name, text } => write!(
                 f,
-                "`{text}` is no value for {name}: write a number (10, 0xff, 1_000), true, false, or a duration (5ns, 10us, 200ms, 1s, 2min)"
+                "`{text}` is not a value for {name}: write a number (10, 0xff, 1_000), true, false, or a duration (5ns, 10us, 200ms, 1s, 2min)"
             ),
             ParamError::Kind { name, text, expected } => {
                 write!(f, "{name} takes {expected}, not `{text}`")
             }
             ParamError::Unknown { name, known } => {
-                write!(f, "no param `{name}`; there is: {}", known.join(", "))
+                write!(f, "unknown param `{name}`: the program has {}", known.join(", "))
             }
             ParamError::Range { name, text } => write!(f, "`{text}` is too large for {name}"),
         }
@@ -219,8 +219,8 @@ mod tests {
             ("ACKS=1s", "ACKS takes a number, not `1s`"),
             ("ACKS=256", "`256` is too large for ACKS"),
             ("SACK=1", "SACK takes true or false, not `1`"),
-            ("MSS=1", "no param `MSS`; there is: RTO, ACKS, SACK"),
-            ("RTO", "`RTO` sets no param: write NAME=VALUE"),
+            ("MSS=1", "unknown param `MSS`: the program has RTO, ACKS, SACK"),
+            ("RTO", "`RTO` is not a setting of a param: write NAME=VALUE"),
         ] {
             assert_eq!(
                 parse_params(&params, &[], [setting]).unwrap_err().to_string(),

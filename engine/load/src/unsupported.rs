@@ -9,10 +9,12 @@ use hawser_ir::{AppOp, Module, Source};
 /// The interpreter itself reports pure externs, which it cannot run.
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let externs = hawser_engine::known_externs(module).err();
-    let what = externs.map(|name| format!("it declares the extern {name}, which no target provides"));
+    let what =
+        externs.map(|name| format!("the program declares the extern {name}, which no target provides"));
     let what = what.or_else(|| options(module)).or_else(|| {
-        (module.reads_sub && !has_numbers(module))
-            .then(|| "it reads op.sub, which only `connect`, `open`, `message` and `call` have".to_owned())
+        (module.reads_sub && !has_numbers(module)).then(|| {
+            "the program reads op.sub, which only `connect`, `open`, `message` and `call` have".to_owned()
+        })
     })?;
     Some(Unsupported { program: module.name.clone(), what })
 }
@@ -34,7 +36,7 @@ fn options(module: &Module) -> Option<String> {
             let body = module.blueprints.get(member.blueprint.0 as usize)?;
             body.data_at?;
             Some(format!(
-                "its option {} holds data_t, and payload inside options is not sent yet",
+                "the option {} contains a data_t, but payload inside options is not supported",
                 member.name
             ))
         })
@@ -82,13 +84,13 @@ mod tests {
                 "extern instr_t atomic(uint64 a) -> reported;\nevent reported : EVENT { }",
                 "emit atomic(1);",
                 "",
-                "p: it declares the extern atomic, which no target",
+                "p: the program declares the extern atomic, which no target",
             ),
             (
                 pure_extern,
                 "",
                 send,
-                "p: it declares the extern cookie, which no target",
+                "p: the program declares the extern cookie, which no target",
             ),
             (
                 "opt_t bulk { uint8 kind = 1; data_t data; }\nopt_union frame { bulk }\n\
@@ -96,13 +98,13 @@ mod tests {
                  pkt_bp head { uint8 kind; frames f; }",
                 "",
                 "",
-                "p: its option bulk holds data_t, and payload inside options",
+                "p: the option bulk contains a data_t, but payload inside options",
             ),
             (
                 app,
                 "",
                 send,
-                "p: it reads op.sub, which only `connect`, `open`, `message` and `call` have",
+                "p: the program reads op.sub, which only `connect`, `open`, `message` and `call` have",
             ),
         ] {
             let refusal = refusal(module(declarations, body, deploy));

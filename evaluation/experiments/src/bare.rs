@@ -80,7 +80,7 @@ impl Bare {
         })?;
         report.cpu_seconds = cpu_seconds() - cpu;
         if report.bytes != bytes {
-            return Err(format!("{bytes} bytes were sent, and {} came", report.bytes).into());
+            return Err(format!("{bytes} bytes were sent, but {} arrived", report.bytes).into());
         }
         Ok(report)
     }

@@ -21,7 +21,7 @@ pub(crate) fn check(spec: &Spec, plan: &Plan) -> Result<(), SpecError> {
             return Err(error.with_hint("labels of 1 to 63 characters with dots between them"));
         }
         if !names.insert(text.to_ascii_lowercase()) {
-            return Err(SpecError::new(at("name"), format!("`{text}` is there already")));
+            return Err(SpecError::new(at("name"), format!("`{text}` is already defined")));
         }
         let mut counts = [0, 0];
         for (j, address) in name.addresses.iter().enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn check(spec: &Spec, plan: &Plan) -> Result<(), SpecError> {
                 .for_each(|address| counts[usize::from(address.is_ipv6())] += 1);
         }
         if !addresses_fit(text, counts[0], 4) || !addresses_fit(text, counts[1], 16) {
-            let message = "more addresses than fit into an answer of 512 bytes";
+            let message = "the addresses do not fit into an answer of 512 bytes";
             return Err(SpecError::new(at("addresses"), message));
         }
         check_services(spec, plan, i)?;
@@ -60,7 +60,7 @@ fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Result<(), SpecErr
             return Err(SpecError::new(at(i, "mandatory"), message));
         }
         let Some(data) = service::data(service, plan) else {
-            let error = SpecError::new(at(i, "target"), "a target or a protocol that no record can hold");
+            let error = SpecError::new(at(i, "target"), "no record can hold this target or protocol");
             return Err(error.with_hint("labels of at most 63 bytes, protocols of 1 to 255"));
         };
         all.push(data);
@@ -71,7 +71,7 @@ fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Result<(), SpecErr
             let path = format!("dns[{number}].services");
             Err(SpecError::new(
                 path,
-                "more services than fit into an answer of 512 bytes",
+                "the services do not fit into an answer of 512 bytes",
             ))
         }
     }

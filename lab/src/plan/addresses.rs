@@ -21,8 +21,8 @@ pub(super) fn of_link(
         for (i, text) in texts.iter().enumerate() {
             let subnet = parse(text).ok_or_else(|| {
                 let at = format!("link[{number}].addresses[{end}][{i}]");
-                SpecError::new(at, format!("`{text}` is no address with a prefix length"))
-                    .with_hint("as in \"10.1.0.1/24\" or \"fd01::1/64\"")
+                SpecError::new(at, format!("`{text}` is not an address with a prefix length"))
+                    .with_hint("for example \"10.1.0.1/24\" or \"fd01::1/64\"")
             })?;
             addresses[end].push(subnet);
         }
@@ -66,7 +66,7 @@ pub(super) fn of_translator(
         return Err(SpecError::new(at("addresses"), message));
     };
     if in_subnet(public.0.into(), (private.0.into(), private.1)) {
-        let message = "a translator's inside and outside are different subnets";
+        let message = "the inside and outside of a translator must be different subnets";
         return Err(SpecError::new(at("addresses"), message));
     }
     let gateway = another_of(private)
@@ -76,7 +76,7 @@ pub(super) fn of_translator(
         Some(IpAddr::V6(_)) => {
             return Err(SpecError::new(
                 at("nat.address"),
-                "the outside address is an IPv4 address",
+                "the outside address must be an IPv4 address",
             ));
         }
         None => another_of(public).ok_or_else(|| {
@@ -88,7 +88,7 @@ pub(super) fn of_translator(
     };
     if !in_subnet(address.into(), (public.0.into(), public.1)) || address == public.0 {
         let message = format!(
-            "{address} is no free address of the outside subnet {}/{}",
+            "{address} is not a free address of the outside subnet {}/{}",
             public.0, public.1
         );
         return Err(SpecError::new(at("nat.address"), message));
@@ -137,7 +137,7 @@ pub(super) fn check(spec: &Spec, links: &[LinkPlan]) -> Result<(), SpecError> {
             }
             for (address, _) in &end.addresses {
                 if let Some(owner) = owners.insert(*address, host) {
-                    let message = format!("{address} is an address of `{owner}` already");
+                    let message = format!("{address} is already an address of `{owner}`");
                     return Err(SpecError::new(format!("link[{i}].addresses"), message));
                 }
             }

@@ -223,23 +223,23 @@ impl<'a> Links<'a> {
     fn set(&self, flow: FlowId, variable: VariableId, value: u64) -> Result<(), Refusal> {
         let (_, direction, link) = self
             .at(flow)
-            .ok_or_else(|| Refusal::unable("there is no such link"))?;
+            .ok_or_else(|| Refusal::unable("the link does not exist"))?;
         let (_, _, _, of) = VARIABLES
             .get(usize::from(variable.0))
-            .ok_or_else(|| Refusal::unable("there is no such variable"))?;
+            .ok_or_else(|| Refusal::unable("the variable does not exist"))?;
         match of {
-            Of::Counted(_) => return Err(Refusal::unable("what was counted is not set")),
+            Of::Counted(_) => return Err(Refusal::unable("counters cannot be set")),
             Of::Ruled(_, write) => {
                 let rules = write(value);
                 if rules.rate.is_some() && link.rules(direction).trace.is_some() {
-                    return Err(Refusal::unable("a trace stands in for the rate of this link"));
+                    return Err(Refusal::unable("a trace determines the rate of this link"));
                 }
                 link.set(direction, &rules)
             }
             Of::Up if direction == Direction::Backward => {
                 let forward = link.name();
                 return Err(Refusal::Unable(format!(
-                    "the carrier is both directions': it is set at `{forward} forward`"
+                    "both directions share the carrier: set it at `{forward} forward`"
                 )));
             }
             Of::Up => set_up(link, value != 0),

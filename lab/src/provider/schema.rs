@@ -103,7 +103,7 @@ pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
 
 /// Descriptions of events, fields and variables, for people.
 const ABOUT: [(&str, &str); 24] = [
-    ("up", "the link was mended"),
+    ("up", "the link was restored"),
     ("down", "the link was cut"),
     ("changed", "the direction follows other rules from now on"),
     ("changed.rate", "bits per second, 0: no limit"),
@@ -112,13 +112,13 @@ const ABOUT: [(&str, &str); 24] = [
     ("changed.silent", "whether all frames are lost"),
     ("rebound", "the translator forgot its bindings"),
     ("lost", "frames were lost"),
-    ("lost.frames", "how many"),
-    ("lost.cause", "by what"),
-    ("carrier", "whether the link is mended"),
+    ("lost.frames", "number of frames"),
+    ("lost.cause", "cause of the loss"),
+    ("carrier", "whether the link is up"),
     ("silent", "whether all frames of this direction are lost"),
     ("rate", "bits per second, 0: no limit"),
     ("delay", "delay of a frame"),
-    ("jitter", "maximum that is added to the delay"),
+    ("jitter", "largest addition to the delay"),
     ("loss", "share of frames lost, billionths"),
     ("queue", "maximum that may wait, bytes, 0: no limit"),
     ("sent", "frames that came in"),
@@ -126,7 +126,7 @@ const ABOUT: [(&str, &str); 24] = [
     ("delivered", "frames that came out"),
     ("delivered_bytes", "bytes that came out"),
     ("queued_bytes", "bytes that wait"),
-    ("dropped", "frames lost, by whatever cause"),
+    ("dropped", "frames lost, for any reason"),
 ];
 
 /// A limit in nanoseconds that is above any reasonable delay.

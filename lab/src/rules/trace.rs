@@ -55,7 +55,7 @@ impl fmt::Display for TraceError {
         match self {
             TraceError::System(error) => write!(f, "{error}"),
             TraceError::NoNumber(line, text) => {
-                write!(f, "line {line}: `{text}` is no whole number of milliseconds")
+                write!(f, "line {line}: `{text}` is not a whole number of milliseconds")
             }
             TraceError::Backwards(line) => write!(f, "line {line}: the times of a trace never go back"),
             TraceError::Late(line) => {

@@ -41,7 +41,7 @@ fn check_hosts(hosts: &[Host]) -> Checked {
         if !names.insert(&host.name) {
             return Err(SpecError::new(
                 at,
-                format!("there is a host `{}` already", host.name),
+                format!("the host `{}` already exists", host.name),
             ));
         }
     }
@@ -67,7 +67,7 @@ fn check_links(spec: &Spec) -> Checked {
             ));
         }
         if !names.insert(link.label()) {
-            let message = format!("there is a link `{}` already", link.label());
+            let message = format!("the link `{}` already exists", link.label());
             return Err(SpecError::new(format!("link[{i}]"), message).with_hint("give it a `name`"));
         }
         check_link(spec, link, i)?;
@@ -103,17 +103,14 @@ fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
         check_rules(rules, &at(key))?;
     }
     if link.through == Through::Kernel && !spec.suits_the_kernel(link) {
-        let error = SpecError::new(
-            at("through"),
-            "the kernel alone knows rate and queue, and no more",
-        );
-        return Err(error.with_hint("leave `through` out, or write \"cell\""));
+        let error = SpecError::new(at("through"), "the kernel supports only rate and queue");
+        return Err(error.with_hint("remove `through`, or write \"cell\""));
     }
     if let Some(nat) = &link.nat {
         if !link.between.contains(&nat.inside) {
             let error = SpecError::new(
                 at("nat.inside"),
-                format!("`{}` is no end of this link", nat.inside),
+                format!("`{}` is not an end of this link", nat.inside),
             );
             return Err(error.with_hint(there_are(
                 "hosts",
@@ -124,7 +121,7 @@ fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
         if nat.ports.is_some_and(|[first, last]| first == 0 || first > last) {
             return Err(SpecError::new(
                 at("nat.ports"),
-                "the first port comes before the last, and is not 0",
+                "the first port must be below the last, and not 0",
             ));
         }
     }
@@ -142,14 +139,14 @@ fn check_rules(rules: &Rules, path: &str) -> Checked {
     if rules.queue_packets == Some(0) {
         return wrong(
             "queue_packets",
-            "a queue without room for a frame lets nothing through",
+            "a queue without room for a frame forwards no packet",
         );
     }
     if rules.drop.iter().flatten().any(|number| *number == 0) {
         return wrong("drop", "frames are counted from 1");
     }
     if rules.trace.is_some() && rules.rate.is_some() {
-        return wrong("trace", "a trace stands in for a rate: give one of both");
+        return wrong("trace", "a trace replaces a rate: give one of the two");
     }
     Ok(())
 }
@@ -158,7 +155,7 @@ fn check_changes(spec: &Spec) -> Checked {
     let labels: Vec<String> = spec.link.iter().map(Link::label).collect();
     for (i, change) in spec.at.iter().enumerate() {
         let Some(link) = spec.link.iter().find(|link| link.label() == change.link) else {
-            let error = SpecError::new(format!("at[{i}].link"), format!("no link `{}`", change.link));
+            let error = SpecError::new(format!("at[{i}].link"), format!("unknown link `{}`", change.link));
             return Err(error.with_hint(there_are(
                 "links",
                 &change.link,
@@ -176,11 +173,11 @@ fn check_changes(spec: &Spec) -> Checked {
             .iter()
             .all(|r| **r == Rules::default());
         if nothing && change.state.is_none() && !change.rebind {
-            let error = SpecError::new(format!("at[{i}]"), "nothing changes here");
+            let error = SpecError::new(format!("at[{i}]"), "this entry changes nothing");
             return Err(error.with_hint("give `state = \"down\"`, or rules: `both = { silent = true }`"));
         }
         if change.rebind && link.nat.is_none() {
-            let message = format!("there is no translator on the link `{}`", change.link);
+            let message = format!("the link `{}` has no translator", change.link);
             return Err(SpecError::new(format!("at[{i}].rebind"), message)
                 .with_hint("give the link `nat = { inside = \"HOST\" }`"));
         }
@@ -195,7 +192,7 @@ pub(crate) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize,
         .position(|host| host.name == name)
         .ok_or_else(|| {
             let names = spec.host.iter().map(|host| host.name.as_str());
-            SpecError::new(path, format!("no host `{name}`")).with_hint(there_are("hosts", name, names))
+            SpecError::new(path, format!("unknown host `{name}`")).with_hint(there_are("hosts", name, names))
         })
 }
 

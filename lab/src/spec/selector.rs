@@ -71,11 +71,11 @@ impl fmt::Display for SelectorError {
         match self {
             SelectorError::Protocol(name) => write!(
                 f,
-                "`{name}` is no protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a port \
-                 as in \"udp:443\""
+                "`{name}` is not a protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a \
+                 port as in \"udp:443\""
             ),
             SelectorError::NoPorts(name) => write!(f, "`{name}` has no ports"),
-            SelectorError::Port(port) => write!(f, "`{port}` is no port, 0 to 65535"),
+            SelectorError::Port(port) => write!(f, "`{port}` is not a port from 0 to 65535"),
         }
     }
 }

@@ -126,7 +126,7 @@ fn errors_name_fault_place_and_remedy() {
             "two different hosts",
         ),
         (&format!("{link}{link}"), 4, "link[1]", "give it a `name`"),
-        (&format!("{link}rat = 1\n"), 4, "link[0].rat", "no key `rat`"),
+        (&format!("{link}rat = 1\n"), 4, "link[0].rat", "unknown key `rat`"),
         (
             &format!("{link}both = {{ dely = 1 }}\n"),
             4,
@@ -155,7 +155,7 @@ fn errors_name_fault_place_and_remedy() {
             &format!("{link}both = {{ trace = \"x\", rate = \"1Mbit/s\" }}\n"),
             4,
             "link[0].both.trace",
-            "one of both",
+            "one of the two",
         ),
         (&format!("{link}mtu = 9001\n"), 4, "link[0].mtu", "68 and 9000"),
         (
@@ -174,7 +174,7 @@ fn errors_name_fault_place_and_remedy() {
             &format!("{link}through = \"kernel\"\nboth = {{ delay = \"1ms\" }}\n"),
             4,
             "link[0].through",
-            "leave `through` out",
+            "remove `through`",
         ),
         (
             &format!("{link}nat = {{ inside = \"nobody\" }}\n"),
@@ -186,13 +186,13 @@ fn errors_name_fault_place_and_remedy() {
             &format!("{link}nat = {{ inside = \"client\", address = \"1.2.3.4\" }}\n"),
             4,
             "link[0].nat.address",
-            "no free address",
+            "not a free address",
         ),
         (
             "[[dns]]\nname = \"x\"\naddresses = [\"1.2.3\"]\n",
             4,
             "dns[0].addresses[0]",
-            "there are the hosts",
+            "the hosts are",
         ),
         (
             "[[at]]\ntime = \"1s\"\nlink = \"a\"\n",

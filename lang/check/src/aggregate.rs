@@ -23,7 +23,7 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::NEW_CONTEXT,
                 at,
-                "`new_ctx` in the middle of an expression",
+                "`new_ctx` cannot be part of an expression",
                 "expected in a declaration",
                 "write `some_context c = new_ctx{…};`",
             );
@@ -47,8 +47,8 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::NEW_CONTEXT,
                         name.span,
-                        format!("`{}` is not made like a structure", name.name),
-                        "contexts are made by `new_ctx{…}`; the scratchpad is always there",
+                        format!("`{}` cannot be made with a structure's literal", name.name),
+                        "a context is made by `new_ctx{…}`; the scratchpad always exists",
                     );
                     None
                 }
@@ -103,7 +103,7 @@ impl<'a> Body<'_, 'a> {
                     codes::DEFINED_TWICE,
                     name.span,
                     format!("`{}` is set twice", name.name),
-                    "expected each field once",
+                    "expected each field at most once",
                 );
             }
             self.store(&target, value);
@@ -173,9 +173,9 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::ID_TOO_LONG,
                 at,
-                format!("an id of {bytes} bytes"),
+                format!("this id has {bytes} bytes"),
                 format!("expected at most {} bytes", Id::MAX),
-                "hash a part of it: `keyed_hash(k0, k1, …)`",
+                "hash a part of the id: `keyed_hash(k0, k1, …)`",
             );
             return false;
         }

@@ -56,9 +56,16 @@ impl<'a> Checker<'a> {
             ItemKind::Deploy { .. } => "a deployment",
         };
         self.report(
-            Diagnostic::error(codes::ATTACH, item.span, format!("{what} in an attachment"))
-                .label("the program runs: what lies in its memory and on the wire stays as it is")
-                .hint("an attachment brings processors, helpers, structures, enums, constants, params and signals"),
+            Diagnostic::error(
+                codes::ATTACH,
+                item.span,
+                format!("an attachment cannot contain {what}"),
+            )
+            .label("an attachment cannot change the memory layout or the packets of a running program")
+            .hint(
+                "an attachment may contain processors, helpers, structures, enums, constants, params \
+                       and signals",
+            ),
         );
     }
 
@@ -146,13 +153,20 @@ impl<'a> Checker<'a> {
         for attachment in attachments.iter().filter(|attachment| !attachment.taken) {
             let anchor = self.funcs[attachment.anchor].name;
             let name = &self.funcs[attachment.func].name.name;
-            let diagnostic = Diagnostic::error(codes::ATTACH, attachment.at, format!("`{name}` never runs"));
+            let diagnostic = Diagnostic::error(
+                codes::ATTACH,
+                attachment.at,
+                format!(
+                    "no chain would run \
+                 `{name}`"
+                ),
+            );
             let diagnostic = match attachment.event {
                 Some(event) if attachment.met => {
                     let event = &self.module.events[event as usize].name;
                     diagnostic
                         .label(format!("no chain of `{event}` has `{}`", anchor.name))
-                        .hint("take the event of a chain that has it, or `event_t`")
+                        .hint("take the event of a chain that contains the anchor, or `event_t`")
                 }
                 _ => diagnostic.label(format!("no chain has `{}`", anchor.name)),
             };

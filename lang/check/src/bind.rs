@@ -57,10 +57,10 @@ impl Checker<'_> {
                 Diagnostic::error(
                     codes::TWO_KEYED,
                     at,
-                    "a processor with a keyed context and `no_ctx`",
+                    "a processor cannot take both a keyed context and `no_ctx`",
                 )
-                .label("it would never run")
-                .hint("write two processors"),
+                .label("this processor would never run")
+                .hint("write one processor for each case"),
             );
             return Vec::new();
         }
@@ -83,7 +83,7 @@ impl Checker<'_> {
                 at,
                 func,
                 &name,
-                "no context, and no scratchpad, has it as a `part`",
+                "neither a context nor the scratchpad has it as a `part`",
             );
         }
         let mut processors = Vec::new();
@@ -177,7 +177,10 @@ impl Checker<'_> {
             Diagnostic::error(
                 codes::WHICH_PART,
                 entry.part.map_or(entry.at, |name| name.span),
-                format!("which `{part}` of `{owner}` does `{}` run on?", func.name),
+                format!(
+                    "`{}` does not say on which `{part}` of `{owner}` it runs",
+                    func.name
+                ),
             )
             .label(format!("`{owner}` has {} parts of this type", names.len()))
             .related(func.span, "declared here")
@@ -197,10 +200,10 @@ impl Checker<'_> {
                 Diagnostic::error(
                     codes::WHICH_PART,
                     name.span,
-                    format!("nothing here runs on `{}`", name.name),
+                    format!("no processor here runs on `{}`", name.name),
                 )
-                .label("no processor takes a part that there are several of")
-                .hint("leave it out: a part that is the only one of its type needs no name"),
+                .label("no processor here takes a part of which there are several")
+                .hint("remove the name: a part that is the only one of its type needs none"),
             );
         }
     }
@@ -219,7 +222,7 @@ impl Checker<'_> {
                         at,
                         func,
                         &name,
-                        "parameters are bound by type, and this is a plain value",
+                        "a parameter is bound by its type, and this type is a plain value",
                     );
                     return None;
                 }
@@ -228,7 +231,7 @@ impl Checker<'_> {
                         at,
                         func,
                         "pkt_t",
-                        "a chain has no packet, only what its parser took from it",
+                        "a chain has no packet, only the values that its parser extracted",
                     );
                     return None;
                 }
@@ -274,9 +277,9 @@ impl Checker<'_> {
                         Diagnostic::error(
                             codes::TWO_KEYED,
                             at,
-                            format!("`{}` asks for two keyed contexts", self.funcs[func].name.name),
+                            format!("`{}` takes two keyed contexts", self.funcs[func].name.name),
                         )
-                        .label("a chain has one")
+                        .label("a chain has one keyed context")
                         .hint("to reach another context, `raise` an event for it"),
                     );
                     return None;
@@ -328,7 +331,7 @@ impl Checker<'_> {
     fn cannot_bind(&mut self, at: Span, func: usize, ty: &str, why: &str) {
         let name = self.funcs[func].name;
         self.report(
-            Diagnostic::error(codes::CANNOT_BIND, at, format!("the parameter `{ty}` of `{}` has nothing to stand for", name.name))
+            Diagnostic::error(codes::CANNOT_BIND, at, format!("the parameter `{ty}` of `{}` cannot be bound", name.name))
                 .label(why.to_owned())
                 .related(name.span, "declared here")
                 .hint("a processor takes the event, the keyed context, GLOBAL contexts, the scratchpad, or parts of these"),

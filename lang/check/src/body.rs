@@ -163,7 +163,7 @@ impl<'c, 'a> Body<'c, 'a> {
                 };
                 self.ck.report(
                     Diagnostic::warning(code, local.at, format!("the {what} `{name}` is not used"))
-                        .label("nothing refers to it")
+                        .label("no statement refers to it")
                         .hint(Hint::replacing(
                             format!("remove it, or call it `_{name}`"),
                             format!("_{name}"),
@@ -296,13 +296,9 @@ impl<'c, 'a> Body<'c, 'a> {
             return true;
         }
         self.ck.report(
-            Diagnostic::error(
-                codes::NOT_CONSTANT,
-                at,
-                "an expression that needs memory of its own",
-            )
-            .label("expected a plain expression here")
-            .hint("compute it in a function"),
+            Diagnostic::error(codes::NOT_CONSTANT, at, "this expression needs memory of its own")
+                .label("expected a plain expression here")
+                .hint("compute the value in a function"),
         );
         false
     }
@@ -349,7 +345,7 @@ impl<'c, 'a> Body<'c, 'a> {
                 self.error(
                     codes::ARGUMENT_COUNT,
                     label.span,
-                    format!("`{}` stands in `pkt_gen` only", label.name),
+                    format!("`{}` is allowed in `pkt_gen` only", label.name),
                     "expected a value",
                 );
             }

@@ -114,7 +114,7 @@ impl<'a> Body<'_, 'a> {
                     codes::NOT_A_VALUE,
                     at,
                     "`set_flow_id` has no value",
-                    "it stands alone as a statement",
+                    "write it as a statement of its own",
                 );
                 Value::Error
             }
@@ -339,8 +339,8 @@ impl<'a> Body<'_, 'a> {
                     self.error_hint(
                         codes::LITERAL,
                         arg.span,
-                        "a number without a width in a tuple",
-                        "expected a value whose type says how many bytes it takes",
+                        "a number in a tuple needs a width",
+                        "expected a value of a type with a known number of bytes",
                         "give it a type: `uint8(6)`",
                     );
                     return None;

@@ -30,7 +30,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::NOT_A_VALUE,
                     callee.span,
-                    "this is no function",
+                    "this is not a function",
                     "expected a function's name",
                 );
                 return Value::Error;
@@ -74,7 +74,7 @@ impl<'a> Body<'_, 'a> {
                 codes::INSTRUCTION_HERE,
                 name.span,
                 format!(
-                    "`{}` is an instruction: it has no value and takes effect only when it is issued",
+                    "`{}` is an instruction: it has no value, and takes effect when it is emitted",
                     name.name
                 ),
                 "expected a function",
@@ -109,7 +109,7 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::TYPE_ARGUMENTS,
                         name.span,
-                        "wrong arguments of `seq`",
+                        "wrong arguments for `seq`",
                         "expected `seq<W>(x)`",
                     );
                     Some(None)
@@ -153,7 +153,7 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::MISMATCH,
                         arg.span,
-                        "an address is opaque",
+                        "an address cannot be converted to a number",
                         "expected a number",
                     );
                     return Value::Error;
@@ -216,7 +216,7 @@ impl<'a> Body<'_, 'a> {
         self.error_hint(
             codes::NOT_A_VALUE,
             at,
-            format!("`{}` is not called: {why}", name.name),
+            format!("`{}` cannot be called: {why}", name.name),
             "expected a helper",
             "make it `void` and let it `emit`; both then may use it",
         );
@@ -257,7 +257,10 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::NOT_A_VALUE,
                         arg.span,
-                        format!("`{}` is a processor: it is not called with this", name.name),
+                        format!(
+                            "`{}` is a processor: it cannot be called with this argument",
+                            name.name
+                        ),
                         "expected a helper's argument",
                     );
                     complete = false;
@@ -283,7 +286,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::MISMATCH,
                 arg.span,
-                "this is no packet",
+                "this is not a packet",
                 "expected the parser's `pkt_t`",
             );
         }

@@ -174,7 +174,7 @@ impl<'a> Checker<'a> {
             Size::Listed(..) => Diagnostic::error(
                 codes::CHAIN_TOO_LARGE,
                 name.span,
-                format!("`{}` lists too much", name.name),
+                format!("`{}` lists too many names", name.name),
             )
             .label(format!(
                 "more than {MAX_LISTED} names, with those of the chains that it contains"
@@ -185,12 +185,12 @@ impl<'a> Checker<'a> {
             Size::Circular => {
                 let message = format!("the chain `{}` contains itself", name.name);
                 Diagnostic::error(codes::CHAIN_CYCLE, name.span, message)
-                    .label("expected chains without a circle")
+                    .label("expected chains that do not contain each other")
             }
             Size::Deep => Diagnostic::error(
                 codes::CHAIN_TOO_LARGE,
                 name.span,
-                format!("`{}` contains chains too deep", name.name),
+                format!("`{}` nests chains too deeply", name.name),
             )
             .label(format!("more than {MAX_DEPTH} chains inside each other")),
         };
@@ -283,11 +283,11 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::TWO_CHAINS,
                     entry.name.span,
-                    format!("a second chain for `{}`", entry.name.name),
+                    format!("`{}` already has a chain", entry.name.name),
                 )
-                .label("an event has one chain")
+                .label("an event can have one chain only")
                 .related(first, "the first one")
-                .hint("put all processors into one line, in the order in which they shall run"),
+                .hint("list all processors in one chain, in the order in which they run"),
             );
             return;
         }
@@ -321,9 +321,13 @@ impl<'a> Checker<'a> {
             }
             if let Some(parses) = facts.parses {
                 self.report(
-                    Diagnostic::error(codes::PARSER_ONLY, ast_span(parses), "this belongs into a parser")
-                        .label("ids and headers are settled before a chain runs")
-                        .related(*at, format!("`{name}` runs in a chain")),
+                    Diagnostic::error(
+                        codes::PARSER_ONLY,
+                        ast_span(parses),
+                        "this is allowed in parsers only",
+                    )
+                    .label("ids and headers are settled before a chain runs")
+                    .related(*at, format!("`{name}` runs in a chain")),
                 );
             }
             if let (Some(refuses), true) = (facts.refuses, !matches!(kind, EventKind::App | EventKind::Net)) {
@@ -331,9 +335,9 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::REFUSE_NOT_APP,
                         ast_span(refuses),
-                        "a refusal where nobody asks",
+                        "`refuse` is not allowed in this chain",
                     )
-                    .label("only chains of requests and of packets refuse")
+                    .label("only chains of requests and of packets may refuse")
                     .related(*at, format!("`{name}` runs in this chain"))
                     .hint("`done;` ends the chain; `return;` ends the processor"),
                 );
@@ -361,7 +365,7 @@ impl<'a> Checker<'a> {
             };
             let creates = self.created_context(event, at);
             if cost.creates > 1 {
-                self.two_contexts(at, "one path makes more than one context");
+                self.two_contexts(at, "one path creates more than one context");
             }
             if has_too_many_records(&cost) {
                 self.report(
@@ -444,7 +448,7 @@ impl<'a> Checker<'a> {
         let diagnostic = Diagnostic::error(
             codes::TOO_MANY_STEPS,
             at,
-            format!("too much work for one `{event}`"),
+            format!("the work for one `{event}` exceeds the limit"),
         )
         .label(format!(
             "{what} up to {} steps, the limit is {}",
@@ -496,7 +500,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::NEW_CONTEXT,
                         ast_span(span),
-                        format!("`{name}` is GLOBAL: it is always there"),
+                        format!("`{name}` is GLOBAL: it always exists"),
                     )
                     .label("expected a context of granularity FLOW or SHARD"),
                 );
@@ -504,7 +508,10 @@ impl<'a> Checker<'a> {
             }
             match made {
                 Some((first, _)) if first != context => {
-                    self.two_contexts(at, "its processors make contexts of different types");
+                    self.two_contexts(
+                        at,
+                        "the processors of this chain create contexts of different types",
+                    );
                     return Some(first);
                 }
                 Some(_) => {}
@@ -519,7 +526,7 @@ impl<'a> Checker<'a> {
             Diagnostic::error(
                 codes::TWO_NEW_CONTEXTS,
                 at,
-                "a chain that makes more than one context",
+                "this chain creates more than one context",
             )
             .label(why.to_owned())
             .hint("one slot is reserved before the chain runs: `raise` an event for the other"),

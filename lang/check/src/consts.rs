@@ -78,8 +78,8 @@ impl<'a> Checker<'a> {
             Type::Value(value) if value.is_scalar() && value != Ty::Addr => Some(value),
             _ => {
                 self.report(
-                    Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a constant that is no number")
-                        .label("expected a scalar type: a constant is one number"),
+                    Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "this constant is not a number")
+                        .label("expected a scalar type: a constant is a single number"),
                 );
                 None
             }
@@ -116,7 +116,7 @@ impl<'a> Checker<'a> {
                         Diagnostic::error(
                             codes::TYPE_NOT_HERE,
                             repr.span,
-                            "an enum of a type that is no integer",
+                            "the type of this enum is not an integer",
                         )
                         .label("expected `uintN` or `intN`"),
                     );
@@ -169,7 +169,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::ENUM_VALUE,
                         name.span,
-                        format!("`{}` has the value of `{text}`", name.name),
+                        format!("`{}` has the same value as `{text}`", name.name),
                     )
                     .label(format!("both are {value}"))
                     .related(at, "the other one"),
@@ -209,7 +209,7 @@ impl<'a> Checker<'a> {
         }
         if self.diagnostics.len() == before {
             self.report(
-                Diagnostic::error(codes::NOT_CONSTANT, value.span, "a value that is not constant")
+                Diagnostic::error(codes::NOT_CONSTANT, value.span, "this value is not constant")
                     .label("expected a value that is known when the program is compiled")
                     .hint("constants are made of literals, `const`s, enum variants and operators"),
             );
@@ -255,10 +255,10 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::NOT_CONSTANT,
                         value.span,
-                        "an initial value for a field of many bytes",
+                        "this field is not a scalar and cannot have an initial value",
                     )
                     .label("expected a scalar field, or `NONE`")
-                    .hint("set it where the value is made"),
+                    .hint("set the field where the value is created"),
                 );
             }
             return None;

@@ -74,11 +74,11 @@ impl<'a> Body<'_, 'a> {
                 codes::OPERATION_HERE,
                 at,
                 format!(
-                    "`{}` changes something in the middle of an expression",
+                    "`{}` changes a container and cannot be part of an expression",
                     method.name
                 ),
-                "it stands alone, as a whole right side, or as the whole condition of an `if`",
-                "keep its result first: `bool ok = …;`",
+                "it must be a statement, a whole right side, or the whole condition of an `if`",
+                "store its result first: `bool ok = …;`",
             );
             return Value::Error;
         }
@@ -197,7 +197,7 @@ impl<'a> Body<'_, 'a> {
         self.error(
             codes::UNKNOWN_MEMBER,
             at,
-            "`valid` asks whether an option is there",
+            "`valid` tells whether an option is present",
             "expected `h.opts[member].valid()`",
         );
         Value::Error
@@ -304,8 +304,8 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::MISMATCH,
                     at,
-                    format!("the result of this does not become {found}"),
-                    format!("it gives {expected}"),
+                    format!("the result cannot be stored as {found}"),
+                    format!("the result is {expected}"),
                 );
             }
         }
@@ -331,7 +331,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::MISMATCH,
                     member.span,
-                    "this is no option",
+                    "this is not an option",
                     "expected a member of the list: `mss{value: 5}`",
                 );
             }
@@ -344,7 +344,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::MISMATCH,
                 member.span,
-                format!("`{name}` is no member of `{owner}`"),
+                format!("`{owner}` has no member `{name}`"),
                 "expected a member of the list",
             );
             return None;

@@ -88,7 +88,7 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::CONDITION,
                     at,
-                    format!("a condition of type {found}"),
+                    format!("a condition cannot be of type {found}"),
                     "expected `bool`",
                     hint,
                 );
@@ -126,7 +126,7 @@ impl<'a> Body<'_, 'a> {
                     self.error_hint(
                         codes::OPERATOR,
                         at,
-                        "a timer is no value",
+                        "a timer is not a value",
                         "expected a number",
                         "`.armed` is true while it runs; `timer_start` and `timer_stop` take it",
                     );
@@ -149,9 +149,9 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::MISMATCH,
                     at,
-                    format!("the whole table `{name}`"),
+                    format!("the table `{name}` cannot be used as a whole"),
                     "expected a number or a bool",
-                    format!("name one of its values: `{name}[i]`"),
+                    format!("choose one of its values: `{name}[i]`"),
                 );
                 None
             }
@@ -159,7 +159,7 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::MISMATCH,
                     at,
-                    "a whole entry of an option list",
+                    "an entry of an option list cannot be used as a whole",
                     "expected a number or a bool",
                     "name the member: `x[member].field`, `x[member].valid()`",
                 );
@@ -184,7 +184,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::MISMATCH,
                     at,
-                    "`NONE` is no number",
+                    "`NONE` is not a number",
                     format!("expected {expected}"),
                 );
                 self.nothing(to)
@@ -206,7 +206,7 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::NEEDS_CAST,
                     at,
-                    format!("{found} does not become {expected} by itself"),
+                    format!("{found} is not converted to {expected} implicitly"),
                     format!("expected {expected}, found {found}"),
                     hint.unwrap_or_else(|| format!("write `{expected}(…)` if that is meant")),
                 );
@@ -265,12 +265,12 @@ impl<'a> Body<'_, 'a> {
             Ty::Int { .. } | Ty::Seq { .. } | Ty::Varint => {
                 format!("write `{expected}(…)` if its lower bits are meant")
             }
-            _ => "a number does not stand for this type".to_owned(),
+            _ => "a number cannot be a value of this type".to_owned(),
         };
         self.error_hint(
             codes::LITERAL,
             at,
-            format!("{value} is no value of {expected}"),
+            format!("{value} is not a value of {expected}"),
             format!("expected {expected}"),
             hint,
         );

@@ -23,7 +23,7 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::TYPE_NOT_HERE,
                         ty.span,
-                        format!("no variable is of type `{}`", ty.name.name),
+                        format!("a variable cannot be of type `{}`", ty.name.name),
                         "expected a type of values",
                     );
                     self.bind(&var.name, Variable::Error, None);
@@ -41,8 +41,8 @@ impl<'a> Body<'_, 'a> {
                     self.error_hint(
                         codes::TYPE_NOT_HERE,
                         written.span,
-                        "the scratchpad is not declared here",
-                        "there is one for each packet or request",
+                        "the scratchpad cannot be declared as a variable",
+                        "each packet or request has one scratchpad",
                         "take it as a parameter of the processor",
                     );
                     return self.bind(&var.name, Variable::Error, None);
@@ -51,8 +51,8 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::TYPE_NOT_HERE,
                         written.span,
-                        format!("no variable is of type `{}`", written.name.name),
-                        "it stands in signatures only",
+                        format!("a variable cannot be of type `{}`", written.name.name),
+                        "this type is allowed in signatures only",
                     );
                     return self.bind(&var.name, Variable::Error, None);
                 }
@@ -79,8 +79,8 @@ impl<'a> Body<'_, 'a> {
                     self.error_hint(
                         codes::MISMATCH,
                         var.name.span,
-                        format!("`{found}` is not made from arguments"),
-                        "only ids are",
+                        format!("`{found}` cannot be made from arguments"),
+                        "only ids are made from arguments",
                         "write `= e`, or set its fields",
                     );
                 }
@@ -150,9 +150,12 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::NEW_CONTEXT,
                     var.name.span,
-                    "a context is not declared like a variable",
+                    "a context cannot be declared as a variable",
                     "expected `= new_ctx{…}`",
-                    format!("`{name} c = new_ctx{{f: v}};` makes one; an existing one is a parameter of the processor"),
+                    format!(
+                        "`{name} c = new_ctx{{f: v}};` creates one; an existing one is a parameter of \
+                             the processor"
+                    ),
                 );
                 return self.bind(&var.name, Variable::Error, None);
             }
@@ -161,8 +164,8 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::NEW_CONTEXT,
                 var.name.span,
-                "a context is made in a loop",
-                "a chain makes at most one context",
+                "a context cannot be created in a loop",
+                "a chain creates at most one context",
             );
         }
         let (Some(context), Ty::Struct(id)) = (self.ck.context_of(ty), ty) else {
@@ -189,7 +192,7 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::INSTRUCTION_VARIABLE,
                     var.name.span,
-                    format!("the instruction `{}` is not set", var.name.name),
+                    format!("the instruction `{}` has no value", var.name.name),
                     "an instruction is set once, where it is declared",
                     format!("write `instr_t {} = pkt_gen(…);`", var.name.name),
                 );
@@ -231,8 +234,8 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::RETURN,
                 var.name.span,
-                "the list begins empty",
-                "expected no value",
+                "the list is empty at first",
+                "expected no initial value",
             );
         }
         self.bind(&var.name, list, None);
@@ -247,7 +250,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::MISMATCH,
                     value.span,
-                    "this is no event",
+                    "this is not an event",
                     "expected an event",
                 );
                 return;
@@ -260,7 +263,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::MISMATCH,
                     value.span,
-                    format!("{found} is no event"),
+                    format!("{found} is not an event"),
                     "expected an event",
                 );
             }

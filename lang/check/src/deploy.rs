@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
                         let mut diagnostic = Diagnostic::error(
                             codes::REGISTRATION,
                             call.name.span,
-                            format!("there is no registration `{other}`"),
+                            format!("unknown registration `{other}`"),
                         )
                         .label("expected `register_…`");
                         diagnostic.hint = hint;
@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::ENDS,
                     call.name.span,
-                    format!("these are no two ends of `{}`", name.name),
+                    format!("these fields are not the two ends of `{}`", name.name),
                 )
                 .label("expected four fields of the context: local address, local port, remote address, remote port")
                 .hint("an address is an `ip_addr_t`, a port a `uint16`"),
@@ -218,9 +218,9 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::NOT_CONSTANT,
                         at,
-                        "a GLOBAL context with a computed initial value",
+                        "a GLOBAL context cannot have a computed initial value",
                     )
-                    .label("it is there before anything is computed")
+                    .label("the context exists before the program computes a value")
                     .hint("set it in the chain of a SYS_EVENT, from `register_ev_parser(…, start)`"),
                 );
             }
@@ -250,8 +250,8 @@ impl<'a> Checker<'a> {
         self.funcs[func].used = true;
         let Some(source_expr) = call.args.get(1) else {
             self.report(
-                Diagnostic::error(codes::SOURCE, name.span, "a parser without a source")
-                    .label("what feeds it?")
+                Diagnostic::error(codes::SOURCE, name.span, "this parser has no source")
+                    .label("expected a source after the parser's name")
                     .hint(
                         "write `register_ev_parser(parse, ip(6));`, `udp(4791)`, `icmp_error`, `connect`, …",
                     ),
@@ -267,9 +267,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::SOURCE_TWICE,
                     source_expr.span,
-                    "a second parser for one source",
+                    "this source already has a parser",
                 )
-                .label("a source has one parser")
+                .label("a source can have one parser only")
                 .related(first, "the first one"),
             );
             return;
@@ -286,9 +286,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::warning(
                     codes::NO_EVENTS,
                     self.funcs[func].name.span,
-                    format!("`{}` never gives an event", name.name),
+                    format!("`{}` never returns an event", name.name),
                 )
-                .label("what comes in has no effect")
+                .label("its input has no effect")
                 .hint("add the event to the list that it returns: `out.add(ev);`"),
             );
         }
@@ -298,7 +298,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::PARSER,
                     name.span,
-                    format!("up to {max_events} events from one packet"),
+                    format!("one packet may give up to {max_events} events"),
                 )
                 .label(format!("expected at most {MAX_EVENTS}")),
             );
@@ -312,13 +312,17 @@ impl<'a> Checker<'a> {
     fn limit_steps_of(&mut self, name: &str, at: Span, steps: u64) {
         if steps > MAX_STEPS {
             self.report(
-                Diagnostic::error(codes::TOO_MANY_STEPS, at, "too much work for one input")
-                    .label(format!(
-                        "`{name}` takes up to {} steps, the limit is {}",
-                        in_groups(steps),
-                        in_groups(MAX_STEPS)
-                    ))
-                    .hint("lower the loops' bounds"),
+                Diagnostic::error(
+                    codes::TOO_MANY_STEPS,
+                    at,
+                    "the work for one input exceeds the limit",
+                )
+                .label(format!(
+                    "`{name}` takes up to {} steps, the limit is {}",
+                    in_groups(steps),
+                    in_groups(MAX_STEPS)
+                ))
+                .hint("lower the loops' bounds"),
             );
         }
     }
@@ -364,7 +368,7 @@ impl<'a> Checker<'a> {
                 ExprKind::Name(name) => hawser_syntax::nearest(&name.name, names(Sort::Source)),
                 _ => None,
             };
-            let mut diagnostic = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
+            let mut diagnostic = Diagnostic::error(codes::SOURCE, e.span, "this is not a source of a parser")
                 .label("expected `ip(n)`, `udp(port)`, `trimmed(n)`, `icmp_error`, `start`, or an application's request");
             diagnostic.hint = Some(
                 near.map_or(
@@ -411,7 +415,10 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::PARSER,
                     at,
-                    format!("`{}` is no parser for this source", name.name),
+                    format!(
+                        "`{}` does not have the form of a parser for this source",
+                        name.name
+                    ),
                 )
                 .label(format!(
                     "expected `list<event_t> {}{form}`, or one event type as its result",
@@ -424,9 +431,13 @@ impl<'a> Checker<'a> {
         let facts = self.facts[func].clone();
         if let Some(reacts) = facts.reacts {
             self.report(
-                Diagnostic::error(codes::CHAIN_ONLY, ast_span(reacts), "this belongs into a chain")
-                    .label("a parser only makes events")
-                    .related(at, format!("`{}` is a parser", name.name)),
+                Diagnostic::error(
+                    codes::CHAIN_ONLY,
+                    ast_span(reacts),
+                    "this is allowed in chains only",
+                )
+                .label("a parser only returns events")
+                .related(at, format!("`{}` is a parser", name.name)),
             );
         }
         for (event, pushed_at) in facts.pushes {
@@ -462,9 +473,9 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::CHAIN_ONLY,
                         ast_span(effect),
-                        "an effect in a coalescing rule",
+                        "a coalescing rule cannot have effects",
                     )
-                    .label("it only compares two blueprints"),
+                    .label("a coalescing rule only compares two blueprints"),
                 );
             }
         }

@@ -114,16 +114,19 @@ impl Checker<'_> {
     fn report_effect(&mut self, code: &'static str, at: At, because: Option<At>) {
         let at = place_of(at);
         let mut diagnostic = if code == codes::REFUSE_AFTER_CHANGE {
-            Diagnostic::error(code, at, "a refusal after something was changed")
-                .label("nothing is rolled back: the request must be untouched here")
-                .hint("decide first, then write to contexts and issue instructions")
+            Diagnostic::error(code, at, "`refuse` may follow a change")
+                .label(
+                    "changes are not rolled back: no path to here may change a context or issue an \
+                        instruction",
+                )
+                .hint("refuse first; write to contexts and issue instructions afterwards")
         } else {
-            Diagnostic::error(code, at, "a packet's address is kept in a context")
-                .label("it is gone when the batch is over")
+            Diagnostic::error(code, at, "a context cannot keep a packet's address")
+                .label("the address is valid only until the end of the batch")
                 .hint("hand the bytes to ordered data: `emit add_rx_data_seg(addr, len, uid, offset);`")
         };
         if let Some(because) = because {
-            diagnostic = diagnostic.related(place_of(because), "this may have come before");
+            diagnostic = diagnostic.related(place_of(because), "this change may come first");
         }
         self.report(diagnostic);
     }

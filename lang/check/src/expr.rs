@@ -42,8 +42,8 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::NOT_A_VALUE,
                     e.span,
-                    "a text is no value",
-                    "strings stand in `import` only",
+                    "a string is not a value",
+                    "strings are allowed in `import` only",
                 );
                 Value::Error
             }
@@ -65,9 +65,9 @@ impl<'a> Body<'_, 'a> {
         self.error_hint(
             TOO_DEEP,
             at,
-            "this nests too deeply",
+            "this expression is nested too deeply",
             format!("expected at most {MAX_NESTING} levels"),
-            "name a part of it with a variable, or move it into a function",
+            "store a part of it in a variable, or move it into a function",
         );
     }
 
@@ -88,7 +88,7 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::NOT_A_VALUE,
                         name.span,
-                        format!("`{}` has no value to compute with", name.name),
+                        format!("`{}` cannot be used as a value", name.name),
                         "expected a value",
                     );
                     Value::Error
@@ -238,7 +238,7 @@ impl<'a> Body<'_, 'a> {
         self.error(
             codes::NOT_A_VALUE,
             at,
-            "`::` names a variant of an enum here",
+            "`::` must name a variant of an enum here",
             "expected a value",
         );
         Value::Error
@@ -257,7 +257,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::OPERATOR,
                     at,
-                    "`select` stands in `deploy` only",
+                    "`select` is allowed in `deploy` only",
                     "expected a value",
                 );
                 Value::Error
@@ -271,7 +271,7 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::OPERATOR,
                         at,
-                        format!("the operator takes no {found}"),
+                        format!("the operator does not take {found}"),
                         "expected an integer",
                     );
                     return Value::Error;

@@ -37,7 +37,7 @@ impl Checker<'_> {
                 | (RecordKind::Event(..), Extended::Event)
                 | (RecordKind::Scratchpad, Extended::Scratchpad)
                 | (RecordKind::Struct, Extended::Struct) => return Some(record),
-                _ => format!("it is no {word}"),
+                _ => format!("`{}` is not a declaration of this kind", name.name),
             },
             Some(other) => format!("it is {}", other.what()),
             None => {
@@ -50,10 +50,10 @@ impl Checker<'_> {
             Diagnostic::error(
                 codes::EXTENSION,
                 name.span,
-                format!("`{}` cannot be extended so", name.name),
+                format!("`extend {word}` cannot extend `{}`", name.name),
             )
             .label(wrong)
-            .hint("`extend` stands before the word that declares what it adds to: context, event, scratchpad, struct"),
+            .hint("`extend` is followed by the kind of declaration: context, event, scratchpad, struct"),
         );
         None
     }

@@ -212,7 +212,7 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::NOT_INDEXED,
                         at,
-                        format!("{found} is not indexed"),
+                        format!("{found} cannot be indexed"),
                         "expected a list, a sorted list or an option list",
                     );
                     Value::Error
@@ -224,7 +224,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::NOT_INDEXED,
                     at,
-                    format!("{found} is not indexed"),
+                    format!("{found} cannot be indexed"),
                     "expected a list",
                 );
                 Value::Error
@@ -245,7 +245,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::MISMATCH,
                     index.span,
-                    format!("{found} is no position"),
+                    format!("{found} cannot be a position"),
                     "expected an integer",
                 );
                 self.nothing(&Ty::uint(32))
@@ -282,7 +282,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::NOT_INDEXED,
                     index.span,
-                    "options are found by their member's name",
+                    "an option is chosen by the name of its member",
                     "expected the name of an `opt_t`",
                 );
                 None

@@ -48,9 +48,13 @@ impl<'a> Checker<'a> {
         match resolved {
             Type::Void | Type::Instr | Type::InstrList | Type::EventList => {
                 self.report(
-                    Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "no parameter is of this type")
-                        .label("expected a type of values")
-                        .hint("helpers `emit` instructions themselves"),
+                    Diagnostic::error(
+                        codes::TYPE_NOT_HERE,
+                        ty.span,
+                        "a parameter cannot be of this type",
+                    )
+                    .label("expected a type of values")
+                    .hint("a helper issues instructions by `emit`"),
                 );
                 Type::Error
             }
@@ -66,7 +70,7 @@ impl<'a> Checker<'a> {
             }
             Type::Value(Ty::Struct(id)) => match self.record_of(*id).map(|r| self.records[r].kind) {
                 Some(RecordKind::Context(_) | RecordKind::Scratchpad) => {
-                    "a context is not returned: return its id"
+                    "a function cannot return a context: return its id"
                 }
                 None if *id != NET => "expected a type of values",
                 Some(_) | None => return resolved,
@@ -74,7 +78,12 @@ impl<'a> Checker<'a> {
             Type::Error | Type::Void | Type::Value(_) | Type::InstrList | Type::EventList => return resolved,
         };
         self.report(
-            Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "no function returns this type").label(reason),
+            Diagnostic::error(
+                codes::TYPE_NOT_HERE,
+                ty.span,
+                "a function cannot return this type",
+            )
+            .label(reason),
         );
         Type::Error
     }
@@ -87,7 +96,7 @@ impl<'a> Checker<'a> {
             let ty = self.parameter_type(&param.ty);
             if !matches!(&ty, Type::Error) && !matches!(&ty, Type::Value(ty) if ty.is_scalar()) {
                 self.report(
-                    Diagnostic::error(codes::EXTERN, param.ty.span, "an extern takes numbers")
+                    Diagnostic::error(codes::EXTERN, param.ty.span, "an extern can take numbers only")
                         .label("expected a scalar type"),
                 );
                 param_types.push(Type::Error);
@@ -101,8 +110,13 @@ impl<'a> Checker<'a> {
             Type::Instr => {
                 if answer.is_none() {
                     self.report(
-                        Diagnostic::error(codes::EXTERN, name.span, "an effectful extern without an answer")
-                            .label("expected `-> event` after its parameters"),
+                        Diagnostic::error(
+                            codes::EXTERN,
+                            name.span,
+                            "an effectful extern needs an event as \
+                             its answer",
+                        )
+                        .label("expected `-> event` after its parameters"),
                     );
                 }
                 Type::Instr
@@ -113,7 +127,7 @@ impl<'a> Checker<'a> {
                         Diagnostic::error(
                             codes::EXTERN,
                             answer.span,
-                            "a pure extern is answered by an event",
+                            "a pure extern cannot be answered by an event",
                         )
                         .label("it returns its value at once")
                         .hint("return `instr_t` if it takes time"),
@@ -127,7 +141,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::EXTERN,
                         ret.span,
-                        "an extern gives a number or is an instruction",
+                        "an extern must return a number or be an instruction",
                     )
                     .label("expected a scalar type or `instr_t`"),
                 );
@@ -328,9 +342,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::DEFINED_TWICE,
                     at,
-                    format!("`{}` is coalesced twice", name.name),
+                    format!("`{}` has two coalescing rules", name.name),
                 )
-                .label("a blueprint has one rule")
+                .label("a blueprint can have one rule only")
                 .hint("join the conditions with `||`"),
             );
         }
@@ -367,8 +381,13 @@ impl<'a> Checker<'a> {
                 if let Some(first) = self.records[record].invariants.first() {
                     let at = first.span;
                     self.report(
-                        Diagnostic::error(codes::TYPE_NOT_HERE, at, "an invariant outside a context")
-                            .label("only contexts have them"),
+                        Diagnostic::error(
+                            codes::TYPE_NOT_HERE,
+                            at,
+                            "an invariant is allowed in contexts \
+                             only",
+                        )
+                        .label("only contexts have them"),
                     );
                 }
                 continue;

@@ -38,15 +38,15 @@ impl Checker<'_> {
                 Diagnostic::error(
                     codes::ID_TOO_LONG,
                     ast_span(at),
-                    format!("an id of {bytes} bytes"),
+                    format!("this id has {bytes} bytes"),
                 )
                 .label(format!(
                     "expected at most {} bytes, with those of the context's id",
                     Id::MAX
                 ))
                 .hint(
-                    "units of data are sought within their context: leave `self` out; or hash a part: \
-                         `keyed_hash(k0, k1, …)`",
+                    "a unit of data is found within its context: leave `self` out, or hash a part: \
+                     `keyed_hash(k0, k1, …)`",
                 ),
             );
         }

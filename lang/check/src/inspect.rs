@@ -101,7 +101,7 @@ impl Body<'_, '_> {
                     codes::NOT_A_VALUE,
                     at,
                     "`NONE` alone has no type",
-                    "compare something with it",
+                    "compare a value with it",
                 );
                 None
             }

@@ -61,7 +61,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::NOT_AN_INSTRUCTION,
                 e.span,
-                "this is no instruction",
+                "this is not an instruction",
                 "expected an instruction",
             );
             return None;
@@ -172,7 +172,7 @@ impl<'a> Body<'_, 'a> {
                 let mut diagnostic = hawser_syntax::Diagnostic::error(
                     codes::NOT_AN_INSTRUCTION,
                     name.span,
-                    format!("there is no instruction `{}`", name.name),
+                    format!("unknown instruction `{}`", name.name),
                 )
                 .label("expected an instruction");
                 diagnostic.hint = near.map(crate::names::did_you_mean);
@@ -296,7 +296,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::TIMER,
                 e.span,
-                "this is no timer",
+                "this is not a timer",
                 "expected a context's timer: `c.rtx`",
             );
         }
@@ -310,7 +310,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::RAISE,
                     event.span,
-                    "this is no event",
+                    "this is not an event",
                     "expected an event: `ev{f: v}`",
                 );
             }
@@ -330,7 +330,7 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::RAISE,
                     event.span,
-                    format!("`{name}` is not raised by programs"),
+                    format!("a program cannot raise `{name}`"),
                     "expected an event of kind EVENT",
                     format!(
                         "declare an event of its own: `event … : EVENT {{ }}` with what `{name}` carries"
@@ -342,7 +342,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::RAISE,
                     event.span,
-                    "this is no event",
+                    "this is not an event",
                     "expected an event: `ev{f: v}`",
                 );
                 None
@@ -375,7 +375,7 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::QUEUE,
                 e.span,
-                "this is no queue",
+                "this is not a queue",
                 "expected a queue of a `sched`: `nic.q0`",
                 "declare it: `sched nic = PRIO(8) { q0: RANK };`",
             );
@@ -450,7 +450,7 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::NOTIFY,
                 at,
-                "no notice of this form",
+                "unknown form of a notice",
                 "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, `RESET, code`, `STOPPED, code`, or a structure",
                 "`notify(name{a: x, b: y})` sends up to four values of the program's own",
             );
@@ -469,7 +469,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::NOTIFY,
                 what.span,
-                "a notice that does not fit",
+                "this notice has too many or unsuitable fields",
                 "expected at most four scalar fields",
             );
             return None;

@@ -139,7 +139,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::RESERVED_NAME,
                     name.span,
-                    format!("`{}` is there already", name.name),
+                    format!("`{}` is a built-in field", name.name),
                 )
                 .label("every event has `now`, `rand` and `hash`; every context has `self`")
                 .hint("choose another name"),
@@ -149,7 +149,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::DEFINED_TWICE,
                     name.span,
-                    format!("a second field `{}`", name.name),
+                    format!("the field `{}` is declared twice", name.name),
                 )
                 .label("expected a name that is free here")
                 .hint("rename one of them"),
@@ -177,9 +177,14 @@ impl<'a> Checker<'a> {
                 );
                 if wire_only && !is_wire(kind) {
                     self.report(
-                        Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a type of wire formats alone")
-                            .label("expected a type of values")
-                            .hint("a `pkt_bp`, an `opt_t`, or a struct nested in one may have it"),
+                        Diagnostic::error(
+                            codes::TYPE_NOT_HERE,
+                            ty.span,
+                            "this type is allowed in wire \
+                             formats only",
+                        )
+                        .label("expected a type of values")
+                        .hint("a `pkt_bp`, an `opt_t`, or a struct nested in one may have it"),
                     );
                     return None;
                 }
@@ -192,9 +197,13 @@ impl<'a> Checker<'a> {
     fn timer_type(&mut self, kind: RecordKind, name: &Ident, event: Option<&Ident>) -> Option<Ty> {
         if !matches!(kind, RecordKind::Context(_)) {
             self.report(
-                Diagnostic::error(codes::TYPE_NOT_HERE, name.span, "a timer outside a context")
-                    .label("expected in a context")
-                    .hint("its event carries the context that it belongs to"),
+                Diagnostic::error(
+                    codes::TYPE_NOT_HERE,
+                    name.span,
+                    "a timer is allowed in contexts only",
+                )
+                .label("expected a field of a context")
+                .hint("the timer's event carries the context to which the timer belongs"),
             );
             return None;
         }
@@ -234,7 +243,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::TIMER_EVENT,
                         event.span,
-                        format!("`{}` is no timer's event", event.name),
+                        format!("`{}` is not the event of a timer", event.name),
                     )
                     .label("expected an event of kind TIMER_EVENT")
                     .hint(format!(
@@ -263,7 +272,7 @@ impl<'a> Checker<'a> {
             }
             _ => {
                 self.report(
-                    Diagnostic::error(codes::TYPE_NOT_HERE, name.span, "a part that is no struct")
+                    Diagnostic::error(codes::TYPE_NOT_HERE, name.span, "a part must be a struct")
                         .label("expected a `struct`"),
                 );
                 None
@@ -286,9 +295,9 @@ impl<'a> Checker<'a> {
             Diagnostic::error(
                 codes::WIRE_FIELD,
                 field.span,
-                format!("`{word}` on a field that is not on the wire"),
+                format!("`{word}` is allowed on fields of packets only"),
             )
-            .label("stands in blueprints, options and structs nested in them"),
+            .label("allowed in blueprints, options and structs nested in them"),
         );
     }
 
@@ -296,8 +305,12 @@ impl<'a> Checker<'a> {
     fn options_type(&mut self, kind: RecordKind, decl: usize, at: Span) -> Option<Ty> {
         if kind != RecordKind::Blueprint {
             self.report(
-                Diagnostic::error(codes::TYPE_NOT_HERE, at, "an option list outside a `pkt_bp`")
-                    .label("expected a type of values"),
+                Diagnostic::error(
+                    codes::TYPE_NOT_HERE,
+                    at,
+                    "an option list is allowed in a `pkt_bp` only",
+                )
+                .label("expected a type of values"),
             );
             return None;
         }
@@ -333,8 +346,13 @@ impl<'a> Checker<'a> {
         let name = self.opt_lists[decl].name;
         let Some(list) = fields.iter().find(|f| f.ty.name.name == "list") else {
             self.report(
-                Diagnostic::error(codes::OPTION_LIST, name.span, "an option list without options")
-                    .label("expected a field `list<some_union, N> opts;`"),
+                Diagnostic::error(
+                    codes::OPTION_LIST,
+                    name.span,
+                    "this option list has no field for its \
+                     options",
+                )
+                .label("expected a field `list<some_union, N> opts;`"),
             );
             return None;
         };
@@ -355,7 +373,7 @@ impl<'a> Checker<'a> {
 
     fn type_error_list_bound(&mut self, at: Span) {
         self.report(
-            Diagnostic::error(codes::TYPE_ARGUMENTS, at, "wrong arguments of `list`")
+            Diagnostic::error(codes::TYPE_ARGUMENTS, at, "wrong arguments for `list`")
                 .label("expected `list<T, N>`: a list states the maximum number of elements that it holds"),
         );
     }
@@ -384,7 +402,7 @@ impl<'a> Checker<'a> {
         if records.is_empty() && complete {
             let name = self.unions[union].name;
             self.report(
-                Diagnostic::error(codes::OPTION_LIST, name.span, "an option union without members")
+                Diagnostic::error(codes::OPTION_LIST, name.span, "this option union has no members")
                     .label("expected at least one `opt_t`"),
             );
         }
@@ -401,7 +419,7 @@ impl<'a> Checker<'a> {
             access.observable = true;
             if !ty.is_scalar() {
                 self.report(
-                    Diagnostic::error(codes::ACCESS, field.span, "a modifiable field that is no number")
+                    Diagnostic::error(codes::ACCESS, field.span, "a modifiable field must be a number")
                         .label("expected a scalar type"),
                 );
                 return access;
@@ -415,7 +433,7 @@ impl<'a> Checker<'a> {
                     low > high
                 } {
                     self.report(
-                        Diagnostic::error(codes::ACCESS, min.span, "an empty range")
+                        Diagnostic::error(codes::ACCESS, min.span, "this range is empty")
                             .label("expected `modifiable(min, max)` with min not above max"),
                     );
                 }

@@ -43,7 +43,7 @@ impl<'a> Body<'_, 'a> {
             _ => return,
         };
         if right == Some(0) {
-            self.warn(codes::DIVISION_BY_ZERO, at, "a division by zero", result);
+            self.warn(codes::DIVISION_BY_ZERO, at, "division by zero", result);
         }
     }
 
@@ -75,11 +75,11 @@ impl<'a> Body<'_, 'a> {
                 if exact >> bits == 0 {
                     return;
                 }
-                "a constant that overflows before it widens"
+                "this constant overflows before it widens"
             }
             // `10 * size`: with 32 bits or more, a multiple is usually known to fit.
             (_, ir::ExprKind::Const(_), _) | (_, _, ir::ExprKind::Const(_)) if *bits >= 32 => return,
-            (BinOp::Mul, ..) => "a product that may overflow before it widens",
+            (BinOp::Mul, ..) => "this product may overflow before it widens",
             _ => return,
         };
         let (found, expected) = (
@@ -145,7 +145,7 @@ impl<'a> Body<'_, 'a> {
             self.warn(
                 codes::CONSTANT_COMPARISON,
                 at,
-                format!("a comparison that is always {result}"),
+                format!("this comparison is always {result}"),
                 format!("a {found} lies between {low} and {high}"),
             );
         }
@@ -157,8 +157,8 @@ impl<'a> Body<'_, 'a> {
             self.warn(
                 codes::DEAD_CODE,
                 behind.span,
-                "a statement that is never reached",
-                "the one before it leaves",
+                "this statement is never reached",
+                "the statement before it leaves the block",
             );
         }
     }
@@ -200,7 +200,7 @@ impl<'a> Body<'_, 'a> {
                 codes::ASSIGNED_FILL,
                 target.span,
                 message,
-                "what is assigned here is not sent",
+                "the value assigned here is not sent",
             );
         }
     }
@@ -226,8 +226,8 @@ impl<'a> Body<'_, 'a> {
         // `break` follows directly.
         let leaves = body.iter().any(|stmt| contains_break(&stmt.kind));
         if let (Some(at), false) = (at, leaves) {
-            let message = "the loop's own list gets shorter";
-            let label = "the element behind a removed one is passed over";
+            let message = "this shortens the list of the loop";
+            let label = "the loop skips the element after a removed one";
             self.warn(codes::SHRINKING_LIST, crate::state::ast_span(at), message, label);
         }
     }
@@ -291,7 +291,7 @@ impl Checker<'_> {
                     Diagnostic::warning(
                         codes::CONTEXT_NEVER_MADE,
                         record.span,
-                        format!("nobody makes a `{}`", record.name),
+                        format!("no chain creates a `{}`", record.name),
                     )
                     .label("chains that need one never run")
                     .hint(format!(
@@ -310,7 +310,7 @@ impl Checker<'_> {
                             member.name.span,
                             format!("the timer `{}` is never started", member.name.name),
                         )
-                        .label("its event never comes")
+                        .label("its event never occurs")
                         .hint(format!("`emit timer_start(c.{}, 200ms);`", member.name.name)),
                     );
                 }
@@ -331,7 +331,7 @@ impl Checker<'_> {
                 Diagnostic::warning(
                     codes::DEFAULT_OUTSIDE,
                     at,
-                    "an initial value outside the field's own range",
+                    "the initial value is outside the field's range",
                 )
                 .label("`modifiable` states the range"),
             );

@@ -19,9 +19,9 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::LOOP_BOUND,
                 max.span,
-                "a loop whose bound is not constant",
+                "the bound of this loop is not constant",
                 "expected a constant number of rounds",
-                "take the most that it can be; `break` leaves the loop earlier",
+                "use the largest possible number; `break` leaves the loop earlier",
             );
             return None;
         }
@@ -32,7 +32,7 @@ impl<'a> Body<'_, 'a> {
         self.error(
             codes::LOOP_BOUND,
             max.span,
-            format!("a loop of at most {found} rounds"),
+            format!("this loop has up to {found} rounds"),
             format!("expected a constant from 1 to {MAX_ROUNDS}"),
         );
         None
@@ -94,7 +94,7 @@ impl<'a> Body<'_, 'a> {
         self.error_hint(
             codes::NOT_INDEXED,
             list.span,
-            "this is no list",
+            "this is not a list",
             "expected a `list`, a `sorted_list` or an option list",
             "to count, write `for (i in 0..n, K)`",
         );
@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::MISMATCH,
                 from_at.span,
-                format!("a loop over {found}"),
+                format!("a loop cannot count over {found}"),
                 "expected integers",
             );
             self.loop_body(var, Variable::Error, block);
@@ -150,7 +150,7 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::LOOP_BOUND,
                     Span { end: to_at.span.end, ..from_at.span },
-                    "a loop without a bound",
+                    "this loop has no bound",
                     "expected a constant number of rounds",
                     "write `for (i in a..b, 16)`",
                 );
@@ -183,8 +183,8 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::OUTSIDE_LOOP,
                 at,
-                "this leaves no loop",
-                "expected inside a `for`",
+                "this statement is outside a loop",
+                "expected within a `for`",
             );
             return;
         }

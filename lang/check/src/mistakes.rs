@@ -26,8 +26,8 @@ impl Checker<'_> {
             self.warn(
                 codes::REPEATED,
                 right,
-                "the same on both sides",
-                "one result whatever it is",
+                "both sides are the same",
+                "the result does not depend on the value",
             );
         }
     }
@@ -45,8 +45,8 @@ impl Checker<'_> {
             inner.map_or_else(|| text.clone(), str::to_owned)
         };
         if inside(a) == inside(b) {
-            let message = "the same on both ways";
-            self.warn(codes::REPEATED, b, message, "the condition decides nothing");
+            let message = "both branches are the same";
+            self.warn(codes::REPEATED, b, message, "the condition has no effect");
         }
     }
 
@@ -61,12 +61,12 @@ impl Checker<'_> {
     /// Warns of a condition of a context or a statement that always has the same value.
     pub(crate) fn warn_of_constant(&mut self, condition: &ir::Expr, at: Span) {
         if let ir::ExprKind::Const(value) = condition.kind {
-            let message = format!("a condition that is always {}", value != 0);
+            let message = format!("this condition is always {}", value != 0);
             self.warn(
                 codes::CONSTANT_COMPARISON,
                 at,
                 message,
-                "nothing in it can change",
+                "it contains constants only",
             );
         }
     }
@@ -78,7 +78,7 @@ impl<'a> Body<'_, 'a> {
     pub(crate) fn warn_of_repeated_branch(&mut self, cond: &'a Expr, mut otherwise: Option<&'a Stmt>) {
         while let Some(Stmt { kind: StmtKind::If { cond: later, otherwise: next, .. }, .. }) = otherwise {
             if !may_act(later) && self.ck.reads_alike(cond.span, later.span) {
-                let message = "a condition that was tested before";
+                let message = "this condition was tested before";
                 self.ck
                     .warn(codes::REPEATED, later.span, message, "this branch never runs");
             }
@@ -97,9 +97,13 @@ impl<'a> Body<'_, 'a> {
                 ExprKind::Binary(BinOp::And, a, b) if is_and => open.extend([&**a, &**b]),
                 ExprKind::Binary(BinOp::Or, a, b) if !is_and => open.extend([&**a, &**b]),
                 _ if self.ck.reads_alike(operand.span, right.span) => {
-                    let message = "the same operand twice";
-                    self.ck
-                        .warn(codes::REPEATED, right.span, message, "it changes nothing here");
+                    let message = "this operand appears twice";
+                    self.ck.warn(
+                        codes::REPEATED,
+                        right.span,
+                        message,
+                        "the second one has no effect",
+                    );
                     return;
                 }
                 _ => {}
@@ -110,9 +114,13 @@ impl<'a> Body<'_, 'a> {
     /// Warns of `c.x = c.x;`.
     pub(crate) fn warn_of_own_value(&mut self, target: &'a Expr, value: &'a Expr) {
         if !may_act(value) && self.ck.reads_alike(target.span, value.span) {
-            let message = "an assignment of a place to itself";
-            self.ck
-                .warn(codes::REPEATED, value.span, message, "it changes nothing");
+            let message = "this assigns a variable to itself";
+            self.ck.warn(
+                codes::REPEATED,
+                value.span,
+                message,
+                "the assignment has no effect",
+            );
         }
     }
 
@@ -124,7 +132,7 @@ impl<'a> Body<'_, 'a> {
                 && !may_act(value)
                 && self.is_replaced(place, stmts[number + 1..].iter().take(NEAR))
             {
-                let (message, label) = ("a value that is never read", "the same place is assigned again");
+                let (message, label) = ("this value is never read", "the variable is assigned again first");
                 self.ck.warn(codes::LOST_VALUE, place.span, message, label);
             }
         }
@@ -167,7 +175,7 @@ impl<'a> Body<'_, 'a> {
             && value >= room
         {
             let label = format!("the {what} has room for {room}, the first is at 0");
-            let message = format!("a position beyond the {what}");
+            let message = format!("this position is beyond the end of the {what}");
             self.ck.warn(codes::OUT_OF_RANGE, at, message, label);
         }
     }
@@ -178,17 +186,21 @@ impl<'a> Body<'_, 'a> {
             && value >= u64::from(bits)
         {
             let label = format!("the left side has {bits} bits; the amount is taken modulo {bits}");
-            self.ck
-                .warn(codes::OUT_OF_RANGE, at, "a shift by the width or more", label);
+            self.ck.warn(
+                codes::OUT_OF_RANGE,
+                at,
+                "this shifts by the width of the operand or more",
+                label,
+            );
         }
     }
 
     /// Warns of `for (i in 8..0)`.
     pub(crate) fn warn_of_empty_range(&mut self, from: i128, to: i128, at: Span) {
         if from >= to {
-            let label = format!("counting from {from} to below {to} takes no round");
+            let label = format!("counting from {from} up to {to} takes no round");
             self.ck
-                .warn(codes::OUT_OF_RANGE, at, "a loop that never runs", label);
+                .warn(codes::OUT_OF_RANGE, at, "this loop never runs", label);
         }
     }
 }

@@ -74,11 +74,11 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::TWO_SCRATCHPADS,
                     self.records[second].span,
-                    "a second scratchpad",
+                    "the scratchpad is declared twice",
                 )
-                .label("a program has one")
+                .label("a program has one scratchpad")
                 .related(self.records[first].span, "the first one")
-                .hint("put both into one, as `part`s if they belong to different files"),
+                .hint("combine both, as `part`s if they belong to different files"),
             );
         }
     }
@@ -291,7 +291,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::EVENT_KIND,
                         kind.span,
-                        format!("`{}` is no kind of event", kind.name),
+                        format!("`{}` is not a kind of event", kind.name),
                     )
                     .label("expected APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT or EVENT"),
                 );
@@ -300,9 +300,13 @@ impl<'a> Checker<'a> {
         };
         if let (EventKind::Timer, Some(first)) = (parsed, fields.first()) {
             self.report(
-                Diagnostic::error(codes::EVENT_KIND, first.span, "a timer's event has a field")
-                    .label("nobody could set it")
-                    .hint("keep the value in the context: the event carries its context"),
+                Diagnostic::error(
+                    codes::EVENT_KIND,
+                    first.span,
+                    "a timer's event cannot have a field",
+                )
+                .label("no statement could set it")
+                .hint("store the value in the context, which the event carries"),
             );
         }
         let index = self.module.events.len() as u32;
@@ -375,7 +379,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::RESERVED_NAME,
                     name.span,
-                    format!("`{}` is a word of the language", name.name),
+                    format!("`{}` is a reserved word of the language", name.name),
                 )
                 .label("expected a name of your own")
                 .hint("choose another name"),
@@ -465,7 +469,7 @@ impl<'a> Checker<'a> {
         if let Some(near) = nearest(name, known.iter().copied()) {
             return Some(did_you_mean(near));
         }
-        (!known.is_empty() && known.len() <= 24).then(|| format!("there is: {}", known.join(", ")).into())
+        (!known.is_empty() && known.len() <= 24).then(|| format!("known names: {}", known.join(", ")).into())
     }
 
     /// Reports an unknown name.
@@ -476,7 +480,7 @@ impl<'a> Checker<'a> {
         let mut diagnostic = Diagnostic::error(
             codes::UNKNOWN_NAME,
             name.span,
-            format!("`{}` is not known", name.name),
+            format!("`{}` is unknown", name.name),
         )
         .label(format!("expected {expected}"));
         diagnostic.hint = hint;

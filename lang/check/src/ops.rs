@@ -67,7 +67,7 @@ impl<'a> Body<'_, 'a> {
                     self.error(
                         codes::LITERAL,
                         at,
-                        "a constant beyond 64 bits",
+                        "this constant exceeds 64 bits",
                         "expected a smaller value",
                     );
                     Value::Error
@@ -128,7 +128,7 @@ impl<'a> Body<'_, 'a> {
             format!("`{}` does not take {found}, which is an enum", symbol(op)),
             "expected numbers",
             format!(
-                "`{}(x)` is its number, `{found}(n)` makes one",
+                "`{}(x)` converts it to a number, `{found}(n)` converts a number",
                 integer.unwrap_or_default()
             ),
         );
@@ -194,7 +194,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::OPERATOR,
                 left_at,
-                format!("{a} is not shifted by {b}"),
+                format!("{a} cannot be shifted by {b}"),
                 "expected integers",
             );
             return Value::Error;
@@ -288,7 +288,7 @@ impl<'a> Body<'_, 'a> {
         self.error_hint(
             codes::NEEDS_CAST,
             at,
-            format!("{a} is not compared with {b}"),
+            format!("{a} cannot be compared with {b}"),
             "expected two values of one type",
             hint,
         );

@@ -35,7 +35,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::OPTION_MEMBER,
                         ident_at,
-                        format!("nothing distinguishes `{name}` from other members"),
+                        format!("no constant distinguishes `{name}` from other members"),
                     )
                     .label(format!(
                         "expected its first field to be a constant of {select_bits} bits"
@@ -51,11 +51,11 @@ impl<'a> Checker<'a> {
                 let earlier_name = self.unions[union].members[earlier].name.clone();
                 let (name, span) = (ident.name.clone(), ident.span);
                 self.report(
-                    Diagnostic::error(codes::OPTION_MEMBER, span, format!("`{name}` is never found"))
+                    Diagnostic::error(codes::OPTION_MEMBER, span, format!("`{name}` is never chosen"))
                         .label(format!(
-                            "`{earlier_name}` comes first and has no constant that differs"
+                            "`{earlier_name}` comes first, and no constant of it differs"
                         ))
-                        .hint("put the one with more constants first"),
+                        .hint("declare the member with more constants first"),
                 );
             }
             self.check_own_length(*member, blueprint);
@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::OPTION_LIST,
                         init.span,
-                        format!("{bits} bits select no member"),
+                        format!("{bits} bits cannot select a member"),
                     )
                     .label("expected 1 to 64"),
                 );
@@ -117,7 +117,7 @@ impl<'a> Checker<'a> {
                 Some(pad @ 0..=64) => pad as u32,
                 Some(_) => {
                     self.report(
-                        Diagnostic::error(codes::OPTION_LIST, pad.span, "a padding out of range")
+                        Diagnostic::error(codes::OPTION_LIST, pad.span, "this padding is out of range")
                             .label("expected 0 to 64 bytes"),
                     );
                     0
@@ -136,7 +136,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::OPTION_LIST,
                     at,
-                    "options that need not end at a 4-byte word",
+                    "these options may end inside a 4-byte word",
                 )
                 .label("the header's length is counted in 4-byte words")
                 .hint(format!("add `pad 4;` to `{name}`")),
@@ -162,9 +162,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::OPTION_MEMBER,
                     at,
-                    format!("`{name}` says that it is {stated} bytes long"),
+                    format!("`{name}` states a length of {stated} bytes"),
                 )
-                .label(format!("its fields take {actual}"))
+                .label(format!("its fields take {actual} bytes"))
                 .hint(format!("write `len = {actual}`, or correct the fields")),
             );
         }

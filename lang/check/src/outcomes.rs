@@ -212,12 +212,12 @@ impl<'a> Body<'_, 'a> {
         {
             let (message, label) = match is_and {
                 true => (
-                    "a condition that is always false",
-                    "no value meets this and the part before it",
+                    "this condition is always false",
+                    "no value fulfils both this and the part before it",
                 ),
                 false => (
-                    "a condition that is always true",
-                    "each value meets this or the part before it",
+                    "this condition is always true",
+                    "every value fulfils this or the part before it",
                 ),
             };
             self.warn(codes::CONSTANT_COMPARISON, at, message, label);
@@ -244,19 +244,19 @@ impl<'a> Body<'_, 'a> {
             if !calls(later) && !self.ck.reads_alike(at, cond.span) {
                 let (is_never, is_always) = (decides(true), decides(false));
                 if is_never {
-                    let label = "the `if` before it takes every such value";
+                    let label = "the preceding `if` covers every such value";
                     self.warn(
                         codes::CONSTANT_COMPARISON,
                         cond.span,
-                        "a condition that is always false here",
+                        "this condition is always false here",
                         label,
                     );
                 } else if is_always {
-                    let label = "the `if` before it takes every other value: `else` says the same";
+                    let label = "the preceding `if` covers every other value: `else` is equivalent";
                     self.warn(
                         codes::CONSTANT_COMPARISON,
                         cond.span,
-                        "a condition that is always true here",
+                        "this condition is always true here",
                         label,
                     );
                 }

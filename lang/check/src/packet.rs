@@ -19,7 +19,7 @@ impl<'a> Body<'_, 'a> {
     ) {
         self.ck.note_member_of(method, packet_members);
         if method.name != "extract" {
-            self.unknown_member(method, "pkt_t", Some("there is: extract, len".into()));
+            self.unknown_member(method, "pkt_t", Some("a packet has `extract` and `len`".into()));
             return;
         }
         let [header] = args else {
@@ -30,7 +30,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::MISMATCH,
                 at,
-                "`extract` returns whether it worked",
+                "`extract` returns whether it succeeded",
                 "expected a `bool`",
             );
             return;
@@ -42,7 +42,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::MISMATCH,
                     header.span,
-                    "this is no header",
+                    "this is not a header",
                     "expected a variable of a `pkt_bp`",
                 );
                 return;

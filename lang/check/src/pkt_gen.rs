@@ -73,7 +73,7 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::PACKET,
                 e.span,
-                format!("{found} is no blueprint"),
+                format!("{found} is not a blueprint"),
                 "expected a variable of a `pkt_bp`",
                 "`pkt_gen(net, bp, …)`: the network header comes first",
             );
@@ -124,7 +124,7 @@ impl<'a> Body<'_, 'a> {
         self.error_hint(
             codes::RULE,
             e.span,
-            "this is no segmentation rule",
+            "this is not a segmentation rule",
             "expected `rule(x)`, `queue q`, `rank r` or `cost c`",
             "declare it: `seg_rule rule(x) [BP::field, x, prev.field + prev.data.len];`",
         );
@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::RULE,
                 at,
-                format!("{} rules with {args} arguments", rules.len()),
+                format!("this instruction has {} rules with {args} arguments", rules.len()),
                 format!(
                     "expected at most {} rules with {} arguments",
                     abi::MAX_RULES,

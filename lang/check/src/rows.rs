@@ -8,7 +8,7 @@ use crate::codes::*;
 pub const CODES: &[Code] = &[
     Code {
         code: UNKNOWN_NAME,
-        title: "a name that is not known",
+        title: "an unknown name",
         text: "Names of variables are known from their declaration to the end of their block; all other
 names are known in all files of a program, in any order. A file takes part when it is
 imported:
@@ -17,7 +17,7 @@ imported:
     },
     Code {
         code: DEFINED_TWICE,
-        title: "one name for two things",
+        title: "a name that is defined twice",
         text: "All files of a program share one namespace: types, constants, variants of enums, functions
 and chains. Within a block, variables have names of their own; an inner block may use one
 again. A function's parameters belong to its outermost block.",
@@ -31,7 +31,7 @@ program: a `struct`, an `enum`, an event, a context, a blueprint.",
     Code {
         code: UNKNOWN_MEMBER,
         title: "no such member",
-        text: "What follows the dot is a field of the structure before it, or something that its type has:
+        text: "After the dot follows a field of the structure before it, or something that its type has:
 
     ev.now   ev.rand   ev.hash      every event
     c.self                          every context
@@ -41,19 +41,19 @@ program: a `struct`, an `enum`, an event, a context, a blueprint.",
     },
     Code {
         code: NOT_A_VALUE,
-        title: "this does not stand here",
-        text: "A name stands for a value, a type, a function or something else, and each has its places.
-Events are raised, signals are signalled, processors stand in chains, helpers are called.",
+        title: "a name that is not allowed here",
+        text: "A name is that of a value, a type, a function or another declaration, and each has its uses.
+Events are raised, signals are signalled, processors are listed in chains, helpers are called.",
     },
     Code {
         code: RESERVED_NAME,
-        title: "a name that the language has taken",
+        title: "a reserved name",
         text: "The names of built-in types, functions, instructions and errno codes are taken; so are the
 fields that every event (`now`, `rand`, `hash`) and every context (`self`) has.",
     },
     Code {
         code: TYPE_ARGUMENTS,
-        title: "wrong arguments of a type",
+        title: "wrong arguments for a type",
         text: "Built-in types state their sizes, so that memory is known before a program runs:
 
     seq<32>   bytes<16>   list<block, 4>   sliding_wnd<8, seq<32>>
@@ -61,9 +61,9 @@ fields that every event (`now`, `rand`, `hash`) and every context (`self`) has."
     },
     Code {
         code: TYPE_NOT_HERE,
-        title: "a type that does not stand here",
-        text: "Timers and parts stand in contexts, checksums and `data_t` on the wire. `instr_t`,
-`event_t`, `pkt_t`, `op_t`, `icmp_t` and `no_ctx` stand in signatures, and some of them in
+        title: "a type that is not allowed here",
+        text: "Timers and parts belong to contexts, checksums and `data_t` to packets. `instr_t`,
+`event_t`, `pkt_t`, `op_t`, `icmp_t` and `no_ctx` are allowed in signatures, and some of them in
 local variables. A context is not stored in another value: keep its id.",
     },
     Code {
@@ -80,7 +80,7 @@ least one element. Bytes to be sent or received belong into ordered data, not in
     },
     Code {
         code: NOT_CONSTANT,
-        title: "not known when the program is compiled",
+        title: "a value that is unknown when the program is compiled",
         text: "Sizes, loop bounds, constants and variants of enums are known when the program is compiled:
 made of literals, other constants and operators. A `param` is set later, by operators;
 initial values of a context's fields may use it, and earlier fields too:
@@ -90,7 +90,7 @@ initial values of a context's fields may use it, and earlier fields too:
     },
     Code {
         code: ENUM_VALUE,
-        title: "a variant's value",
+        title: "the value of a variant",
         text: "Each variant of an enum has a value of its own that fits the enum's type:
 
     enum state_t : uint8 { CLOSED, LISTEN, SYN_SENT = 5 }",
@@ -120,7 +120,7 @@ that belong to several programs declare a struct, and the program makes it a par
     },
     Code {
         code: ACCESS,
-        title: "rights of the interactive layer",
+        title: "a field that others cannot modify",
         text: "`modifiable(min, max)` states the range that others may set a number to; both ends are
 constants of the field's type, and min is not above max. It implies `observable`.",
     },
@@ -145,18 +145,18 @@ program declares, and says which of them it is:
     extend context tcp_conn { uint64 marked; }
     extend event tcp_seg { bool ce; }
 
-A timer's event has no fields. What stands on the wire (`pkt_bp`, `opt_t`) is written by whoever declares it.",
+A timer's event has no fields. A format of packets (`pkt_bp`, `opt_t`) cannot be extended.",
     },
     Code {
         code: MISMATCH,
         title: "a value of another type",
-        text: "The place asks for one type and the value has another that does not convert to it.
+        text: "This place needs one type, and the value has another that is not converted to it.
 Structures, lists and windows are copied and passed whole, and only to their own type.",
     },
     Code {
         code: NEEDS_CAST,
-        title: "a conversion that has to be written",
-        text: "Integers convert by themselves where no value is lost, and an assignment drops upper bits;
+        title: "a conversion that must be explicit",
+        text: "Integers are converted implicitly where no value is lost, and an assignment drops upper bits;
 but neither changes between signed and unsigned, and operands never lose anything:
 
     int64(a) - int64(b)      uint32(seq_a - seq_b)      uint64(ev.now)",
@@ -171,27 +171,27 @@ take `+ n` and `== NONE`. Ids and IP addresses are compared by `==` and `!=` alo
     Code {
         code: LITERAL,
         title: "a literal that does not fit",
-        text: "A literal takes the type of what it meets, and has to be a value of it: `x < 300` needs an
+        text: "A literal takes the type of the other operand, and must be a value of it: `x < 300` needs an
 `x` of more than 8 bits. Durations have units (`5ms`), and only 0 goes without one. In an
 id, every value needs a width: `flow_id id(uint8(6), port);`",
     },
     Code {
         code: CONDITION,
-        title: "a condition that is no bool",
+        title: "a condition that is not a bool",
         text: "`if`, `!`, `&&`, `||` and `?:` ask for `bool`; numbers are compared: `if (n != 0)`. A
-`uint1` will do, because it holds the same two values.",
+`uint1` is allowed too, because it holds the same two values.",
     },
     Code {
         code: NOT_ASSIGNABLE,
         title: "this cannot be assigned to",
         text: "Variables and fields are assigned to. Timers are started and stopped by instructions,
-contexts are made by `new_ctx`, and what comes into a parser stays as it came.",
+contexts are made by `new_ctx`, and a parser's input is constant.",
     },
     Code {
         code: ARGUMENT_COUNT,
         title: "the wrong number of arguments",
-        text: "Functions and instructions are given exactly what they ask for; optional arguments are the
-last ones. `queue q`, `rank r` and `cost c` stand in `pkt_gen`
+        text: "Functions and instructions take an exact number of arguments; optional ones are the
+last ones. `queue q`, `rank r` and `cost c` are allowed in `pkt_gen`
 alone.",
     },
     Code {
@@ -204,7 +204,7 @@ alone.",
     Code {
         code: OPERATION_HERE,
         title: "an operation in the middle of an expression",
-        text: "What changes a container stands alone, is the whole right side of a declaration or an
+        text: "An operation that changes a container is a statement, the whole right side of a declaration or an
 assignment, or the whole condition of an `if`, so that the order of effects is plain:
 
     bool ok = c.received.set(a, b);
@@ -213,7 +213,7 @@ assignment, or the whole condition of an `if`, so that the order of effects is p
     Code {
         code: NO_EFFECT,
         title: "a statement without an effect",
-        text: "A statement assigns, calls or issues something. The value of an expression that nobody takes
+        text: "A statement assigns, calls or issues something. The value of a lone expression
 is lost.",
     },
     Code {
@@ -225,7 +225,7 @@ tuple the bytes that it uses. Units of data are sought within their context, so 
 
     flow_id unit(number);               // not (c.self, number): 36 and 4 bytes
 
-What is longer is hashed: `keyed_hash(k0, k1, a, b)` gives 8 bytes.",
+Hash a longer tuple: `keyed_hash(k0, k1, a, b)` gives 8 bytes.",
     },
     Code {
         code: LOOP_BOUND,
@@ -238,8 +238,9 @@ holds:
     },
     Code {
         code: OUTSIDE_LOOP,
-        title: "nothing to leave",
-        text: "`break` and `continue` stand inside a `for`. `return` ends the function, `done` the chain.",
+        title: "a jump outside a loop",
+        text: "`break` and `continue` are allowed inside a `for` only. `return` ends the function, `done` \
+               the chain.",
     },
     Code {
         code: RETURN,
@@ -275,7 +276,7 @@ event that is raised.",
 
     tcp_conn c = new_ctx{mss: m, parent: l.self};
 
-It stands under the event's first id that led nowhere; `c` is a reference to it. Contexts
+Its id is the first id of the event that found no context; `c` is a reference to it. Contexts
 that exist are parameters of processors; GLOBAL ones are always there.",
     },
     Code {
@@ -291,24 +292,24 @@ issued when it is added to the list:
         code: INSTRUCTION_HERE,
         title: "an instruction has no value",
         text: "No instruction returns a value, and none can fail. It is issued by `emit`, or added to the
-list that the processor returns. What comes of it comes as an event.",
+list that the processor returns. Its result arrives as an event.",
     },
     Code {
         code: NOT_AN_INSTRUCTION,
-        title: "this is no instruction",
+        title: "not an instruction",
         text: "The instructions are those of the paper's Table 1 and of `docs/language.md`, and the
 program's effectful externs. Helpers are called without `emit`; what they emit is issued
 then.",
     },
     Code {
         code: PARSER_ONLY,
-        title: "this belongs into a parser",
+        title: "allowed in parsers only",
         text: "Ids, headers and events are settled before a chain runs: `set_flow_id`, `extract` and
-`out.add(event)` stand in parsers, shims and helpers that only those call.",
+`out.add(event)` are allowed in parsers, shims and helpers that only those call.",
     },
     Code {
         code: CHAIN_ONLY,
-        title: "this belongs into a chain",
+        title: "allowed in chains only",
         text: "Parsers and shims turn an input into events, and coalescing rules compare two blueprints;
 they issue no instructions and end no chains.",
     },
@@ -345,13 +346,13 @@ priority; each queue is FIFO, RANK, RATE or RATE(PER_FLOW).",
     },
     Code {
         code: TIMER,
-        title: "this is no timer",
-        text: "Timers are fields of contexts: `timer_start(c.rtx, d)`, `timer_stop(c.rtx)`. They are named
-with their context each time; a timer is not passed to a function, its context is.",
+        title: "not a timer",
+        text: "Timers are fields of contexts: `timer_start(c.rtx, d)`, `timer_stop(c.rtx)`. Name a timer
+with its context each time, and pass the context to functions, not the timer.",
     },
     Code {
         code: RAISE,
-        title: "an event that is not raised",
+        title: "an event that programs cannot raise",
         text: "Programs raise events of kind EVENT, for this context's id or another's:
 
     event conn_ready : EVENT { id_t who; }
@@ -365,7 +366,7 @@ signal(loss{at: x});`",
     },
     Code {
         code: NOTIFY,
-        title: "a notice that has no such form",
+        title: "an unknown form of a notice",
         text: "The application is notified of CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a
 structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x, status:
 0});`",
@@ -373,7 +374,7 @@ structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x
     Code {
         code: EXTERN,
         title: "an extern of the wrong form",
-        text: "A pure extern takes and returns numbers and stands in parsers; an effectful one returns
+        text: "A pure extern takes and returns numbers and is allowed in parsers; an effectful one returns
 `instr_t`, and is answered by an event:
 
     extern uint64 mr_addr(uint32 rkey, uint64 va);
@@ -381,8 +382,8 @@ structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x
     },
     Code {
         code: WIRE_FIELD,
-        title: "a field that does not stand on the wire",
-        text: "On the wire stand `uintN`, `intN`, `bool`, `seq<W>`, `varint_t`, `bytes<N>`, `ip_addr_t`,
+        title: "a field that cannot be sent",
+        text: "Packets consist of `uintN`, `intN`, `bool`, `seq<W>`, `varint_t`, `bytes<N>`, `ip_addr_t`,
 checksums, header lengths, one `data_t`, one option list, and nested structures: absent
 unless `when (e)`, or repeated as `list<T, N> x count(n)` with an earlier field `n`.",
     },
@@ -394,7 +395,7 @@ options, the payload and the end of the header begin at a byte.",
     },
     Code {
         code: WIRE_TWICE,
-        title: "there is one of these in a header",
+        title: "a second one in a header",
         text: "A blueprint has at most one payload, one option list and one header length. The option list
 ends the header; fields after the payload are trailers.",
     },
@@ -436,7 +437,7 @@ left out. Addresses are `ip_addr_t`, for IPv4 and IPv6 alike.",
     },
     Code {
         code: CANNOT_BIND,
-        title: "a parameter that nothing can be bound to",
+        title: "a parameter that cannot be bound",
         text: "A processor's parameters are bound by their types: the chain's event (`event_t` for every
 event), the keyed context, GLOBAL contexts, the scratchpad, or a `part` of a context or of
 the scratchpad.",
@@ -444,8 +445,8 @@ the scratchpad.",
     Code {
         code: TWO_KEYED,
         title: "more than one keyed context",
-        text: "A chain has one keyed context, found by the event's ids, beside the GLOBAL ones. What
-concerns another context is raised as an event for it. A `no_ctx` processor runs only when
+        text: "A chain has one keyed context, found by the event's ids, beside the GLOBAL ones. To
+change another context, raise an event for it. A `no_ctx` processor runs only when
 none was found.",
     },
     Code {
@@ -456,29 +457,29 @@ same type. A second one is made in the chain of an event that is raised.",
     },
     Code {
         code: REFUSE_NOT_APP,
-        title: "a refusal where nobody asks",
+        title: "a refusal that is not allowed here",
         text: "`refuse(code)` turns an application's request down, or a packet; a timer cannot be refused.
-`done;` ends the chain and keeps what was done.",
+`done;` ends the chain and keeps its changes.",
     },
     Code {
         code: REFUSE_AFTER_CHANGE,
         title: "a refusal after a change",
-        text: "A refused request leaves nothing behind, and nothing is rolled back: on no path to `refuse`
+        text: "A refused request has no effect, and changes are not rolled back: on no path to `refuse`
 may an existing context have been written or an instruction issued, in this processor or in
 those before it. Check first, then act.",
     },
     Code {
         code: KEPT_ADDRESS,
         title: "a packet's address in a context",
-        text: "The bytes that a packet's `addr_t` stands for are there until its batch is over.
-`add_rx_data_seg` keeps them; a context may not. An application's address lives until it is
+        text: "The bytes to which a packet's `addr_t` refers are valid until the end of its batch.
+`add_rx_data_seg` keeps them; a context cannot. An application's address lives until it is
 notified.",
     },
     Code {
         code: CHAIN_CYCLE,
         title: "a chain that contains itself",
         text: "A named chain stands for its processors, wherever it is used: `chain tail = {cc, output};`
-Such chains do not contain each other in a circle.",
+Such chains cannot contain each other.",
     },
     Code {
         code: TWO_CHAINS,
@@ -488,28 +489,28 @@ a name: `chain tail = {…};`",
     },
     Code {
         code: NOT_A_PROCESSOR,
-        title: "this does not stand in a chain",
+        title: "not allowed in a chain",
         text: "A chain is made of processors, functions that return `void` or `list<instr_t>`, and of named
 chains.",
     },
     Code {
         code: CHAIN_TOO_LARGE,
         title: "a worst case that is too large",
-        text: "The engine runs a chain only if its worst case is free: at most 65536 records of 16 MiB in
+        text: "The engine runs a chain only if it has room for the worst case: at most 65536 records of 16 MiB in
 all. Nested loops multiply; lower their bounds, and raise an event to go on.",
     },
     Code {
         code: ATTACH,
         title: "a processor that cannot be attached",
         text: "`attach cap after cc;` makes `cap` run just after `cc` in every chain that has `cc` and whose
-event `cap` takes; there must be one. What is attached to a program that runs brings processors,
+event `cap` takes; there must be one. An attachment to a running program contains processors,
 helpers, structures, enums, constants, params and signals: contexts, events and packets stay as
 they are, because they are in use.",
     },
     Code {
         code: TOO_MANY_STEPS,
         title: "too much work for one event",
-        text: "While a chain runs nothing else does, so the work of one event is bounded: at most 10,000,000
+        text: "A chain runs to its end before the next event, so the work of one event is bounded: at most 10,000,000
 steps for a chain or a parser, and at most 100,000 that an attachment adds to a chain of a running
 program. A step is a statement, an operation in an expression, a round of a loop, an element that a
 search may look at, or 8 bytes that are moved. Rounds multiply and calls add up, as they may be at
@@ -518,9 +519,9 @@ worst; `hawser check` prints the largest figure. Lower the loops' bounds, or do 
     },
     Code {
         code: WHICH_PART,
-        title: "which of several parts",
+        title: "an ambiguous part",
         text: "A context or a scratchpad may have several parts of one type: a congestion controller for each of
-two paths. A processor that takes the type says by name on which of them it runs, and so may a chain
+two paths. A processor that takes the type names the part on which it runs, and so may a chain
 for all in it; a name chooses the part so called wherever there are several, and a part that is the only
 one of its type needs none:
 
@@ -590,29 +591,29 @@ layer know the connection's two ends: addresses of the type `ip_addr_t`, ports o
     Code {
         code: UNUSED_VARIABLE,
         title: "a variable that is not used",
-        text: "A warning: nothing refers to the variable after its declaration. A name that begins with `_`
-is not warned of.",
+        text: "A warning: no statement refers to the variable after its declaration. A name that begins with `_`
+causes no warning.",
     },
     Code {
         code: UNUSED_PARAMETER,
         title: "a parameter that is not used",
-        text: "A warning: nothing refers to the parameter of a helper or a rule. Processors and parsers
-take theirs by type, used or not. A name that begins with `_` is not warned of.",
+        text: "A warning: no statement refers to the parameter of a helper or a rule. Processors and parsers
+take theirs by type, used or not. A name that begins with `_` causes no warning.",
     },
     Code {
         code: UNUSED_FUNCTION,
-        title: "a function that nothing runs",
-        text: "A warning: the function is in no chain, nobody calls it, and it is no parser.",
+        title: "a function that is never run",
+        text: "A warning: the function is in no chain, no function calls it, and it is not a parser.",
     },
     Code {
         code: UNUSED_EVENT,
         title: "an event without a chain",
-        text: "A warning: nothing happens on this event.",
+        text: "A warning: this event has no effect.",
     },
     Code {
         code: UNUSED_PARAM,
         title: "a param that is not used",
-        text: "A warning: setting the param would change nothing.",
+        text: "A warning: setting the param would have no effect.",
     },
     Code {
         code: NOT_REGISTERED,
@@ -622,12 +623,12 @@ take theirs by type, used or not. A name that begins with `_` is not warned of."
     Code {
         code: DIVISION_BY_ZERO,
         title: "a division by zero",
-        text: "A warning: nothing fails in a chain, so `x / 0` is 0 and `x % 0` is x. Divided by the literal 0, that
-is hardly meant.",
+        text: "A warning: an operation in a chain cannot fail, so `x / 0` is 0 and `x % 0` is x. A division by the literal 0
+is probably a mistake.",
     },
     Code {
         code: NARROW_PRODUCT,
-        title: "what may overflow before it widens",
+        title: "a value that may overflow before it widens",
         text: "A warning: arithmetic runs at the wider operand's width, and widens when it is assigned. A product
 of two `uint32` is a `uint32`, also where a `uint64` takes it; so are a sum and a shift of constants,
 which do not fit. Cast an operand first:
@@ -649,20 +650,20 @@ round (`break`, `continue`).",
     },
     Code {
         code: NO_EVENTS,
-        title: "a parser that never gives an event",
-        text: "A warning: what the source brings has no effect, because no path adds an event to the list that the
+        title: "a parser that never returns an event",
+        text: "A warning: the input of the source has no effect, because no path adds an event to the list that the
 parser returns.",
     },
     Code {
         code: TIMER_NEVER_STARTED,
         title: "a timer that is never started",
-        text: "A warning: no instruction `timer_start` names the timer, so that its event never comes.",
+        text: "A warning: no instruction `timer_start` names the timer, so that its event never occurs.",
     },
     Code {
         code: CONTEXT_NEVER_MADE,
-        title: "a context that nobody makes",
+        title: "a context that is never created",
         text: "A warning: a context of granularity FLOW or SHARD is made by `new_ctx` in some chain. Without that,
-chains that need it never run. A GLOBAL one is there by itself.",
+chains that need it never run. A GLOBAL one always exists.",
     },
     Code {
         code: DEFAULT_OUTSIDE,
@@ -674,7 +675,7 @@ that they could not set again.",
         code: ASSIGNED_FILL,
         title: "an assignment to a field that is computed",
         text: "A warning: a field with an initialiser on the wire, a checksum or a header length is computed when
-the packet is built. What a chain assigns to it is not sent.",
+the packet is built. The value that a chain assigns to it is not sent.",
     },
     Code {
         code: SHRINKING_LIST,
@@ -687,8 +688,8 @@ the loop.",
         code: REPEATED,
         title: "the same text twice, without effect",
         text: "A warning: the second of two equal conditions in a chain of `if` and `else if` never holds, `a && a` is
-`a`, `a < a` and `a - a` have one result, and `c.x = c.x` changes nothing. Where both branches of an `if` or of
-`c ? a : b` are the same, the condition decides nothing. Something else was probably meant in one of the two places.",
+`a`, `a < a` and `a - a` have one result, and `c.x = c.x` has no effect. Where both branches of an `if` or of
+`c ? a : b` are the same, the condition has no effect. One of the two places is probably a mistake.",
     },
     Code {
         code: OUT_OF_RANGE,
@@ -700,20 +701,20 @@ more is taken modulo the width, and a loop from 8 to below 0 takes no round.",
         code: UNREAD_FIELD,
         title: "a field that is never read",
         text: "A warning: no processor, function, invariant or deployment reads the field of a context, a structure or
-a scratchpad. Assigning it, or adding to it, changes nothing. Fields that are `observable` or
+a scratchpad. Assigning it, or adding to it, has no effect. Fields that are `observable` or
 `modifiable` are read from outside, and so are those of structures that externs and signals take.",
     },
     Code {
         code: UNUSED_CONSTANT,
         title: "a constant, a value of an enum or a signal that is never used",
-        text: "A warning: nothing in the program names it. It is given for the main file alone, since files that are
+        text: "A warning: the program does not use the name. It is given for the main file alone, since files that are
 imported serve other programs as well. Values of an enum that comes from outside, by a header, an event,
 a signal, a conversion or an observable field, are never called unused.",
     },
     Code {
         code: LOST_VALUE,
         title: "a value that is replaced before it is read",
-        text: "A warning: the same place is assigned again, and nothing in between reads it. The first assignment
-changes nothing.",
+        text: "A warning: the same place is assigned again, and no statement in between reads it. The first assignment
+has no effect.",
     },
 ];

@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
                         Diagnostic::error(
                             codes::DEFINED_TWICE,
                             queue.span,
-                            format!("a second queue `{}`", queue.name),
+                            format!("the queue `{}` is declared twice", queue.name),
                         )
                         .label("expected a name that is free here"),
                     );
@@ -59,7 +59,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::SCHED,
                         policy.span,
-                        format!("no schedule `{}`", policy.name),
+                        format!("unknown schedule `{}`", policy.name),
                     )
                     .label("expected `PRIO(n)`"),
                 );
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::SCHED,
                         policy.span,
-                        format!("no queue policy `{}` of this form", policy.name),
+                        format!("unknown queue policy `{}`", policy.name),
                     )
                     .label("expected FIFO, RANK, RATE or RATE(PER_FLOW)"),
                 );
@@ -125,14 +125,18 @@ impl<'a> Checker<'a> {
         let (offset, ty) = (target.offset, target.ty.clone());
         if !ty.is_scalar() {
             self.report(
-                Diagnostic::error(codes::RULE, field.span, format!("`{}` is no number", field.name))
-                    .label("expected a scalar field"),
+                Diagnostic::error(
+                    codes::RULE,
+                    field.span,
+                    format!("`{}` is not a number", field.name),
+                )
+                .label("expected a scalar field"),
             );
             return None;
         }
         if !(1..=4).contains(&values.len()) || params.len() > hawser_ir::abi::MAX_RULE_ARGS {
             self.report(
-                Diagnostic::error(codes::RULE, name.span, "a rule of this form")
+                Diagnostic::error(codes::RULE, name.span, "unknown form of a rule")
                     .label("expected `[BP::field, first, mid, last, only]`, the last three optional, and at most 4 parameters"),
             );
             return None;
@@ -166,7 +170,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::NET_HEADER,
                         name.span,
-                        format!("there is no network header `{}`", name.name),
+                        format!("unknown network header `{}`", name.name),
                     )
                     .label("expected `IPheader`"),
                 );

@@ -24,7 +24,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::SIGNAL,
                 signal.span,
-                "this is no signal",
+                "this is not a signal",
                 "expected a signal: `name{f: v}`",
             );
         }

@@ -452,8 +452,8 @@ impl<'a> Checker<'a> {
             diagnostics.truncate(MAX_DIAGNOSTICS);
             let rest = Diagnostic::error("E0100", at, format!("{count} {what} more"));
             let rest = rest
-                .label("from here on they are not shown")
-                .hint("mend the first ones");
+                .label("further errors are not shown")
+                .hint("correct the first ones");
             diagnostics.push(Diagnostic { severity, ..rest });
         }
         ((!failed).then_some(self.module), diagnostics)

@@ -73,7 +73,7 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::INSTRUCTION_VARIABLE,
                 target.span,
-                format!("the instruction `{}` is set a second time", name.name),
+                format!("the instruction `{}` is set twice", name.name),
                 "an instruction is set once, where it is declared",
                 "declare another variable, or `emit` it",
             );
@@ -98,7 +98,7 @@ impl<'a> Body<'_, 'a> {
                 self.error(
                     codes::NOT_ASSIGNABLE,
                     target.span,
-                    "this is no place",
+                    "this cannot be assigned to",
                     "expected a variable or a field",
                 );
                 return;
@@ -125,7 +125,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::OPERATOR,
                 target_at,
-                format!("{found} takes no operators"),
+                format!("{found} does not take operators"),
                 "expected a number",
             );
             return;
@@ -158,7 +158,7 @@ impl<'a> Body<'_, 'a> {
             Ty::Timer => self.error_hint(
                 codes::NOT_ASSIGNABLE,
                 value.span,
-                "a timer is not assigned",
+                "a timer cannot be assigned",
                 "expected an instruction",
                 "`emit timer_start(c.rtx, d);`, `emit timer_stop(c.rtx);`",
             ),
@@ -175,7 +175,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::NOT_ASSIGNABLE,
                 value.span,
-                "a context is not assigned as a whole",
+                "a context cannot be assigned as a whole",
                 "expected its fields one by one",
             );
             return;
@@ -210,8 +210,8 @@ impl<'a> Body<'_, 'a> {
                         self.error_hint(
                             codes::NOT_ASSIGNABLE,
                             target.span,
-                            format!("`{}` is what came in", name.name),
-                            "a parser's input is not changed",
+                            format!("`{}` is the parser's input", name.name),
+                            "a parser cannot change its input",
                             "copy it into a variable of your own",
                         );
                     }
@@ -283,7 +283,7 @@ impl<'a> Body<'_, 'a> {
                     return;
                 };
                 if method.name != "add" {
-                    self.unknown_member(method, &name.name, Some("there is: add".into()));
+                    self.unknown_member(method, &name.name, Some("a list of results has `add`".into()));
                 } else if matches!(list, Variable::EventList) {
                     self.add_event(arg);
                 } else {
@@ -356,7 +356,7 @@ impl<'a> Body<'_, 'a> {
                 self.error_hint(
                     codes::RETURN,
                     value.span,
-                    "a `void` function returns a value",
+                    "a `void` function cannot return a value",
                     "expected `return;`",
                     "give the function a result type",
                 );
@@ -383,7 +383,7 @@ impl<'a> Body<'_, 'a> {
             (Returns::Instructions | Returns::Events, None) => self.error_hint(
                 codes::BARE_RETURN,
                 at,
-                "a bare `return` in a function that returns a list",
+                "`return` needs a value in a function that returns a list",
                 "expected the list",
                 "write `return out;`, or make the function `void` and use `emit`",
             ),

@@ -59,12 +59,13 @@ impl Checker<'_> {
         let Walk { carried_out, without, .. } = walk;
         for (file, start, end) in without.difference(&carried_out) {
             let at = Span { file: *file, start: *start, end: *end };
-            let message = "an instruction about a context where there is none";
+            let message = "this instruction needs a keyed context";
             self.report(
                 Diagnostic::error(codes::NO_CONTEXT, ast_span(at), message)
-                    .label("its chain has found no keyed context and has made none here")
+                    .label("its chain has neither found nor created a keyed context here")
                     .hint(
-                        "make the context first, or raise an event for the context: `emit raise(ev{…}, id);`",
+                        "create the context first, or raise an event for the context: `emit raise(ev{…}, \
+                         id);`",
                     ),
             );
         }

@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
         let (name, given) = (decl.name, decl.values.len() as u64);
         let expected = match size {
             _ if given == 0 => "expected at least one value".to_owned(),
-            Some(size) if size != given => format!("it says {size} and has {given}"),
+            Some(size) if size != given => format!("the table declares {size} values and has {given}"),
             _ if given * u64::from(self.layout().size(ty)) > MAX_SIZE => {
                 format!("expected at most {MAX_SIZE} bytes")
             }
@@ -97,7 +97,10 @@ impl<'a> Checker<'a> {
         let message = format!("the table `{name}` has {given} values");
         let mut diagnostic = Diagnostic::error(codes::TABLE, decl.name.span, message).label(expected);
         if size.is_some() {
-            let hint = format!("write `{name}[]`: the values are counted, and `{name}.len` is their number");
+            let hint = format!(
+                "write `{name}[]`: the compiler counts the values, and `{name}.len` is their \
+                                number"
+            );
             diagnostic = diagnostic.hint(hint);
         }
         self.report(diagnostic);

@@ -47,9 +47,13 @@ impl<'a> Checker<'a> {
             "sliding_wnd" => self.window_type(ty),
             "timer_t" => {
                 self.report(
-                    Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a timer stands in a context only")
-                        .label("not a type for this place")
-                        .hint("declare it in the context: `timer_t name -> event;`"),
+                    Diagnostic::error(
+                        codes::TYPE_NOT_HERE,
+                        ty.span,
+                        "a timer is allowed in contexts only",
+                    )
+                    .label("this type is not allowed here")
+                    .hint("declare it in the context: `timer_t name -> event;`"),
                 );
                 Type::Error
             }
@@ -87,7 +91,7 @@ impl<'a> Checker<'a> {
                 let mut diagnostic = Diagnostic::error(
                     codes::UNKNOWN_TYPE,
                     name.span,
-                    format!("there is no type `{}`", name.name),
+                    format!("unknown type `{}`", name.name),
                 )
                 .label("expected a type");
                 diagnostic.hint = hint;
@@ -101,7 +105,7 @@ impl<'a> Checker<'a> {
         if ty.args.is_empty() {
             return resolved;
         }
-        self.type_arguments(ty, "this type takes none")
+        self.type_arguments(ty, "this type takes no arguments")
     }
 
     fn type_arguments(&mut self, ty: &ast::Type, expected: &str) -> Type {
@@ -109,7 +113,7 @@ impl<'a> Checker<'a> {
             Diagnostic::error(
                 codes::TYPE_ARGUMENTS,
                 ty.span,
-                format!("wrong arguments of `{}`", ty.name.name),
+                format!("wrong arguments for `{}`", ty.name.name),
             )
             .label(expected.to_owned()),
         );
@@ -231,23 +235,21 @@ impl<'a> Checker<'a> {
         let reason = match ty {
             Type::Error => return None,
             Type::Value(Ty::Struct(id)) => match self.record_of(id).map(|r| self.records[r].kind) {
-                None => "stands in signatures and local variables only",
+                None => "allowed in signatures and local variables only",
                 Some(RecordKind::Struct | RecordKind::Opt | RecordKind::Blueprint) => {
                     return Some(Ty::Struct(id));
                 }
-                Some(RecordKind::Event(..)) => "an event is not stored: `raise` it, or keep its fields",
-                Some(RecordKind::Context(_)) => "a context is not stored in something else: keep its id",
+                Some(RecordKind::Event(..)) => "an event cannot be stored: `raise` it, or store its fields",
+                Some(RecordKind::Context(_)) => "a context cannot be stored in another value: store its id",
                 Some(RecordKind::Scratchpad | RecordKind::Signal(_)) => "expected a type of values",
             },
             Type::Value(ty) => return Some(ty),
             Type::Void => "expected a type of values",
             Type::Instr | Type::InstrList | Type::EventList | Type::Packet | Type::NoContext => {
-                "stands in signatures and local variables only"
+                "allowed in signatures and local variables only"
             }
         };
-        self.report(
-            Diagnostic::error(codes::TYPE_NOT_HERE, at, "a type that cannot be stored").label(reason),
-        );
+        self.report(Diagnostic::error(codes::TYPE_NOT_HERE, at, "this type cannot be stored").label(reason));
         None
     }
 

@@ -57,7 +57,7 @@ impl Checker<'_> {
                         member.name.span,
                         format!("the field `{name}` of `{}` is never read", decl.name),
                     )
-                    .label("what it holds changes nothing"),
+                    .label("its value has no effect"),
                 );
             }
         }

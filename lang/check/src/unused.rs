@@ -23,7 +23,7 @@ impl Checker<'_> {
                     param.name.span,
                     format!("the param `{}` is not used", param.name.name),
                 )
-                .label("setting it would change nothing"),
+                .label("setting it would have no effect"),
             );
         }
         for dispatch in self.dispatches.iter().filter(|dispatch| !dispatch.registered) {
@@ -49,11 +49,11 @@ impl Checker<'_> {
                         codes::UNUSED_FUNCTION,
                         func.name.span,
                         format!(
-                            "`{}` is in no chain, is not called and parses nothing",
+                            "`{}` is in no chain, is not called and is not a parser",
                             func.name.name
                         ),
                     )
-                    .label("nothing runs it"),
+                    .label("it is never run"),
                 );
             }
             for record in &self.records {
@@ -68,7 +68,7 @@ impl Checker<'_> {
                             record.span,
                             format!("the event `{}` has no chain", record.name),
                         )
-                        .label("nothing happens on it")
+                        .label("the event has no effect")
                         .hint(format!("add `{} -> {{…}};` to a dispatch table", record.name)),
                     );
                 }
@@ -100,9 +100,10 @@ impl Checker<'_> {
         let mut warn = |file: u32, span, what: &str, name: &str| {
             if file == 0 {
                 let message = format!("the {what} `{name}` is not used");
-                diagnostics.push(
-                    Diagnostic::warning(codes::UNUSED_CONSTANT, span, message).label("nothing names it"),
-                );
+                diagnostics.push(Diagnostic::warning(codes::UNUSED_CONSTANT, span, message).label(
+                    "the program does not \
+                         use the name",
+                ));
             }
         };
         for (name, what) in unused {

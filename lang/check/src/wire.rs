@@ -104,12 +104,8 @@ impl<'a> Checker<'a> {
             && at + 1 < format.trailer.len()
         {
             self.report(
-                Diagnostic::error(
-                    codes::FILL,
-                    name_at,
-                    "fields behind a `crc32_t` behind the payload",
-                )
-                .label("expected the `crc32_t` last: it covers all before it"),
+                Diagnostic::error(codes::FILL, name_at, "a trailer has fields after its `crc32_t`")
+                    .label("expected the `crc32_t` last: it covers all preceding bytes"),
             );
             format.failed = true;
         }
@@ -133,7 +129,7 @@ impl<'a> Checker<'a> {
                     codes::HEADER_LENGTH,
                     name_at,
                     format!(
-                        "a header of {} bytes has no length in 4-byte words",
+                        "a header of {} bytes cannot state its length in 4-byte words",
                         format.fixed_len
                     ),
                 )
@@ -188,8 +184,8 @@ impl<'a> Checker<'a> {
                 self.no_fill(field);
                 if format.data_at.is_some() {
                     self.report(
-                        Diagnostic::error(codes::WIRE_TWICE, field.span, "a second `data_t`")
-                            .label("a packet carries one run of bytes"),
+                        Diagnostic::error(codes::WIRE_TWICE, field.span, "this packet has a second `data_t`")
+                            .label("a packet carries one payload"),
                     );
                 }
                 format.data_at.get_or_insert(offset);
@@ -200,8 +196,13 @@ impl<'a> Checker<'a> {
                 self.whole_bytes(format, field.span);
                 if format.options.is_some() {
                     self.report(
-                        Diagnostic::error(codes::WIRE_TWICE, field.span, "a second option list")
-                            .label("a header ends with one"),
+                        Diagnostic::error(
+                            codes::WIRE_TWICE,
+                            field.span,
+                            "this header has a second option \
+                             list",
+                        )
+                        .label("a header ends with one option list"),
                     );
                 }
                 match self.fill_option_list(*list, record, field.span) {
@@ -224,7 +225,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::WIRE_FIELD,
                         field.ty.span,
-                        format!("{found} has no form on the wire"),
+                        format!("{found} cannot be sent in a packet"),
                     )
                     .label("expected `uintN`, `seq<W>`, `bytes<N>`, a struct, …"),
                 );
@@ -237,9 +238,13 @@ impl<'a> Checker<'a> {
     fn check_modifiers(&mut self, format: &mut Format, field: &ast::Field, ty: &Ty) {
         if field.when.is_some() && !matches!(ty, Ty::Struct(_)) {
             self.report(
-                Diagnostic::error(codes::WIRE_FIELD, field.span, "`when` on a single field")
-                    .label("headers are present or absent as a whole")
-                    .hint("put the field into a `pkt_bp` of its own and nest that"),
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "`when` is not allowed on a single field",
+                )
+                .label("a header is present or absent as a whole")
+                .hint("put the field into a `pkt_bp` of its own, and nest it here"),
             );
             format.failed = true;
         }
@@ -248,7 +253,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::WIRE_FIELD,
                     field.span,
-                    "`count` on a field that is no list and no bytes",
+                    "`count` is allowed on lists and bytes only",
                 )
                 .label("expected a `list<T, N>` or `bytes<N>`"),
             );
@@ -259,7 +264,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::WIRE_FIELD,
                     field.span,
-                    "`over` on a field that is no checksum",
+                    "`over` is allowed on checksums only",
                 )
                 .label("expected `checksum16_t` or `crc32_t`"),
             );
@@ -272,9 +277,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::FILL,
                     init.span,
-                    "a fill on a field that is no number of fixed width",
+                    "a fill is allowed on numbers of fixed width only",
                 )
-                .label("expected on `uintN`, `bool` or `seq<W>`"),
+                .label("expected `uintN`, `bool` or `seq<W>`"),
             );
         }
     }
@@ -292,8 +297,13 @@ impl<'a> Checker<'a> {
             "hdrlen4_t" => {
                 if format.has_header_words {
                     self.report(
-                        Diagnostic::error(codes::WIRE_TWICE, field.span, "a second header length")
-                            .label("a header has one"),
+                        Diagnostic::error(
+                            codes::WIRE_TWICE,
+                            field.span,
+                            "this header has a second header \
+                             length",
+                        )
+                        .label("a header has one header length"),
                     );
                 }
                 format.has_header_words = true;
@@ -303,8 +313,13 @@ impl<'a> Checker<'a> {
                 let (pseudo, mask) = self.covered(field, "pseudo", true);
                 if !mask.is_empty() {
                     self.report(
-                        Diagnostic::error(codes::FILL, mask[0].span, "a mask in an Internet checksum")
-                            .label("only `crc32_t` masks fields"),
+                        Diagnostic::error(
+                            codes::FILL,
+                            mask[0].span,
+                            "an Internet checksum cannot have a \
+                             mask",
+                        )
+                        .label("only `crc32_t` masks fields"),
                     );
                 }
                 (16, Some(Fill::Checksum16 { pseudo }))
@@ -377,12 +392,8 @@ impl<'a> Checker<'a> {
         }
         if !this {
             self.report(
-                Diagnostic::error(
-                    codes::FILL,
-                    field.span,
-                    "a checksum that does not cover its packet",
-                )
-                .label(format!("expected `over (this)` or `over ({beside}, this)`")),
+                Diagnostic::error(codes::FILL, field.span, "this checksum does not cover its packet")
+                    .label(format!("expected `over (this)` or `over ({beside}, this)`")),
             );
         }
         (covers_more, mask)
@@ -433,9 +444,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::WIRE_FIELD,
                     field.span,
-                    "a nested header with a payload of its own",
+                    "a nested header cannot have a payload of its own",
                 )
-                .label("only options and frames carry `data_t` inside")
+                .label("only options and frames may contain a `data_t`")
                 .hint("move the `data_t` to the outer blueprint"),
             );
         }
@@ -464,7 +475,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::WIRE_FIELD,
                     field.ty.span,
-                    format!("a list of {found} on the wire"),
+                    format!("a list of {found} cannot be sent in a packet"),
                 )
                 .label("expected a list of structures")
                 .hint("put the number into a `struct` with one field"),
@@ -508,10 +519,10 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::WIRE_FIELD,
                     field.span,
-                    "bytes behind the payload that a field there counts",
+                    "a field after the payload counts bytes there",
                 )
-                .label("expected to be counted by a field of fixed width before the `data_t`")
-                .hint("the end of the payload is found from the packet's end"),
+                .label("expected a count of fixed width before the `data_t`")
+                .hint("the parser finds the end of the payload from the packet's end"),
             );
             format.failed = true;
             return;
@@ -527,12 +538,8 @@ impl<'a> Checker<'a> {
             Some(ExprKind::Error) => return None,
             Some(_) | None => {
                 self.report(
-                    Diagnostic::error(
-                        codes::WIRE_FIELD,
-                        field.span,
-                        "a list on the wire without a count",
-                    )
-                    .label("expected `count(field)`, naming an earlier field"),
+                    Diagnostic::error(codes::WIRE_FIELD, field.span, "this list has no count")
+                        .label("expected `count(field)`, naming an earlier field"),
                 );
                 return None;
             }
@@ -554,7 +561,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::WIRE_FIELD,
                         count.span,
-                        format!("`{}` does not count this", count.name),
+                        format!("`{}` cannot be the count of this field", count.name),
                     )
                     .label("expected an unsigned field before it"),
                 );
@@ -570,7 +577,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::NOT_WHOLE_BYTES,
                     at,
-                    "the fields before this end inside a byte",
+                    "the fields before this one end inside a byte",
                 )
                 .label(format!("{} bits are missing", 8 - format.bits))
                 .hint(format!("add a field `uint{} reserved;`", 8 - format.bits)),

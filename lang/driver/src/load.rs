@@ -139,9 +139,14 @@ impl Loaded {
     ) -> Option<Diagnostic> {
         let written = self.sources.text(span).trim_matches('"');
         if written.is_empty() || Path::new(written).is_absolute() {
-            let diagnostic = Diagnostic::error("E0024", span, "an import names a file relative to this one")
-                .label("expected a relative path")
-                .hint("as in `import \"newreno.mtp\";` or `import \"../cc/cubic.mtp\";`");
+            let diagnostic = Diagnostic::error(
+                "E0024",
+                span,
+                "the path of an import must be relative to \
+                 this file",
+            )
+            .label("expected a relative path")
+            .hint("for example `import \"newreno.mtp\";` or `import \"../cc/cubic.mtp\";`");
             return Some(diagnostic);
         }
         let identity = match target {
@@ -165,7 +170,7 @@ impl Loaded {
                 }
                 Err(LoadError::Missing) => {
                     let diagnostic = diagnostic(&LoadError::Missing, path, span);
-                    Some(diagnostic.hint("imports are sought relative to the file that imports"))
+                    Some(diagnostic.hint("the path of an import is relative to the importing file"))
                 }
                 Err(error) => Some(diagnostic(&error, path, span)),
             },
@@ -180,7 +185,7 @@ impl Loaded {
         let message = format!("the library has no file {}", path.display());
         let diagnostic = Diagnostic::error("E0020", span, message).label("not found");
         Some(diagnostic.hint(format!(
-            "it has {}; a folder of your own is `./std`",
+            "the library has {}; write `./std` for a folder of your own",
             library::names()
         )))
     }
@@ -196,21 +201,21 @@ fn diagnostic(error: &LoadError, path: &Path, span: Span) -> Diagnostic {
     let path = path.display();
     match error {
         LoadError::Missing => {
-            Diagnostic::error("E0020", span, format!("there is no file {path}")).label("not found")
+            Diagnostic::error("E0020", span, format!("the file {path} does not exist")).label("not found")
         }
         LoadError::NotAFile => {
             Diagnostic::error("E0023", span, format!("{path} is not a file")).label("expected a text file")
         }
         LoadError::TooLarge => Diagnostic::error("E0007", span, format!("{path} is too large"))
             .label(format!("the limit is {MAX_TEXT_BYTES} bytes"))
-            .hint("divide it, and join the parts by `import`"),
+            .hint("divide the file, and join the parts by `import`"),
         LoadError::NotText { byte, line } => Diagnostic::error(
             "E0021",
             span,
-            format!("{path} is not UTF-8: byte {byte}, in line {line}"),
+            format!("{path} is not UTF-8 at byte {byte}, in line {line}"),
         )
-        .label("expected a text in UTF-8")
-        .hint("save it as UTF-8; is it a text at all?"),
+        .label("expected text in UTF-8")
+        .hint("save the file as UTF-8, or check that it is a text file"),
         LoadError::Refused(why) => {
             Diagnostic::error("E0025", span, format!("{path} cannot be read: {why}")).label("refused")
         }

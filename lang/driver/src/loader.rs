@@ -78,10 +78,14 @@ pub enum LoadError {
 impl std::fmt::Display for LoadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            LoadError::Missing => write!(f, "there is no such file"),
-            LoadError::NotAFile => write!(f, "it is not a file"),
-            LoadError::TooLarge => write!(f, "it has more than {MAX_TEXT_BYTES} bytes"),
-            LoadError::NotText { byte, line } => write!(f, "it is not UTF-8: byte {byte}, in line {line}"),
+            LoadError::Missing => write!(f, "the file does not exist"),
+            LoadError::NotAFile => write!(f, "the path is not a file"),
+            LoadError::TooLarge => write!(f, "the file has more than {MAX_TEXT_BYTES} bytes"),
+            LoadError::NotText { byte, line } => write!(
+                f,
+                "the file is not UTF-8 at byte {byte}, in line \
+                 {line}"
+            ),
             LoadError::Refused(why) => f.write_str(why),
         }
     }

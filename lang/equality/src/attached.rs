@@ -46,7 +46,7 @@ impl<'a> Attached<'a> {
             .shares_memory_with(&after)
             .map_err(|what| format!("the attachment changed {what}"))?;
         if after.params != before.params || after.signals != before.signals {
-            return Err("the attachment declares nothing, and yet there is more".to_owned());
+            return Err("the attachment has no declarations, but the program has grown".to_owned());
         }
         let chains = before.chains.iter().zip(&after.chains);
         let differs = chains

@@ -41,8 +41,12 @@ fn arguments(words: &[String]) -> Result<Arguments, String> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or(format!("{word} needs a value"));
-        let mut number =
-            || value().and_then(|v| v.parse::<u64>().map_err(|_| format!("{word}: {v} is no number")));
+        let mut number = || {
+            value().and_then(|v| {
+                v.parse::<u64>()
+                    .map_err(|_| format!("{word}: {v} is not a number"))
+            })
+        };
         match word.as_str() {
             "--programs" => plan.programs = number()?,
             "--first" => plan.first = number()?,
@@ -115,7 +119,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             failure.seed
         );
     }
-    println!("{} programs equal, {} not", outcome.equal, outcome.failures.len());
+    println!(
+        "{} programs equal, {} different",
+        outcome.equal,
+        outcome.failures.len()
+    );
     if outcome.failures.is_empty() {
         Ok(())
     } else {

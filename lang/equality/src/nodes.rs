@@ -14,9 +14,9 @@ use crate::coverage::Coverage;
 pub const EXCEPTIONS: &[(&str, &str)] = &[
     (
         "stmt Drop",
-        "only a parser that makes an id out of ids has it: `lang/tests/run/ids.mtp`",
+        "only a parser that makes an id from ids contains it: `lang/tests/run/ids.mtp`",
     ),
-    ("wire fact HeaderLen", "the language has no word for it"),
+    ("wire fact HeaderLen", "the language cannot express it"),
 ];
 
 /// Returns the names of all nodes that a checked program can have and the interpreter can run.

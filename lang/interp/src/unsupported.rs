@@ -17,7 +17,7 @@ pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let name = absent_extern(module)?;
     Some(Unsupported {
         program: module.name.clone(),
-        what: format!("it calls the extern {name}, which no target provides yet"),
+        what: format!("the program calls the extern {name}, which no target provides yet"),
     })
 }
 

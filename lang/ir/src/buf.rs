@@ -50,7 +50,7 @@ pub struct Malformed;
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("generated code wrote what is no row of events or records")
+        f.write_str("generated code wrote bytes that are not a sequence of events or records")
     }
 }
 

@@ -659,7 +659,7 @@ impl Module {
 
 /// A value was given for a param that the program does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no param `{name}`; {program} has: {}", known.join(", "))]
+#[error("unknown param `{name}`: the program {program} has {}", known.join(", "))]
 pub struct UnknownParam {
     pub name: String,
     pub program: String,

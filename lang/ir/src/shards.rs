@@ -56,13 +56,16 @@ impl Shards {
             statements(&func.body, &mut |stmt| match &stmt.kind {
                 StmtKind::Emit(Instr::AddId { .. }) => {
                     pin(
-                        "`add_id` gives a context further ids, by which packets come".to_owned(),
+                        "`add_id` gives a context further ids, by which packets arrive".to_owned(),
                         Some(stmt.span),
                     );
                 }
                 StmtKind::Emit(Instr::Extern { callee, .. }) => {
                     let name = &module.externs[callee.0 as usize].name;
-                    pin(format!("`{name}` is about memory of one stack"), Some(stmt.span));
+                    pin(
+                        format!("`{name}` concerns the memory of one stack"),
+                        Some(stmt.span),
+                    );
                 }
                 _ => {}
             });
@@ -86,7 +89,7 @@ impl Shards {
                 );
             } else if effects.given.contains(&event) {
                 pin(
-                    format!("`{name}` comes from outside, and is about the GLOBAL `{global}`"),
+                    format!("`{name}` comes from outside and concerns the GLOBAL `{global}`"),
                     at,
                 );
             } else {

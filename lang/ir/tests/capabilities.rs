@@ -248,7 +248,7 @@ fn a_chain_beyond_the_kernels_limits_stays_in_the_stack() {
     let packets = kernel(|offer| offer.sources = vec![SourceKind::Ip]);
     user(udp, &packets, "it comes from datagrams to UDP port 9");
     let trimmed = Program { source: "trimmed(253)", ..PLAIN };
-    user(trimmed, &xdp(), "it comes from packets whose data were cut off");
+    user(trimmed, &xdp(), "it comes from packets with trimmed data");
     let steps = PLAIN.module().chains[0].bounds.steps;
     let exactly = kernel(|offer| offer.limits.steps = Some(steps));
     assert_eq!(PLAIN.placed(&exactly).0, Placement::Kernel);
@@ -323,7 +323,7 @@ fn a_missing_capability_is_reported_with_its_place() {
     let host = Capabilities::of("host").expect("a target");
     let missing = lacks(&externs.module(), &host);
     assert_eq!(missing.len(), 1);
-    assert_eq!(missing[0].text, "there is no extern `look_up`");
+    assert_eq!(missing[0].text, "the target has no extern `look_up`");
     assert_eq!(missing[0].spans.len(), 1);
     let texts = |program: Program<'_>, capabilities: &Capabilities| -> Vec<String> {
         let missing = lacks(&program.module(), capabilities);
@@ -334,7 +334,7 @@ fn a_missing_capability_is_reported_with_its_place() {
         texts(trimmed, &xdp()),
         [
             "none of its chains can run in the kernel",
-            "it comes from packets whose data were cut off"
+            "it comes from packets with trimmed data"
         ]
     );
     let mut poor = host;
@@ -346,8 +346,8 @@ fn a_missing_capability_is_reported_with_its_place() {
     let sends = Program { take: BACK, ..PLAIN };
     let found = texts(sends, &poor);
     for text in [
-        "nothing feeds its parser `parse`",
-        "there is no instruction `pkt_gen`",
+        "the target has no source for the parser `parse`",
+        "the target has no instruction `pkt_gen`",
         "`head` goes through the queue `default` (FIFO)",
         "packets carry no payload",
     ] {
@@ -414,7 +414,7 @@ fn shared_variables_pin_a_program_to_one_shard() {
             "void take(came ev, all a) { a.n += 1; }",
             "came -> {take};",
             ENDS,
-            &["`came` comes from outside, and is about the GLOBAL `all`"],
+            &["`came` comes from outside and concerns the GLOBAL `all`"],
         ),
         (
             &take(""),
@@ -438,7 +438,7 @@ fn shared_variables_pin_a_program_to_one_shard() {
             "void take(came ev, conn c) { flow_id id(c.n); emit add_id(id); }",
             "came -> {take};",
             ENDS,
-            &["`add_id` gives a context further ids, by which packets come"],
+            &["`add_id` gives a context further ids, by which packets arrive"],
         ),
     ];
     for (more, chains, deployed, expected) in cases {

@@ -24,14 +24,14 @@ pub fn explain(code: &str) -> Option<&'static Code> {
 pub const CODES: &[Code] = &[
     Code {
         code: "E0001",
-        title: "a character that is not in the language",
+        title: "an invalid character",
         text: "Outside comments and the names of imported files a program is ASCII: letters, digits, `_`,
 blanks and the signs of the operators. Such characters often come with text pasted from a
-paper: a typographic minus, a curly quotation mark, an arrow. Type them anew.",
+paper: a typographic minus, a curly quotation mark, an arrow. Type them again.",
     },
     Code {
         code: "E0002",
-        title: "a comment without an end",
+        title: "an unterminated comment",
         text: "`/*` begins a comment that ends at the next `*/`; such comments do not nest. A comment to
 the end of the line begins with `//`.",
     },
@@ -49,15 +49,15 @@ so the longest is about 584 years.",
     },
     Code {
         code: "E0005",
-        title: "a string without an end",
-        text: "A string ends on its line, by a quotation mark. Strings stand in `import` only:
+        title: "an unterminated string",
+        text: "A string ends on its line, by a quotation mark. Strings are allowed in `import` only:
 
     import \"newreno.mtp\";",
     },
     Code {
         code: "E0006",
         title: "an unknown unit of time",
-        text: "A number with letters behind it is a duration. The units are ns, us, ms, s and min:
+        text: "A number with letters after it is a duration. The units are ns, us, ms, s and min:
 
     param duration_t MIN_RTO = 200ms;
 
@@ -71,20 +71,20 @@ Hexadecimal numbers begin with 0x.",
     },
     Code {
         code: "E0008",
-        title: "left out by `...`",
-        text: "Printed snippets use `...` for what they leave out. A program has to be whole: write the
+        title: "code replaced by `...`",
+        text: "Printed snippets use `...` for omitted code. A program has to be whole: write the
 missing part, or delete the dots. Ranges have two dots: `for (i in 0..5, 5)`.",
     },
     Code {
         code: "E0020",
         title: "a file that does not exist",
-        text: "An import is sought relative to the file that imports it, not to the current directory.",
+        text: "The path of an import is relative to the importing file, not to the current directory.",
     },
     Code {
         code: "E0021",
         title: "a file that is not UTF-8",
-        text: "Programs are texts in UTF-8. The message names the first byte that does not fit: save the
-file as UTF-8, or look whether it is a text at all.",
+        text: "Programs are texts in UTF-8. The message names the first invalid byte: save the
+file as UTF-8, or check that it is a text file.",
     },
     Code {
         code: "E0022",
@@ -99,8 +99,8 @@ imported.",
     },
     Code {
         code: "E0024",
-        title: "an import that is not relative",
-        text: "An import names a file relative to the one it stands in, so that a folder of programs works
+        title: "an import with an absolute path",
+        text: "The path of an import is relative to the importing file, so that a folder of programs works
 wherever it lies:
 
     import \"newreno.mtp\";
@@ -109,18 +109,19 @@ wherever it lies:
     Code {
         code: "E0025",
         title: "a file that cannot be read",
-        text: "The system refused; the message has its reason. Look at the file's rights.",
+        text: "The operating system refused; the message states its reason. Check the file's permissions.",
     },
     Code {
         code: "E0100",
         title: "too many errors",
-        text: "After 100 diagnostics in one file the rest is not shown: most often they have one cause. Mend
+        text:
+            "After 100 diagnostics in one file the rest is not shown: most often they have one cause. Correct
 the first ones. If the file is not an MTP program, that is the cause.",
     },
     Code {
         code: "E0101",
-        title: "something else was expected",
-        text: "The message says what was expected and what stands there. The language is described, with an
+        title: "an unexpected token",
+        text: "The message states the expected and the actual token. The language is described, with an
 example for each construct, in docs/language.md.",
     },
     Code {
@@ -133,7 +134,7 @@ end with `;`. What ends with `}` needs none, except `sched` and the entries of `
     },
     Code {
         code: "E0103",
-        title: "a bracket is not closed",
+        title: "an unclosed bracket",
         text: "The message points to the opening bracket and to where the closing one was expected. For a
 missing `}` that is the place where the next declaration begins: the brace itself belongs
 somewhere before it. `hawser fmt` shows by the indentation where blocks really end.",
@@ -155,7 +156,8 @@ functions: what lasts is a field of a context.",
     Code {
         code: "E0106",
         title: "a keyword as a name",
-        text: "Words that begin a declaration or a statement cannot be names of variables, fields or types;
+        text:
+            "Keywords that begin a declaration or a statement cannot be names of variables, fields or types;
 `pkt_bp`, `event` and `context` are the ones met most often:
 
     TCPBP bp;        // not: TCPBP pkt_bp;
@@ -164,34 +166,34 @@ It is reported once for each word in a file.",
     },
     Code {
         code: "E0107",
-        title: "`=` where `==` is meant",
-        text: "`=` is a statement, never a part of an expression, so within parentheses it can only be a
+        title: "`=` instead of `==`",
+        text: "`=` is a statement, never part of an expression, so within parentheses it can only be a
 slip for `==`.",
     },
     Code {
         code: "E0108",
         title: "an operator is missing",
-        text: "Two conditions in parentheses stand side by side. Write `||` between them if one is enough,
+        text: "Two conditions in parentheses follow each other. Write `||` between them if one is enough,
 `&&` if both must hold:
 
     if ((len == 0 && seq > end) || (seq + len < start)) return;",
     },
     Code {
         code: "E0109",
-        title: "a statement that does nothing",
+        title: "a statement without an effect",
         text: "A statement is a declaration, an assignment, a call, `emit`, or begins with a keyword. The
-value of a lone expression would be lost; a lone `;` says nothing. An empty body is `{ }`.",
+value of a lone expression would be lost; a lone `;` has no meaning. An empty body is `{ }`.",
     },
     Code {
         code: "E0110",
-        title: "nested too deeply",
+        title: "nesting that is too deep",
         text: "Blocks, parentheses and types may nest 128 deep, and one expression may have 256 operators
 in a row. Divide it: a helper function costs nothing, because it is put in place of its call.",
     },
     Code {
         code: "E0111",
-        title: "not in this language",
-        text: "The language resembles C, but every reaction ends and nothing in it fails. So there are no
+        title: "a construct that MTP does not have",
+        text: "The language resembles C, but every reaction ends and cannot fail. So it has no
 `while`, `goto`, pointers or exceptions, and no `++`. Loops have a constant bound:
 
     for (x in ctx.pending, 16) { … }
@@ -199,30 +201,30 @@ in a row. Divide it: a helper function costs nothing, because it is put in place
     },
     Code {
         code: "E0112",
-        title: "in the wrong place",
-        text: "Statements stand in functions, declarations outside them, `else` behind the body of an `if`.
+        title: "a statement or declaration in the wrong place",
+        text: "Statements belong in functions, declarations outside them, `else` after the body of an `if`.
 Most often a `}` too many, or braces missing around several statements, is the cause.",
     },
     Code {
         code: "E0113",
-        title: "a `}` that closes nothing",
+        title: "an unmatched `}`",
         text: "Delete it, or look for the place above where a block was closed too early.",
     },
     Code {
         code: "E0114",
-        title: "given twice",
+        title: "a property that is given twice",
         text: "A field has one initial value, one `when`, one `count` and one `over`.",
     },
     Code {
         code: "E0115",
         title: "a string in an expression",
-        text: "Strings stand in `import` only. States, kinds and codes are enums:
+        text: "Strings are allowed in `import` only. States, kinds and codes are enums:
 
     enum state_t : uint8 { CLOSED, LISTEN, SYN_SENT }",
     },
     Code {
         code: "E0116",
-        title: "the wrong sign",
+        title: "a wrong operator",
         text: "An event's processors follow `->`, a chain's `=`, a timer's event `->`:
 
     dispatch d { chain tail = {cc, output}; tcp_ack -> {rto, tail}; }
@@ -230,22 +232,22 @@ Most often a `}` too many, or braces missing around several statements, is the c
     },
     Code {
         code: "E0117",
-        title: "this cannot be called",
-        text: "What stands before `(` is the name of a function, an instruction or a type, or an operation
+        title: "a call of a value that cannot be called",
+        text: "A call begins with the name of a function, an instruction or a type, or an operation
 of a field: `f(x)`, `uint32(x)`, `ctx.window.slide(x)`.",
     },
     Code {
         code: "E0118",
-        title: "a segmentation rule's values",
+        title: "the values of a segmentation rule",
         text: "A rule names a field and gives its value in the first, the middle, the last and the only
-packet. What is left out is the one before it (`only` is `first`):
+packet. An omitted value is the one before it (`only` is `first`):
 
     seg_rule s_seq(x) [TCPBP::seq, x, prev.seq + prev.data.len];",
     },
     Code {
         code: "E0119",
-        title: "this cannot be assigned to",
-        text: "On the left of `=` stands a variable, a field or an element: `n`, `ctx.cwnd`, `ctx.l[i]`.",
+        title: "an assignment to a value that cannot be changed",
+        text: "The left side of `=` is a variable, a field or an element: `n`, `ctx.cwnd`, `ctx.l[i]`.",
     },
 ];
 

@@ -187,9 +187,13 @@ impl Lexer<'_> {
             )
             .label("the limit is about 584 years")
         } else {
-            Diagnostic::error("E0006", span, format!("`{}` is no unit of time", &text[unit..]))
-                .label("expected a number, or a duration in ns, us, ms, s or min")
-                .hint("durations look like 5ns, 10us, 200ms, 1s, 2min; hexadecimal numbers begin with 0x")
+            Diagnostic::error(
+                "E0006",
+                span,
+                format!("`{}` is not a unit of time", &text[unit..]),
+            )
+            .label("expected a number, or a duration in ns, us, ms, s or min")
+            .hint("durations look like 5ns, 10us, 200ms, 1s, 2min; hexadecimal numbers begin with 0x")
         });
     }
 
@@ -262,15 +266,12 @@ impl Lexer<'_> {
             "E0001",
             self.span(start),
             if first.is_control() {
-                format!(
-                    "the control character {} is not in the language",
-                    first.escape_unicode()
-                )
+                format!("the control character {} is not allowed", first.escape_unicode())
             } else {
-                format!("`{first}` is not a character of the language")
+                format!("the character `{first}` is not allowed")
             },
         )
-        .label("outside comments the text is ASCII");
+        .label("outside comments a program is ASCII text");
         self.out.diagnostics.push(match hint_for(first) {
             Some(hint) => diagnostic.hint(hint),
             None => diagnostic,
@@ -281,8 +282,8 @@ impl Lexer<'_> {
 
 fn hint_for(c: char) -> Option<&'static str> {
     Some(match c {
-        '#' => "there is no preprocessor: use `import \"file.mtp\";` and `const`",
-        '\'' => "there are no characters: write the number",
+        '#' => "MTP has no preprocessor: use `import \"file.mtp\";` and `const`",
+        '\'' => "MTP has no character literals: write the number",
         '\u{201c}' | '\u{201d}' | '\u{201e}' => "use the plain quotation mark \"",
         '\u{a0}' | '\u{2009}' | '\u{200b}' | '\u{3000}' => "a special space was pasted in: use a plain one",
         '\u{2013}' | '\u{2014}' | '\u{2212}' => "use the plain minus -",

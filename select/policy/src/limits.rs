@@ -45,7 +45,7 @@ pub const REJECTIONS: usize = 1_024;
 
 /// A limit was exceeded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more than {limit} {what}{}", if place.is_empty() { String::new() } else { format!(" ({place})") })]
+#[error("there are more than {limit} {what}{}", if place.is_empty() { String::new() } else { format!(" ({place})") })]
 pub struct Limit {
     /// The items that are limited.
     pub what: &'static str,

@@ -93,7 +93,11 @@ pub fn pib(names: &mut Names) -> Result<Pib, ShippedError> {
     for (name, kind, text) in DOCUMENTS {
         let read = document::policies(text, Format::Toml, name, Some(*kind), names);
         let read = read.map_err(|diagnostics| {
-            let unsaid = Diagnostic { path: String::new(), message: "it is wrong".into(), hint: None };
+            let unsaid = Diagnostic {
+                path: String::new(),
+                message: "the document is wrong".into(),
+                hint: None,
+            };
             ShippedError::Document(name, diagnostics.into_iter().next().unwrap_or(unsaid))
         })?;
         for policy in read.value {

@@ -14,7 +14,7 @@ static NAMES: LazyLock<Names> = LazyLock::new(Names::default);
 pub fn key(name: &'static str) -> Key {
     match NAMES.find(name) {
         Some(key) => key,
-        None => unreachable!("{name} is a name that comes with Hawser"),
+        None => unreachable!("{name} is a built-in name of Hawser"),
     }
 }
 

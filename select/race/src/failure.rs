@@ -13,10 +13,10 @@ pub enum Failure {
     #[error("the connection was reset")]
     Reset,
     /// The network has no route to the peer.
-    #[error("there is no route to the peer")]
+    #[error("this host has no route to the peer")]
     Unreachable,
     /// A node on the path, or this host, forbids the connection.
-    #[error("the connection is prohibited on the path")]
+    #[error("the network prohibits the connection")]
     Prohibited,
     /// The peer did not answer in time.
     #[error("the peer did not answer in time")]
@@ -26,40 +26,40 @@ pub enum Failure {
     Security,
     /// The peer does not speak the protocol: there is no common application protocol, or it lacks this
     /// transport.
-    #[error("the peer does not speak the protocol")]
+    #[error("the peer does not support the protocol")]
     Protocol,
     /// The candidate's interface disappeared.
     #[error("the interface went away")]
     InterfaceGone,
     /// This host could not make the attempt, for lack of a descriptor, of memory or of permission.
-    #[error("this host could not make the attempt")]
+    #[error("this host could not start the attempt")]
     Local,
     /// The name does not exist (NXDOMAIN).
-    #[error("there is no such name")]
+    #[error("the name does not exist")]
     NoSuchName,
     /// The name has no record of that kind.
-    #[error("the name has no such record")]
+    #[error("the name has no record of this type")]
     NoRecord,
     /// The name servers failed, refused, or did not answer.
-    #[error("the name could not be looked up")]
+    #[error("the name could not be resolved")]
     NameServer,
     /// The candidate gives less security than requested, and was not started.
-    #[error("it gives less security than was asked for")]
+    #[error("the transport is less secure than requested")]
     LessSecure,
     /// The candidate has no handshake that could prove a peer, and the request does not admit it.
-    #[error("a connectionless transport was not asked for")]
+    #[error("the transport is connectionless, which was not requested")]
     Connectionless,
     /// The candidate was not done when the race's time was over.
-    #[error("the time for connecting was over")]
+    #[error("the time limit for connecting was reached")]
     Deadline,
     /// The caller cancelled the race.
-    #[error("it was cancelled")]
+    #[error("the attempt was cancelled")]
     Cancelled,
     /// The candidate was not started, because it was not needed or there was no time.
-    #[error("it was not started")]
+    #[error("the attempt was not started")]
     NotStarted,
     /// The candidate connected, and then delivered no data.
-    #[error("it connected, and then delivered nothing")]
+    #[error("the connection was established but delivered no data")]
     Stalled,
 }
 

@@ -273,7 +273,7 @@ fn failures_have_their_class() -> TestResult {
             (
                 "nowhere.example",
                 Question::Ipv4,
-                "there is no name `nowhere.example`",
+                "the name `nowhere.example` does not exist",
             ),
             (
                 "quiet.example",
@@ -285,7 +285,7 @@ fn failures_have_their_class() -> TestResult {
                 Question::Service,
                 "`quiet.example` has no service records",
             ),
-            ("x.invalid", Question::Ipv4, "there is no name `invalid`"),
+            ("x.invalid", Question::Ipv4, "the name `invalid` does not exist"),
         ];
         for (name, question, expected) in cases {
             let error = only(&resolver, name, question).await?.expect_err(name);

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The socket could not be bound to the interface.
-    #[error("binding to the interface {interface:?}: {error}")]
+    #[error("cannot bind to the interface {interface:?}: {error}")]
     Interface {
         /// The interface's name.
         interface: String,
@@ -16,7 +16,7 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The socket could not be bound to this end's address.
-    #[error("binding to {local}: {error}")]
+    #[error("cannot bind to {local}: {error}")]
     Local {
         /// The address.
         local: SocketAddr,
@@ -25,7 +25,7 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The socket could not listen on the address.
-    #[error("listening on {local}: {error}")]
+    #[error("cannot listen on {local}: {error}")]
     Listen {
         /// The address.
         local: SocketAddr,
@@ -34,7 +34,7 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The system does not allow this congestion control for the connection.
-    #[error("congestion control {name:?}: {error}")]
+    #[error("cannot use the congestion control {name:?}: {error}")]
     CongestionControl {
         /// Its name.
         name: String,
@@ -43,10 +43,10 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The system does not accept a limit on the length of segments.
-    #[error("the largest segment: {0}")]
+    #[error("cannot set the largest segment: {0}")]
     MaxSegment(#[source] io::Error),
     /// The connection attempt failed at the peer or on the path.
-    #[error("connecting to {peer}: {error}")]
+    #[error("cannot connect to {peer}: {error}")]
     Connect {
         /// The peer.
         peer: SocketAddr,
@@ -56,7 +56,7 @@ pub enum OpenError {
     },
     /// The TLS handshake failed. The error's kind is [`io::ErrorKind::InvalidData`] if a certificate or a
     /// protocol is not acceptable.
-    #[error("TLS with {peer}: {error}")]
+    #[error("TLS with {peer} failed: {error}")]
     Handshake {
         /// The peer.
         peer: SocketAddr,
@@ -74,7 +74,7 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The client took too long for the TLS handshake.
-    #[error("TLS handshake took over 10 s")]
+    #[error("the TLS handshake did not complete within 10 s")]
     HandshakeTimeout,
     /// Another system call failed.
     #[error(transparent)]

@@ -157,7 +157,7 @@ impl FromStr for Code {
 
 /// The text is not a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a code is 8 to 64 letters, digits and hyphens, as in 7-crossword-anvil")]
+#[error("a code has 8 to 64 letters, digits and hyphens, for example 7-crossword-anvil")]
 pub struct CodeSyntax;
 
 /// The reason why the code exchange failed and the session is not used.
@@ -167,16 +167,16 @@ pub enum CodeError {
     #[error("the one-time code is wrong")]
     Wrong,
     /// The server asks for a code, and the client gave none.
-    #[error("the server asks for its one-time code, and none was given")]
+    #[error("the server requires its one-time code, but none was given")]
     Missing,
     /// The server has received too many wrong codes before.
-    #[error("the server has had too many wrong codes and serves nobody any more")]
+    #[error("the server received too many wrong codes and accepts no more clients")]
     Exhausted,
     /// The exchange took too long.
-    #[error("there was no answer to the one-time code in {} s: the server may be waiting without one", EXCHANGE_TIMEOUT.as_secs())]
+    #[error("the server did not answer the one-time code within {} s; it may not use one", EXCHANGE_TIMEOUT.as_secs())]
     Late,
     /// The peer sent something that is not part of the exchange.
-    #[error("the peer did not answer as the exchange of one-time codes asks for")]
+    #[error("the peer violated the exchange of one-time codes")]
     Protocol,
     /// The session ended.
     #[error(transparent)]

@@ -412,10 +412,10 @@ fn judge(inner: &mut Inner, description: &Description) -> Verdict {
         Some(ALPN) => Verdict::Hawser,
         // A caller that supplied a TLS configuration without ALPN knows its peer's protocol.
         None if !inner.offers => Verdict::Hawser,
-        None => Verdict::Neither("the server chose none of the protocols that were offered (ALPN)".into()),
+        None => Verdict::Neither("the server selected none of the offered protocols (ALPN)".into()),
         Some(_) if is_open => Verdict::Plain,
         Some(_) => Verdict::Neither(format!(
-            "the server speaks {} here, and not Hawser",
+            "the server speaks {} here, not Hawser",
             protocol(description)
         )),
     };

@@ -67,10 +67,10 @@ pub enum ConnectError {
     #[error("a secure session needs a TLS configuration")]
     NoTls,
     /// The name is not valid for a server's certificate.
-    #[error("{0:?} is no name of a server")]
+    #[error("{0:?} is not a server name")]
     ServerName(String),
     /// The system has no random numbers.
-    #[error("no random numbers: {0}")]
+    #[error("the system provides no random numbers: {0}")]
     Random(getrandom::Error),
 }
 
@@ -91,7 +91,7 @@ pub enum ListenError {
     #[error("QUIC needs a certificate")]
     NoCertificate,
     /// A server of secure sessions requested SCTP, which has no security.
-    #[error("SCTP has no security: it is for insecure sessions alone")]
+    #[error("SCTP has no security and can be used in insecure sessions only")]
     Insecure,
     /// The SCTP library refused.
     #[error(transparent)]
@@ -172,15 +172,15 @@ impl CandidateFault {
 const REASONS: [(&str, &str); 4] = [
     (
         "invalid peer certificate: ApplicationVerificationFailure",
-        "its certificate is not the one of the pin",
+        "its certificate is not the pinned one",
     ),
     (
         "invalid peer certificate: UnknownIssuer",
-        "its certificate is signed by none of the trusted authorities",
+        "its certificate is not signed by a trusted authority",
     ),
     (
         "invalid peer certificate: BadSignature",
-        "its certificate has a wrong signature",
+        "its certificate has an invalid signature",
     ),
     (
         "invalid peer certificate: BadEncoding",

@@ -76,7 +76,7 @@ impl Ledger {
         for account in &mut self.accounts {
             if account.reserved == 0 {
                 let message = format!(
-                    "{} bytes went over {} since {}, or are set aside: it is not used",
+                    "{} bytes were sent over {} since {}, or are reserved; the path is not used",
                     account.used, account.meter.key, account.since
                 );
                 warnings.push(Warning { path: account.meter.place.clone(), message });
@@ -262,7 +262,9 @@ mod tests {
         let mut warnings = Vec::new();
         place.open(QUOTA).limits(&mut warnings);
         assert!(
-            warnings[0].message.starts_with("524288000 bytes went over wwan0"),
+            warnings[0]
+                .message
+                .starts_with("524288000 bytes were sent over wwan0"),
             "{warnings:?}"
         );
         drop((one, two));

@@ -12,7 +12,7 @@ pub(super) fn notice(session: SessionId, notice: &Notice) {
     match notice {
         Notice::Opened(_) => debug!(%session, "session open"),
         Notice::StreamOpened(stream) => debug!(%session, stream, "peer opened a stream"),
-        Notice::Stopped { stream, code } => debug!(%session, stream, code, "peer stops reading a stream"),
+        Notice::Stopped { stream, code } => debug!(%session, stream, code, "peer stopped reading a stream"),
         Notice::PathUp(carrier) => debug!(%session, %carrier, "carrier joined"),
         Notice::PathSuspect(carrier) => debug!(%session, %carrier, "carrier suspected"),
         Notice::PathLive(carrier) => debug!(%session, %carrier, "carrier live again"),
@@ -20,8 +20,8 @@ pub(super) fn notice(session: SessionId, notice: &Notice) {
             let reason = reason.to_string();
             debug!(%session, %carrier, ?reason, "carrier lost");
         }
-        Notice::QuotaSpent(path) => warn!(%session, path, "quota of a path spent"),
-        Notice::Stalled => warn!(%session, "no live carrier is left"),
+        Notice::QuotaSpent(path) => warn!(%session, path, "quota of a path is used up"),
+        Notice::Stalled => warn!(%session, "the session has no live carrier left"),
         Notice::Resumed => info!(%session, "a carrier is live again"),
         Notice::Closed(end) => debug!(%session, code = end.code(), %end, "session ended"),
         Notice::Readable(_) | Notice::Writable(_) => {}

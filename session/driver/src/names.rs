@@ -175,7 +175,7 @@ impl Names {
             pause = (2 * pause).min(MAX_PAUSE);
             match self.ask_all() {
                 Ok(()) => self.give(session, limits).await?,
-                Err(error) => debug!(%error, "the server's name cannot be asked for again"),
+                Err(error) => debug!(%error, "the server's name cannot be resolved again"),
             }
         }
     }

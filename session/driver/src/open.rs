@@ -29,7 +29,7 @@ use crate::surroundings;
 pub async fn open(document: &Document) -> Result<(Session, Vec<Warning>), OpenError> {
     let mut begun = begin_by(document, &[]).await?;
     if !document.fallback.is_empty() {
-        let message = "a session was asked for: nothing less is taken".into();
+        let message = "a session was requested; a plain connection is not accepted".into();
         begun.warnings.push(Warning { path: "fallback".into(), message });
     }
     Ok((begun.session, begun.warnings))
@@ -58,7 +58,7 @@ pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>),
     let Begun { session, mut warnings, has_meters } = begin_by(document, offered).await?;
     if let (true, Some(memory)) = (is_known, &memory) {
         session.shared.lock().hint = Some(format!(
-            "{peer} was seen to speak Hawser, and nothing less is taken; {} remembers it",
+            "{peer} spoke Hawser before, so a plain connection is not accepted; {} records it",
             memory.path().display()
         ));
     }
@@ -68,7 +68,7 @@ pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>),
             if let Some(memory) = memory {
                 let seen = peer.clone();
                 if let Err(error) = apart(move || memory.saw(&seen)).await {
-                    warn(format!("that {peer} speaks Hawser is not remembered: {error}"));
+                    warn(format!("cannot record that {peer} speaks Hawser: {error}"));
                 }
             }
             Connection::Session(session)
@@ -77,7 +77,8 @@ pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>),
             let (protocol, transport) = (stream.protocol(), stream.description().transport);
             let uncounted = if has_meters { ", and no quota" } else { "" };
             warn(format!(
-                "{peer} speaks {protocol} and not Hawser: one {transport} connection, no other path{uncounted}"
+                "{peer} speaks {protocol}, not Hawser: one {transport} connection is used, with no other \
+                 path{uncounted}"
             ));
             Connection::Plain(stream)
         }
@@ -191,7 +192,7 @@ async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec
     apart(move || memory.loses_long_packets(&network))
         .await
         .unwrap_or_else(|error| {
-            let message = format!("what is known of this network is not used: {error}");
+            let message = format!("the knowledge of this network is not used: {error}");
             warnings.push(Warning { path: "state".into(), message });
             false
         })
@@ -245,7 +246,7 @@ async fn ledger(
         Ok(ledger) => Ok(Some(ledger)),
         Err(error @ StateError::Damaged { .. }) => Err(error),
         Err(error) if document.state == StatePlace::Usual => {
-            let message = format!("what quotas use is not kept: {error}");
+            let message = format!("cannot save the use of quotas: {error}");
             warnings.push(Warning { path: "state".into(), message });
             Ok(None)
         }

@@ -16,7 +16,7 @@ pub enum OpenError {
     #[error(transparent)]
     Stack(#[from] StartError),
     /// The system could not list its interfaces.
-    #[error("the interfaces cannot be listed: {0}")]
+    #[error("cannot list the interfaces: {0}")]
     Interfaces(#[source] io::Error),
     /// The system's resolver configuration cannot be used.
     #[error(transparent)]
@@ -34,10 +34,10 @@ pub enum OpenError {
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// The scheduler does not exist.
-    #[error("no scheduler {0:?}")]
+    #[error("unknown scheduler {0:?}")]
     Scheduler(String),
     /// The quota of every path is spent.
-    #[error("the quota of every path is spent: {}", joined(warnings))]
+    #[error("the quota of every path is used up: {}", joined(warnings))]
     QuotaSpent {
         /// The warnings, with the bytes used.
         warnings: Vec<Warning>,

@@ -352,7 +352,7 @@ async fn accept_tcp(state: Arc<State>, listener: TcpListener, receive: fn(&Arc<S
         match listener.accept().await {
             Ok(incoming) => receive(&state, incoming.peer().ip(), incoming),
             Err(error) => {
-                warn!(%error, transport = "tcp", "a connection could not be accepted");
+                warn!(%error, transport = "tcp", "cannot accept a connection");
                 tokio::time::sleep(AFTER_ERROR).await;
             }
         }
@@ -367,7 +367,7 @@ async fn accept_mtp(state: Arc<State>, transport: &'static str, listener: MtpLis
                 let peer = incoming.peer().ip();
                 state.receive(transport, peer, async move { incoming.accept().await.map(Some) });
             }
-            Err(error) => return warn!(%error, transport, "the listener has failed"),
+            Err(error) => return warn!(%error, transport, "the listener failed"),
         }
     }
 }
@@ -461,7 +461,7 @@ async fn accept_sctp(state: Arc<State>, listener: SctpListener) {
             Ok(carrier) => state.receive_connected(carrier),
             // The association was lost again, or there is no memory.
             Err(error) => {
-                debug!(%error, transport = "sctp", "an association could not be accepted");
+                debug!(%error, transport = "sctp", "cannot accept an association");
                 tokio::time::sleep(AFTER_ERROR).await;
             }
         }
@@ -544,7 +544,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
             drop(place);
             carrier.admit();
             let peer = carrier.describe().peer.ip();
-            debug!(session = %session.id(), %peer, "a session begins");
+            debug!(session = %session.id(), %peer, "a session started");
             let session = begin(
                 state,
                 *session,
@@ -554,7 +554,7 @@ async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdi
         }
         Verdict::Join { session, carrier: id, backup, answer, rest } => {
             carrier.admit();
-            debug!(%session, carrier = %id, peer = %carrier.describe().peer, "a carrier joins a session");
+            debug!(%session, carrier = %id, peer = %carrier.describe().peer, "a carrier joined a session");
             let admission = state.admission();
             if let Some((arrivals, shared)) = admission.sessions.get(&session) {
                 if let Some(shared) = shared.upgrade() {

@@ -34,8 +34,8 @@ const EVENTS: usize = 1_024;
 const LOST: usize = 64;
 
 /// A hint for the user whose client does not trust the server's certificate.
-const UNPINNED: &str = "without the pin or the file of the server's certificate, only certificates of public \
-                        authorities are trusted";
+const UNPINNED: &str = "without the pin or the file of the server's certificate, only public authorities \
+                        are trusted";
 
 /// The maximum number of reasons in the error of a session that was never accepted.
 const FAILURES: usize = 4;

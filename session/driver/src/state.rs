@@ -82,7 +82,7 @@ pub enum StateError {
         fault: StateFault,
     },
     /// The file is not valid.
-    #[error("{path} is damaged: {why}; what quotas have used is in it: mend or remove it", path = path.display())]
+    #[error("{path} is damaged: {why}; it contains the use of quotas: repair or remove it", path = path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -90,7 +90,7 @@ pub enum StateError {
         why: String,
     },
     /// The runtime ended while the file was read or written.
-    #[error("the state was given up: the runtime ends")]
+    #[error("the state was not saved because the runtime is ending")]
     Interrupted,
 }
 
@@ -101,13 +101,16 @@ pub enum StateFault {
     #[error(transparent)]
     System(#[from] io::Error),
     /// The file is a link.
-    #[error("it is a link, which is not followed")]
+    #[error("it is a symbolic link, which is not followed")]
     Link,
     /// The file is a folder, a pipe or a device.
-    #[error("it is no file")]
+    #[error("it is not a file")]
     NoFile,
     /// Users other than this one and root may write to its folder.
-    #[error("others may write to its folder, and put links there: use a folder of your own (chmod go-w)")]
+    #[error(
+        "other users can write to its folder and create links there: use a folder of your own (chmod \
+             go-w)"
+    )]
     SharedFolder,
 }
 
@@ -248,7 +251,7 @@ impl StateFile {
         if state.version == VERSION {
             Ok(state)
         } else {
-            Err(self.damaged(&format!("version {} is not known", state.version)))
+            Err(self.damaged(&format!("version {} is unknown", state.version)))
         }
     }
 
@@ -406,7 +409,7 @@ mod tests {
         for name in ["state.json.lock", "state.json"] {
             std::os::unix::fs::symlink(&victim, folder.join(name)).unwrap();
             let error = seen(&path).unwrap_err().to_string();
-            assert!(error.contains("it is a link"), "{name}: {error}");
+            assert!(error.contains("it is a symbolic link"), "{name}: {error}");
             std::fs::remove_file(folder.join(name)).unwrap();
         }
         seen(&path).unwrap();

@@ -41,10 +41,10 @@ pub enum TrustError {
         error: pem::Error,
     },
     /// The file contains no certificate.
-    #[error("{path}: there is no certificate in it", path = .0.display())]
+    #[error("{path}: the file contains no certificate", path = .0.display())]
     NoCertificate(PathBuf),
     /// The file contains certificates, but none that can be trusted.
-    #[error("{path}: none of its certificates can be used", path = .0.display())]
+    #[error("{path}: the file contains no usable certificate", path = .0.display())]
     Unusable(PathBuf),
     /// A certificate for these names cannot be generated.
     #[error(transparent)]

@@ -41,7 +41,7 @@ impl Faults {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultsError {
     /// A part of the text is not a rule.
-    #[error("`{0}` is no rule; write them like loss=1%,reorder=1%,hold=1ms")]
+    #[error("`{0}` is not a rule; write rules like loss=1%,reorder=1%,hold=1ms")]
     Form(String),
     /// Links have no such rule, or the rule takes another value.
     #[error("{0}")]

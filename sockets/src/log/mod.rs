@@ -78,16 +78,16 @@ pub(crate) fn state(stack: &Stack, handle: Handle, notice: Notice) {
     match notice {
         Notice::Connected => debug!(?local, ?peer, ?handle, "connected"),
         Notice::Accepted(handle) => debug!(?local, ?peer, ?handle, "accepted"),
-        Notice::Eof => debug!(?local, ?peer, ?handle, "the peer sends no more"),
+        Notice::Eof => debug!(?local, ?peer, ?handle, "the peer finished sending"),
         Notice::Closed => debug!(?local, ?peer, ?handle, "closed"),
         Notice::Failed(error) => debug!(?local, ?peer, ?handle, %error, "failed"),
-        Notice::Reset(reason) => debug!(?local, ?peer, ?handle, reason, "the peer gave up what it sends"),
-        Notice::Stopped(reason) => debug!(?local, ?peer, ?handle, reason, "the peer will not read"),
+        Notice::Reset(reason) => debug!(?local, ?peer, ?handle, reason, "the peer reset its stream"),
+        Notice::Stopped(reason) => debug!(?local, ?peer, ?handle, reason, "the peer stopped reading"),
         Notice::Readable | Notice::Writable | Notice::Message(_) => {}
     }
 }
 
 /// Logs that a device has failed for good, and with it all connections over it.
 pub(crate) fn device_failed(error: &io::Error) {
-    warn!(%error, "the device failed: all its connections have ended");
+    warn!(%error, "the device failed; all its connections have ended");
 }

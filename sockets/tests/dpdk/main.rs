@@ -53,7 +53,7 @@ fn on_stage(medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
             None => {
                 skip(
                     "a port of DPDK with a TAP device",
-                    "/dev/net/tun may not be opened",
+                    "no permission to open /dev/net/tun",
                 );
                 Ok(())
             }

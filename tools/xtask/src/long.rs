@@ -37,7 +37,7 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "swarm-quic-lite",
-        about: "streams of QUIC-Lite, likewise",
+        about: "streams of QUIC-Lite through random networks",
         command: &["sh", "-c", SWARM_OF, "quic-lite"],
     },
     Mode {
@@ -47,12 +47,12 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "swarm-roce-irn",
-        about: "works of RoCE with selective repeat, likewise",
+        about: "works of RoCE with selective repeat through random networks",
         command: &["sh", "-c", SWARM_OF, "roce-irn"],
     },
     Mode {
         name: "stream",
-        about: "a TCP stream of more than 4 GiB, every byte looked at",
+        about: "a TCP stream of more than 4 GiB, every byte checked",
         command: &[
             "env",
             "HAWSER_STREAM_BYTES=4362076160",
@@ -237,7 +237,7 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "greedy",
-        about: "`hawser serve` beside 1,000 clients that do not read, and as many whose bodies nobody reads",
+        about: "`hawser serve` beside 1,000 clients that do not read, and as many whose bodies are not read",
         command: &[
             "env",
             "HAWSER_GREEDY=1000",
@@ -347,7 +347,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     };
     let Some(mode) = MODES.iter().find(|mode| mode.name == name) else {
         return Err(format!(
-            "there is no long mode `{name}`; `cargo xtask long` lists them"
+            "unknown long mode `{name}`; `cargo xtask long` lists the modes"
         ));
     };
     let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);

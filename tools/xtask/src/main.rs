@@ -51,7 +51,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "tap",
         usage: "",
-        about: "count what observers of the engine cost while nobody observes",
+        about: "count the cost of observers of the engine without an observer",
         run: tap::run,
     },
     Chore {
@@ -63,7 +63,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "mutants",
         usage: "[--sample N] [--seed N] [--file NAME]",
-        about: "negate conditions of TCP and see that the tests notice",
+        about: "negate conditions of TCP and check that the tests fail",
         run: mutants::run,
     },
 ];
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let Some(chore) = CHORES.iter().find(|chore| chore.name == name) else {
-        eprint!("xtask: there is no chore `{name}`\n{}", usage());
+        eprint!("xtask: unknown chore `{name}`\n{}", usage());
         return ExitCode::from(2);
     };
     match (chore.run)(rest) {

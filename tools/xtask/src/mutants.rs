@@ -306,7 +306,12 @@ fn killers(root: &Path, subject: &Subject) -> Result<Vec<(&'static str, Vec<Stri
             .filter(|message| message["target"]["name"] == name)
             .filter(|message| message["target"]["kind"] == serde_json::json!(["test"]))
             .find_map(|message| message["executable"].as_str().map(str::to_owned))
-            .ok_or_else(|| format!("cargo did not say where the tests of engine/load/tests/{name} are"))
+            .ok_or_else(|| {
+                format!(
+                    "cargo did not report the location of the tests of \
+                                    engine/load/tests/{name}"
+                )
+            })
     };
     let mut tests = Vec::new();
     for (word, name) in subject.tests {
@@ -350,9 +355,9 @@ impl Trial<'_> {
         match self.fate(&copy) {
             Fate::Survived => Ok(()),
             Fate::Killed(name) => Err(format!(
-                "the program as it is does not pass `{name}`: mend that first"
+                "the unchanged program does not pass `{name}`: correct that first"
             )),
-            Fate::Stillborn => Err("the program as it is does not pass the checker".to_owned()),
+            Fate::Stillborn => Err("the unchanged program does not pass the checker".to_owned()),
         }
     }
 
@@ -504,7 +509,7 @@ fn report(subject: &Subject, mutants: &[&Mutant], fates: &[Fate]) -> Result<(), 
         println!("{by:>5} killed by {name}");
     }
     println!("{:>5} survived", born - killed);
-    println!("{:>5} not taken by the checker", mutants.len() - born);
+    println!("{:>5} rejected by the checker", mutants.len() - born);
     let score = (killed * 100).checked_div(born).unwrap_or(0);
     println!("{killed} of {born} mutants killed: {score} %");
     if score < GOAL {

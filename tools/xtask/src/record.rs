@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let path = root.join(TABLES);
     let page = std::fs::read_to_string(&path).map_err(|error| format!("{TABLES}: {error}"))?;
     let command = command(&page, name).ok_or_else(|| {
-        format!("there is neither a folder {RESULTS}{name} nor a section `{name}` in {TABLES}")
+        format!("neither the folder {RESULTS}{name} nor a section `{name}` in {TABLES} exists")
     })?;
     let table = bench(&root, command)?;
     let page = replaced(&page, name, &table).ok_or_else(|| format!("`{name}` of {TABLES} has no table"))?;

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         LIMIT * 100.0
     );
     if share > LIMIT {
-        return Err("who observes costs too much while nobody does".to_owned());
+        return Err("observers cost too much while none is present".to_owned());
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ fn build(options: &[&str]) -> Result<String, String> {
         .args(options)
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cargo cannot be started: {error}"))?;
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
     if !output.status.success() {
         return Err("the engine's bench was not built".to_owned());
     }
@@ -75,7 +75,7 @@ fn build(options: &[&str]) -> Result<String, String> {
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut built = messages.filter(|message| message["target"]["name"] == "stack");
     let path = built.find_map(|message| message["executable"].as_str().map(str::to_owned));
-    path.ok_or_else(|| "cargo did not say where the bench is".to_owned())
+    path.ok_or_else(|| "cargo did not report the location of the bench".to_owned())
 }
 
 /// Returns the instructions of a transfer of this many packets.
@@ -90,12 +90,12 @@ fn count(bench: &str, packets: u64) -> Result<u64, String> {
         .arg(packets.to_string())
         .env("GLIBC_TUNABLES", PLAIN_COPIES)
         .output()
-        .map_err(|error| format!("valgrind cannot be started ({error}); Debian has it in `valgrind`"))?;
+        .map_err(|error| format!("cannot start valgrind ({error}); Debian has it in `valgrind`"))?;
     let output = String::from_utf8_lossy(&output.stderr);
     let counted = output
         .lines()
         .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
-    counted.ok_or_else(|| format!("valgrind counted nothing:\n{output}"))
+    counted.ok_or_else(|| format!("valgrind counted no instructions:\n{output}"))
 }
 
 /// Settings of glibc that keep large copies from using the `rep` instructions, which callgrind counts once

@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     {
         let known: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
         return Err(format!(
-            "there is no check `{unknown}`; there are {}",
+            "unknown check `{unknown}`; the checks are {}",
             known.join(", ")
         ));
     }

@@ -45,7 +45,7 @@ pub(crate) fn load(missing: Option<Missing>) -> Capability {
     Capability {
         subject: Subject::Load,
         missing,
-        note: "takes privilege; nothing after it does",
+        note: "needs privileges; later operations do not",
     }
 }
 

@@ -11,7 +11,8 @@ use crate::{Event, Variable};
 pub enum Missing {
     /// This build has no eBPF.
     #[error(
-        "this build has no eBPF; build with `--features ebpf`, which takes: apt-get install clang libelf-dev zlib1g-dev pkg-config"
+        "this build has no eBPF; build with `--features ebpf`, which needs: apt-get install clang \
+         libelf-dev zlib1g-dev pkg-config"
     )]
     Feature,
     /// The kernel does not describe its types.
@@ -27,7 +28,7 @@ pub enum Missing {
     InitialUserNamespace,
     /// There are no control groups of version 2, or the folder is not one of them.
     #[error(
-        "{0} is no folder of a cgroup2 file system: name one, or mount it (mount -t cgroup2 none FOLDER)"
+        "{0} is not a folder of a cgroup2 file system: name one, or mount it (mount -t cgroup2 none FOLDER)"
     )]
     Cgroup(PathBuf),
     /// The kernel does not support congestion control in eBPF.
@@ -39,10 +40,13 @@ pub enum Missing {
     #[error("the kernel has no hook {0}: see docs/interact-kernel.md for what needs it")]
     Hook(&'static str),
     /// The congestion control was not requested.
-    #[error("it was loaded without a congestion control: name one in `Options::congestion_control`")]
+    #[error(
+        "the kernel programs were loaded without a congestion control: name one in \
+             `Options::congestion_control`"
+    )]
     NoCongestionControl,
     /// The event comes from a cgroup, and none was named.
-    #[error("it was loaded without a cgroup: name one in `Options::cgroup`")]
+    #[error("the kernel programs were loaded without a cgroup: name one in `Options::cgroup`")]
     NoCgroup,
 }
 
@@ -55,11 +59,12 @@ pub enum KernelError {
     Missing(#[from] Missing),
     /// A congestion control of this name is already registered.
     #[error(
-        "a congestion control called {0:?} is registered already: end the process that holds it, or take another name"
+        "a congestion control named {0:?} is already registered: end the process that holds it, or choose \
+         another name"
     )]
     NameTaken(String),
     /// The name of a congestion control is too long, empty, or has other characters than the kernel allows.
-    #[error("{0:?} cannot be the name of a congestion control: take 1 to 15 letters, digits, `_` or `.`")]
+    #[error("{0:?} cannot be the name of a congestion control: use 1 to 15 letters, digits, `_` or `.`")]
     Name(String),
     /// An option of loading is out of range.
     #[error("{what} is {value}: it must be {must}")]
@@ -80,13 +85,13 @@ pub enum KernelError {
         output: String,
     },
     /// The table of subscriptions is full.
-    #[error("there are {0} subscriptions, and no room for more: unsubscribe first")]
+    #[error("the limit of {0} subscriptions is reached: unsubscribe first")]
     Subscriptions(usize),
     /// There is no such subscription.
-    #[error("there is no such subscription: it has been unsubscribed")]
+    #[error("the subscription has been unsubscribed")]
     NoSubscription,
     /// The event is not available here.
-    #[error("the event {} is not to be had here: {why}", event.name())]
+    #[error("the event {} is not available here: {why}", event.name())]
     Event {
         /// The requested event.
         event: Event,
@@ -102,11 +107,11 @@ pub enum KernelError {
         why: Missing,
     },
     /// The lease of a modification is empty or too long.
-    #[error("a modification needs a lease: give how long it holds, up to {} s", crate::MAX_LEASE.as_secs())]
+    #[error("a modification needs a lease: state its duration, up to {} s", crate::MAX_LEASE.as_secs())]
     NoLease,
     /// The value is outside its variable's bounds.
     #[error(
-        "{value} is no value for {}: it must be from {} to {}", variable.name(), variable.bounds().start(),
+        "{value} is not a value for {}: it must be from {} to {}", variable.name(), variable.bounds().start(),
         variable.bounds().end()
     )]
     Value {
@@ -116,10 +121,10 @@ pub enum KernelError {
         value: u64,
     },
     /// The table of leases is full.
-    #[error("{0} flows are under leases, and there is no room for more: let some expire")]
+    #[error("the limit of {0} flows under leases is reached: wait until some expire")]
     Leases(usize),
     /// There is no such flow.
-    #[error("there is no flow {0:#x} in this network namespace: it has ended, or never was")]
+    #[error("this network namespace has no flow {0:#x}; it may have ended")]
     NoFlow(u64),
     /// A flow refused the request.
     #[error("the flow {flow:#x} refused: {error}")]
@@ -131,7 +136,8 @@ pub enum KernelError {
     },
     /// The congestion control of a flow is no longer available, so it could not be restored after a lease.
     #[error(
-        "the flow {flow:#x} is run by the congestion control {name:?}, which this kernel offers no more: it could not be put back when the lease ends, so it is left in place"
+        "the flow {flow:#x} is run by the congestion control {name:?}, which this kernel no longer offers: \
+         it could not be restored after the lease, so it is not replaced"
     )]
     Final {
         /// The flow's socket cookie.

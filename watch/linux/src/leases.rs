@@ -216,7 +216,7 @@ mod tests {
         let refused = leases.grant_at(0, 1, Variable::PacingRate, 1, SECOND);
         assert_eq!(
             refused.expect_err("it is below the lowest pace").to_string(),
-            "1 is no value for conn.cc.pacing_rate: it must be from 655360 to 18446744073709551615"
+            "1 is not a value for conn.cc.pacing_rate: it must be from 655360 to 18446744073709551615"
         );
     }
 

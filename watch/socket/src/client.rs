@@ -27,7 +27,7 @@ const MAX_KEPT_BYTES: usize = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No process listens at the socket.
-    #[error("{}: nobody listens there ({error}); is `hawser … --interact` running?", path.display())]
+    #[error("{}: no process listens there ({error}); is `hawser … --interact` running?", path.display())]
     Nobody {
         /// The socket's file.
         path: PathBuf,
@@ -49,18 +49,19 @@ pub enum ClientError {
     #[error("{}", .0.join("\n"))]
     Wrong(Vec<String>),
     /// The connection broke.
-    #[error("the other process is gone: {0}")]
+    #[error("the other process has ended: {0}")]
     Gone(io::Error),
     /// The other process still runs, but has closed this subscriber's connection.
     #[error(
-        "process {0} has closed the connection: it does so when a subscriber takes nothing of what it is sent for 5 s: read faster, or subscribe with an interval"
+        "process {0} has closed the connection, as it does when a subscriber reads nothing for 5 s: read \
+         faster, or subscribe with an interval"
     )]
     Closed(u64),
     /// The memory received for a ring is not a ring.
-    #[error("the other end speaks another protocol: {0}")]
+    #[error("the other end uses another protocol: {0}")]
     Ring(#[from] RingError),
     /// The other end violates the protocol.
-    #[error("the other end speaks another protocol: {0}")]
+    #[error("the other end uses another protocol: {0}")]
     Protocol(String),
 }
 
@@ -230,7 +231,7 @@ impl Client {
         self.reader.get_mut().files.clear();
         self.ask(&json!({ "ring": { "slots": slots } }))?;
         let files = std::mem::take(&mut self.reader.get_mut().files);
-        let missing = |_| ClientError::Protocol("the ring's memory did not come with the answer".into());
+        let missing = |_| ClientError::Protocol("the answer does not include the ring's memory".into());
         files.try_into().map_err(missing)
     }
 
@@ -309,7 +310,7 @@ impl Client {
                     .map_err(|error| ClientError::Protocol(error.to_string()))
             }
             Ok(_) if self.line.len() >= MAX_ANSWER => Err(ClientError::Protocol(format!(
-                "a line of more than {MAX_ANSWER} bytes"
+                "a line has more than {MAX_ANSWER} bytes"
             ))),
             // A connection that is cut in the middle of a line was closed because this client read too
             // slowly.

@@ -40,34 +40,34 @@ pub(super) enum RequestRefusal {
     Request(#[from] RequestError),
     #[error(transparent)]
     Bus(#[from] BusError),
-    #[error("hello comes before the first subscription")]
+    #[error("`hello` must come before the first subscription")]
     LateHello,
-    #[error("there is no ring: ask for one first, {{\"ring\":{{\"slots\":4096}}}}")]
+    #[error("the connection has no ring: request one first, {{\"ring\":{{\"slots\":4096}}}}")]
     NoRing,
-    #[error("this connection has its ring already")]
+    #[error("this connection already has a ring")]
     SecondRing,
-    #[error("no ring: {0}")]
+    #[error("cannot create a ring: {0}")]
     Ring(#[source] io::Error),
-    #[error("the subscriber is gone")]
+    #[error("the subscriber has ended")]
     NoSubscriber,
-    #[error("the source is gone")]
+    #[error("the source has ended")]
     NoSource,
-    #[error("`{0}` names {1} variables: one at a time is set")]
+    #[error("`{0}` names {1} variables: set one at a time")]
     NotOneVariable(String, usize),
-    #[error("{0} can be read only: its program does not declare it modifiable")]
+    #[error("{0} is read-only: its program does not declare it modifiable")]
     ReadOnly(String),
     #[error("{0}: {1}")]
     Variable(String, Refusal),
-    #[error("{0}; it may take effect yet, as `attachments` will show")]
+    #[error("{0}; it may still take effect, as `attachments` will show")]
     Late(BusError),
-    #[error("nothing in this process keeps documents: `hawser proxy --policy` does")]
+    #[error("this process stores no documents; `hawser proxy --policy` does")]
     NoDocuments,
     /// A document or a filter has faults; the text is the request's keyword.
     #[error("refused")]
     Faults(&'static str, Vec<Fault>),
     #[error("the answer is longer than {MAX_ANSWER} bytes: list with a filter")]
     LongAnswer,
-    #[error("the provider's answer is no JSON: {0}")]
+    #[error("the provider's answer is not JSON: {0}")]
     Answer(#[from] hawser_documents::Fault),
     #[error(transparent)]
     Thread(#[from] tokio::task::JoinError),

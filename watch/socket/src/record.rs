@@ -237,10 +237,10 @@ pub enum RecordError {
     #[error(transparent)]
     Syntax(#[from] hawser_documents::Fault),
     /// The text is a recording of another version, or of another kind.
-    #[error("a recording of `{0}`, expected `{SCHEMA}`")]
+    #[error("the recording has the schema `{0}`, expected `{SCHEMA}`")]
     Schema(String),
     /// The first line is not a header.
-    #[error("no recording: it does not begin with a header of `{SCHEMA}`")]
+    #[error("the file is not a recording: it does not begin with a header of `{SCHEMA}`")]
     NoHeader,
 }
 

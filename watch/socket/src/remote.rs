@@ -93,7 +93,7 @@ impl Remote {
                 .and_then(|number| u32::try_from(number).ok());
             remote
                 .ids
-                .push(number.ok_or_else(|| protocol_error("no number of a subscription"))?);
+                .push(number.ok_or_else(|| protocol_error("the number of a subscription is missing"))?);
         }
         Ok(remote)
     }
@@ -234,7 +234,7 @@ impl Remote {
         let answer = self.client.ask(&json!({ "offers": {} }))?;
         let offers = answer["offers"]
             .as_array()
-            .ok_or_else(|| protocol_error("no list of sources"))?;
+            .ok_or_else(|| protocol_error("the list of sources is missing"))?;
         for offer in offers {
             let known = source(offer)?;
             if self.sources.iter().any(|there| there.id == known.id) || self.sources.len() >= MAX_SOURCES {

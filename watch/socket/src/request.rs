@@ -267,7 +267,7 @@ pub struct Release {
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The line is too long.
-    #[error("a line has at most {LINE} bytes: this one was dropped")]
+    #[error("a line has at most {LINE} bytes; this one was dropped")]
     TooLong,
     /// The line is not UTF-8.
     #[error("the line is not UTF-8")]
@@ -276,7 +276,7 @@ pub enum RequestError {
     #[error("{0}; for instance {EXAMPLE}")]
     Syntax(String),
     /// The name is not valid for a client.
-    #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
+    #[error("`{0}` is not a valid name: expected 1 to 64 letters, digits, `-`, `_` and `.`")]
     Name(String),
 }
 
@@ -331,10 +331,10 @@ fn is_name(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpanError {
     /// The text is not a number with a unit.
-    #[error("`{0}` is no span of time: write it like 10ms (ns, us, ms, s, min, h)")]
+    #[error("`{0}` is not a duration: write it like 10ms (ns, us, ms, s, min, h)")]
     Syntax(String),
     /// The span has more nanoseconds than fit into 64 bits.
-    #[error("`{0}` is too long: a span of time has at most 5124095h")]
+    #[error("`{0}` is too long: a duration is at most 5124095h")]
     TooLong(String),
     /// The number has no unit.
     #[error("`{0}` has no unit: write {0}s for seconds, or another of ns, us, ms, min, h")]
@@ -374,7 +374,7 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "a span of time is a text such as `10ms`, or whole nanoseconds"
+    expecting = "a duration is a text such as `10ms`, or whole nanoseconds"
 )]
 enum Span {
     Number(u64),
@@ -483,7 +483,7 @@ mod tests {
             ("", "the text ends where a value is expected"),
             (
                 r#"{"offer":{}}"#,
-                "there is no `offer`: it is one of `hello`, `offers`, ",
+                "unknown value `offer`: expected one of `hello`, `offers`, ",
             ),
             (
                 r#"{"offers":{},"flows":{}}"#,
@@ -493,30 +493,30 @@ mod tests {
             (r#"{"offers":{}"#, "column 12: the text ends within an object"),
             (
                 r#"{"offers":{"x":1}}"#,
-                "`offers.x`: there is no key `x`: there are none",
+                "`offers.x`: unknown key `x`: no key is expected",
             ),
             (r#"{"subscribe":{}}"#, "`subscribe`: the key `events` is missing"),
             (
                 r#"{"subscribe":{"events":[],"interval":"soon"}}"#,
-                "`soon` is no span of time",
+                "`soon` is not a duration",
             ),
             (
                 r#"{"subscribe":{"events":[],"scope":"port=1"}}"#,
-                "`port=1` is no condition",
+                "`port=1` is not a condition",
             ),
-            (r#"{"probe":{"flow":"x"}}"#, "`x` names no flow"),
+            (r#"{"probe":{"flow":"x"}}"#, "`x` is not a flow"),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#,
-                "`modify.value`: -1 stands where a whole number from 0 to 18446744073709551615 is expected",
+                "`modify.value`: expected a whole number from 0 to 18446744073709551615, found -1",
             ),
             (
                 r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#,
                 "`modify`: the key `lease` is missing",
             ),
-            (r#"{"hello":{"name":"a b"}}"#, "`a b` is no name"),
+            (r#"{"hello":{"name":"a b"}}"#, "`a b` is not a valid name"),
             (
                 r#"{"hello":{"name":"a","priority":256}}"#,
-                "`hello.priority`: 256 stands where a whole number from 0 to 255 is expected",
+                "`hello.priority`: expected a whole number from 0 to 255, found 256",
             ),
         ] {
             let error = parse(line.as_bytes()).expect_err("it is wrong");

@@ -18,7 +18,7 @@ pub enum RulesError {
         error: io::Error,
     },
     /// Other users can write to the file.
-    #[error("{}: others can write it: chmod go-w", .0.display())]
+    #[error("{}: other users can write to the file: run chmod go-w on it", .0.display())]
     WritableByOthers(PathBuf),
     /// The text of the file has a fault.
     #[error("{}: {error}", path.display())]
@@ -223,7 +223,7 @@ mod tests {
         for (text, why) in [
             (
                 "[[rule]]\nnam = \"x\"",
-                "line 2, column 1: `rule[0].nam`: there is no key `nam`",
+                "line 2, column 1: `rule[0].nam`: unknown key `nam`",
             ),
             (
                 "[[rule]]\nmodify = [{ variables = \"a\", min = 2, max = 1 }]",
@@ -231,7 +231,7 @@ mod tests {
             ),
             (
                 "[[rule]]\npriority = 300",
-                "line 2, column 12: `rule[0].priority`: 300 stands where a whole number from 0 to 255 is expected",
+                "line 2, column 12: `rule[0].priority`: expected a whole number from 0 to 255, found 300",
             ),
         ] {
             let error = Rules::parse(text).expect_err("it is wrong");

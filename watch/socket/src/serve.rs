@@ -76,7 +76,7 @@ fn serve_until(
                     if connections.len() >= MAX_CONNECTIONS {
                         warn!(
                             limit = MAX_CONNECTIONS,
-                            "a client is rejected: too many are connected"
+                            "a client was rejected: too many are connected"
                         );
                         reject(stream);
                         continue;
@@ -85,7 +85,7 @@ fn serve_until(
                     connections.spawn(async move { attend(stream, bus, &rules, parting).await });
                 }
                 Err(error) => {
-                    warn!(%error, "no client can be accepted");
+                    warn!(%error, "cannot accept clients");
                     tokio::time::sleep(REST).await;
                 }
             }
@@ -164,7 +164,7 @@ impl Drop for Server {
 
 /// Sends the reason without waiting, so that a rejected client delays no other.
 fn reject(stream: UnixStream) {
-    let line = json!({ "error": format!("{MAX_CONNECTIONS} subscribers are connected already") });
+    let line = json!({ "error": format!("{MAX_CONNECTIONS} subscribers are already connected") });
     // The runtime does not know yet whether the stream is writable, so the write bypasses it.
     if let Ok(mut stream) = stream.into_std() {
         let _ = stream.write(format!("{line}\n").as_bytes());
@@ -183,7 +183,7 @@ async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
     let end = match user {
         Ok(user) => match Connection::new(bus, rules, user, process) {
             Ok(mut connection) => {
-                debug!(user, process, "a client has connected");
+                debug!(user, process, "a client connected");
                 connection
                     .converse(&mut lines, &mut answers, rules, user, parting)
                     .await
@@ -193,14 +193,11 @@ async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
         Err(end) => Err(end),
     };
     match end {
-        Ok(()) => debug!(process, "a client has disconnected"),
+        Ok(()) => debug!(process, "a client disconnected"),
         Err(End::Gone) => debug!(process, "the connection to a client broke"),
-        Err(End::Slow) => info!(
-            process,
-            "a client is disconnected: it reads nothing of what it is sent"
-        ),
+        Err(End::Slow) => info!(process, "a client was disconnected because it does not read"),
         Err(End::Refused(why)) => {
-            info!(process, why = ?why, "a client is disconnected");
+            info!(process, why = ?why, "a client was disconnected");
             // The connection ends in any case.
             let _ = answers.send(&json!({ "error": why })).await;
         }

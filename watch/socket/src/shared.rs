@@ -101,10 +101,10 @@ pub enum RingError {
     #[error("the ring's memory is not sealed")]
     NotSealed,
     /// The memory's size is not valid for a ring.
-    #[error("the ring has no size that a ring can have")]
+    #[error("the ring has an invalid size")]
     Size,
     /// The memory does not begin as a ring does.
-    #[error("it is no ring")]
+    #[error("the memory is not a ring")]
     NoRing,
 }
 

@@ -97,9 +97,9 @@ struct Ended(String);
 impl Drop for Ended {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::warn!(tware = ?self.0, "a T-ware has panicked; what it held is given back");
+            tracing::warn!(tware = ?self.0, "a T-ware panicked; its leases were released");
         } else {
-            tracing::debug!(tware = ?self.0, "a T-ware has ended");
+            tracing::debug!(tware = ?self.0, "a T-ware ended");
         }
     }
 }
@@ -111,7 +111,7 @@ pub enum ThreadError {
     #[error(transparent)]
     Bus(#[from] BusError),
     /// The system could not start a thread.
-    #[error("no thread: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub enum OpenError {
     /// The text is not a valid device name.
     #[error(
-        "`{0}` names no device of DPDK: write a virtual one with a number, such as net_tap0,iface=dpdk0 or \
+        "`{0}` is not a device of DPDK: write a virtual one with a number, such as net_tap0,iface=dpdk0 or \
          net_af_packet0,iface=eth0, or a PCI address, such as 0000:03:00.0"
     )]
     Name(String),
@@ -17,7 +17,7 @@ pub enum OpenError {
     #[error("DPDK does not start: {0}")]
     Start(String),
     /// No driver accepted the device.
-    #[error("DPDK opens no port on `{device}` ({error}): {messages}")]
+    #[error("DPDK cannot open a port on `{device}` ({error}): {messages}")]
     Probe {
         /// The device's name.
         device: String,
@@ -30,8 +30,9 @@ pub enum OpenError {
     /// No driver accepted the device, and the process lacks the privileges that drivers of the host's
     /// interfaces need.
     #[error(
-        "DPDK opens no port on `{device}`: {messages}; this process lacks CAP_NET_RAW and CAP_NET_ADMIN, which ports on \
-         interfaces take: run inside namespaces of your own (unshare --map-root-user --net), or as root"
+        "DPDK cannot open a port on `{device}`: {messages}; this process lacks CAP_NET_RAW and \
+         CAP_NET_ADMIN, which ports on interfaces need: run inside namespaces of your own (unshare \
+         --map-root-user --net), or as root"
     )]
     Permission {
         /// The device's name.
@@ -56,12 +57,16 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The process already has a port on the device.
-    #[error("this process has a port on `{0}` already: close that first, or give the device another number")]
+    #[error(
+        "this process already has a port on `{0}`: close that port first, or give the device another \
+             number"
+    )]
     Busy(String),
     /// The port has fewer queues than requested.
     #[error(
-        "the port `{device}` has no more queues than {queues}, and {wanted} are needed: ask for fewer shards, or give it more \
-         where its driver takes that (net_af_packet: qpairs=N; net_af_xdp: queue_count=N; net_vhost: queues=N; net_virtio_user: queues=N,cq=1)"
+        "the port `{device}` has only {queues} queues, but {wanted} are needed: use fewer shards, or give \
+         the port more queues if its driver supports it (net_af_packet: qpairs=N; net_af_xdp: \
+         queue_count=N; net_vhost: queues=N; net_virtio_user: queues=N,cq=1)"
     )]
     Queues {
         /// The device's name.
@@ -72,7 +77,7 @@ pub enum OpenError {
         wanted: u16,
     },
     /// The eBPF program that the port's AF_XDP sockets need could not be attached to its interface.
-    #[error("the port `{device}` has AF_XDP sockets, which take an eBPF program: {error}")]
+    #[error("the port `{device}` has AF_XDP sockets, which need an eBPF program: {error}")]
     Program {
         /// The device's name.
         device: String,
@@ -112,8 +117,8 @@ pub enum OpenError {
 fn hint(device: &str) -> &'static str {
     match device.starts_with("net_af_xdp") {
         true => {
-            "; some versions of this driver keep the sockets of a port that was closed: a process has one port on an interface, \
-             once"
+            "; some versions of this driver keep the sockets of a closed port, so that a process can open a \
+             port on an interface only once"
         }
         false => "",
     }
@@ -130,10 +135,11 @@ impl OpenError {
             .iter()
             .any(|driver| name.starts_with(driver));
         if messages.contains("failed to parse device") {
-            messages += "; no driver of this DPDK has a name that this one begins with: docs/dpdk.md lists the usual ones";
+            messages += "; no driver of this DPDK matches the beginning of this name: docs/dpdk.md lists \
+                         the usual ones";
         } else if stands_on_one {
             match interface.map(hawser_host::Interface::read) {
-                None => messages += "; it stands on an Ethernet interface: write iface=NAME behind it",
+                None => messages += "; it needs an Ethernet interface: append iface=NAME",
                 Some(Err(error)) => messages += &format!("; {error}"),
                 Some(Ok(_)) => {}
             }

@@ -104,7 +104,7 @@ unsafe extern "C" {
 /// Converts a status of C, which is a negative errno or a success. Drivers fail with -1 for any reason.
 fn check(status: c_int) -> io::Result<()> {
     match status {
-        -1 => Err(io::Error::other("no reason given")),
+        -1 => Err(io::Error::other("no reason was given")),
         ..0 => Err(io::Error::from_raw_os_error(-status)),
         _ => Ok(()),
     }
@@ -231,7 +231,7 @@ impl Queue {
 
     /// Receives frames into an empty batch.
     pub(crate) fn receive(&mut self, batch: &mut Batch, max: usize) {
-        debug_assert!(batch.0.is_empty(), "it was given back");
+        debug_assert!(batch.0.is_empty(), "the port was returned");
         let room = max.min(BATCH);
         batch.0.reserve(BATCH);
         // SAFETY: there is space for `room` frames, and C has written as many as it returns.

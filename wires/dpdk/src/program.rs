@@ -26,8 +26,9 @@ pub(crate) fn attach(
 pub(crate) fn attach(device: &str, _: u32, _: &[IpAddr], _: u16) -> Result<OwnedFd, OpenError> {
     Err(OpenError::Program {
         device: device.to_owned(),
-        error: "this build loads no eBPF program: build with the feature `xdp` (of the command: `ebpf`), too, which takes: \
-                apt-get install clang libelf-dev zlib1g-dev pkg-config; net_af_packet needs none"
+        error: "this build loads no eBPF program: build with the feature `xdp` (of the command: `ebpf`), \
+                too, which needs: apt-get install clang libelf-dev zlib1g-dev pkg-config; net_af_packet \
+                needs none"
             .into(),
     })
 }

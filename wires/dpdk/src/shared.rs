@@ -109,7 +109,7 @@ fn is_own(folder: &Path) -> io::Result<()> {
     match (found.uid() == user || found.uid() == 0) && found.mode() & 0o022 == 0 {
         true => Ok(()),
         false => Err(io::Error::other(
-            "other users may write to its folder: take a folder of your own (mode 0700)",
+            "other users can write to its folder: use a folder of your own (mode 0700)",
         )),
     }
 }

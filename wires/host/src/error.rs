@@ -60,20 +60,27 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             OpenError::Name(name) => write!(f, "'{name}' cannot be an interface's name (1 to 15 bytes)"),
-            OpenError::Missing(name) => write!(f, "there is no interface '{name}' in this network namespace"),
+            OpenError::Missing(name) => write!(
+                f,
+                "the interface '{name}' does not exist in this network \
+                 namespace"
+            ),
             OpenError::Down(name) => {
-                write!(f, "the interface '{name}' is down; bring it up: ip link set {name} up")
+                write!(
+                    f,
+                    "the interface '{name}' is down; bring it up: ip link set {name} up"
+                )
             }
             OpenError::Busy(name) => write!(f, "the TUN device '{name}' is in use by another program"),
             OpenError::Kind { name, wanted } => write!(f, "the interface '{name}' is not {wanted}"),
             OpenError::NoTun => f.write_str(
-                "there is no /dev/net/tun; load the module tun, or use a packet socket on an Ethernet \
+                "/dev/net/tun does not exist; load the module tun, or use a packet socket on an Ethernet \
                  interface instead",
             ),
             OpenError::TunUnreadable => f.write_str(
-                "/dev/net/tun may not be opened by this user; use a packet socket on an Ethernet interface \
-                 instead (a veth pair in namespaces of one's own needs no privilege), or let the user read and \
-                 write /dev/net/tun",
+                "this user has no permission to open /dev/net/tun; use a packet socket on an Ethernet \
+                 interface instead (a veth pair in namespaces of one's own needs no privilege), or let the \
+                 user read and write /dev/net/tun",
             ),
             OpenError::Permission { action, capability } => write!(
                 f,

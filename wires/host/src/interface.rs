@@ -161,7 +161,7 @@ impl Presence {
         match index_to_name(&socket, self.index as u32) {
             Err(Errno::NODEV) => Err(io::Error::new(
                 io::ErrorKind::NotConnected,
-                format!("the interface '{}' is gone", self.name),
+                format!("the interface '{}' was removed", self.name),
             )),
             Ok(_) | Err(_) => Ok(()),
         }

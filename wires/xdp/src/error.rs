@@ -11,8 +11,8 @@ pub enum OpenError {
     Interface(#[from] hawser_host::OpenError),
     /// The process is root only in a user namespace.
     #[error(
-        "the kernel refuses to load an eBPF program in a user namespace, and a device xdp:{name} needs one: its bpf(2) wants \
-         CAP_BPF outside of all user namespaces; packet:{name} works here"
+        "the kernel refuses to load an eBPF program in a user namespace, and a device xdp:{name} needs one: \
+         its bpf(2) requires CAP_BPF outside of all user namespaces; packet:{name} works here"
     )]
     UserNamespace {
         /// The interface's name.
@@ -20,8 +20,9 @@ pub enum OpenError {
     },
     /// A capability is missing.
     #[error(
-        "no permission to {action}: a device xdp:{name} takes CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW; run as root, or grant \
-         them (setcap cap_bpf,cap_net_admin,cap_net_raw+ep PROGRAM); packet:{name} takes CAP_NET_RAW alone"
+        "no permission to {action}: a device xdp:{name} needs CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW; run \
+         as root, or grant them (setcap cap_bpf,cap_net_admin,cap_net_raw+ep PROGRAM); packet:{name} needs \
+         only CAP_NET_RAW"
     )]
     Permission {
         /// The interface's name.
@@ -39,8 +40,8 @@ pub enum OpenError {
     },
     /// The device accepts no XDP program, neither in its driver nor in front of the kernel's stack.
     #[error(
-        "the interface '{name}' takes no XDP program (by its driver: {native}; in front of the kernel's stack: {generic}); use \
-         packet:{name} instead"
+        "the interface '{name}' supports no XDP program (by its driver: {native}; in front of the kernel's \
+         stack: {generic}); use packet:{name} instead"
     )]
     NoXdp {
         /// The interface's name.
@@ -52,8 +53,8 @@ pub enum OpenError {
     },
     /// Another XDP program is attached.
     #[error(
-        "the interface '{name}' has an XDP program already (ip link show {name}): end what attached it, or use packet:{name} \
-         instead, which stands beside it"
+        "the interface '{name}' already has an XDP program (ip link show {name}): stop the process that \
+         attached it, or use packet:{name} instead, which works beside it"
     )]
     Busy {
         /// The interface's name.
@@ -61,8 +62,9 @@ pub enum OpenError {
     },
     /// The number of the device's receive queues differs from the number of requested sockets.
     #[error(
-        "the interface '{name}' spreads what it receives over {queues} queues, and an AF_XDP socket has one: ask for as many \
-         shards, one for each, or let it have {count} (ethtool -L {name} combined {count}), or use packet:{name} instead"
+        "the interface '{name}' distributes received packets over {queues} queues, but an AF_XDP socket \
+         serves one: use as many shards as queues, or give the interface {count} (ethtool -L {name} \
+         combined {count}), or use packet:{name} instead"
     )]
     Queues {
         /// The interface's name.

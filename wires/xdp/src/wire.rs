@@ -315,7 +315,8 @@ impl XdpWire {
         io::Error::new(
             io::ErrorKind::NotConnected,
             format!(
-                "the interface '{name}' was removed, and the device xdp:{name} with it: open it again once it is back"
+                "the interface '{name}' was removed, and the device xdp:{name} with it: open the device \
+                 again when the interface is back"
             ),
         )
     }
@@ -326,8 +327,8 @@ impl XdpWire {
         io::Error::new(
             io::ErrorKind::NotConnected,
             format!(
-                "the XDP program was detached from the interface '{name}', so that xdp:{name} gets no frames any more: open \
-                 it again"
+                "the XDP program was detached from the interface '{name}', so xdp:{name} receives no more \
+                 frames: open the device again"
             ),
         )
     }

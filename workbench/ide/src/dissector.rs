@@ -19,18 +19,16 @@ use hawser_ir::Module;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     /// The program has no parser for packets.
-    #[error("the program takes no packets: it registers no parser for an IP protocol or a UDP port")]
+    #[error("the program receives no packets: it registers no parser for an IP protocol or a UDP port")]
     NoPackets,
     /// The headers of a parser cannot be seen in its own body.
-    #[error(
-        "`{parser}` takes no header apart itself: `p.extract(h)` with a header of its own has to stand in it"
-    )]
+    #[error("`{parser}` extracts no header itself: it must contain `p.extract(h)` with a header of its own")]
     NoHeader {
         /// The name of the parser.
         parser: String,
     },
     /// The length of a header depends on something that a dissector cannot compute.
-    #[error("what the length of `{blueprint}` depends on is no expression over its own fields")]
+    #[error("the length of `{blueprint}` is not an expression over its own fields")]
     Expression {
         /// The name of the header.
         blueprint: String,

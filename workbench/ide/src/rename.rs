@@ -42,7 +42,7 @@ impl Workspace {
             let declared = program.declaration_at(file, byte)?.at;
             Some(program.place(declared))
         });
-        let declared = declared.ok_or("there is no name of the program here")?;
+        let declared = declared.ok_or("no name of the program is here")?;
         if is_library(&declared) {
             return Err("the name is the library's: it is the same in all programs".to_owned());
         }
@@ -52,7 +52,7 @@ impl Workspace {
             let program = self.program(root);
             if let Some(error) = first_error(&program) {
                 return Err(format!(
-                    "{} has errors, so that not every use is known; mend them first: {}",
+                    "{} has errors, so some uses may be unknown; correct them first: {}",
                     root.display(),
                     error.message
                 ));
@@ -96,7 +96,8 @@ fn is_a_name(new: &str) -> Result<(), Refused> {
     let is_taken = words::word(new, |_| true).is_some() || words::integer(new).is_some();
     match (is_one_word, is_taken) {
         (false, _) => Err(format!(
-            "`{new}` cannot be a name: a letter or `_` first, then letters, digits and `_`, and no keyword"
+            "`{new}` cannot be a name: a name begins with a letter or `_`, continues with letters, digits \
+             and `_`, and is not a keyword"
         )),
         (true, true) => Err(format!("`{new}` is a word of the language")),
         (true, false) => Ok(()),
@@ -148,11 +149,11 @@ fn keeps_its_meaning(
             let line = after.text(at.file)[..at.start as usize].matches('\n').count() + 1;
             let path = after.place(*at).path;
             Err(format!(
-                "with `{new}` another name would mean something else: {}, line {line}",
+                "with `{new}` another name would change its meaning: {}, line {line}",
                 path.display()
             ))
         }
-        None => Err(format!("with `{new}` another name would mean something else")),
+        None => Err(format!("with `{new}` another name would change its meaning")),
     }
 }
 

@@ -350,13 +350,11 @@ impl Story {
 
     fn ending(&self) -> &'static str {
         match self.end {
-            "done" => "everything had come",
-            "time" => "its time was up",
-            "idle" => {
-                "no timer is armed and no packet is under way, so nothing would ever have happened any more"
-            }
+            "done" => "all data had arrived",
+            "time" => "its time limit was reached",
+            "idle" => "no timer is armed and no packet is under way, so no further event could occur",
             "stalled" => "time stood still",
-            _ => "packets went round, and no byte came to an application",
+            _ => "packets circulated, but no byte reached an application",
         }
     }
 }
@@ -380,19 +378,17 @@ fn end_lines(end: &EndStory) -> Vec<String> {
         let mut parts = Vec::new();
         if *kept > 0 {
             parts.push(format!(
-                "{kept} bytes are not acknowledged, {unsent} of them never sent"
+                "{kept} bytes are not acknowledged, {unsent} of them were never sent"
             ));
         }
         if *unread > 0 {
-            parts.push(format!("{unread} bytes delivered and not read"));
+            parts.push(format!("{unread} bytes delivered but not read"));
         }
         lines.push(format!("    engine: {}", parts.join("; ")));
     }
     if !standing.deferred.is_empty() {
         let requests = standing.deferred.join(", ");
-        lines.push(format!(
-            "    requests for whose chains there is no room: {requests}"
-        ));
+        lines.push(format!("    requests whose chains have no room: {requests}"));
     }
     if standing.context.is_some() {
         lines.extend(timer_lines(end));
@@ -416,7 +412,7 @@ fn timer_lines(end: &EndStory) -> Vec<String> {
     }
     let is_waiting = !standing.application.waits_for.is_empty();
     if is_waiting && standing.timers.iter().all(|timer| timer.fires.is_none()) {
-        lines.push("    no timer is armed: nothing but a packet can wake it".to_owned());
+        lines.push("    no timer is armed: only a packet can wake it".to_owned());
     }
     lines
 }

@@ -189,7 +189,7 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
     if flow.streams.is_some() && !offers(AppOp::Open) {
         let message = format!("the connections of `{name}` have no streams within them");
         let error = ScenarioError::new(format!("{path}.streams"), message);
-        return Err(error.with_hint("it carries one stream: `bulk = { bytes = \"1MiB\" }`"));
+        return Err(error.with_hint("the program carries one stream: `bulk = { bytes = \"1MiB\" }`"));
     }
     if flow.works.is_some() != offers(AppOp::Post) {
         return Err(match flow.works.is_some() {
@@ -198,7 +198,7 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
                 ScenarioError::new(format!("{path}.works"), message)
             }
             false => {
-                let message = format!("`{name}` carries works of queue pairs alone");
+                let message = format!("`{name}` carries only works of queue pairs");
                 ScenarioError::new(path, message).with_hint("works = { size = \"4kB\" }")
             }
         });
@@ -213,7 +213,7 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
             (None, None) => "messages",
         };
         let error = ScenarioError::new(format!("{path}.{app}"), format!("`{name}` offers no connections"));
-        return Err(error.with_hint("it carries calls: `calls = { size = 100, reply = 100 }`"));
+        return Err(error.with_hint("the program carries calls: `calls = { size = 100, reply = 100 }`"));
     };
     let key = |key: &str| format!("{path}.calls{key}");
     match (calls.reply.is_some(), call, message) {
@@ -223,10 +223,10 @@ fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -
                 key(".reply"),
                 format!("`{name}` carries messages without a reply"),
             );
-            Err(error.with_hint("leave out `reply`"))
+            Err(error.with_hint("remove `reply`"))
         }
         (false, true, false) => {
-            let message = format!("`{name}` offers calls, and no messages without a reply");
+            let message = format!("`{name}` offers calls, but no messages without a reply");
             Err(ScenarioError::new(key(""), message).with_hint("give `reply`: the size of each reply"))
         }
         // Connections suffice, because messages can be framed on them.

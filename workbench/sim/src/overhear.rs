@@ -145,7 +145,8 @@ impl Beside {
         let seconds = (*at - START).as_secs_f64();
         let count = self.stack.counters().asserts;
         Some(format!(
-            "watcher of host {}: false at {seconds:.9} s, of packet {packet} that it {direction}: `{text}` ({count} false in all)",
+            "watcher of host {}: failed at {seconds:.9} s, for packet {packet} that it {direction}: \
+             `{text}` ({count} failures in all)",
             self.host.escape_debug()
         ))
     }

@@ -224,7 +224,7 @@ impl Run {
                 .push(format!("the capture cannot be written: {error}"));
         }
         if end == End::Stalled {
-            let remedy = "two hosts answer each other without any delay between: give their link a `delay`";
+            let remedy = "two hosts answer each other without delay: give their link a `delay`";
             self.failures.push(remedy.into());
         }
         if end == End::NoProgress {
@@ -345,7 +345,7 @@ fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport])
         .sum();
     if let Some(bound) = bounds.sent.filter(|bound| sent > bound.0) {
         failures.push(format!(
-            "{sent} bytes were sent to deliver {delivered}, and {} were enough (bounds.sent)",
+            "{sent} bytes were sent to deliver {delivered}; the limit is {} (bounds.sent)",
             bound.0
         ));
     }
@@ -358,7 +358,7 @@ fn check_bounds(scenario: &Scenario, flows: &[FlowReport], links: &[LinkReport])
         if last > Duration::from(bound).as_secs_f64() {
             let number = flow.flow;
             failures.push(format!(
-                "flow {number} took {last:.6} s, and {bound} was enough (bounds.time)"
+                "flow {number} took {last:.6} s; the limit is {bound} (bounds.time)"
             ));
         }
     }
@@ -389,7 +389,7 @@ fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
                 Some(Some(_)) => continue,
             };
             failures.push(format!(
-                "flow {number}: {why}, and the {side} {late}: {bound} is enough (bounds.notice)"
+                "flow {number}: {why}, and the {side} {late}; the limit is {bound} (bounds.notice)"
             ));
         }
     }
@@ -413,7 +413,7 @@ fn peer_gone(
         return Some((at, "its peer has aborted", true));
     }
     if scenario.flow[flow.flow].open == Opening::Nobody {
-        return (end == 1).then_some((flow.start, "nobody listens", true));
+        return (end == 1).then_some((flow.start, "no listener exists", true));
     }
     let host = &scenario.host[number].name;
     let changes = scenario.at.iter().filter(|at| at.host.as_ref() == Some(host));
@@ -423,7 +423,7 @@ fn peer_gone(
     let at = START + up?.time.into();
     endpoint
         .is_cut()
-        .then_some((at, "its peer's host has come back with nothing", false))
+        .then_some((at, "its peer's host has restarted without state", false))
 }
 
 fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures: Vec<String>) -> Report {
@@ -670,7 +670,7 @@ fn host_faults(host: &Host) -> Vec<String> {
     if asserts > 0 {
         let text = host.stack().last_assert().unwrap_or("unknown");
         faults.push(format!(
-            "{asserts} false asserts of the program, the last one `{text}`"
+            "{asserts} asserts of the program failed, the last one `{text}`"
         ));
     }
     faults

@@ -200,7 +200,7 @@ fn two_nodes<'de, D: serde::Deserializer<'de>>(from: D) -> Result<[String; 2], D
     let nodes = Vec::<String>::deserialize(from)?;
     let count = nodes.len();
     let error = || {
-        let message = format!("a link lies between two hosts or switches, and here are {count}");
+        let message = format!("a link connects two hosts or switches, not {count}");
         serde::de::Error::custom(message)
     };
     nodes.try_into().map_err(|_| error())

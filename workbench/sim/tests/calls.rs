@@ -178,12 +178,13 @@ fn requests_a_program_does_not_offer_are_rejected() {
     };
     assert_eq!(
         refused("homa", "bulk = { bytes = 1 }"),
-        "line 19: `flow[0].bulk`: `homa` offers no connections\n  hint: it carries calls: `calls = { size = 100, reply = 100 }`"
+        "line 19: `flow[0].bulk`: `homa` offers no connections\n  hint: the program carries calls: `calls = \
+         { size = 100, reply = 100 }`"
     );
     assert_eq!(
         refused("homa", "calls = { size = 1 }"),
-        "line 19: `flow[0].calls`: `homa` offers calls, and no messages without a reply\n  hint: give `reply`: the size of \
-         each reply"
+        "line 19: `flow[0].calls`: `homa` offers calls, but no messages without a reply\n  hint: give \
+         `reply`: the size of each reply"
     );
 }
 
@@ -325,7 +326,7 @@ fn a_trace_is_replayed() {
     let error = with_files(&text, "0 h0 h7 1\n").expect_err("no such host");
     assert_eq!(
         error,
-        "`flow[0].calls.trace`: x.trace: `h0` calls `h7`, and this flow has no such pair"
+        "`flow[0].calls.trace`: x.trace: `h0` calls `h7`, but this flow does not have this pair"
     );
 }
 
@@ -374,10 +375,10 @@ fn bad_workloads_are_errors_with_a_place() {
     );
     assert_eq!(
         error("size = 1, load = 0.5"),
-        "`flow[0].calls.load`: the line of `h0` has no rate that this could be a share of"
+        "`flow[0].calls.load`: the line of `h0` has no rate of which this could be a share"
     );
     assert_eq!(
         error("size_file = 'x'"),
-        "`flow[0].calls.size_file`: x, line 2: 9 1 follows 10 0.5, and both have to rise"
+        "`flow[0].calls.size_file`: x, line 2: 9 1 follows 10 0.5, but both must rise"
     );
 }

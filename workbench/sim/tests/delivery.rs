@@ -86,7 +86,7 @@ fn datagrams_may_be_lost_up_to_their_share() {
     let messages = report.flows[0].forward.messages.expect("they are messages");
     assert_eq!((messages.sent, messages.received), (10, 8));
     assert!(report.to_string().contains("8 of 10 messages"), "{report}");
-    is_blamed(&lost("19%"), "2 datagrams did not come, and 1 may be lost");
+    is_blamed(&lost("19%"), "2 datagrams did not arrive; at most 1 may be lost");
     // The receiver waits for missing datagrams until five seconds after the last one was due, 9 ms after the
     // start.
     assert!((report.seconds - 5.009).abs() < 0.01, "{} s", report.seconds);
@@ -113,7 +113,7 @@ fn a_datagram_that_comes_twice_or_altered_fails() {
         "corrupt = 1.0",
         &messages("datagrams").replace("count = 10", "count = 200"),
     );
-    is_blamed(&report, "bytes is none that was sent");
+    is_blamed(&report, "bytes was never sent");
     let program = root().join(DATAGRAMS);
     for rules in ["duplicate = 1.0", "corrupt = 0.5, duplicate = 0.5, reorder = 0.5"] {
         assert_eq!(
@@ -141,7 +141,7 @@ fn messages_that_are_lost_or_repeated_fail() {
         "",
         &messages("messages").replace("size = [1, 1200]", "size = 1000"),
     );
-    is_blamed(&report, "a message of 999 bytes is none that was sent");
+    is_blamed(&report, "a message of 999 bytes was never sent");
     // The program carries streams, not messages.
     let report = go(&root().join(STOP_AND_WAIT), "", &messages("messages"));
     is_blamed(

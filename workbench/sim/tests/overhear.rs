@@ -91,7 +91,7 @@ fn a_watcher_sees_both_directions_in_the_order_of_its_host() {
         let [failure] = &report.failures[..] else {
             panic!("{report}");
         };
-        let expected = format!("watcher of host {host}: false at ");
+        let expected = format!("watcher of host {host}: failed at ");
         assert!(
             failure.starts_with(&expected) && failure.contains(rule),
             "{failure}"

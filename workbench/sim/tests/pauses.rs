@@ -252,7 +252,8 @@ fn invalid_thresholds_are_rejected_with_reason_and_place() {
     let cases = [
         (
             "pfc_xon = '20kB'",
-            "line 3: `switch[0].pfc_xon`: no `pfc_xoff` is given, and nothing pauses without\n  hint: pfc_xoff = ",
+            "line 3: `switch[0].pfc_xon`: `pfc_xoff` is missing, without which no priority pauses\n  hint: \
+             pfc_xoff = ",
         ),
         (
             "pfc_headroom = '20kB'",
@@ -264,11 +265,12 @@ fn invalid_thresholds_are_rejected_with_reason_and_place() {
         ),
         (
             "pfc_xoff = 0",
-            "`switch[0].pfc_xoff`: who may send no byte never sends",
+            "`switch[0].pfc_xoff`: a sender that may send no byte would never send",
         ),
         (
             "pfc_xoff = '50kB'",
-            "`switch[0].pfc_xoff`: no `pfc_headroom` is given for what comes until a pause has its effect\n  hint: 2 × delay",
+            "`switch[0].pfc_xoff`: `pfc_headroom` is missing; it holds the data that arrives until a pause \
+             takes effect\n  hint: 2 × delay",
         ),
         (
             "pfc_xoff = '50kB', pfc_xon = '50kB', pfc_headroom = 1",
@@ -280,13 +282,14 @@ fn invalid_thresholds_are_rejected_with_reason_and_place() {
         ),
         (
             "pfc_xoff = '50kB', pfc_headroom = 1, pfc_priorities = [1]",
-            "`switch[0].pfc_priorities`: there is no priority 1: the switch has 1\n  hint: 0 to 0",
+            "`switch[0].pfc_priorities`: the priority 1 does not exist: the switch has 1\n  hint: 0 to 0",
         ),
         (
             "pfc_xoff = '50kB', pfc_headroom = 1, priorities = 2, trim_to = 64",
-            "`switch[0].pfc_xoff`: a switch pauses who sends to it, or cuts packets that find no room\n  hint: leave out `trim_to`",
+            "`switch[0].pfc_xoff`: a switch either pauses its senders or trims packets that find no room\n  \
+             hint: remove `trim_to`",
         ),
-        ("pfc_xof = 1", "there is no key `pfc_xof`"),
+        ("pfc_xof = 1", "unknown key `pfc_xof`"),
     ];
     for (switch, expected) in cases {
         let error = crate::by_line(
@@ -301,7 +304,8 @@ fn invalid_thresholds_are_rejected_with_reason_and_place() {
             .expect_err("no rate")
             .to_string(),
     );
-    let expected = "line 4: `link[0]`: `s` pauses who sends to it, and a line without a rate has no queue to wait in\n  hint: ";
+    let expected = "line 4: `link[0]`: `s` pauses its senders, but a line without a rate has no queue in \
+                    which packets could wait\n  hint: ";
     assert!(error.contains(expected), "{error}");
 }
 
@@ -351,7 +355,7 @@ fn head_room_is_at_least_that_of_the_formula() {
                 .to_string(),
         );
         let expected = format!(
-            "line 4: `switch[0].pfc_headroom`: {} bytes are less than the {min} that may come {place} a pause has its \
+            "line 4: `switch[0].pfc_headroom`: {} bytes are less than the {min} that may arrive {place} a pause takes \
              effect\n  hint: pfc_headroom = {min}: ",
             min - 1
         );
@@ -366,9 +370,10 @@ fn head_room_is_at_least_that_of_the_formula() {
             .expect_err("too little for the core")
             .to_string(),
     );
-    let expected = "line 9: `topology.switch.pfc_headroom`: 20000 bytes are less than the 29563 that may come over \
-                    `left-right` until a pause has its effect\n  hint: pfc_headroom = 29563: 25000 bytes under way in 20us \
-                    there and back at 10Gbit/s, 1564 while a pause and the packet before it leave, a packet of 1500 on \
-                    the line, and 1499 by which one may exceed `pfc_xoff`";
+    let expected = "line 9: `topology.switch.pfc_headroom`: 20000 bytes are less than the 29563 that may \
+                    arrive over `left-right` until a pause takes effect\n  hint: pfc_headroom = 29563: \
+                    25000 bytes under way in 20us there and back at 10Gbit/s, 1564 while a pause and the \
+                    packet before it leave, a packet of 1500 on the line, and 1499 by which one may exceed \
+                    `pfc_xoff`";
     assert_eq!(error, expected);
 }

@@ -279,7 +279,7 @@ fn unrunnable_scenarios_are_rejected_with_the_reason() {
     };
     assert!(!fails(&pair("examples/missing.mtp", "", flow)).is_empty());
     for (params, reported) in [
-        ("NO_SUCH = 1", "no param `NO_SUCH`"),
+        ("NO_SUCH = 1", "unknown param `NO_SUCH`"),
         ("RTO = 5", "RTO takes a duration with its unit (200ms), not `5`"),
         (
             "RTO = true",

@@ -164,13 +164,13 @@ fn a_program_that_breaks_a_promise_about_streams_is_found() {
             "end-as-reset",
             "{ s.reads = false;  emit notify(EOF); }",
             "{ s.reads = false;  emit notify(RESET, 5); }",
-            "RESET was reported, and nobody has reset it",
+            "RESET was reported, but the stream was not reset",
         ),
         (
             "no-stopped",
             "emit notify(STOPPED, ev.value);",
             "",
-            "CLOSED was reported, and this end still sends",
+            "CLOSED was reported, but this end still sends",
         ),
         (
             "early-end",

@@ -81,7 +81,7 @@ const FLAGS: &[&str] = &[
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
     /// The browser could not be started.
-    #[error("the browser cannot be started: {0}")]
+    #[error("cannot start the browser: {0}")]
     Start(#[from] io::Error),
     /// The browser has ended.
     #[error("the browser has ended")]
@@ -90,7 +90,7 @@ pub enum BrowserError {
     #[error("the browser did not answer in time")]
     Late,
     /// The browser refused a call.
-    #[error("the browser refuses {method}: {why}")]
+    #[error("the browser refused {method}: {why}")]
     Refused {
         /// The method of the call.
         method: String,

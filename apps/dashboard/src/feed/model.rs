@@ -146,6 +146,6 @@ pub trait Controls: Send + Sync {
     /// Fails with the reason as text.
     fn download(&self, setup: &str, mib: u32) -> Result<(), String> {
         let _ = (setup, mib);
-        Err("nothing can be downloaded here".to_owned())
+        Err("this server offers no downloads".to_owned())
     }
 }

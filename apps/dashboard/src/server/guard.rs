@@ -59,13 +59,13 @@ impl Guard {
         let path = request.uri().path().strip_prefix('/').ok_or(refusal)?;
         let (token, rest) = path.split_once('/').unwrap_or((path, ""));
         if !bool::from(token.as_bytes().ct_eq(self.token.as_bytes())) {
-            let why = "this page is for who was given its whole address, token included";
+            let why = "this page requires its complete address, including the token";
             return Err(Refusal { status: StatusCode::FORBIDDEN, why });
         }
         // A page of another origin cannot send this content type without a preflight request.
         let kind = request.headers().get(header::CONTENT_TYPE);
         if request.method() == Method::POST && kind.is_none_or(|kind| kind != "application/json") {
-            let why = "orders are application/json";
+            let why = "orders must be application/json";
             return Err(Refusal { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, why });
         }
         Ok(rest)
@@ -79,12 +79,12 @@ impl Guard {
         ];
         let host = single(headers, &header::HOST).ok().flatten();
         let Some(host) = host.filter(|host| here.iter().any(|one| one == host)) else {
-            let why = "this server is called by its address alone";
+            let why = "this server must be addressed by its IP address";
             return Err(Refusal { status: StatusCode::MISDIRECTED_REQUEST, why });
         };
         let foreign = Refusal {
             status: StatusCode::FORBIDDEN,
-            why: "this page takes no orders from others",
+            why: "this page accepts no orders from other pages",
         };
         match single(headers, &header::ORIGIN) {
             Ok(None) => {}

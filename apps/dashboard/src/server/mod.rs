@@ -83,10 +83,10 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 #[derive(Debug, thiserror::Error)]
 pub enum DashboardError {
     /// Users of other hosts could reach it.
-    #[error("the page is for this host alone; listen on 127.0.0.1 or [::1], not on {0}")]
+    #[error("the page is for this host only; listen on 127.0.0.1 or [::1], not on {0}")]
     Open(SocketAddr),
     /// The system refused it.
-    #[error("the page cannot be served: {0}")]
+    #[error("cannot serve the page: {0}")]
     System(#[from] io::Error),
 }
 
@@ -201,7 +201,7 @@ async fn answer(shared: &Shared, request: Request<Incoming>, admitted: &Notify) 
             (&Method::GET | &Method::HEAD, "events") => stream::answer(shared.feed.clone()),
             (&Method::GET | &Method::HEAD, path) => match pages::find(path) {
                 Some(page) => content(page.kind, page.content),
-                None => text(StatusCode::NOT_FOUND, "there is no such page"),
+                None => text(StatusCode::NOT_FOUND, "this page does not exist"),
             },
             _ => not_allowed("GET, HEAD"),
         },
@@ -243,7 +243,7 @@ impl Shared {
     async fn switch(&self, request: Request<Incoming>) -> Result<(), Wrong> {
         let order: SwitchOrder = read(request).await?;
         if !self.feed.has_switch(&order.id) {
-            return Err((StatusCode::NOT_FOUND, "there is no such switch".to_owned()));
+            return Err((StatusCode::NOT_FOUND, "this switch does not exist".to_owned()));
         }
         let controls = Arc::clone(&self.controls);
         carry_out(move || controls.switch(&order.id, order.on)).await
@@ -252,7 +252,7 @@ impl Shared {
     async fn download(&self, request: Request<Incoming>) -> Result<(), Wrong> {
         let order: DownloadOrder = read(request).await?;
         if !self.feed.offers(&order.setup, order.mib) {
-            return Err((StatusCode::NOT_FOUND, "no such download is offered".to_owned()));
+            return Err((StatusCode::NOT_FOUND, "this download is not offered".to_owned()));
         }
         let controls = Arc::clone(&self.controls);
         carry_out(move || controls.download(&order.setup, order.mib)).await
@@ -263,7 +263,7 @@ async fn read<T: serde::de::DeserializeOwned>(request: Request<Incoming>) -> Res
     let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
     let body = Limited::new(request.into_body(), BODY_BYTES).collect();
     let body = tokio::time::timeout(HEAD_IN, body).await;
-    let body = body.map_err(|_| wrong("the order did not come in time".to_owned()))?;
+    let body = body.map_err(|_| wrong("the order did not arrive in time".to_owned()))?;
     let body = body.map_err(|error| wrong(error.to_string()))?;
     hawser_documents::json_bytes(&body.to_bytes()).map_err(|fault| wrong(fault.to_string()))
 }

@@ -26,7 +26,7 @@ pub enum Refusal {
     #[error("no rule allows it")]
     NoRule,
     /// The address is special, and no rule names it by address.
-    #[error("{address} is {class}, and no rule names it by address")]
+    #[error("{address} is {class}, and no rule allows it by its address")]
     Special {
         address: IpAddr,
         /// The class of the address.

@@ -43,7 +43,7 @@ enum What {
 
 /// A rule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{rule:?} is no rule: {why}")]
+#[error("{rule:?} is not a rule: {why}")]
 pub struct AllowError {
     pub rule: String,
     /// The reason as text.
@@ -143,12 +143,12 @@ impl FromStr for Rule {
             .filter(|(what, _)| !what.contains(':') || (what.starts_with('[') && what.ends_with(']')))
             .ok_or_else(|| {
                 bad(
-                    &"ports follow a colon, as in `example.com:443`, `*.example.com:*`, \
+                    &"a colon precedes the ports, for example `example.com:443`, `*.example.com:*`, \
                       `192.0.2.0/24:80-90`, `[2001:db8::/32]:443`",
                 )
             })?;
-        let ports =
-            ports_of(ports).ok_or_else(|| bad(&"ports are `*`, a number from 1, or two as in `80-90`"))?;
+        let ports = ports_of(ports)
+            .ok_or_else(|| bad(&"ports are `*`, a number from 1, or a range such as `80-90`"))?;
         let bare = what
             .strip_prefix('[')
             .and_then(|rest| rest.strip_suffix(']'))
@@ -156,14 +156,14 @@ impl FromStr for Rule {
         if let Some((address, length)) = bare.split_once('/') {
             let address = address
                 .parse()
-                .map_err(|_| bad(&"what stands before `/` is no address"))?;
+                .map_err(|_| bad(&"the text before `/` is not an address"))?;
             let block = length.parse().ok().and_then(|length| Block::new(address, length));
             let block = block.ok_or_else(|| bad(&"a prefix has at most 32 bits (IPv4) or 128 (IPv6)"))?;
             return Ok(Rule { what: What::Addresses(block), ports });
         }
         let (is_below, name) = what.strip_prefix("*.").map_or((false, what), |name| (true, name));
         let what = match Host::parse(name).map_err(|error| bad(&error))? {
-            Host::Address(_) if is_below => return Err(bad(&"nothing is below an address")),
+            Host::Address(_) if is_below => return Err(bad(&"an address has no subdomains")),
             Host::Address(address) => What::Addresses(Block::only(address)),
             Host::Name(name) if is_below => What::Below(format!(".{name}")),
             Host::Name(name) if name == "public" => What::Public,

@@ -246,19 +246,19 @@ fn the_gateways_own_addresses_need_a_rule_of_their_own() {
 #[test]
 fn invalid_rules_are_refused_with_the_reason() {
     for (rule, why) in [
-        ("example.com", "ports follow"),
-        ("2001:db8::1:80", "ports follow"),
+        ("example.com", "a colon precedes the ports"),
+        ("2001:db8::1:80", "a colon precedes the ports"),
         ("example.com:0", "ports are"),
         ("example.com:90-80", "ports are"),
         ("example.com:http", "ports are"),
         ("192.0.2.0/33:80", "at most 32"),
         ("[2001:db8::/129]:80", "or 128"),
-        ("example.com/8:80", "no address"),
-        ("*.192.0.2.1:80", "below an address"),
+        ("example.com/8:80", "is not an address"),
+        ("*.192.0.2.1:80", "an address has no subdomains"),
         ("a..b:80", "labels"),
         ("*:80", "letters"),
         ("w*.example.com:80", "letters"),
-        ("", "ports follow"),
+        ("", "a colon precedes the ports"),
     ] {
         let error = AllowList::parse([rule]).expect_err(rule).to_string();
         assert!(error.contains(why) && error.contains(rule), "{rule}: {error}");

@@ -81,7 +81,7 @@ pub(crate) fn a_name_that_does_not_exist_is_reported() -> TestResult {
         .err()
         .ok_or("there is no such name")?
         .to_string();
-    if error.contains("there is no name `none.example`") {
+    if error.contains("the name `none.example` does not exist") {
         Ok(())
     } else {
         Err(error.into())

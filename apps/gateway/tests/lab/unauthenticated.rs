@@ -54,7 +54,7 @@ pub(crate) fn sessions_are_refused() -> TestResult {
         Gateway::open(document, token).await?;
         Ok(())
     })?;
-    stage.expect_event("nobody's")?;
+    stage.expect_event("no client has this token")?;
     stage.expect_event("in time")?;
     stage.expect_event("version 2")
 }

@@ -122,7 +122,7 @@ async fn answer(
     if let Some(credential) = &client.front.settings.credential {
         let given = request.headers().get(header::PROXY_AUTHORIZATION);
         if !given.is_some_and(|given| credential.admits_header(given.as_bytes())) {
-            client.rejected("it has no credential that is taken here");
+            client.rejected("the request has no accepted credential");
             return unauthenticated();
         }
     }
@@ -183,7 +183,7 @@ async fn forwarded(
         }
         // The switch was not requested (RFC 9110, 15.2.2), because `Upgrade` is not passed on.
         Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            let why = "the origin switched protocols, which it was not asked to";
+            let why = "the origin switched protocols without a request";
             problem(StatusCode::BAD_GATEWAY, "http_protocol_error", why)
         }
         Ok(Ok(mut response)) => {
@@ -194,7 +194,7 @@ async fn forwarded(
             response.map(|body| Until { body, _ends: answered }.boxed())
         }
         Ok(Err(error)) => {
-            let why = format!("the origin broke off: {}", with_causes(&error));
+            let why = format!("the origin closed the connection: {}", with_causes(&error));
             problem(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
         }
     }
@@ -333,7 +333,7 @@ fn problem(status: StatusCode, kind: &'static str, why: &str) -> Answer {
 }
 
 fn unauthenticated() -> Answer {
-    let why = "this proxy wants a credential";
+    let why = "this proxy requires a credential";
     let mut response = problem(
         StatusCode::PROXY_AUTHENTICATION_REQUIRED,
         "http_request_denied",

@@ -71,13 +71,13 @@ pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusa
     match target.scheme() {
         Some(scheme) if *scheme == Scheme::HTTP => forward(method, target).map(Wanted::Forward),
         Some(scheme) if *scheme == Scheme::HTTPS => Err(Refusal::bad(
-            "https is asked for with CONNECT, so that its secrecy reaches to the origin",
+            "use CONNECT for https, so that it stays confidential up to the origin",
         )),
         Some(_) => Err(Refusal::bad(
-            "only http:// is forwarded; anything else can be asked for with CONNECT",
+            "only http:// is forwarded; use CONNECT for other protocols",
         )),
         None => Err(Refusal::bad(
-            "this is a proxy: ask for http://HOST/PATH, or CONNECT HOST:PORT",
+            "this is a proxy: request http://HOST/PATH, or CONNECT HOST:PORT",
         )),
     }
 }
@@ -86,9 +86,11 @@ pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusa
 /// Servers behind this proxy could choose different ones of two.
 pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> Result<(), Refusal> {
     match headers.get_all(header::HOST).iter().count() {
-        0 if version >= Version::HTTP_11 => Err(Refusal::bad("a request of HTTP/1.1 without Host")),
+        0 if version >= Version::HTTP_11 => {
+            Err(Refusal::bad("the request is HTTP/1.1 but has no Host field"))
+        }
         0 | 1 => Ok(()),
-        count => Err(Refusal::bad(format!("a request with {count} Host fields"))),
+        count => Err(Refusal::bad(format!("the request has {count} Host fields"))),
     }
 }
 
@@ -101,7 +103,7 @@ pub(crate) fn expects_continue(version: Version, headers: &HeaderMap) -> bool {
 }
 
 fn tunnel(target: &Uri) -> Result<Destination, Refusal> {
-    let form = || Refusal::bad("CONNECT wants HOST:PORT");
+    let form = || Refusal::bad("CONNECT needs HOST:PORT");
     let authority = target.authority().ok_or_else(form)?.as_str();
     if target.scheme().is_some() || target.path_and_query().is_some() || authority.contains('@') {
         return Err(form());
@@ -112,20 +114,21 @@ fn tunnel(target: &Uri) -> Result<Destination, Refusal> {
 fn forward(method: &Method, target: &Uri) -> Result<Forward, Refusal> {
     let authority = target
         .authority()
-        .ok_or_else(|| Refusal::bad("http:// without a host"))?;
+        .ok_or_else(|| Refusal::bad("the URL has no host"))?;
     // User information obscures the actual host (RFC 9110, 4.2.4).
     if authority.as_str().contains('@') {
-        return Err(Refusal::bad("a target with a user in it"));
+        return Err(Refusal::bad("the target contains a user name"));
     }
     let rest = &authority.as_str()[authority.host().len()..];
     let port = match rest.strip_prefix(':') {
         None | Some("") => 80,
         Some(_) => authority
             .port_u16()
-            .ok_or_else(|| Refusal::bad("a port beyond 65535"))?,
+            .ok_or_else(|| Refusal::bad("the port is above 65535"))?,
     };
     let destination = Destination::new(authority.host(), port)?;
-    let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::bad("a host beyond ASCII"))?;
+    let host =
+        HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::bad("the host is not ASCII"))?;
     Ok(Forward { destination, host, path: Uri::from(origin_form(method, target)?) })
 }
 
@@ -141,7 +144,7 @@ fn origin_form(method: &Method, target: &Uri) -> Result<PathAndQuery, Refusal> {
             let slash = if text.starts_with('/') { "" } else { "/" };
             format!("{slash}{text}")
                 .parse()
-                .map_err(|_| Refusal::bad("a path that cannot be asked for"))
+                .map_err(|_| Refusal::bad("the path cannot be requested"))
         }
     }
 }

@@ -53,7 +53,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
     let relay = match listen(&control) {
         Ok(relay) => relay,
         Err(error) => {
-            client.rejected(format!("there is no socket for its datagrams: {error}"));
+            client.rejected(format!("cannot open a socket for its datagrams: {error}"));
             let _ = control.write_all(&wire::reply(socks::GENERAL)).await;
             return dismiss(control).await;
         }

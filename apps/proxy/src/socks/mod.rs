@@ -42,8 +42,10 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
             client.rejected(why);
             return dismiss(stream).await;
         }
-        Ok(Err(Stop::Gone(error))) => return client.rejected(format!("it broke off: {error}")),
-        Err(_) => return client.rejected("its request did not come in time"),
+        Ok(Err(Stop::Gone(error))) => {
+            return client.rejected(format!("the client closed the connection: {error}"));
+        }
+        Err(_) => return client.rejected("the client's request did not arrive in time"),
     };
     let began = Instant::now();
     let request = client.asked(Protocol::Socks5, &destination);
@@ -90,7 +92,7 @@ async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) 
     if !methods.contains(&wanted) {
         stream.write_all(&wire::method(wire::NO_METHOD)).await?;
         return Err(Stop::Reported(
-            "it offers no method to authenticate that is taken here".to_owned(),
+            "the client offers no accepted method of authentication".to_owned(),
         ));
     }
     stream.write_all(&wire::method(wanted)).await?;
@@ -105,7 +107,7 @@ async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) 
             .map_err(|malformed| Stop::Reported(malformed.to_string()))?;
         stream.write_all(&wire::password_reply(is_good)).await?;
         if !is_good {
-            return Err(Stop::Reported("its credential is wrong".to_owned()));
+            return Err(Stop::Reported("the client's credential is wrong".to_owned()));
         }
     }
     match next(stream, inbox, wire::request).await? {

@@ -25,19 +25,19 @@ const UDP_ASSOCIATE: u8 = 3;
 pub(crate) enum Malformed {
     #[error("version {0} is not SOCKS5")]
     Version(u8),
-    #[error("version {0} of the password's message is not known (RFC 1929)")]
+    #[error("version {0} of the password message is unknown (RFC 1929)")]
     PasswordVersion(u8),
-    #[error("a list of no methods")]
+    #[error("the list of methods is empty")]
     NoMethods,
     #[error("command {0} is neither CONNECT nor UDP ASSOCIATE")]
     Command(u8),
-    #[error("address type {0} is none of 1, 3, 4")]
+    #[error("address type {0} is not 1, 3 or 4")]
     AddressType(u8),
-    #[error("a datagram that is a fragment")]
+    #[error("the datagram is a fragment")]
     Fragment,
-    #[error("a datagram that ends within its header")]
+    #[error("the datagram ends within its header")]
     Short,
-    #[error("a name that is no UTF-8")]
+    #[error("the name is not UTF-8")]
     NoText,
     #[error(transparent)]
     Destination(#[from] BadDestination),

@@ -220,7 +220,7 @@ impl Source {
     /// Logs that `count` modifications of a subscriber found its queue full.
     fn note_dropped(&mut self, now: Instant, admitted: usize, count: u64) {
         let who = self.who(self.admitted[admitted].id);
-        let act = Act::Refused("the source has had no time for what waits: ask less often".to_owned());
+        let act = Act::Refused("the source has too many waiting requests: send fewer".to_owned());
         self.audit_due = now;
         let entry = self.entry(now, &who, FlowId::ALL, "*".to_owned(), 0, act);
         self.audit.add(Entry { count, ..entry });
@@ -297,7 +297,7 @@ impl Source {
             Held::New(before) | Held::Again(before) => before,
             Held::Taken(loser, before) => {
                 let (taker, _) = self.who(subscriber);
-                let why = format!("`{taker}` with priority {priority} has taken it");
+                let why = format!("`{taker}` has taken the variable with priority {priority}");
                 self.notify(loser, flow, variable, why);
                 self.note(now, loser, flow, variable, before, Act::Lost);
                 before

@@ -117,7 +117,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
         json!({ "event": "deleted", "source": "controller", "uid": "a" })
     );
     let again = peer.ask(r#"{"delete":"a"}"#).await;
-    assert_eq!(again["diagnostics"][0]["message"], "there is no such node");
+    assert_eq!(again["diagnostics"][0]["message"], "the node does not exist");
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
         (
             r#"{"put":{"uid":"a","properties":{"trasport":{"value":"TCP"}}}}"#,
             "put.properties.trasport",
-            "no such",
+            "does not exist",
         ),
         (
             r#"{"put":[{"uid":"a"},{"uid":"b","properties":{"rtt":{"valeu":1}}}]}"#,
@@ -144,14 +144,14 @@ async fn a_wrong_document_is_refused_with_its_path_and_no_effect() {
         (
             r#"{"put":{"uid":"interface/eth0"}}"#,
             "put.uid",
-            "a name of Hawser's own",
+            "the name is reserved",
         ),
-        (r#"{"put":{"uid":"a","expire":5}}"#, "put.expire", "it ended at 5"),
-        (r#"{"put":[]}"#, "put", "it is empty"),
+        (r#"{"put":{"uid":"a","expire":5}}"#, "put.expire", "expired at 5"),
+        (r#"{"put":[]}"#, "put", "the document is empty"),
         (
             r#"{"list":{"souce":"race"}}"#,
             "list.souce",
-            "there is no key `souce`",
+            "unknown key `souce`",
         ),
     ];
     for (line, path, why) in cases {
@@ -262,9 +262,9 @@ fn filters_compare_source_name_and_interface() {
         assert_eq!([filter.takes(&of_race), filter.takes(&link)], takes, "{text}");
     }
     for (text, why) in [
-        (r#"{"souce":"race"}"#, "there is no key `souce`"),
-        (r#"{"source":"rumour"}"#, "there is no `rumour`"),
-        ("7", "7 stands where an object with named keys is expected"),
+        (r#"{"souce":"race"}"#, "unknown key `souce`"),
+        (r#"{"source":"rumour"}"#, "unknown value `rumour`"),
+        ("7", "expected an object with named keys, found 7"),
     ] {
         let faults = Filter::parse(text).expect_err("it is wrong");
         assert!(faults[0].message.contains(why), "{faults:?}");

@@ -58,7 +58,7 @@ impl File {
                 })?;
                 let (path, aside) = (path.display(), aside.display());
                 loaded.warning = Some(format!(
-                    "{path} cannot be used ({why}): it is now {aside}, and a new one is begun"
+                    "{path} cannot be used ({why}): it was renamed to {aside}, and a new store was created"
                 ));
                 Ok((file, loaded))
             }
@@ -78,7 +78,7 @@ impl File {
         // The id is read from the header alone, so that damage elsewhere does not hide the kind of file.
         let application = pragma("application_id").map_err(bad)?;
         if application != APPLICATION && application != 0 {
-            return Err(foreign("it is another program's database"));
+            return Err(foreign("it is the database of another program"));
         }
         if fs::metadata(path).is_ok_and(|file| file.len() > BYTES) {
             let why = format!("it has more than {BYTES} bytes");
@@ -97,7 +97,7 @@ impl File {
                 _ => bad(error),
             })?;
         if application == 0 && tables > 0 {
-            return Err(foreign("it is another program's database"));
+            return Err(foreign("it is the database of another program"));
         }
         restrict(path).map_err(Bad::Other)?;
         if application == 0 {
@@ -109,7 +109,7 @@ impl File {
         let version = pragma("user_version").map_err(bad)?;
         if version != VERSION {
             return Err(Bad::Content(format!(
-                "it is a store of version {version}, and this is version {VERSION}"
+                "it is a store of version {version}, but this program needs version {VERSION}"
             )));
         }
         let check: String = connection
@@ -121,7 +121,7 @@ impl File {
         let mut file = File { connection };
         let loaded = file.load(now).map_err(|error| match error {
             Some(error) => judge(path, &error),
-            None => Bad::Content("a row is not what was written".into()),
+            None => Bad::Content("a row was changed".into()),
         })?;
         Ok((file, loaded))
     }
@@ -199,7 +199,7 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
             Bad::Other(StoreError::InUse(path.into()))
         }
         Some(ErrorCode::NotADatabase) => {
-            Bad::Other(StoreError::Foreign { file: path.into(), why: "it is no database".into() })
+            Bad::Other(StoreError::Foreign { file: path.into(), why: "it is not a database".into() })
         }
         Some(
             ErrorCode::PermissionDenied

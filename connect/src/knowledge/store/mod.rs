@@ -83,11 +83,11 @@ pub enum StoreError {
     #[error("{} is in use by another process; choose another file", .0.display())]
     InUse(PathBuf),
     /// The path is not that of a regular file.
-    #[error("{} is no regular file, and is left alone; choose another path", .0.display())]
+    #[error("{} is not a regular file and was not changed; choose another path", .0.display())]
     NoFile(PathBuf),
     /// The file was not made by Hawser.
     #[error(
-        "{}: this file is no store of Hawser ({why}), and is left as it is; choose another path",
+        "{}: this file is not a store of Hawser ({why}) and was not changed; choose another path",
         file.display()
     )]
     Foreign {
@@ -203,7 +203,7 @@ impl Queue {
         let key = (kind, name.to_owned());
         if pending.changes.len() >= MAX_WAITING && !pending.changes.contains_key(&key) {
             pending.trouble = Some(format!(
-                "{MAX_WAITING} changes wait to be written; `{name}` is not kept"
+                "{MAX_WAITING} changes wait to be written; `{name}` is not saved"
             ));
             return;
         }

@@ -262,7 +262,7 @@ impl Core {
             false => context.is_true(Property::MsgReliable) && !state.features.reliability,
         };
         if differs && per_message < Preference::Prefer {
-            return refused("msgReliable differs from reliability, and perMsgReliability was not asked for");
+            return refused("msgReliable differs from reliability, but perMsgReliability was not requested");
         }
         Fate::Send
     }

@@ -50,7 +50,7 @@ impl Framing for Lengths {
     fn encode(&mut self, part: Part, _: &MessageContext, out: &mut Vec<Bytes>) -> Result<(), FramingError> {
         self.length += part.data.len();
         if self.length > self.max_len {
-            let why = format!("it has {} bytes, and {} are the limit", self.length, self.max_len);
+            let why = format!("it has {} bytes; the limit is {}", self.length, self.max_len);
             (self.length, self.kept) = (0, Vec::new());
             return Err(FramingError::Message { framer: NAME.into(), why });
         }
@@ -75,7 +75,7 @@ impl Framing for Lengths {
             None => input.get_u32() as usize,
         };
         if self.left.is_none() && left > self.max_len {
-            let why = format!("a message of {left} bytes, and {} are the limit", self.max_len);
+            let why = format!("a message has {left} bytes; the limit is {}", self.max_len);
             return Err(FramingError::Input { framer: NAME.into(), why });
         }
         let data = input.split_to(left.min(input.len())).freeze();

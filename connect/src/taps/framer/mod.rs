@@ -27,7 +27,7 @@ pub enum FramingError {
         why: String,
     },
     /// The peer's data is not valid in this framing.
-    #[error("{framer} does not understand what came: {why}")]
+    #[error("{framer} cannot parse the received data: {why}")]
     Input {
         /// The name of the framer.
         framer: String,

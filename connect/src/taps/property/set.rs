@@ -30,7 +30,7 @@ pub enum PropertyError {
     #[error("{0} is a message property: set it in a MessageContext, or before establishment")]
     OfMessages(Property),
     /// The property is not a message property, and does not belong into a message context.
-    #[error("{0} is no message property")]
+    #[error("{0} is not a message property")]
     NotOfMessages(Property),
     /// The selected transport does not support the property, or refused it.
     #[error("{property}: {why}")]

@@ -71,8 +71,7 @@ pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     }
     about.push((
         format!("{provider}.{FAILED}"),
-        "an assertion or an invariant was false in a chain: a bug of the program, or of what is attached to it"
-            .to_owned(),
+        "an assertion or an invariant failed in a chain: a bug of the program or of an attachment".to_owned(),
     ));
     let observable = variables(module);
     about.extend(observable.iter().filter_map(|(variable, row)| {

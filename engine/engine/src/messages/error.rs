@@ -28,7 +28,7 @@ impl From<NetworkEnd> for io::Error {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum MessageError {
     /// `EMSGSIZE`: the message is longer than allowed.
-    #[error("the message is too long: {len} bytes, and at most {longest} are allowed")]
+    #[error("the message has {len} bytes; the limit is {longest}")]
     TooLong {
         /// The length of the message, in bytes.
         len: u64,
@@ -36,20 +36,21 @@ pub enum MessageError {
         longest: u64,
     },
     /// `EMSGSIZE`: the program refused the message.
-    #[error("the message is too long for the program: {len} bytes")]
+    #[error("the message of {len} bytes is too long for the program")]
     TooLongForProgram {
         /// The length of the message, in bytes.
         len: u64,
     },
     /// `EINVAL`: the message is empty; a message has at least one byte.
-    #[error("a message has at least one byte")]
+    #[error("a message needs at least one byte")]
     Empty,
     /// `EOPNOTSUPP`: the program does not offer the request.
     #[error("the program does not offer the request `{}`", .0.name())]
     Unsupported(AppOp),
     /// `EOPNOTSUPP`: the program offers neither messages nor streams.
     #[error(
-        "the program offers neither messages nor streams to frame them on: it registers no `call` or `message`, and no `connect`, or `open` beside it"
+        "the program offers neither messages nor streams: it registers neither `call` nor `message`, and \
+         not `connect` with `open`"
     )]
     NoMessages,
     /// `ETIMEDOUT`: the call's deadline has passed.
@@ -67,7 +68,7 @@ pub enum MessageError {
         error: Errno,
     },
     /// The connection that carried the call has ended; the next call opens another.
-    #[error("the connection to {peer} is gone: {error}")]
+    #[error("the connection to {peer} has ended: {error}")]
     Broken {
         /// The called peer.
         peer: SocketAddr,
@@ -87,7 +88,7 @@ pub enum MessageError {
     #[error(transparent)]
     Request(RequestError),
     /// `EBADF`: the socket was closed, or the call or request is over.
-    #[error("the socket, the call or the request is over")]
+    #[error("the socket, the call or the request has ended")]
     Over,
     /// `EIO`: the network has stopped.
     #[error(transparent)]

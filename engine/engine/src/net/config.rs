@@ -49,11 +49,13 @@ impl fmt::Display for ConfigError {
             ConfigError::TooManyAddresses(n) => {
                 write!(
                     f,
-                    "{n} addresses are more than the {MAX_ADDRESSES} that an interface can have"
+                    "an interface can have at most {MAX_ADDRESSES} addresses, not {n}"
                 )
             }
             ConfigError::Address(ip) => write!(f, "{ip} cannot be an interface's address"),
-            ConfigError::PrefixLength(ip, bits) => write!(f, "/{bits} is too long a prefix for {ip}"),
+            ConfigError::PrefixLength(ip, bits) => {
+                write!(f, "the prefix length {bits} is too large for {ip}")
+            }
             ConfigError::Gateway(ip) => {
                 write!(
                     f,

@@ -151,7 +151,7 @@ impl fmt::Display for Unreachable {
             Unreachable::Family => "the interface has no address of the destination's family",
             Unreachable::Source => "the source is not an address of the interface",
             Unreachable::NoRoute => {
-                "no route to the destination: it is on no subnet, and there is no gateway"
+                "no route to the destination: no subnet contains it, and no gateway is set"
             }
         })
     }

@@ -13,39 +13,40 @@ pub enum RequestError {
     #[error("{0}")]
     Refused(Errno),
     /// The request's worst case is not free now; it can be repeated after a poll.
-    #[error("no room for the request now")]
+    #[error("the stack has no room for the request now")]
     WouldBlock,
     /// A stated limit has been reached.
     #[error("the limit `{0}` is reached")]
     Limit(&'static str),
     /// The handle was released or never existed.
-    #[error("no such handle")]
+    #[error("the handle does not exist")]
     BadHandle,
     /// The connection has ended, or the handle is not a connection.
     #[error("not connected")]
     NotConnected,
     /// The handle is a connection, but messages leave endpoints only.
-    #[error("not an endpoint: messages leave what listens")]
+    #[error("messages can be sent from an endpoint only")]
     NotAnEndpoint,
     /// The address and port are in use.
     #[error("address in use")]
     AddressInUse,
     /// The program's chains ran without creating a context or refusing the request.
     #[error(
-        "the program opened nothing: no chain made a context for the request; does `deploy` register its chains?"
+        "the program did not open a connection: no chain created a context for the request; check that \
+         `deploy` registers its chains"
     )]
     NothingOpened,
     /// All ephemeral ports are in use towards this remote end.
     #[error("no free port")]
     NoPort,
     /// Packets from the remote address arrive at another of the stacks that share the addresses.
-    #[error("answers from there come to another shard")]
+    #[error("answers from this peer arrive at another shard")]
     OtherShard,
     /// There is no route to the remote address.
     #[error("{0}")]
     Unreachable(net::Unreachable),
     /// The message is longer than a connection may hold for sending; the limit is in bytes.
-    #[error("the message is too long: a connection holds {0} bytes for sending")]
+    #[error("the message is too long: a connection has a send buffer of {0} bytes")]
     MessageTooLong(u64),
     /// The message is empty; a message has at least one byte.
     #[error("a message has at least one byte")]
@@ -53,8 +54,8 @@ pub enum RequestError {
     /// The program's params ask for a larger receive buffer than the stack allows a connection; the limit is
     /// in bytes.
     #[error(
-        "the program's receive buffer is larger than the {0} bytes that a connection may hold: lower its param, or raise \
-         the limit `rx_bytes` (--buffer)"
+        "the program's receive buffer exceeds the {0} bytes that a connection may hold: lower its param, or \
+         raise the limit `rx_bytes` (--buffer)"
     )]
     ReceiveBuffer(u64),
     /// The program does not offer this request.

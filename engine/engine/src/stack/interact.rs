@@ -75,7 +75,7 @@ impl Stack {
         {
             let result = match step.downcast::<Step>() {
                 Ok(step) => step(&mut |program| self.swap_program(program)).map_err(Refusal::unable),
-                Err(_) => Err(Refusal::unable("what is attached is not for a stack")),
+                Err(_) => Err(Refusal::unable("the attachment is not for a stack")),
             };
             if let Some(interactive) = &mut self.chains.interactive {
                 interactive.source().stepped(now, stepping, result);

@@ -230,8 +230,8 @@ impl Stack {
             .input(Instant::ORIGIN, input, &Cause::default(), &mut self.work.events);
         started.map(drop).map_err(|denied| {
             ConfigError::Start(match denied {
-                Denied::Refused(_) => "the program refused it",
-                Denied::NoRoom => "its chain needs more room than there is",
+                Denied::Refused(_) => "the program refused the request",
+                Denied::NoRoom => "the chain needs more room than is available",
                 Denied::Limit(name) => name,
             })
         })

@@ -7,7 +7,7 @@ use crate::program::Program;
 
 /// The given program is a different one; only the params may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a stack goes on with the same program alone, under other params")]
+#[error("a stack can only continue with the same program under other params")]
 pub struct AnotherProgram;
 
 impl Stack {

@@ -16,7 +16,7 @@ use crate::tables::{Tables, check_limits};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwapError {
     /// The two programs have different memory layouts.
-    #[error("the other program has other {0}: start it in a stack of its own")]
+    #[error("the other program has different {0}: start it in a stack of its own")]
     Tables(&'static str),
     /// The new program's tables contradict each other, or its chains can need more than the limits allow.
     #[error(transparent)]
@@ -36,7 +36,7 @@ pub enum StepError {
     #[error(transparent)]
     Swap(#[from] SwapError),
     /// Another change was made after this one was checked.
-    #[error("something else was attached or detached meanwhile: try again")]
+    #[error("another file was attached or detached in the meantime: try again")]
     OutOfDate,
 }
 

@@ -46,12 +46,12 @@ impl fmt::Display for BuildError {
             BuildError::Unsupported(unsupported) => unsupported.fmt(f),
             BuildError::NoCompiler { compiler } => write!(
                 f,
-                "there is no C compiler `{compiler}` here: install one (Debian: apt install gcc libc6-dev; \
+                "cannot find the C compiler `{compiler}`: install one (Debian: apt install gcc libc6-dev; \
                  Fedora: dnf install gcc; Alpine: apk add gcc musl-dev), or name yours with CC=…; programs \
                  run without one on the interpreter (--engine interp)"
             ),
             BuildError::Compiler { compiler, output } => {
-                write!(f, "{compiler} does not compile the program's C:\n{output}")
+                write!(f, "{compiler} cannot compile the program's C:\n{output}")
             }
             BuildError::Io { what, error } => write!(f, "{what}: {error}"),
         }

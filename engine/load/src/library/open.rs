@@ -66,21 +66,21 @@ impl fmt::Display for LibraryError {
             LibraryError::NotOurs { path, why } => {
                 write!(
                     f,
-                    "{} is not run: {why}; machine code is run only from files that nobody but you \
-                     or root can change",
+                    "{} is not run: {why}; machine code is run only from files that only you or root can \
+                     change",
                     path.display()
                 )
             }
             LibraryError::Foreign(path) => {
                 write!(
                     f,
-                    "{} holds no transport program; make one with: hawser build FILE.mtp",
+                    "{} contains no transport program; make one with: hawser build FILE.mtp",
                     path.display()
                 )
             }
             LibraryError::Stale(path) => write!(
                 f,
-                "{} was made by another version of Hawser, or was changed since: build it again with: hawser \
+                "{} was made by another version of Hawser, or has been changed: build it again with: hawser \
                  build FILE.mtp -o {}",
                 path.display(),
                 path.display()
@@ -194,7 +194,7 @@ fn checked_texts(path: &Path, file: &File) -> Result<Arc<Module>, LibraryError> 
     if bytes.len() as u64 > MAX_LIBRARY_BYTES {
         return Err(unreadable(
             path,
-            format!("it has more than {MAX_LIBRARY_BYTES} bytes"),
+            format!("the file has more than {MAX_LIBRARY_BYTES} bytes"),
         ));
     }
     let texts = texts_of(&bytes).map_err(|error| match error {
@@ -229,7 +229,7 @@ fn trusted(path: &Path) -> Result<File, LibraryError> {
     mistrust(&found, own_user()).map_or(Ok(file), |why| Err(not_ours(why)))
 }
 
-const NO_FILE: &str = "it is no regular file";
+const NO_FILE: &str = "the path is not a regular file";
 
 /// Returns the reason why a file's code may not be run, if there is one.
 fn mistrust(found: &Metadata, user: u32) -> Option<&'static str> {
@@ -239,8 +239,8 @@ fn mistrust(found: &Metadata, user: u32) -> Option<&'static str> {
 fn mistrust_of(is_file: bool, owner: u32, mode: u32, user: u32) -> Option<&'static str> {
     match () {
         () if !is_file => Some(NO_FILE),
-        () if owner != user && owner != 0 => Some("it belongs to another user"),
-        () if mode & 0o022 != 0 => Some("others can write it (chmod go-w)"),
+        () if owner != user && owner != 0 => Some("the file belongs to another user"),
+        () if mode & 0o022 != 0 => Some("other users can write to the file (chmod go-w)"),
         () => None,
     }
 }
@@ -255,10 +255,20 @@ mod tests {
             (true, 1000, 0o755, None),
             (true, 1000, 0o600, None),
             (true, 0, 0o755, None),
-            (false, 1000, 0o755, Some("it is no regular file")),
-            (true, 1001, 0o755, Some("it belongs to another user")),
-            (true, 1000, 0o775, Some("others can write it (chmod go-w)")),
-            (true, 0, 0o757, Some("others can write it (chmod go-w)")),
+            (false, 1000, 0o755, Some("the path is not a regular file")),
+            (true, 1001, 0o755, Some("the file belongs to another user")),
+            (
+                true,
+                1000,
+                0o775,
+                Some("other users can write to the file (chmod go-w)"),
+            ),
+            (
+                true,
+                0,
+                0o757,
+                Some("other users can write to the file (chmod go-w)"),
+            ),
         ] {
             assert_eq!(mistrust_of(is_file, owner, mode, 1000), why, "{owner} {mode:o}");
         }

@@ -94,7 +94,7 @@ fn a_wrong_attachment_is_refused_with_its_place() {
     c.attach(&list, "one", &cap("one", 6000)).expect("it is right");
     let cases = [
         ("bad", cap("bad", 1).replace("c.cc.cwnd = 1", "c.cc.cwnd = \"much\""), &["bad.mtp:2:"][..]),
-        ("bad", cap("bad", 1).replace("after cc", "after cb"), &["E0201", "bad.mtp:4:18", "`cb` is not known"]),
+        ("bad", cap("bad", 1).replace("after cc", "after cb"), &["E0201", "bad.mtp:4:18", "`cb` is unknown"]),
         ("two", cap("one", 1).repeat(2), &["E0202", "two.mtp:5:6", "`one` is defined twice"]),
         ("two", String::from("context mine { uint64 n; }"), &["E0711", "two.mtp:1:1"]),
         ("two", String::from("void x("), &["two.mtp:1:8"]),
@@ -111,13 +111,13 @@ fn a_wrong_attachment_is_refused_with_its_place() {
     c.attach(&list, "one", &format!("param uint64 CAP = 6000;\n{}", cap("one", 7000))).expect("it is right");
     let upon = "void upon(event_t ev, tcp_conn c) { if (c.cc.cwnd > CAP) c.cc.cwnd = CAP; }\nattach upon after cc;";
     let error = c.attach(&list, "upon", upon).expect_err("it has no CAP");
-    assert!(error.contains("upon.mtp:1:5") && error.contains("`CAP` is not known"), "{error}");
+    assert!(error.contains("upon.mtp:1:5") && error.contains("`CAP` is unknown"), "{error}");
     c.detach(&list, "one").expect("it is there");
     for n in 0..16 {
         c.attach(&list, &format!("n{n}"), &cap(&format!("n{n}"), 9000)).expect("there is room");
     }
     let error = c.attach(&list, "more", &cap("more", 1)).expect_err("there is no room");
-    assert!(error.contains("16 files are attached already"), "{error}");
+    assert!(error.contains("the limit of 16 attached files"), "{error}");
 }
 
 /// Of two changes that were checked at the same time, the second is refused, because its check did not
@@ -228,10 +228,10 @@ fn params_of_an_attachment_are_set_by_name() {
     assert_eq!(set(&mut c, &["CAP=6000", "MSL=2s"]), Ok(()));
     assert_eq!(c.window(), 6000, "other values take the place of those before");
     for (setting, message) in [
-        ("CUP=1", "cap.mtp: no param `CUP`; there is: CAP, MSL"),
-        ("MIN_RTO=1s", "cap.mtp: no param `MIN_RTO`; there is: CAP, MSL"),
+        ("CUP=1", "cap.mtp: unknown param `CUP`: the program has CAP, MSL"),
+        ("MIN_RTO=1s", "cap.mtp: unknown param `MIN_RTO`: the program has CAP, MSL"),
         ("CAP=1s", "cap.mtp: CAP takes a number, not `1s`"),
-        ("CAP", "cap.mtp: `CAP` sets no param: write NAME=VALUE"),
+        ("CAP", "cap.mtp: `CAP` is not a setting of a param: write NAME=VALUE"),
     ] {
         assert_eq!(set(&mut c, &[setting]), Err(message.to_owned()));
     }

@@ -115,8 +115,7 @@ fn subject(name: &str) -> Subject {
 /// Valgrind is absent, or a run failed.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let version = Command::new("valgrind").arg("--version").output();
-    let version =
-        version.map_err(|e| format!("valgrind cannot be started ({e}); Debian has it in `valgrind`"))?;
+    let version = version.map_err(|e| format!("cannot start valgrind ({e}); Debian has it in `valgrind`"))?;
     let [small, large] = args.amounts(common);
     let mut report = Report::new("callgrind", "Instructions of both stacks together, ring to ring");
     match args.round_trips {
@@ -193,7 +192,11 @@ fn once_counted(name: &str, args: &Args, amount: u64) -> Result<(u64, Traffic), 
     words.extend(args.manner.options());
     let (instructions, out) = count(&words)?;
     let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
-    let mut next = || words.next().ok_or("no figures came from under valgrind");
+    let mut next = || {
+        words
+            .next()
+            .ok_or("the process under valgrind printed no figures")
+    };
     Ok((
         instructions,
         Traffic { data: next()?, answers: next()?, bytes: next()? },
@@ -213,7 +216,7 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     // byte. These settings make it treat them like small blocks.
     command.env("GLIBC_TUNABLES", PLAIN_COPIES);
     let output = command.args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|e| format!("valgrind cannot be started ({e})"))?;
+    let output = output.map_err(|e| format!("cannot start valgrind ({e})"))?;
     let err = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         return Err(format!("under valgrind: {}", err.lines().last().unwrap_or("no word")).into());
@@ -221,7 +224,7 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     let instructions = err
         .lines()
         .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
-    let instructions = instructions.ok_or("valgrind did not say how many instructions there were")?;
+    let instructions = instructions.ok_or("valgrind did not report the number of instructions")?;
     Ok((instructions, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 

@@ -153,7 +153,7 @@ impl Program for Handwritten {
         };
         let written = (records.at as usize).wrapping_sub(span.start as usize);
         let taken = out.commit(written);
-        debug_assert!(taken.is_ok(), "what was written is no row of records");
+        debug_assert!(taken.is_ok(), "the program wrote an invalid sequence of records");
         outcome(ended).unwrap_or(Outcome::Stop)
     }
 

@@ -26,9 +26,7 @@ fn build() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let program = own.with_file_name("hawser-bench-gvisor");
     if !Path::new(SOURCE).is_dir() {
-        return Err(io::Error::other(format!(
-            "its source is not at {SOURCE} any more"
-        )));
+        return Err(io::Error::other(format!("its source is no longer at {SOURCE}")));
     }
     let output = Command::new("go")
         .args(["build", "-trimpath", "-o"])

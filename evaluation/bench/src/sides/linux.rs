@@ -100,7 +100,7 @@ fn allow_descriptors(wanted: u64) -> io::Result<()> {
     }
     Resource::NOFILE.set(wanted, hard.max(wanted)).map_err(|error| {
         io::Error::other(format!(
-            "Linux takes {wanted} descriptors and this user may open {hard} (ulimit -Hn): {error}"
+            "Linux needs {wanted} descriptors, but this user may open only {hard} (ulimit -Hn): {error}"
         ))
     })
 }

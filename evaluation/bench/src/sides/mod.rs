@@ -85,7 +85,8 @@ fn on_port(spec: &Spec) -> io::Result<Measured> {
 #[cfg(not(feature = "dpdk"))]
 fn on_port(_: &Spec) -> io::Result<Measured> {
     Err(io::Error::other(
-        "this build has no DPDK: build with the feature `dpdk`, which takes: apt-get install libdpdk-dev pkg-config",
+        "this build has no DPDK: build with the feature `dpdk`, which needs: apt-get install libdpdk-dev \
+         pkg-config",
     ))
 }
 

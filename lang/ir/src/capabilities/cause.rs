@@ -38,7 +38,7 @@ fn of_parser(module: &Module, parser: &Parser) -> (String, Option<Span>) {
     let text = match parser.source {
         Source::Ip(protocol) => format!("packets of IP protocol {protocol}"),
         Source::Udp(port) => format!("datagrams to UDP port {port}"),
-        Source::Trimmed(_) => "packets whose data were cut off".to_owned(),
+        Source::Trimmed(_) => "packets with trimmed data".to_owned(),
         Source::IcmpError => "ICMP errors".to_owned(),
         Source::App(op) => format!("the application's request `{}`", op.name()),
         Source::Start => "the stack's start".to_owned(),

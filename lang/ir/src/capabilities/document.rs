@@ -28,13 +28,13 @@ pub struct Capabilities {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilitiesError {
     /// No target has this name.
-    #[error("there is no target `{name}`: there are {}", Capabilities::targets().collect::<Vec<_>>().join(", "))]
+    #[error("unknown target `{name}`: the targets are {}", Capabilities::targets().collect::<Vec<_>>().join(", "))]
     Unknown {
         /// The requested name.
         name: String,
     },
     /// The text does not describe capabilities.
-    #[error("no capabilities: {0}")]
+    #[error("invalid capabilities: {0}")]
     Text(#[from] hawser_documents::Fault),
 }
 
@@ -77,7 +77,7 @@ mod tests {
         let error = Capabilities::of("tofino").expect_err("there is none");
         assert_eq!(
             error.to_string(),
-            "there is no target `tofino`: there are dpdk, host, sim, xdp"
+            "unknown target `tofino`: the targets are dpdk, host, sim, xdp"
         );
     }
 

@@ -38,14 +38,14 @@ fn of_stack(module: &Module, offer: &Offer, reasons: &mut Reasons) {
         if !offer.sources.contains(&parser.source.into()) {
             let func = &module.funcs[parser.func.0 as usize];
             reasons.add(
-                format!("nothing feeds its parser `{}`", func.name),
+                format!("the target has no source for the parser `{}`", func.name),
                 Some(func.span),
             );
         }
     }
     for known in &module.externs {
         if !offer.externs.contains(&known.name) {
-            reasons.add(format!("there is no extern `{}`", known.name), None);
+            reasons.add(format!("the target has no extern `{}`", known.name), None);
         }
     }
     for func in &module.funcs {
@@ -56,13 +56,13 @@ fn of_stack(module: &Module, offer: &Offer, reasons: &mut Reasons) {
             if let Instr::Extern { callee, .. } = instr {
                 let name = &module.externs[callee.0 as usize].name;
                 if !offer.externs.contains(name) {
-                    reasons.add(format!("there is no extern `{name}`"), Some(stmt.span));
+                    reasons.add(format!("the target has no extern `{name}`"), Some(stmt.span));
                 }
             }
             if let Some(missing) = Instruction::of(instr).filter(|known| !offer.instructions.contains(known))
             {
                 reasons.add(
-                    format!("there is no instruction `{}`", missing.name()),
+                    format!("the target has no instruction `{}`", missing.name()),
                     Some(stmt.span),
                 );
             }

@@ -106,7 +106,7 @@ impl<'m> Placing<'_, 'm> {
                 reasons.add(format!("it comes from {cause}"), span);
             }
             if reasons.is_empty() {
-                reasons.add("nothing brings it about".to_owned(), None);
+                reasons.add("no event leads to it".to_owned(), None);
             }
             whole.collect()
         } else {

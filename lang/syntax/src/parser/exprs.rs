@@ -158,7 +158,7 @@ impl Parser<'_> {
             Slip::Word(symbol) => {
                 let word = self.found();
                 self.report(
-                    Diagnostic::error("E0111", span, format!("{word} is no operator"))
+                    Diagnostic::error("E0111", span, format!("{word} is not an operator"))
                         .label(format!("expected `{symbol}`"))
                         .hint(format!("write `{symbol}`")),
                 );
@@ -362,7 +362,7 @@ impl Parser<'_> {
     fn word_not(&mut self) -> Parse<Tree> {
         let word = self.advance();
         let span = self.span_of(word);
-        let diagnostic = Diagnostic::error("E0111", span, "`not` is no operator")
+        let diagnostic = Diagnostic::error("E0111", span, "`not` is not an operator")
             .label("expected `!`")
             .hint("write `!`");
         self.report(diagnostic);
@@ -383,18 +383,18 @@ impl Parser<'_> {
         let diagnostic = Diagnostic::error(
             "E0115",
             self.span_of(self.token()),
-            "strings stand in `import` only",
+            "strings are allowed in `import` only",
         )
         .label("expected an expression")
-        .hint("the language has no strings: use an enum or a number");
+        .hint("MTP has no string values: use an enum or a number");
         self.report(diagnostic)
     }
 
     fn pointer(&mut self) -> super::Reported {
         let found = self.found();
-        let diagnostic = Diagnostic::error("E0111", self.span_of(self.token()), "there are no pointers")
+        let diagnostic = Diagnostic::error("E0111", self.span_of(self.token()), "MTP has no pointers")
             .label(format!("expected an expression, found {found}"))
-            .hint("structures, lists and contexts are passed by reference as they are");
+            .hint("structures, lists and contexts are passed by reference without an operator");
         self.report(diagnostic)
     }
 
@@ -402,7 +402,7 @@ impl Parser<'_> {
         let symbol = self.text_of(self.token());
         let assignment = if symbol == "++" { "+= 1" } else { "-= 1" };
         let span: Span = self.span_of(self.token());
-        let diagnostic = Diagnostic::error("E0111", span, format!("there is no `{symbol}`"))
+        let diagnostic = Diagnostic::error("E0111", span, format!("MTP has no operator `{symbol}`"))
             .label(format!("expected `{assignment}`"))
             .hint(format!("write `x {assignment};` as a statement of its own"));
         self.report(diagnostic)

@@ -92,7 +92,7 @@ impl Parser<'_> {
                 let text = self.text_of(word);
                 let diagnostic =
                     Diagnostic::error("E0114", self.span_of(word), format!("`{text}` is given twice"))
-                        .label("expected once")
+                        .label("expected only once")
                         .related(field.name.span, "for this field");
                 self.report(diagnostic);
             }

@@ -46,7 +46,7 @@ impl Parser<'_> {
             let diagnostic =
                 Diagnostic::error("E0101", self.span_of(self.token()), "expected `{`, found `->`")
                     .label("expected the function's body")
-                    .hint("the type of the result stands before the name: `T name(…) { … }`");
+                    .hint("write the type of the result before the name: `T name(…) { … }`");
             return Err(self.report(diagnostic));
         }
         if !self.is(TokenKind::LeftBrace) {

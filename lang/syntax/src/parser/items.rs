@@ -276,16 +276,24 @@ impl Parser<'_> {
                 TokenKind::Assign | TokenKind::Semicolon | TokenKind::Comma
             )
         {
-            let diagnostic = Diagnostic::error("E0104", self.span_of(token), "there are no variables outside functions")
-                .label("expected a declaration")
-                .hint("a constant is `const T NAME = value;`, one set from outside is `param`, state lives in a `context`");
+            let diagnostic = Diagnostic::error(
+                "E0104",
+                self.span_of(token),
+                "variables are not allowed \
+                 outside functions",
+            )
+            .label("expected a declaration")
+            .hint(
+                "declare a constant by `const T NAME = value;`, a setting by `param`, and state in a \
+                       `context`",
+            );
             return Err(self.report(diagnostic));
         }
         let meant = nearest(word, ITEM_WORDS);
         let mut diagnostic = Diagnostic::error(
             "E0104",
             self.span_of(token),
-            format!("`{word}` begins no declaration"),
+            format!("`{word}` does not begin a declaration"),
         )
         .label("expected a declaration: event, context, dispatch, a function, …");
         if let Some(meant) = meant {
@@ -316,9 +324,14 @@ impl Parser<'_> {
         if self.astray {
             return Reported;
         }
-        let diagnostic = Diagnostic::error("E0113", self.span_of(self.token()), "this `}` closes nothing")
-            .label("expected a declaration")
-            .hint("delete it, or look for a `}` too many above");
+        let diagnostic = Diagnostic::error(
+            "E0113",
+            self.span_of(self.token()),
+            "this `}` has no matching \
+             `{`",
+        )
+        .label("expected a declaration")
+        .hint("delete it, or look for an extra `}` above");
         self.report(diagnostic)
     }
 
@@ -326,10 +339,10 @@ impl Parser<'_> {
         if self.astray {
             return Reported;
         }
-        let message = format!("{} stands outside a function", self.found());
+        let message = format!("{} is outside a function", self.found());
         let diagnostic = Diagnostic::error("E0112", self.span_of(self.token()), message)
             .label("expected a declaration")
-            .hint("statements stand in functions; look for a `}` too many above");
+            .hint("write statements in functions, or look for an extra `}` above");
         self.report(diagnostic)
     }
 }

@@ -36,7 +36,7 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     if text.len() > MAX_TEXT_BYTES {
         let diagnostic = Diagnostic::error("E0007", Span { file, start: 0, end: 0 }, "the file is too large")
             .label(format!("the limit is {MAX_TEXT_BYTES} bytes"))
-            .hint("divide it, and join the parts by `import`");
+            .hint("divide the file, and join the parts by `import`");
         return (File::default(), vec![diagnostic]);
     }
     let mut lexed = lex(text, file);
@@ -127,7 +127,7 @@ fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnos
                 "too many errors in this file",
             )
             .label("the rest is not shown")
-            .hint("mend the first ones; is this an MTP program?"),
+            .hint("correct the first ones, and check that this is an MTP program"),
         );
     }
     diagnostics
@@ -319,13 +319,9 @@ impl<'a> Parser<'a> {
     }
 
     fn elided(&mut self) -> Reported {
-        let diagnostic = Diagnostic::error(
-            "E0008",
-            self.span_of(self.token()),
-            "`...` stands for code that was left out",
-        )
-        .label("expected the code itself")
-        .hint("printed snippets are shortened: write out what is missing, or delete the dots");
+        let diagnostic = Diagnostic::error("E0008", self.span_of(self.token()), "`...` replaces code here")
+            .label("expected the code itself")
+            .hint("printed snippets are shortened: write the missing code, or delete the dots");
         self.report(diagnostic)
     }
 

@@ -39,9 +39,14 @@ impl Parser<'_> {
             TokenKind::Ident if self.at_foreign_statement() => Err(self.foreign_statement()),
             TokenKind::Semicolon => {
                 self.report(
-                    Diagnostic::error("E0109", self.span_of(self.token()), "this `;` ends no statement")
-                        .label("expected a statement")
-                        .hint("delete it; an empty body is `{ }`"),
+                    Diagnostic::error(
+                        "E0109",
+                        self.span_of(self.token()),
+                        "this `;` has no statement \
+                         before it",
+                    )
+                    .label("expected a statement")
+                    .hint("delete it; write `{ }` for an empty body"),
                 );
                 self.advance();
                 Ok(StmtKind::Error)
@@ -274,8 +279,8 @@ impl Parser<'_> {
         let diagnostic = Diagnostic::error("E0109", expr.span, "this statement does nothing")
             .label("expected an assignment, a call or `emit`");
         let hint = match &expr.kind {
-            ExprKind::Binary(BinOp::Eq, ..) => Some("`==` compares; to assign write `=`"),
-            ExprKind::Name(name) if name.name == "pass" => Some("an empty body is `{ }`"),
+            ExprKind::Binary(BinOp::Eq, ..) => Some("`==` compares; write `=` to assign"),
+            ExprKind::Name(name) if name.name == "pass" => Some("write `{ }` for an empty body"),
             _ => None,
         };
         self.report(match hint {
@@ -288,7 +293,7 @@ impl Parser<'_> {
         let diagnostic = Diagnostic::error(
             "E0112",
             self.span_of(self.token()),
-            "this `else` belongs to no `if`",
+            "this `else` has no `if` before it",
         )
         .label("expected a statement")
         .hint("several statements before `else` need braces");
@@ -301,10 +306,10 @@ impl Parser<'_> {
     }
 
     fn local_constant(&mut self) -> Reported {
-        let message = format!("{} stands inside a function", self.found());
+        let message = format!("{} is inside a function", self.found());
         let diagnostic = Diagnostic::error("E0112", self.span_of(self.token()), message)
             .label("expected a statement")
-            .hint("constants are declared outside functions; a local value is `T name = e;`");
+            .hint("declare constants outside functions, and local values by `T name = e;`");
         self.report(diagnostic)
     }
 
@@ -324,7 +329,7 @@ impl Parser<'_> {
         let diagnostic = Diagnostic::error(
             "E0111",
             self.span_of(self.token()),
-            format!("there is no `{word}`"),
+            format!("MTP has no statement `{word}`"),
         )
         .label("expected a statement")
         .hint(foreign_hint(word).unwrap_or_default());
@@ -345,10 +350,10 @@ struct ForHeader {
 
 fn foreign_hint(word: &str) -> Option<&'static str> {
     Some(match word {
-        "while" | "do" | "loop" | "until" => "loops are bounded: `for (i in a..b, K) { … }`, with `break`",
+        "while" | "do" | "loop" | "until" => "write a bounded loop: `for (i in a..b, K) { … }`, with `break`",
         "switch" | "match" => "use `if … else if …`",
         "elif" | "elsif" | "elseif" => "write `else if`",
-        "try" | "goto" => "nothing fails and nothing jumps; use `if` and `return`",
+        "try" | "goto" => "MTP has neither exceptions nor jumps; use `if` and `return`",
         _ => return None,
     })
 }

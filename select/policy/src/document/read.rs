@@ -100,7 +100,7 @@ impl<'n> Reader<'n> {
             Some("profile") => Some(Kind::Profile),
             Some("policy") => Some(Kind::Policy),
             Some(other) => {
-                let message = format!("there is no type {other:?}");
+                let message = format!("unknown type {other:?}");
                 self.error(
                     &object.path_of("policy_type"),
                     message,
@@ -112,11 +112,15 @@ impl<'n> Reader<'n> {
         if let (Some(kind), Some(stated)) = (kind, stated)
             && kind != stated
         {
-            let message = format!("it is {:?}, and its file is for a {}", stated.name(), kind.name());
+            let message = format!(
+                "the type is {:?}, but the file is for a {}",
+                stated.name(),
+                kind.name()
+            );
             self.error(
                 &object.path_of("policy_type"),
                 message,
-                Some("rename the file, or leave the key out"),
+                Some("rename the file, or remove the key"),
             );
         }
         let matches = match object.value("match") {
@@ -153,17 +157,13 @@ impl<'n> Reader<'n> {
         let link = self.truth(&object, "link");
         let matches = self.matches(&object);
         if link && matches.is_empty() {
-            self.warn(
-                &object.path_of("link"),
-                "it links to nothing without `match`",
-                None,
-            );
+            self.warn(&object.path_of("link"), "the link needs a `match`", None);
         }
         let root = self.truth(&object, "root");
         if !root && !link && matches.is_empty() {
             self.warn(
                 &object.path,
-                "it is in no row: it is no root, and matches nothing",
+                "the node is in no row: it is not a root and has no `match`",
                 None,
             );
         }
@@ -193,8 +193,8 @@ impl<'n> Reader<'n> {
                 Vec::new()
             }
             Some(other) => {
-                let hint = "a list of objects: it matches what one of them matches";
-                self.error(&path, format!("{} is no list", other.kind()), Some(hint));
+                let hint = "write a list of objects: an entry matches if one of them matches";
+                self.error(&path, format!("{} is not a list", other.kind()), Some(hint));
                 Vec::new()
             }
         }
@@ -226,7 +226,11 @@ impl<'n> Reader<'n> {
             }
         }
         if all.is_empty() {
-            self.error("", "it asks for nothing", Some("`[{}]` asks for anything"));
+            self.error(
+                "",
+                "the request is empty",
+                Some("write `[{}]` to request any connection"),
+            );
             return None;
         }
         Some(Request::any_of(all))
@@ -274,8 +278,8 @@ impl<'n> Reader<'n> {
         if list.is_empty() {
             self.error(
                 path,
-                "a choice among nothing",
-                Some("leave the list out, or put objects into it"),
+                "the list of alternatives is empty",
+                Some("remove the list, or add objects to it"),
             );
         }
         if list.len() > limits::ALTERNATIVES {
@@ -298,8 +302,10 @@ impl<'n> Reader<'n> {
             let weight = all.iter().chain(group).map(Properties::len).max().unwrap_or(0) * 2;
             if choices > limits::ALTERNATIVES || choices.saturating_mul(weight) > 2 * limits::EXPANDED {
                 let (alternatives, properties) = (limits::ALTERNATIVES, limits::EXPANDED);
-                let message =
-                    format!("more than {alternatives} alternatives, or {properties} properties in them");
+                let message = format!(
+                    "there are more than {alternatives} alternatives, or more than {properties} \
+                             properties in them"
+                );
                 self.error(path, message, Some("write several policies or nodes"));
                 return Vec::new();
             }
@@ -340,7 +346,7 @@ impl<'n> Reader<'n> {
     /// Reads the names of an object, each with its properties.
     fn named(&mut self, tree: &Tree, path: &str) -> Option<Vec<(Key, Vec<Property>)>> {
         let Tree::Table(entries) = tree else {
-            let message = format!("{} is no object of properties", tree.kind());
+            let message = format!("{} is not an object of properties", tree.kind());
             self.error(path, message, Some(r#"{ "NAME": { "value": … } }"#));
             return None;
         };
@@ -373,7 +379,9 @@ impl<'n> Reader<'n> {
 
     fn listed(&mut self, tree: &Tree, path: &str, properties: &mut Vec<Property>) {
         match tree {
-            Tree::List(list) if list.is_empty() => self.error(path, "a choice among nothing", None),
+            Tree::List(list) if list.is_empty() => {
+                self.error(path, "the list of alternatives is empty", None)
+            }
             Tree::List(list) => {
                 for (n, tree) in list.iter().enumerate() {
                     if properties.len() >= limits::ALTERNATIVES {
@@ -397,14 +405,15 @@ impl<'n> Reader<'n> {
             Form::Malformed => {
                 self.error(
                     path,
-                    "a socket option has three parts",
+                    "the name of a socket option has three parts",
                     Some("`SO/SOL_SOCKET/SO_KEEPALIVE`"),
                 );
                 return None;
             }
             Form::Unknown => {
-                let hint = "it counts in the ranking, and is not handed on; numbers are: `SO/6/13`";
-                self.warn(path, "Linux has no such socket option by name", Some(hint));
+                let hint = "the property affects the ranking only; to set the option, write its numbers: \
+                            `SO/6/13`";
+                self.warn(path, "Linux has no socket option of this name", Some(hint));
             }
             Form::Option => {}
             Form::Other => self.check_unknown_name(name, path)?,
@@ -425,22 +434,18 @@ impl<'n> Reader<'n> {
             return Some(());
         }
         if let Some(near) = nearest(name) {
-            let hint = format!("did you mean `{near}`? A name of your own has a `/`: `own/{name}`");
-            self.error(path, "there is no such property", Some(&hint));
+            let hint = format!("did you mean `{near}`? Write a `/` in a name of your own: `own/{name}`");
+            self.error(path, "this property does not exist", Some(&hint));
             return None;
         }
-        let hint = format!("`own/{name}`, with a `/`, says that it is meant");
-        self.warn(
-            path,
-            "nobody but these documents knows this property",
-            Some(&hint),
-        );
+        let hint = format!("write `own/{name}`, with a `/`, if this is intended");
+        self.warn(path, "only these documents use this property", Some(&hint));
         Some(())
     }
 
     fn property(&mut self, tree: &Tree, path: &str) -> Option<Property> {
         let Tree::Table(_) = tree else {
-            let message = format!("{} is no property", tree.kind());
+            let message = format!("{} is not a property", tree.kind());
             self.error(path, message, Some(r#"{ "value": … }"#));
             return None;
         };
@@ -458,7 +463,7 @@ impl<'n> Reader<'n> {
                 let hint = "2: immutable, 1: optional, 0: base";
                 self.error(
                     &object.path_of("precedence"),
-                    "there is no such precedence",
+                    "this precedence does not exist",
                     Some(hint),
                 );
                 return None;
@@ -487,7 +492,7 @@ impl<'n> Reader<'n> {
                 Vec::new()
             }
             Some(other) => {
-                self.error(&path, format!("{} is no list of values", other.kind()), None);
+                self.error(&path, format!("{} is not a list of values", other.kind()), None);
                 Vec::new()
             }
         }
@@ -499,8 +504,8 @@ impl<'n> Reader<'n> {
             Tree::List(list) if list.is_empty() => {
                 self.error(
                     path,
-                    "a set of nothing matches nothing",
-                    Some("`null` is any value"),
+                    "an empty set matches no value",
+                    Some("write `null` for any value"),
                 );
                 None
             }
@@ -527,7 +532,7 @@ impl<'n> Reader<'n> {
         });
         let [Some(start), Some(end)] = ends else {
             let hint = r#"{ "start": 10, "end": "Inf" }"#;
-            self.error(path, "a range has the numbers `start` and `end`", Some(hint));
+            self.error(path, "a range needs the numbers `start` and `end`", Some(hint));
             return None;
         };
         if start > end {
@@ -551,12 +556,12 @@ impl<'n> Reader<'n> {
                 None
             }
             Tree::Number(_) => {
-                self.error(path, "only ranges are infinite", None);
+                self.error(path, "only the ends of ranges can be infinite", None);
                 None
             }
             other => {
-                let hint = "a truth value, a number, a text, or a list of these";
-                self.error(path, format!("{} is no value here", other.kind()), Some(hint));
+                let hint = "expected a boolean, a number, a text, or a list of these";
+                self.error(path, format!("{} is not a value here", other.kind()), Some(hint));
                 None
             }
         }
@@ -590,7 +595,7 @@ impl<'n> Reader<'n> {
             // NEAT also accepts numbers.
             Some(Tree::Number(number)) => number.to_string(),
             Some(Tree::Text(text)) if text.is_empty() => {
-                self.error(&object.path_of("uid"), "it is empty", None);
+                self.error(&object.path_of("uid"), "the name is empty", None);
                 String::new()
             }
             Some(_) => self.text(object, "uid").unwrap_or_default(),
@@ -608,7 +613,11 @@ impl<'n> Reader<'n> {
                 None
             }
             Some(other) => {
-                self.error(&object.path_of(key), format!("{} is no text", other.kind()), None);
+                self.error(
+                    &object.path_of(key),
+                    format!("{} is not a text", other.kind()),
+                    None,
+                );
                 None
             }
         }
@@ -619,14 +628,14 @@ impl<'n> Reader<'n> {
             None | Some(Tree::Null) => None,
             Some(Tree::Number(number)) if number.is_finite() && number.abs() <= max => Some(*number),
             Some(Tree::Number(number)) => {
-                let message = format!("{number} is not within {max} of 0");
+                let message = format!("{number} is not between -{max} and {max}");
                 self.error(&object.path_of(key), message, None);
                 None
             }
             Some(other) => {
                 self.error(
                     &object.path_of(key),
-                    format!("{} is no number", other.kind()),
+                    format!("{} is not a number", other.kind()),
                     None,
                 );
                 None
@@ -639,7 +648,7 @@ impl<'n> Reader<'n> {
             None | Some(Tree::Null) => false,
             Some(Tree::Bool(truth)) => *truth,
             Some(other) => {
-                let message = format!("{} is neither true nor false", other.kind());
+                let message = format!("{} is not a boolean", other.kind());
                 self.error(&object.path_of(key), message, None);
                 false
             }

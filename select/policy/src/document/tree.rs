@@ -27,7 +27,7 @@ impl Tree {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Tree::Null => "null",
-            Tree::Bool(_) => "a truth value",
+            Tree::Bool(_) => "a boolean",
             Tree::Number(_) => "a number",
             Tree::Text(_) => "a text",
             Tree::List(_) => "a list",
@@ -48,13 +48,13 @@ impl Tree {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParseError {
     /// The text is too long.
-    #[error("it has more than {} bytes", limits::DOCUMENT_BYTES)]
+    #[error("the document has more than {} bytes", limits::DOCUMENT_BYTES)]
     Long,
     /// The text is not JSON, or not TOML.
     #[error(transparent)]
     Text(#[from] Fault),
     /// The document is nested too deeply.
-    #[error("it has more than {} levels of lists and objects", limits::DEPTH)]
+    #[error("the document has more than {} levels of lists and objects", limits::DEPTH)]
     Deep,
 }
 
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for Builder {
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Tree, E> {
         if number.is_nan() {
-            Err(E::custom("NaN is no number"))
+            Err(E::custom("NaN is not a number"))
         } else {
             Ok(Tree::Number(number))
         }
@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for Builder {
         let mut seen = std::collections::BTreeSet::new();
         while let Some(key) = entries.next_key::<String>()? {
             if !seen.insert(key.clone()) {
-                return Err(A::Error::custom(format!("`{key}` stands here twice")));
+                return Err(A::Error::custom(format!("the key `{key}` occurs twice")));
             }
             table.push((key, entries.next_value()?));
         }
@@ -144,7 +144,7 @@ impl<'de> Visitor<'de> for Builder {
 fn exact<E: Error>(number: u64) -> Result<Tree, E> {
     if number > EXACT {
         return Err(E::custom(
-            "whole numbers end at 2^53; write it with an exponent if it need not be exact",
+            "a whole number is at most 2^53; write it with an exponent if it need not be exact",
         ));
     }
     Ok(Tree::Number(number as f64))

@@ -49,7 +49,8 @@ pub enum ConfigError {
     },
     /// None of the name servers can be asked from this address.
     #[error(
-        "no name server is of the family of {source_address}, from which it is to be asked; there are {servers}"
+        "no name server has the address family of the source address {source_address}; the name servers are \
+         {servers}"
     )]
     NoServer {
         /// The local address of queries.

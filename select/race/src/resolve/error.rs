@@ -8,7 +8,7 @@ use hickory_resolver::proto::op::ResponseCode;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
     /// The name does not exist (NXDOMAIN).
-    #[error("there is no name `{name}`")]
+    #[error("the name `{name}` does not exist")]
     NoSuchName {
         /// The requested name.
         name: String,
@@ -22,7 +22,7 @@ pub enum ResolveError {
         question: Question,
     },
     /// The name is an alias in a loop, or in an endless chain (RFC 1034, 3.6.2).
-    #[error("`{name}` is an alias that leads nowhere: {chain}")]
+    #[error("`{name}` is an alias without an address at its end: {chain}")]
     AliasLoop {
         /// The requested name.
         name: String,
@@ -30,7 +30,7 @@ pub enum ResolveError {
         chain: String,
     },
     /// No name server answered in time.
-    #[error("no name server answered the question for {} of `{name}` in time", records(*.question))]
+    #[error("no name server answered the query for {} of `{name}` in time", records(*.question))]
     Timeout {
         /// The requested name.
         name: String,
@@ -38,7 +38,7 @@ pub enum ResolveError {
         question: Question,
     },
     /// The name server answered with an error.
-    #[error("the name server answered the question for {} of `{name}` with {code}", records(*.question))]
+    #[error("the name server answered the query for {} of `{name}` with {code}", records(*.question))]
     Server {
         /// The requested name.
         name: String,
@@ -48,7 +48,7 @@ pub enum ResolveError {
         code: String,
     },
     /// The question could not be sent, or the answer could not be parsed.
-    #[error("the question for {} of `{name}` failed: {why}", records(*.question))]
+    #[error("the query for {} of `{name}` failed: {why}", records(*.question))]
     Other {
         /// The requested name.
         name: String,

@@ -21,7 +21,7 @@ pub enum Target {
 
 /// A text is not a valid host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no host: {why}")]
+#[error("`{text}` is not a host: {why}")]
 pub struct BadName {
     /// The rejected text.
     pub text: String,
@@ -41,17 +41,17 @@ impl Target {
         let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if let Ok(address) = inner.unwrap_or(text).parse::<IpAddr>() {
             return match inner.is_some() && address.is_ipv4() {
-                true => Err(bad("only IPv6 addresses stand in brackets")),
+                true => Err(bad("only IPv6 addresses are written in brackets")),
                 false => Ok(Target::Address(address)),
             };
         }
         if text.contains('%') {
             return Err(bad(
-                "zones of addresses are not understood; bind to the interface instead",
+                "zones of addresses are not supported; bind to the interface instead",
             ));
         }
         if text.contains([':', '[', ']']) {
-            return Err(bad("it looks like an IPv6 address, and is none"));
+            return Err(bad("it is not a valid IPv6 address"));
         }
         let name = in_ascii(text).map_err(|why| bad(&why))?;
         as_dns(&name).map_err(|error| bad(&error.to_string()))?;
@@ -59,7 +59,10 @@ impl Target {
         Ok(match last {
             "localhost" => Target::ThisHost,
             "invalid" => Target::Nothing,
-            _ if is_number(last) => return Err(bad("its last label is a number, and it is no address")),
+            _ if is_number(last) => {
+                return Err(bad("its last label is a number, but it is not an IPv4 \
+                 address"));
+            }
             _ => Target::Name(name),
         })
     }
@@ -83,15 +86,18 @@ fn in_ascii(text: &str) -> Result<String, String> {
 fn label_in_ascii(label: &str) -> Result<String, String> {
     let is_common = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if label.is_empty() {
-        return Err("a label is empty".to_owned());
+        return Err("it has an empty label".to_owned());
     }
     if !label.is_ascii() {
-        let made = Label::from_utf8(label).map_err(|_| "a label cannot be written in ASCII (RFC 5891)")?;
+        let made = Label::from_utf8(label).map_err(|_| {
+            "it has a label that cannot be written in ASCII (RFC \
+             5891)"
+        })?;
         // Letters of other scripts may stand for any ASCII character (RFC 5895, 2).
         return label_in_ascii(&made.to_ascii());
     }
     match label.chars().find(|&c| !is_common(c)) {
-        Some(other) => Err(format!("a host's name has no character {other:?}")),
+        Some(other) => Err(format!("a host name cannot contain the character {other:?}")),
         None => Ok(label.to_ascii_lowercase()),
     }
 }
@@ -213,7 +219,9 @@ mod tests {
         ] {
             let error = Target::parse(text).expect_err(text);
             assert!(
-                error.to_string().starts_with(&format!("`{text}` is no host: ")),
+                error
+                    .to_string()
+                    .starts_with(&format!("`{text}` is not a host: ")),
                 "{error}"
             );
         }

@@ -11,7 +11,7 @@ use quinn::{ConnectError, ConnectionError, VarIntBoundsExceeded};
 #[derive(Debug, thiserror::Error)]
 pub enum QuicError {
     /// The idle timeout is too long for QUIC's encoding.
-    #[error("idle timeout: {0}")]
+    #[error("invalid idle timeout: {0}")]
     IdleTimeout(#[source] VarIntBoundsExceeded),
     /// TLS has no cipher suite for the initial packets.
     #[error(transparent)]
@@ -20,7 +20,7 @@ pub enum QuicError {
     #[error(transparent)]
     Socket(#[from] OpenError),
     /// The connection could not begin, because the name or the address is not valid for a peer.
-    #[error("connecting to {peer}: {error}")]
+    #[error("cannot connect to {peer}: {error}")]
     Connect {
         /// The peer.
         peer: SocketAddr,
@@ -64,7 +64,7 @@ impl From<QuicError> for io::Error {
 
 /// A connection has ended, or could not be established.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("QUIC with {peer}: {error}")]
+#[error("QUIC with {peer} failed: {error}")]
 pub struct Broken {
     /// The peer.
     pub peer: SocketAddr,

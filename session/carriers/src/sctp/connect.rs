@@ -85,7 +85,7 @@ impl Drop for Attempt<'_> {
 
 fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
     let Some(first) = peers.first() else {
-        return Err(SctpError::Addresses("no address of the peer is given"));
+        return Err(SctpError::Addresses("SCTP needs an address of the peer"));
     };
     if peers.len() > ADDRESSES || locals.len() > ADDRESSES {
         return Err(SctpError::Addresses(
@@ -94,7 +94,7 @@ fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
     }
     if peers.iter().any(|peer| peer.port() != first.port()) {
         return Err(SctpError::Addresses(
-            "a peer has one SCTP port at all its addresses",
+            "all SCTP addresses of a peer must have the same port",
         ));
     }
     Ok(())

@@ -26,7 +26,7 @@ pub enum SctpError {
         reason: String,
     },
     /// The UDP port for encapsulation is in use.
-    #[error("UDP port {port}, which is to carry SCTP, cannot be had: {error}; choose another one")]
+    #[error("the UDP port {port} for SCTP is not available: {error}; choose another port")]
     Port {
         /// The port number.
         port: u16,
@@ -34,12 +34,12 @@ pub enum SctpError {
         error: io::Error,
     },
     /// The library could not start.
-    #[error("SCTP cannot begin: {0}")]
+    #[error("SCTP cannot start: {0}")]
     Start(String),
     /// An address is not one of this machine's, as far as the library knows.
     #[error(
-        "cannot use the local addresses {}: {error}; only addresses that the machine had when SCTP began \
-         in this process are known",
+        "cannot use the local addresses {}: {error}; SCTP knows only the addresses that the machine had \
+         when SCTP started in this process",
         list(addresses)
     )]
     Local {
@@ -76,7 +76,7 @@ pub enum SctpError {
         limit: Duration,
     },
     /// The SCTP process has ended, and is started again.
-    #[error("the SCTP process has ended, and is started again")]
+    #[error("the SCTP process has ended and is being restarted")]
     Gone,
     /// The library reported another error.
     #[error("SCTP: {0}")]
@@ -142,8 +142,8 @@ impl Fault {
             Self::NoLibrary(reason) => SctpError::NoLibrary { library: FILE, reason },
             Self::Start(reason) => SctpError::Start(reason),
             Self::Local { addresses, error: number } => SctpError::Local { addresses, error: error(number) },
-            Self::Refused => refused("it answered no, or no process has its port"),
-            Self::Aborted => refused("it aborted the handshake"),
+            Self::Refused => refused("the peer rejected it, or no process listens at the port"),
+            Self::Aborted => refused("the peer aborted the handshake"),
             Self::Unreachable(number) => SctpError::Unreachable { peers: peers.into(), error: error(number) },
             Self::Gone => SctpError::Gone,
             Self::Other(number) => SctpError::Other(error(number)),

@@ -63,7 +63,7 @@ impl Listening {
     /// logged.
     pub(crate) fn answer(&self, result: Addresses) {
         if let Err(fault) = &result {
-            tracing::warn!(?fault, "an SCTP listener cannot listen");
+            tracing::warn!(?fault, "an SCTP listener failed");
         }
         let _ = self.answer.get().map(|answer| answer.try_send(result));
     }
@@ -100,7 +100,7 @@ impl Stack {
         options: SctpOptions,
     ) -> Result<SctpListener, SctpError> {
         if addresses.is_empty() {
-            return Err(SctpError::Addresses("no address to listen at is given"));
+            return Err(SctpError::Addresses("an SCTP listener needs an address"));
         }
         let (accepting, accepted) = unbounded_channel();
         let listening = Arc::new(Listening {

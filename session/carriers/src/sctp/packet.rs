@@ -20,7 +20,7 @@ pub(crate) enum PacketFault {
     #[error("the packet has no chunk")]
     Empty,
     /// A port is 0 (3.1).
-    #[error("a port is 0")]
+    #[error("a port number is 0")]
     Port,
     /// A chunk's length is shorter than its fixed fields, or extends beyond the packet.
     #[error("a chunk of type {0} has a length that its fields do not allow")]
@@ -29,7 +29,7 @@ pub(crate) enum PacketFault {
     #[error("a parameter of type {0:#06x} has a length that its fields do not allow")]
     Parameter(u16),
     /// INIT, INIT ACK or SHUTDOWN COMPLETE is bundled with other chunks (3), or INIT has a tag (8.5.1).
-    #[error("a chunk of type {0} has company, or a tag that it must not have")]
+    #[error("a chunk of type {0} is not alone in its packet, or has a forbidden tag")]
     Company(u8),
     /// The chunk belongs to a disabled extension.
     #[error("a chunk of type {0} belongs to an extension that was not agreed on")]

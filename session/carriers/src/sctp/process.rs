@@ -88,7 +88,7 @@ impl Process {
             Ok(Err(fault)) => Err(fault.about(&[])),
             Err(_) => {
                 shared.close();
-                Err(SctpError::Start("its process does not begin".into()))
+                Err(SctpError::Start("the SCTP process does not start".into()))
             }
         }
     }
@@ -130,7 +130,7 @@ impl Process {
             receiver
         };
         let result = receiver.recv_timeout(BEGINNING);
-        result.unwrap_or_else(|_| Err(Fault::Start("its process does not answer".into())))
+        result.unwrap_or_else(|_| Err(Fault::Start("the SCTP process does not answer".into())))
     }
 
     /// Offers a listener a new stream in place of one that it has used.
@@ -245,7 +245,7 @@ impl Shared {
                 if begun.try_send(Err(fault.clone())).is_ok() {
                     return;
                 }
-                tracing::warn!(?fault, "the SCTP process cannot begin");
+                tracing::warn!(?fault, "the SCTP process cannot start");
             }
             pause = if since.elapsed() > LASTED {
                 PAUSE
@@ -254,7 +254,7 @@ impl Shared {
             };
             tracing::warn!(
                 pause_ms = pause.as_millis(),
-                "the SCTP process has ended and is started again"
+                "the SCTP process has ended and is being restarted"
             );
             std::thread::sleep(pause);
         }
@@ -278,7 +278,7 @@ impl Shared {
     fn spawn(&self) -> Result<(OwnedFd, Child), Fault> {
         if std::env::var_os(VARIABLE).is_some() {
             return Err(Fault::Start(
-                "this program was started as an SCTP process, and is none".into(),
+                "this program was started as an SCTP process, but is not one".into(),
             ));
         }
         let (ours, theirs) = rustix::net::socketpair(
@@ -333,7 +333,7 @@ impl Shared {
                 Ok(Some((report, _))) => self.take(report),
                 Ok(None) if self.table.lock().closing => return Ok(Over::Closed),
                 Ok(None) if is_ready => return Ok(Over::Gone),
-                Ok(None) => return Err(Fault::Start("its process ended at once".into())),
+                Ok(None) => return Err(Fault::Start("the SCTP process ended immediately".into())),
                 // A call is interrupted when a stopped process continues (signal(7)).
                 Err(error)
                     if matches!(
@@ -343,12 +343,12 @@ impl Shared {
                 Err(error) => return Err(error.into()),
             }
             if !is_ready && started.elapsed() > BEGINNING {
-                return Err(Fault::Start("its process does not begin".into()));
+                return Err(Fault::Start("the SCTP process does not start".into()));
             }
             if is_ready && asked.elapsed() >= INTERVAL {
                 asked = Instant::now();
                 if watch.is_silent() {
-                    tracing::warn!("the SCTP process gives no sign of life and is ended");
+                    tracing::warn!("the SCTP process does not respond and is terminated");
                     return Ok(Over::Gone);
                 }
                 let mut table = self.table.lock();

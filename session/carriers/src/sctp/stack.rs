@@ -56,7 +56,7 @@ impl Stack {
         std::thread::Builder::new()
             .name("sctp-start".into())
             .spawn(open)?;
-        let died = || SctpError::Start("the thread that starts it has ended".into());
+        let died = || SctpError::Start("the thread that starts SCTP has ended".into());
         result.await.map_err(|_| died())?
     }
 

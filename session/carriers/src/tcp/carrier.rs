@@ -64,12 +64,12 @@ pub async fn connect(
     if !info::statistics(&SockRef::from(&socket)).oversized {
         return Ok(finish(full.await?, options));
     }
-    debug!(%peer, "a TLS handshake stalls: one with small packets is tried beside it");
+    debug!(%peer, "a TLS handshake stalls; another one with small packets is tried in parallel");
     let kept_small = TcpOptions { max_segment: Some(SMALL_SEGMENT), ..options.clone() };
     let small = async { MaybeTls::connect(dial(peer, local, &kept_small).await?, tls, peer).await };
     tokio::pin!(small);
     let by_small = |stream| {
-        info!(%peer, "the path loses long packets: its packets are kept small");
+        info!(%peer, "the path loses long packets; its packets are kept small");
         TcpCarrier { is_kept_small: true, ..finish(stream, &kept_small) }
     };
     tokio::select! {
@@ -181,7 +181,7 @@ impl Carrier for TcpCarrier {
             peer: self.tcp().peer_addr().unwrap_or(none),
             interface: self.options.interface.clone(),
             fallback: (self.options.mptcp && !speaks_mptcp)
-                .then(|| "the peer, or something on the path, does not speak MPTCP".into()),
+                .then(|| "the peer, or a middlebox on the path, does not support MPTCP".into()),
             alpn: self.stream.alpn(),
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, 
     let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
         // If the kernel has no MPTCP, TCP is used, as in a fallback.
         Err(error) if options.mptcp && is_unknown_protocol(&error) => {
-            debug!(%error, "no MPTCP in this kernel: TCP is used");
+            debug!(%error, "this kernel has no MPTCP; TCP is used");
             Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?
         }
         result => result?,
@@ -65,7 +65,7 @@ pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> Result<(), Ope
     for (option, result) in set_all(socket, options) {
         match result {
             Err(error) if options.mptcp && error.raw_os_error().is_some_and(is_lack) => {
-                debug!(option, %error, "a socket of MPTCP lacks an option");
+                debug!(option, %error, "an MPTCP socket lacks an option");
             }
             Err(error) if option == "congestion" => {
                 let name = options.congestion.clone().unwrap_or_default();

@@ -242,7 +242,7 @@ impl Document {
             .position(|one| one.transport == Transport::Quic)
         {
             let path = format!("connection_priority[{index}]");
-            return Err(DocumentError { path, message: "QUIC has TLS always".into(), hint: None });
+            return Err(DocumentError { path, message: "QUIC always has TLS".into(), hint: None });
         }
         self.session.security = Security::None;
         self.tls = Tls::default();

@@ -110,7 +110,7 @@ impl Document {
         }
         if plan.candidates.is_empty() {
             let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
-            let message = format!("no candidate for {} is left: {}", self.host, why.join("; "));
+            let message = format!("{} has no candidate left: {}", self.host, why.join("; "));
             return Err(DocumentError { path: "connection_priority".into(), message, hint: None });
         }
         Ok(plan)
@@ -126,16 +126,19 @@ impl Document {
         plan: &mut Plan,
     ) {
         if connection.transport == Transport::Mptcp && !machine.mptcp {
-            plan.warn(place, "this kernel has no MPTCP: TCP is used");
+            plan.warn(place, "this kernel has no MPTCP; TCP is used");
         }
         if connection.transport == Transport::Mptcp && machine.mptcp {
             for option in &machine.mptcp_lacks {
-                let message = format!("MPTCP in this kernel has no `tcp_config.{option}`: it is not set");
+                let message = format!(
+                    "MPTCP in this kernel does not support `tcp_config.{option}`; the \
+                                       option is not set"
+                );
                 plan.warn(place, message);
             }
         }
         if connection.transport == Transport::Sctp && self.is_secure() {
-            return plan.warn(place, "SCTP has no security, and the session is to have it");
+            return plan.warn(place, "SCTP has no security, but the session requires it");
         }
         if connection.transport == Transport::Sctp && !connection.interfaces.is_empty() {
             let message = "SCTP uses every interface that leads to an address of the server";
@@ -193,7 +196,8 @@ impl Document {
         let interfaces = stacks(program, &interfaces, machine);
         if interfaces.is_empty() {
             let message = format!(
-                "no stack runs {program:?} there; `mtp_config.stacks` states on which device and address"
+                "no stack runs {program:?} on this interface; give its device and address in \
+                 `mtp_config.stacks`"
             );
             plan.warn(place, message);
         }
@@ -253,13 +257,13 @@ impl Document {
             };
             if names.is_empty() {
                 missing.push(format!(
-                    "there is no interface of the kind {word:?}; `interfaces` can name one"
+                    "no interface is of the kind {word:?}; name one in `interfaces`"
                 ));
             }
             for name in names {
                 if !known(&name) {
                     missing.push(format!(
-                        "there is no interface {name:?} now; it is tried when it appears"
+                        "the interface {name:?} does not exist now; it is tried when it appears"
                     ));
                 }
                 if !found.contains(&Some(name.clone())) {

@@ -96,7 +96,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
                     format!("{path}.{key}")
                 };
                 let like = nearest(key).map(|like| format!("did you mean `{like}`?"));
-                error(&within, "there is no such key", like.as_deref())
+                error(&within, "unknown key", like.as_deref())
             })
             .collect(),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
@@ -117,7 +117,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
         }
         ValidationErrorKind::Pattern { .. } if path.ends_with("scheduler") => vec![error(
             &path,
-            format!("{} is no scheduler", wrong.instance()),
+            format!("{} is not a scheduler", wrong.instance()),
             Some(
                 "RR, weighted, lowest-latency, top-latency:N, top-throughput:N, redundant, ecf, blest, cheapest",
             ),
@@ -125,7 +125,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
         ValidationErrorKind::Pattern { .. } if path.ends_with("[0]") || path.ends_with("transport") => {
             vec![error(
                 &path,
-                format!("{} is no transport", wrong.instance()),
+                format!("{} is not a transport", wrong.instance()),
                 Some(Transport::NAMES),
             )]
         }
@@ -138,7 +138,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
             };
             vec![error(
                 &path,
-                format!("{} is not understood", wrong.instance()),
+                format!("{} cannot be parsed", wrong.instance()),
                 Some(form),
             )]
         }
@@ -347,7 +347,7 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
     let device = format!("{}:{name}", described["device"].as_str().unwrap_or("packet"));
     let gateway = |text: String| {
         text.parse()
-            .map_err(|_| wrong("gateway", format!("{text:?} is no address")))
+            .map_err(|_| wrong("gateway", format!("{text:?} is not an address")))
     };
     Ok(Stack {
         program: described["program"].as_str().unwrap_or("tcp").to_owned(),
@@ -382,7 +382,7 @@ fn contradictions(document: &Document, value: &Value) -> Vec<DocumentError> {
                 wrong(
                     &path,
                     "SCTP has no security",
-                    "write `tls: none` in ssl_config, or leave SCTP out",
+                    "write `tls: none` in ssl_config, or remove SCTP",
                 );
             }
         }
@@ -392,46 +392,46 @@ fn contradictions(document: &Document, value: &Value) -> Vec<DocumentError> {
                 let path = format!("connection_priority[{index}]");
                 wrong(
                     &path,
-                    "QUIC has TLS, and ssl_config.tls is `none`",
-                    "leave one of the two out",
+                    "QUIC requires TLS, but ssl_config.tls is `none`",
+                    "remove one of the two",
                 );
             }
         }
         if tls.certificate.is_some() || tls.pin.is_some() || tls.name.is_some() {
             wrong(
                 "ssl_config",
-                "certificates are given, and tls is `none`",
-                "leave one of the two out",
+                "certificates are given, but tls is `none`",
+                "remove one of the two",
             );
         }
         if !document.fallback.is_empty() {
             wrong(
                 "fallback",
-                "a plain peer is found by TLS's ALPN, and ssl_config.tls is `none`",
-                "leave it out",
+                "a plain peer is recognized by TLS's ALPN, but ssl_config.tls is `none`",
+                "remove it",
             );
         }
     }
     if tls.pin.is_some() && tls.certificate.is_some() {
         wrong(
             "ssl_config.pin",
-            "a pinned certificate needs no `cert`",
-            "leave one of the two out",
+            "a pinned certificate excludes `cert`",
+            "remove one of the two",
         );
     }
     let stagger = !value["multi_config"]["stagger"].is_null();
     if stagger && !matches!(document.session.opening, Opening::Staggered(_)) {
         wrong(
             "multi_config.stagger",
-            "connect is not `stagger`",
-            "leave one of the two out",
+            "`connect` is not `stagger`",
+            "remove one of the two",
         );
     }
     if document.connections.iter().all(|connection| connection.backup) {
         wrong(
             "connection_priority",
             "every connection is a backup",
-            "at least one must not be",
+            "mark at least one as not a backup",
         );
     }
     errors
@@ -461,17 +461,17 @@ fn unfulfilled(document: &Document, value: &Value) -> Vec<Warning> {
         ("tcp_config", used(Transport::Tcp) || used(Transport::Mptcp)),
     ] {
         if !value[key].is_null() && !is_used {
-            warn(key, "no connection uses it".to_owned());
+            warn(key, "no connection uses this section".to_owned());
         }
     }
     if let Some(scheduler) = value["mptcp_config"]["scheduler"].as_str()
         && scheduler != "default"
     {
-        let message = format!("Linux has one MPTCP scheduler, `default`: {scheduler} is not used");
+        let message = format!("Linux has one MPTCP scheduler, `default`; {scheduler} is not used");
         warn("mptcp_config.scheduler", message);
     }
     if !value["wifi_config"]["power_savings"].is_null() {
-        let message = "the power saving of WiFi is not set: that is the system's to do";
+        let message = "the power saving of WiFi is not set; configure it in the system";
         warn("wifi_config.power_savings", message.to_owned());
     }
     warnings
@@ -489,7 +489,7 @@ pub(super) fn host(text: &str, path: &str) -> Result<(String, u16), DocumentErro
             .ok_or_else(|| bad("the bracket is not closed"))?;
         address
             .parse::<Ipv6Addr>()
-            .map_err(|_| bad("no IPv6 address is in the brackets"))?;
+            .map_err(|_| bad("the brackets do not contain an IPv6 address"))?;
         (
             address,
             port.strip_prefix(':').or((!port.is_empty()).then_some(port)),
@@ -499,13 +499,13 @@ pub(super) fn host(text: &str, path: &str) -> Result<(String, u16), DocumentErro
             .map_or((text, None), |(host, port)| (host, Some(port)))
     };
     if host.is_empty() || host.contains(char::is_whitespace) {
-        return Err(bad("there is no name"));
+        return Err(bad("the name is missing"));
     }
     let port = port.map_or(Ok(PORT), |port| {
         port.parse().ok().filter(|port| *port > 0).ok_or(())
     });
     Ok((
         host.to_owned(),
-        port.map_err(|()| bad("the port is no number from 1 to 65535"))?,
+        port.map_err(|()| bad("the port is not a number from 1 to 65535"))?,
     ))
 }

@@ -38,19 +38,19 @@ pub enum ClientError {
     )]
     Unauthenticated,
     /// The document disables security, but a token is only sent over TLS.
-    #[error("a token is sent to a gateway with TLS alone: its document must not say `none`")]
+    #[error("a token is sent to a gateway over TLS only: its document must not have `none`")]
     Insecure,
     /// The gateway answered with a refusal.
     #[error("{0}")]
     Denied(Reply),
     /// The session ended, or allowed no further stream, before there was an answer.
-    #[error("the gateway gave no answer: {0}")]
+    #[error("the gateway did not answer: {0}")]
     Broken(io::Error),
     /// The gateway did not accept the session within 15 s.
     #[error("the gateway cannot be reached: it did not accept the session in time")]
     NotAccepted,
     /// The gateway did not answer a request within 30 s.
-    #[error("the gateway gave no answer: it did not answer in time")]
+    #[error("the gateway did not answer in time")]
     NoAnswer,
 }
 
@@ -209,7 +209,7 @@ impl Near {
         let gateway = self.name();
         let was_reported = self.is_reported.swap(error.is_some(), Ordering::Relaxed);
         match error {
-            None => info!(?gateway, "the gateway has accepted a session"),
+            None => info!(?gateway, "the gateway accepted a session"),
             Some(error) if was_reported => debug!(?gateway, %error, "still no session with the gateway"),
             Some(error) => warn!(?gateway, %error, "no session with the gateway"),
         }

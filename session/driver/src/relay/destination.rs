@@ -48,13 +48,13 @@ impl Host {
         }
         let is_label_good = |label: &str| (1..=MAX_LABEL_LENGTH).contains(&label.len());
         if !name.split('.').all(is_label_good) {
-            return Err(bad("a name's labels have 1 to 63 bytes"));
+            return Err(bad("the labels of a name have 1 to 63 bytes"));
         }
         if !name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         {
-            return Err(bad("a name has letters, digits, hyphens and underscores"));
+            return Err(bad("a name consists of letters, digits, hyphens and underscores"));
         }
         // Some resolvers take 0x7f.1 and 2130706433 for addresses, and others do not (RFC 1123, 2.1).
         if name
@@ -62,7 +62,7 @@ impl Host {
             .next()
             .is_some_and(|last| last.starts_with(|first: char| first.is_ascii_digit()))
         {
-            return Err(bad("a name's last label does not begin with a digit"));
+            return Err(bad("the last label of a name cannot begin with a digit"));
         }
         Ok(Host::Name(name.to_ascii_lowercase()))
     }
@@ -102,7 +102,7 @@ impl Destination {
             .rsplit_once(':')
             .ok_or_else(|| bad("a destination is HOST:PORT"))?;
         if host.contains(':') && !host.starts_with('[') {
-            return Err(bad("an IPv6 address stands in brackets"));
+            return Err(bad("an IPv6 address is written in brackets"));
         }
         let port = port
             .parse()

@@ -28,7 +28,7 @@ pub enum TokenError {
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     System(PathBuf, #[source] io::Error),
     /// Users other than the owner may read or write the file, which has this mode.
-    #[error("{path}: others may use this token (mode {mode:03o}); chmod 600 it", path = .0.display(), mode = .1)]
+    #[error("{path}: other users can read this token (mode {mode:03o}); run chmod 600 on it", path = .0.display(), mode = .1)]
     Shared(PathBuf, u32),
     /// The file contains no token.
     #[error("{path}: a token is 64 hexadecimal digits", path = .0.display())]

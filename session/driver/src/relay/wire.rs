@@ -35,7 +35,7 @@ pub const UNAUTHENTICATED: u64 = 3;
 #[repr(u8)]
 pub enum Reply {
     /// The connection is established; its bytes follow.
-    #[error("the connection stands")]
+    #[error("the connection is established")]
     Succeeded = 0,
     /// The gateway cannot serve the request now, because of a limit or a fault of its own, or the request is
     /// invalid.
@@ -48,7 +48,7 @@ pub enum Reply {
     #[error("the network of the destination cannot be reached from the gateway")]
     NetworkUnreachable = 3,
     /// The host does not exist, or there is no route to it.
-    #[error("there is no such host, or the gateway cannot reach it")]
+    #[error("the host does not exist, or the gateway cannot reach it")]
     HostUnreachable = 4,
     /// The destination refused the connection.
     #[error("the destination refused the connection")]
@@ -57,7 +57,7 @@ pub enum Reply {
     #[error("the destination did not answer the gateway in time")]
     TimedOut = 6,
     /// The kind of address in the request is unknown.
-    #[error("the gateway does not know this kind of address")]
+    #[error("the gateway does not support this kind of address")]
     UnknownKind = 8,
 }
 
@@ -88,16 +88,16 @@ impl Reply {
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The message has another version.
-    #[error("version {0} is not spoken here; this side speaks {VERSION}")]
+    #[error("version {0} is not supported; this side supports {VERSION}")]
     Version(u8),
     /// The kind of address is not one of the three known ones.
-    #[error("{0} is no kind of address: 1 is IPv4, 3 a name, 4 IPv6")]
+    #[error("{0} is not a kind of address: 1 is IPv4, 3 a name, 4 IPv6")]
     Kind(u8),
     /// The name is invalid.
-    #[error("the name is none: {0}")]
+    #[error("invalid name: {0}")]
     Name(#[from] BadHost),
     /// The port is 0, which is not a valid destination.
-    #[error("port 0 is no destination")]
+    #[error("port 0 is not a destination")]
     Port,
     /// The stream ended or failed within the message.
     #[error("the stream ended within the message: {0}")]
@@ -261,12 +261,12 @@ mod tests {
     async fn malformed_requests_are_rejected_with_the_reason() {
         let wrong: [(&[u8], Reply, &str); 8] = [
             (&[5, 1, 0, 1], Reply::Failure, "version 5"),
-            (&[1, 2, 0, 0, 0, 0, 0, 0], Reply::UnknownKind, "2 is no kind"),
-            (&[1, 3, 0, 0, 80], Reply::Failure, "name is none"),
-            (b"\x01\x03\x02\xff\xfe\x00\x50", Reply::Failure, "name is none"),
-            (b"\x01\x03\x03a\0b\x00\x50", Reply::Failure, "name is none"),
-            (b"\x01\x03\x04a..b\x00\x50", Reply::Failure, "name is none"),
-            (b"\x01\x03\x04a b!\x00\x50", Reply::Failure, "name is none"),
+            (&[1, 2, 0, 0, 0, 0, 0, 0], Reply::UnknownKind, "2 is not a kind"),
+            (&[1, 3, 0, 0, 80], Reply::Failure, "invalid name"),
+            (b"\x01\x03\x02\xff\xfe\x00\x50", Reply::Failure, "invalid name"),
+            (b"\x01\x03\x03a\0b\x00\x50", Reply::Failure, "invalid name"),
+            (b"\x01\x03\x04a..b\x00\x50", Reply::Failure, "invalid name"),
+            (b"\x01\x03\x04a b!\x00\x50", Reply::Failure, "invalid name"),
             (&[1, 1, 192, 0, 2, 1, 0, 0], Reply::Failure, "port 0"),
         ];
         for (bytes, reply, why) in wrong {

@@ -85,7 +85,7 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
     assert_eq!(
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [format!(
-            "fallback: {address} speaks http/1.1 and not Hawser: one tcp connection, no other path"
+            "fallback: {address} speaks http/1.1, not Hawser: one tcp connection is used, with no other path"
         )]
     );
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
@@ -140,7 +140,7 @@ async fn a_known_hawser_server_is_not_downgraded() {
         panic!("taken for less")
     };
     let error = session.opened().await.unwrap_err().to_string();
-    assert!(error.contains("was seen to speak Hawser"), "{error}");
+    assert!(error.contains("spoke Hawser before"), "{error}");
 }
 
 /// A plain quinn server echoes the bytes that it gets.

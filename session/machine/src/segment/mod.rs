@@ -112,19 +112,19 @@ pub(crate) struct Join {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The peers have no version in common.
-    #[error("no version in common")]
+    #[error("the ends have no version in common")]
     Version,
     /// The session is unknown, or the proof is wrong.
-    #[error("no such session, or a wrong proof")]
+    #[error("the session does not exist, or the proof is wrong")]
     Unknown,
     /// The session lives on another server.
-    #[error("the session lives on another server")]
+    #[error("the session is on another server")]
     WrongServer,
     /// There are too many sessions or carriers.
     #[error("too many sessions or carriers")]
     Limit,
     /// The requested security is not offered.
-    #[error("the security asked for is not offered")]
+    #[error("the server does not offer the requested security")]
     Security,
     /// The segment was not understood.
     #[error("the segment was not understood")]
@@ -253,7 +253,7 @@ pub enum Malformed {
     #[error("unknown segment type {0:#04x}")]
     Kind(u8),
     /// The header is shorter than its type needs, or longer than the segment.
-    #[error("a header of {length} bytes in a segment of type {kind:#04x} and {segment} bytes")]
+    #[error("invalid header of {length} bytes in a segment of type {kind:#04x} with {segment} bytes")]
     HeaderLength {
         /// The segment's type.
         kind: u8,
@@ -263,10 +263,10 @@ pub enum Malformed {
         segment: u32,
     },
     /// The segment is longer than the limit.
-    #[error("a segment of {0} bytes")]
+    #[error("invalid segment of {0} bytes")]
     SegmentLength(u32),
     /// A field has an invalid value.
-    #[error("a segment of type {kind:#04x} with a wrong {field}")]
+    #[error("segment of type {kind:#04x} with an invalid {field}")]
     Field {
         /// The segment's type.
         kind: u8,

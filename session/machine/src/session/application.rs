@@ -12,10 +12,10 @@ use crate::window::Window;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// The stream does not exist, or is over.
-    #[error("there is no stream {0} any more")]
+    #[error("stream {0} no longer exists")]
     Unknown(u32),
     /// The peer does not allow more streams at once.
-    #[error("the peer allows {0} streams at once")]
+    #[error("the peer allows only {0} streams at once")]
     Limit(u32),
     /// The stream's sending half was finished or abandoned.
     #[error("stream {0} was finished")]
@@ -29,13 +29,13 @@ pub enum StreamError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// No data is available yet.
-    #[error("nothing has come yet")]
+    #[error("no data has arrived yet")]
     Blocked,
     /// The peer abandoned its half, with this code.
-    #[error("the peer gave the stream up with code {0}")]
+    #[error("the peer reset the stream with code {0}")]
     Reset(u64),
     /// The stream does not exist, or its end was read.
-    #[error("there is no stream {0} any more")]
+    #[error("stream {0} no longer exists")]
     Unknown(u32),
     /// The session ended before the stream did.
     #[error("the session ended before the stream")]

@@ -321,7 +321,12 @@ impl Session {
         }
         if let Some(slot) = self.slot_of(carrier) {
             // The client sent HELLO anew. The carrier before it is dead, and the new one has its number.
-            self.drop_path(slot, Loss::Transport("the client began anew".into()), false, now);
+            self.drop_path(
+                slot,
+                Loss::Transport("the client started again".into()),
+                false,
+                now,
+            );
         }
         self.make_place(now);
         let Some(slot) = self.paths.iter().position(Option::is_none) else {

@@ -20,10 +20,10 @@ pub enum SessionEnd {
     #[error("the peer closed the session{}", reason(*.0))]
     ByPeer(u64),
     /// The server refuses every carrier of the session (client).
-    #[error("the server refuses the session: {0}")]
+    #[error("the server refused the session: {0}")]
     Refused(Refusal),
     /// The peer broke a rule of the protocol and received this code.
-    #[error("the peer broke the protocol: code {0}")]
+    #[error("the peer violated the protocol: code {0}")]
     Violation(u64),
     /// The application did not accept it in time, or the session held too much memory before that (server).
     #[error("the session was not accepted")]
@@ -32,7 +32,7 @@ pub enum SessionEnd {
     #[error("the session was idle for too long")]
     Idle,
     /// No carrier could be opened (client).
-    #[error("no carrier could be opened")]
+    #[error("the session could not open a carrier")]
     Unreachable,
     /// It has no handle any more, and the peer does not acknowledge the written data.
     #[error("the session was abandoned")]

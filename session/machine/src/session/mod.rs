@@ -149,10 +149,10 @@ pub enum Loss {
     #[error("{0}")]
     Transport(String),
     /// Data was outstanding, and the transport received no acknowledgement for too long.
-    #[error("no acknowledgement came for too long")]
+    #[error("no acknowledgement arrived in time")]
     TimedOut,
     /// The carrier was not connected in time.
-    #[error("no answer to the connection attempt")]
+    #[error("the peer did not answer the connection attempt")]
     Unanswered,
     /// The server refused the carrier.
     #[error("refused: {0}")]

@@ -32,7 +32,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
             diagnostics.push(Diagnostic::new(
                 format!("{PAGE}:{line}"),
                 what,
-                "correct the path, or drop it",
+                "correct the path, or remove it",
             ));
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         (!known.contains(&format!("fn {function}(")) && !known.contains(&format!("fn {function}<"))).then(
             || {
                 let what = format!("`{path}` has no function `{function}`");
-                Diagnostic::new(format!("{PAGE}:{line}"), what, "name the one that is there")
+                Diagnostic::new(format!("{PAGE}:{line}"), what, "name an existing function")
             },
         )
     }));

@@ -43,7 +43,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         let remedy = "write `| area | capability | test or command |`, with ` | ` nowhere else";
         Diagnostic::new(
             format!("{PAGE}:{line}"),
-            "a row of a table has not three cells",
+            "a row of the table does not have three cells",
             remedy,
         )
     });
@@ -78,7 +78,7 @@ fn judge(tree: &Tree, row: &Row<'_>) -> Vec<Diagnostic> {
     }
     let missing = row.items().filter_map(|item| missing(tree, item));
     missing
-        .map(|what| diagnostic(what, "name what exists, or say *not yet*"))
+        .map(|what| diagnostic(what, "name an existing item, or say *not yet*"))
         .collect()
 }
 

@@ -27,7 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
             Diagnostic::new(
                 path,
                 "the file does not begin with `//!`",
-                "say what it is and its invariants there",
+                "state its subject and its invariants there",
             )
         });
     let programs = tree

@@ -32,7 +32,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         Some(_) => {
             vec![Diagnostic::new(
                 PAGE,
-                "its picture is not that of the arrows",
+                "its picture does not match the arrows",
                 "run `cargo xtask picture`",
             )]
         }

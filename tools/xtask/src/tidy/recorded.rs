@@ -57,7 +57,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
             "itcp-overhead" => tware(&result),
             _ => Vec::new(),
         };
-        let remedy = "find what made it worse; the goal stands in docs/experiments.md";
+        let remedy = "find the cause; the goal is in docs/experiments.md";
         diagnostics.extend(missed.into_iter().map(|what| Diagnostic::new(path, what, remedy)));
     }
     diagnostics

@@ -71,7 +71,7 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
         source.end_batch();
         let turn = view.now;
         view.commit(|flow, why| {
-            debug!(flow, why = ?why, "the kernel did not take a lease");
+            debug!(flow, why = ?why, "the kernel refused a lease");
             source.failed(turn, FlowId(flow), why);
         });
         if let Some(wait) = pace.change(view.now) {
@@ -116,7 +116,10 @@ fn report_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &m
         };
         let lost = newly_lost(&mut there.lost, so_far as u32);
         if lost > 0 {
-            debug!(lost, "records of the kernel found no room");
+            debug!(
+                lost,
+                "records of the kernel were lost because the buffer was full"
+            );
             source.lost_before(*id, lost);
         }
     }
@@ -139,7 +142,7 @@ fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subs
             (None, Some(common)) => match kernel.subscribe(event, in_kernel(common)) {
                 Ok(id) => *place = Some(There { id, common, lost: 0 }),
                 Err(error) => {
-                    warn!(event = event.name(), %error, "the kernel does not give an event");
+                    warn!(event = event.name(), %error, "the kernel does not provide an event");
                     source.unable(now, id, &error.to_string());
                 }
             },

@@ -196,7 +196,7 @@ impl View {
             Ok(fresh) => fresh,
             Err(KernelError::NoFlow(_)) => return None,
             Err(error) => {
-                warn!(flow, %error, "a flow cannot be read");
+                warn!(flow, %error, "cannot read a flow");
                 return None;
             }
         };
@@ -313,7 +313,7 @@ impl State for View {
         lease: Duration,
     ) -> Result<(), Refusal> {
         let which = self.modifiable.get(usize::from(variable.0)).copied().flatten();
-        let which = which.ok_or_else(|| Refusal::unable("the kernel does not let it be set"))?;
+        let which = which.ok_or_else(|| Refusal::unable("the kernel does not permit setting it"))?;
         self.stage(flow.0, which, value, lease)?;
         self.set.insert((flow.0, variable), value);
         Ok(())
@@ -340,7 +340,7 @@ impl State for View {
 
     fn flows(&self) -> Vec<FlowId> {
         let flows = self.diagnostics.borrow_mut().flows().unwrap_or_else(|error| {
-            warn!(%error, "flows cannot be listed");
+            warn!(%error, "cannot list flows");
             Vec::new()
         });
         flows.into_iter().map(|flow| FlowId(flow.cookie)).collect()

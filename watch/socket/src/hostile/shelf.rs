@@ -47,7 +47,7 @@ impl Documents for Shelf {
         let node: Value = serde_json::from_str(document).map_err(|error| fault("", error))?;
         let uid = node["uid"]
             .as_str()
-            .ok_or_else(|| fault("uid", "it has no name"))?;
+            .ok_or_else(|| fault("uid", "the node has no name"))?;
         let mut documents = self.documents.lock();
         if !documents.contains_key(uid) && documents.len() >= MAX_DOCUMENTS {
             return Err(fault("", "the shelf is full"));
@@ -61,7 +61,7 @@ impl Documents for Shelf {
 
     fn delete(&self, name: &str) -> Result<String, Vec<Fault>> {
         let removed = self.documents.lock().remove(name);
-        removed.ok_or_else(|| fault("", "there is no such node"))?;
+        removed.ok_or_else(|| fault("", "the node does not exist"))?;
         let event = json!({ "event": "deleted", "source": "controller", "uid": name });
         let _ = self.events.send(event);
         Ok(json!({ "done": "delete", "uid": name, "source": "controller" }).to_string())

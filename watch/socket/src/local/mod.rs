@@ -33,7 +33,7 @@ pub enum ConnectError {
     System(#[from] io::Error),
     /// A process of another user listens there; no data was sent to it.
     #[error(
-        "user {0} listens there, who is neither this user nor root; give the path of a socket of your own"
+        "user {0}, who is neither this user nor root, listens there; give the path of a socket of your own"
     )]
     OtherUser(u32),
 }
@@ -93,7 +93,7 @@ pub fn peer(stream: &tokio::net::UnixStream) -> Result<u32, End> {
     match stream.peer_cred().map(|peer| peer.uid()) {
         Ok(uid) if uid == owner || uid == 0 => Ok(uid),
         Ok(uid) => Err(End::Refused(format!(
-            "user {uid} is not served here: only {owner} and root are"
+            "user {uid} is not admitted: only {owner} and root are"
         ))),
         Err(_) => Err(End::Gone),
     }

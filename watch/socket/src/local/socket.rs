@@ -19,13 +19,13 @@ pub enum SocketError {
     #[error("{}: another process listens there; end it, or choose another path", .0.display())]
     InUse(PathBuf),
     /// There is a file at the path that is not a socket.
-    #[error("{} is no socket, and is left alone; choose another path", .0.display())]
+    #[error("{} is not a socket and was not changed; choose another path", .0.display())]
     NoSocket(PathBuf),
     /// Another process has locked the folder.
-    #[error("{}: its folder has been locked by another process for a second; use a folder of your own", .0.display())]
+    #[error("{}: another process has locked its folder for a second; use a folder of your own", .0.display())]
     Locked(PathBuf),
     /// The path is too long for a socket.
-    #[error("{}: the path is too long for a socket: with 27 more bytes it has to be under 108", .0.display())]
+    #[error("{}: the path is too long for a socket: it must be shorter than 81 bytes", .0.display())]
     PathTooLong(PathBuf),
     /// The thread that was to serve it has ended before it listened.
     #[error("{}: its thread has ended", .0.display())]

@@ -131,7 +131,7 @@ async fn only_a_stale_socket_file_is_replaced() {
     // A listener that is dropped leaves its file.
     drop(Listener::bind(&path).expect("it is free"));
     assert!(path.exists());
-    let socket = Socket::open(&path).expect("nobody listens there");
+    let socket = Socket::open(&path).expect("no process listens there");
     assert!(matches!(Socket::open(&path), Err(SocketError::InUse(_))));
     UnixStream::connect(&path)
         .await

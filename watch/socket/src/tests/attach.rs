@@ -72,7 +72,7 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     for (text, parts) in [
         (
             CAP.replace("after cc", "after cb"),
-            &["E0201", "cap.mtp:4:18", "`cb` is not known"][..],
+            &["E0201", "cap.mtp:4:18", "`cb` is unknown"][..],
         ),
         (CAP.replace("20000;", "\"much\";"), &["cap.mtp:2:"]),
         ("context mine { uint64 n; }".to_owned(), &["E0711", "cap.mtp:1:1"]),
@@ -86,14 +86,14 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     }
     assert_eq!(
         refusal(&mut client, &detach("cap")),
-        "`cap` is not attached; nothing is"
+        "`cap` is not attached; no file is attached"
     );
     assert_eq!(
         refusal(&mut client, &attach("../cap", CAP)),
-        "`../cap` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"
+        "`../cap` is not a valid name: expected 1 to 64 letters, digits, `-`, `_` and `.`"
     );
     let elsewhere = json!({ "attach": { "source": 9, "name": "cap", "text": CAP } });
-    assert_eq!(refusal(&mut client, &elsewhere), "there is no source 9");
+    assert_eq!(refusal(&mut client, &elsewhere), "the source 9 does not exist");
     assert_eq!(list(&mut client), []);
     let audit = ask(&mut client, &json!({ "audit": {} }));
     let why = audit["audit"][0]["why"].as_str().expect("a reason");
@@ -112,7 +112,7 @@ fn a_client_without_the_right_cannot_attach() {
     for request in [attach("cap", "wrong"), detach("cap")] {
         assert_eq!(
             refusal(&mut other, &request),
-            "`other` has no right to attach to a program or to detach: an operator's rights file grants it"
+            "`other` has no right to attach to a program or to detach: an operator can grant it in the rights file"
         );
     }
     assert_eq!(list(&mut other).len(), 1, "it is there still");
@@ -160,7 +160,7 @@ fn a_text_without_attachment_points_is_refused() {
             &json!({ "attach": { "source": 0, "name": "cap", "text": text } }),
         );
         assert!(
-            why.contains("cap.mtp attaches nothing: state where a processor of it belongs"),
+            why.contains("cap.mtp attaches no processor: state the place of one"),
             "{text:?}: {why}"
         );
     }

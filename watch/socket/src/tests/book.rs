@@ -26,7 +26,7 @@ fn every_request_is_documented() {
         .expect_err("there is no such request")
         .to_string();
     let list = error
-        .split("it is one of ")
+        .split("expected one of ")
         .nth(1)
         .and_then(|rest| rest.split("; for instance").next());
     let words: Vec<&str> = list.expect("a list").split('`').skip(1).step_by(2).collect();

@@ -30,7 +30,7 @@ fn a_line_that_is_too_long_is_refused_and_the_next_is_answered() {
     ask(&mut client, &set);
     for length in [65_537, 70_000, 1 << 20] {
         let refused = refusal(&mut client, &json!({ "delete": "x".repeat(length) }));
-        assert_eq!(refused, "a line has at most 65536 bytes: this one was dropped");
+        assert_eq!(refused, "a line has at most 65536 bytes; this one was dropped");
         ask(&mut client, &json!({ "offers": {} }));
     }
     assert_eq!(place.provider.window(0), 99);
@@ -65,7 +65,7 @@ fn a_steer_that_is_too_long_is_refused_as_a_steer() {
         let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
         assert_eq!(
             answer["error"],
-            "a line has at most 65536 bytes: this one was dropped"
+            "a line has at most 65536 bytes; this one was dropped"
         );
         assert_eq!(answer["of"].as_str(), of, "{}", &line[..30]);
     }
@@ -236,7 +236,7 @@ fn a_holder_is_notified_when_a_higher_priority_wins() {
     let set = |value| json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": value, "lease": "1min" } });
     ask(&mut low, &set(60));
     ask(&mut high, &set(70));
-    let want = json!({ "flow": "0:0", "variable": "tcp.conn.cc.cwnd", "why": "`high` with priority 5 has taken it" });
+    let want = json!({ "flow": "0:0", "variable": "tcp.conn.cc.cwnd", "why": "`high` has taken the variable with priority 5" });
     assert_eq!(
         low.receive(Some(Duration::from_secs(10))).expect("a line"),
         Received::Ended(want.clone())
@@ -248,7 +248,7 @@ fn a_holder_is_notified_when_a_higher_priority_wins() {
         Received::Nothing
     );
     let back = json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } });
-    assert!(refusal(&mut low, &back).contains("it is not held by this subscriber"));
+    assert!(refusal(&mut low, &back).contains("this subscriber does not hold the variable"));
 }
 
 /// The log has the wall clock time of this test, its user, and its process, which is also the client's.

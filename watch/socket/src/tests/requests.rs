@@ -107,7 +107,7 @@ fn each_refusal_states_its_reason_and_a_remedy() {
     for (request, why) in [
         (
             json!({ "subscribe": { "events": ["tcp.closed"] } }),
-            "`some` has no right to receive tcp.closed: an operator's rights file grants it",
+            "`some` has no right to receive tcp.closed: an operator can grant it in the rights file",
         ),
         (
             json!({ "subscribe": { "events": ["tcp.ackd"] } }),
@@ -123,41 +123,50 @@ fn each_refusal_states_its_reason_and_a_remedy() {
         ),
         (
             json!({ "subscribe": { "events": ["tcp.acked"], "ring": true } }),
-            "ask for one first",
+            "request one first",
         ),
-        (json!({ "change": { "subscription": 77 } }), "no subscription 77"),
-        (json!({ "unsubscribe": 77 }), "no subscription 77"),
-        (json!({ "statistics": 77 }), "no subscription 77"),
-        (json!({ "probe": { "flow": "0:9" } }), "there is no flow 0:9"),
-        (json!({ "probe": { "flow": "7:0" } }), "there is no source 7"),
+        (
+            json!({ "change": { "subscription": 77 } }),
+            "the subscription 77 does not exist",
+        ),
+        (json!({ "unsubscribe": 77 }), "the subscription 77 does not exist"),
+        (json!({ "statistics": 77 }), "the subscription 77 does not exist"),
+        (
+            json!({ "probe": { "flow": "0:9" } }),
+            "the flow 0:9 does not exist",
+        ),
+        (
+            json!({ "probe": { "flow": "7:0" } }),
+            "the source 7 does not exist",
+        ),
         (
             json!({ "probe": { "flow": "0:0", "variables": [".conn.srtt"] } }),
             "no right to read",
         ),
         (
             json!({ "probe": { "flow": "0:0", "variables": ["tcp.cwnd"] } }),
-            "no provider has a variable `tcp.cwnd`; there are tcp.conn.cc.cwnd",
+            "no provider has a variable `tcp.cwnd`; known names: tcp.conn.cc.cwnd",
         ),
         (
             modify("0:0", "tcp.conn.cc.cwnd", 51),
             "tcp.conn.cc.cwnd: 51 is outside 5..=50",
         ),
-        (
-            modify("0:0", "tcp.conn.state", 4),
-            "tcp.conn.state can be read only",
-        ),
+        (modify("0:0", "tcp.conn.state", 4), "tcp.conn.state is read-only"),
         (
             modify("0:0", "tcp.conn.*", 4),
-            "names 2 variables: one at a time is set",
+            "names 2 variables: set one at a time",
         ),
-        (modify("0:9", "tcp.conn.cc.cwnd", 9), "there is no flow 0:9"),
+        (
+            modify("0:9", "tcp.conn.cc.cwnd", 9),
+            "the flow 0:9 does not exist",
+        ),
         (
             json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 9, "lease": 0 } }),
-            "a lease is longer than 0",
+            "the duration of a lease must be above 0",
         ),
         (
             json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } }),
-            "it is not held by this subscriber",
+            "this subscriber does not hold the variable",
         ),
         (
             json!({ "hello": { "name": "some", "priority": 3 } }),
@@ -165,7 +174,7 @@ fn each_refusal_states_its_reason_and_a_remedy() {
         ),
         (
             json!({ "dance": {} }),
-            "there is no `dance`: it is one of `hello`, ",
+            "unknown value `dance`: expected one of `hello`, ",
         ),
     ] {
         let error = refusal(&mut some, &request);
@@ -175,7 +184,7 @@ fn each_refusal_states_its_reason_and_a_remedy() {
     let mut see = place.client("see", 9);
     assert_eq!(
         refusal(&mut see, &modify("0:0", "tcp.conn.cc.cwnd", 9)),
-        "`see` has no right to set tcp.conn.cc.cwnd: an operator's rights file grants it"
+        "`see` has no right to set tcp.conn.cc.cwnd: an operator can grant it in the rights file"
     );
     assert_eq!(place.provider.window(0), 10, "nothing was set");
 }
@@ -188,7 +197,7 @@ fn a_hold_of_higher_priority_is_kept() {
     ask(&mut high, &set(70));
     assert_eq!(
         refusal(&mut low, &set(60)),
-        "tcp.conn.cc.cwnd: `high` holds it with priority 5: take a higher one, or wait for the end of its lease"
+        "tcp.conn.cc.cwnd: `high` holds the variable with priority 5: use a higher priority, or wait for the end of the lease"
     );
     assert_eq!(place.provider.window(0), 70);
 }

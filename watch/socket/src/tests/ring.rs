@@ -24,7 +24,7 @@ fn a_shared_ring_keeps_order_and_counts_losses() {
     let (mut ring, bell) = client.ring(64).expect("memory");
     assert_eq!(
         refusal(&mut client, &json!({ "ring": { "slots": 2 } })),
-        "this connection has its ring already"
+        "this connection already has a ring"
     );
     let number = ask(&mut client, &subscription())["subscribed"].clone();
     let mut next = 0u64;

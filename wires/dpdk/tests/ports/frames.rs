@@ -296,7 +296,10 @@ pub(crate) fn pieces_of_odd_lengths_are_summed_as_one() -> TestResult {
     sent.head.extend(pseudo.map(|byte| !byte));
     sent.csum = Some((34, 40));
     if TunWire::open("probe1", TunOptions::default()).is_err() {
-        skip("checksums through a TAP device", "/dev/net/tun may not be opened");
+        skip(
+            "checksums through a TAP device",
+            "no permission to open /dev/net/tun",
+        );
         return Ok(());
     }
     let mut tap = DpdkWire::open(&format!("{},iface=sums0", named("net_tap")))?;

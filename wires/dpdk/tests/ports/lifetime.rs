@@ -98,7 +98,10 @@ pub(crate) fn ip(arguments: &str) -> TestResult<String> {
 /// Its TAP device is gone, and so is the folder that DPDK creates for each process.
 pub(crate) fn a_killed_process_leaves_no_device_and_no_folder() -> TestResult {
     if TunWire::open("probe0", TunOptions::default()).is_err() {
-        skip("what is left of a TAP device", "/dev/net/tun may not be opened");
+        skip(
+            "what is left of a TAP device",
+            "no permission to open /dev/net/tun",
+        );
         return Ok(());
     }
     killed("net_tap0,iface=held0", || ip("-oneline link"), &["held0"])
@@ -134,7 +137,7 @@ pub(crate) fn a_port_whose_interface_was_taken_away_ends() -> TestResult {
     if TunWire::open("probe0", TunOptions::default()).is_err() {
         skip(
             "a TAP device that was taken away",
-            "/dev/net/tun may not be opened",
+            "no permission to open /dev/net/tun",
         );
         return Ok(());
     }
@@ -156,6 +159,6 @@ fn ends_without(name: &str, mut wire: DpdkWire) -> TestResult {
     netlink.remove(name)?;
     // Frames that arrived earlier may wait in the port.
     let error = (0..3).find_map(|_| receive().err()).ok_or("it is gone")?;
-    assert_eq!(error.to_string(), format!("the interface '{name}' is gone"));
+    assert_eq!(error.to_string(), format!("the interface '{name}' was removed"));
     Ok(())
 }

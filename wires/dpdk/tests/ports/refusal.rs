@@ -34,9 +34,9 @@ pub(crate) fn the_error_includes_the_message_of_dpdk() -> TestResult {
         ("net_af_packet77,iface=nowhere0", "No such device"),
         (
             "net_af_packet77,iface=nowhere0",
-            "there is no interface 'nowhere0'",
+            "the interface 'nowhere0' does not exist",
         ),
-        ("net_af_packet77", "write iface=NAME"),
+        ("net_af_packet77", "append iface=NAME"),
         ("net_bogus0", "no driver of this DPDK"),
     ];
     for (device, message) in messages {

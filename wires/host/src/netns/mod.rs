@@ -69,11 +69,14 @@ impl NamespaceError {
     fn advice(&self) -> &'static str {
         match self.error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
-                "; it takes CAP_NET_ADMIN, which a user namespace gives where the system allows those \
-                 (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, \
-                 user.max_user_namespaces)"
+                "; it needs CAP_NET_ADMIN, which a user namespace gives where the system permits user \
+                 namespaces (sysctl kernel.unprivileged_userns_clone, \
+                 kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces)"
             }
-            Some(libc::ENOSPC) => "; user.max_user_namespaces or user.max_net_namespaces is reached",
+            Some(libc::ENOSPC) => {
+                "; the limit user.max_user_namespaces or user.max_net_namespaces is \
+                                   reached"
+            }
             Some(libc::EUSERS) => "; user namespaces are nested too deeply",
             _ => "",
         }
@@ -102,7 +105,7 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET).map_err(|error| {
         let action = match error.raw_os_error() {
-            Some(libc::EINVAL) => "enter a user namespace (the process must have one thread alone)",
+            Some(libc::EINVAL) => "enter a user namespace (the process must have only one thread)",
             _ => "enter a user namespace",
         };
         NamespaceError { action: action.to_owned(), error }

@@ -115,7 +115,7 @@ impl Netlink {
         request.put(&[0; 4]);
         request.attribute(RULE_SOURCE, &octets(source));
         self.socket.request(request).map_err(NamespaceError::new(format!(
-            "route what comes from {source} by itself"
+            "route packets from {source} by their source"
         )))
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn receiving_on_a_removed_interface_fails() -> TestResult {
         netlink.remove("cable0")?;
         std::thread::sleep(Duration::from_millis(110));
         let error = wire.receive(8).expect_err("it is gone");
-        assert_eq!(error.to_string(), "the interface 'cable0' is gone");
+        assert_eq!(error.to_string(), "the interface 'cable0' was removed");
     }
     Ok(())
 }

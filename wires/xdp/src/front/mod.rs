@@ -60,25 +60,25 @@ pub enum ChainsError {
     #[error("clang does not compile the program's C: {0}")]
     Compiler(String),
     /// The kernel rejected the program.
-    #[error("the kernel does not take the program's chains: {0:#}")]
+    #[error("the kernel refuses the program's chains: {0:#}")]
     Load(#[source] libbpf_rs::Error),
     /// A capability is missing.
     #[error(
-        "no permission to load the program's chains into the kernel: besides what the device takes they take CAP_PERFMON; run \
-         as root, or grant all of them (setcap cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon+ep PROGRAM)"
+        "no permission to load the program's chains into the kernel: besides the capabilities of the device \
+         they need CAP_PERFMON; run as root, or grant all of them (setcap \
+         cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon+ep PROGRAM)"
     )]
     Permission,
     /// Frames may occupy several buffers.
-    #[error(
-        "chains do not run on frames that take several buffers: lower the interface's MTU to 3,826 bytes"
-    )]
+    #[error("chains cannot run on frames of several buffers: lower the interface's MTU to 3,826 bytes")]
     InPieces,
     /// The notification by which chains wake the stack could not be set up.
-    #[error("cannot wait for what chains in the kernel have to say (epoll): {0}")]
+    #[error("cannot wait for messages of chains in the kernel (epoll): {0}")]
     Bell(#[source] io::Error),
     /// No chain of the program can run in the kernel.
     #[error(
-        "none of the program's chains can run in the kernel: `hawser check --target xdp` says why of each"
+        "none of the program's chains can run in the kernel: `hawser check --target xdp` states the reason \
+         for each"
     )]
     NoChain,
     /// The kernel lacks a required feature.

@@ -71,10 +71,10 @@ pub enum ObeyError {
     #[error(transparent)]
     Debug(#[from] DebugError),
     /// No breakpoint has this number.
-    #[error("there is no breakpoint {0}: `breakpoints` shows them")]
+    #[error("unknown breakpoint {0}: `breakpoints` lists them")]
     NoBreakpoint(u32),
     /// No active function has this number.
-    #[error("no function with the number {0} runs: `stack` shows them")]
+    #[error("no running function has the number {0}: `stack` lists them")]
     NoFrame(usize),
     /// The run is over.
     #[error("the run is over: `back` goes to its last event")]
@@ -167,7 +167,7 @@ impl fmt::Display for Answer {
             }
             Answer::Scopes(scopes) => lines(f, scopes),
             Answer::Contexts(hosts) => lines(f, hosts),
-            Answer::Flight(packets) if packets.is_empty() => f.write_str("no packet is under step"),
+            Answer::Flight(packets) if packets.is_empty() => f.write_str("no packet is being stepped"),
             Answer::Flight(packets) => lines(f, packets),
             Answer::Source { file, lines: found } => {
                 write!(f, "{}", OneLine(file))?;

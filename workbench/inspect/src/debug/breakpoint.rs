@@ -53,10 +53,10 @@ pub struct Breakpoint {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BreakError {
     /// No program of the run has this file.
-    #[error("no program of this run has a file `{0}`; it has: {1}")]
+    #[error("no program of this run has a file `{0}`; the files are: {1}")]
     File(String, String),
     /// No statement of a chain begins at or after this line.
-    #[error("no chain has a statement in line {line} of {file} or behind it")]
+    #[error("no chain has a statement in line {line} of {file} or after it")]
     Line {
         /// The name of the file.
         file: String,
@@ -73,10 +73,10 @@ pub enum BreakError {
     #[error("this run sends fewer than {0} packets")]
     Packet(u64),
     /// The packet was sent by the network layer, not by a program.
-    #[error("packet {0} is the network layer's: no program sent it")]
+    #[error("packet {0} was sent by the network layer, not by a program")]
     NetworkPacket(u64),
     /// The scenario has no such host.
-    #[error("the scenario has no host `{0}`; it has: {1}")]
+    #[error("the scenario has no host `{0}`; the hosts are: {1}")]
     Host(String, String),
     /// The run in which to find the packet cannot be repeated.
     #[error("{0}")]

@@ -84,7 +84,7 @@ pub enum To {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// There is no such command.
-    #[error("there is no command `{0}`: `help` shows those that there are")]
+    #[error("unknown command `{0}`: `help` lists the commands")]
     Unknown(String),
     /// An argument is missing or superfluous.
     #[error("expected {0}")]

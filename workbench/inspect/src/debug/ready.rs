@@ -36,7 +36,7 @@ impl fmt::Display for PrintError {
             PrintError::NoValue => f.write_str("a function that it calls ended without a value"),
             PrintError::Over => f.write_str("the run is over: choose a host, or go back"),
             PrintError::Condition => {
-                f.write_str("a condition has to be of type `bool`: compare, as in `x != 0`")
+                f.write_str("a condition must be of type `bool`: compare, for example `x != 0`")
             }
         }
     }

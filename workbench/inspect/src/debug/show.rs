@@ -21,8 +21,8 @@ impl fmt::Display for Stop {
                 let numbers: Vec<String> = self.breakpoints.iter().map(u32::to_string).collect();
                 writeln!(f, "breakpoint {}", numbers.join(", "))?;
             }
-            Reason::Assert => writeln!(f, "an assertion is false")?,
-            Reason::Beginning => writeln!(f, "the beginning: nothing was before")?,
+            Reason::Assert => writeln!(f, "an assertion failed")?,
+            Reason::Beginning => writeln!(f, "the beginning of the run")?,
             Reason::Pause => writeln!(f, "paused")?,
             Reason::End => {}
         }

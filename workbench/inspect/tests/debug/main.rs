@@ -375,10 +375,10 @@ fn unknown_names_are_refused_with_suggestions() {
         ("break tcp.mtp:5", "stop-and-wait.mtp"),
         ("break 9999", "no chain has a statement"),
         ("break packet 9999", "fewer than 9999 packets"),
-        ("break assert on c", "it has: a, b"),
-        ("host c", "it has: a, b"),
-        ("clear 7", "no breakpoint 7"),
-        ("frame 9", "`stack` shows them"),
+        ("break assert on c", "the hosts are: a, b"),
+        ("host c", "the hosts are: a, b"),
+        ("clear 7", "unknown breakpoint 7"),
+        ("frame 9", "`stack` lists them"),
         ("print una +", "expected an expression"),
     ] {
         let error = obey(&mut debugger, command).expect_err(command);

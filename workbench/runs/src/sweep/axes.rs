@@ -47,7 +47,7 @@ pub(super) fn axes(written: Vec<Written>) -> Result<Vec<Axis>, ScenarioError> {
         let path = format!("vary[{number}]");
         let axis = axis(one, &path)?;
         if axes.iter().any(|other| other.name == axis.name) {
-            let message = format!("`{}` varies already", axis.name);
+            let message = format!("`{}` already varies", axis.name);
             return Err(ScenarioError::new(path, message).with_hint("give it a `name` of its own"));
         }
         for (place, choice) in axis.choices.iter().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn axes(written: Vec<Written>) -> Result<Vec<Axis>, ScenarioError> {
                 .iter()
                 .any(|other| other.label == choice.label)
             {
-                let message = format!("`{}` is there twice", choice.label);
+                let message = format!("`{}` occurs twice", choice.label);
                 return Err(ScenarioError::new(path, message));
             }
         }
@@ -104,10 +104,10 @@ fn axis(written: Written, path: &str) -> Result<Axis, ScenarioError> {
             };
             return Ok(Axis { name, choices: choices.into_iter().map(choice).collect() });
         }
-        _ => return Err(wrong("this is nothing that varies").with_hint(forms)),
+        _ => return Err(wrong("this entry cannot vary").with_hint(forms)),
     };
     if values.is_empty() {
-        return Err(wrong("there is no value").with_hint(forms));
+        return Err(wrong("the list of values is empty").with_hint(forms));
     }
     let (name, key) = key;
     let choice = |value: Value| Choice { label: label(&value), set: vec![(key.clone(), value)] };
@@ -138,7 +138,10 @@ fn range(from: &Value, to: &Value, step: Option<&Value>, path: &str) -> Result<V
     // The rounding error of decimal fractions must not remove the last step.
     let steps = ((last - first) / width + 1e-9).floor();
     if !(0.0..MAX_STEPS).contains(&steps) {
-        let message = format!("from {first} to {last} in steps of {width} are no values, or too many");
+        let message = format!(
+            "the range from {first} to {last} in steps of {width} has no values, or too \
+                               many"
+        );
         return Err(ScenarioError::new(path, message));
     }
     if let (Value::Integer(first), Value::Integer(_), Value::Integer(width)) = (from, to, step) {
@@ -167,7 +170,7 @@ pub(super) fn seeds(written: Option<&Value>) -> Result<Vec<u64>, ScenarioError> 
             };
             range(from, to, None, "seeds")?
         }
-        Some(_) => return Err(wrong("these are no seeds")),
+        Some(_) => return Err(wrong("these are not seeds")),
     };
     let seed = |value: &Value| u64::try_from(value.as_integer()?).ok();
     let mut seeds: Vec<u64> = values
@@ -178,7 +181,7 @@ pub(super) fn seeds(written: Option<&Value>) -> Result<Vec<u64>, ScenarioError> 
     seeds.sort_unstable();
     seeds.dedup();
     if seeds.is_empty() || seeds.len() < count {
-        return Err(wrong("each seed is there once, and there is at least one"));
+        return Err(wrong("give at least one seed, and each seed only once"));
     }
     Ok(seeds)
 }
@@ -220,7 +223,7 @@ impl<'a> Place<'a> {
             Value::Array(values) => Ok(Place::Array(values)),
             _ => Err(ScenarioError::new(
                 key,
-                format!("`{step}` is a value, and has no keys"),
+                format!("`{step}` is a value and has no keys"),
             )),
         }
     }
@@ -249,7 +252,8 @@ fn element<'a>(values: &'a mut [Value], step: &str, key: &str) -> Result<&'a mut
         .and_then(|place: usize| values.get_mut(place))
         .ok_or_else(|| {
             let message = format!(
-                "there is no `{step}`: elements are named, or numbered from 0, and these are {count}"
+                "the element `{step}` does not exist: elements are named, or numbered from 0; there are \
+                 {count}"
             );
             ScenarioError::new(key, message)
         })

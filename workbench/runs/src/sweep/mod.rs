@@ -115,7 +115,7 @@ impl Sweep {
             .iter()
             .try_fold(seeds.len(), |count, axis| count.checked_mul(axis.choices.len()));
         if count.is_none_or(|count| count > MAX_TASKS) {
-            let message = format!("these are more than {MAX_TASKS} tasks");
+            let message = format!("the sweep has more than {MAX_TASKS} tasks");
             return Err(wrong(ScenarioError::new("vary", message)));
         }
         let columns = table::columns(file.column).map_err(wrong)?;
@@ -304,7 +304,7 @@ impl Planner<'_> {
     pub fn task(&mut self, number: usize) -> Result<Task, SweepError> {
         assert!(
             (1..=self.sweep.count()).contains(&number),
-            "there is no task {number}"
+            "task {number} does not exist"
         );
         let seeds = &self.sweep.seeds;
         let (choice, seed) = ((number - 1) / seeds.len(), seeds[(number - 1) % seeds.len()]);

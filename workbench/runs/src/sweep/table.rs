@@ -65,12 +65,12 @@ pub(super) fn columns(written: Vec<Written>) -> Result<Vec<Column>, ScenarioErro
     for (number, one) in written.into_iter().enumerate() {
         let wrong = |message: &str| ScenarioError::new(format!("column[{number}]"), message);
         if columns.iter().any(|other| other.name == one.name) {
-            return Err(wrong(&format!("there is a column `{}` already", one.name)));
+            return Err(wrong(&format!("the column `{}` already exists", one.name)));
         }
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
         if one.name.is_empty() || !one.name.chars().all(is_plain) {
             return Err(wrong(
-                "the name of a column has letters, digits, `_` and `-`: a drawing is called so",
+                "the name of a column, which names a drawing, consists of letters, digits, `_` and `-`",
             ));
         }
         if one.of.split('.').any(|step| step == "*") && one.by.is_none() {

@@ -311,7 +311,7 @@ impl Endpoint {
     fn check_closed(&mut self) {
         let is_left = self.streams.is_some() && self.plan.close != Close::WhenDone;
         if !self.closing && !is_left {
-            self.blame(|| "the program reported CLOSED, and the application has not closed".to_owned());
+            self.blame(|| "the program reported CLOSED, but the application has not closed".to_owned());
         } else if self.plan.ends && self.plan.sees_end && !self.eof {
             self.blame(|| "the program reported CLOSED before EOF".to_owned());
         }

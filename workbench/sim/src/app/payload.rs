@@ -184,7 +184,7 @@ impl Payload {
         let lost = self
             .counts()
             .map_or(0, |[_, incoming]| incoming.of - incoming.done);
-        (lost > *may_lose).then(|| format!("{lost} datagrams did not come, and {may_lose} may be lost"))
+        (lost > *may_lose).then(|| format!("{lost} datagrams did not arrive; at most {may_lose} may be lost"))
     }
 
     /// Hands over the bytes that are due, up to `total` bytes from the start, as far as the transport accepts

@@ -141,7 +141,7 @@ impl Incoming {
         let fault = if left.is_some() {
             "was delivered twice"
         } else {
-            "is none that was sent"
+            "was never sent"
         };
         if let Some(n) = left.and_then(Vec::pop) {
             self.count += 1;
@@ -229,7 +229,7 @@ mod tests {
             assert_ne!(incoming.sha256(), outgoing.sha256());
             incoming.wrong().map(str::to_owned)
         };
-        let none = |length| Some(format!("a message of {length} bytes is none that was sent"));
+        let none = |length| Some(format!("a message of {length} bytes was never sent"));
         assert_eq!(wrong(&|m| m[1][700] ^= 1), none(1500));
         assert_eq!(wrong(&|m| m[1].truncate(1499)), none(1499));
         assert_eq!(wrong(&|m| m[3].extend([1, 2])), none(70_002));

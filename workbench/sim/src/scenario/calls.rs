@@ -181,7 +181,10 @@ impl Calls {
             for message in &traced {
                 let Traced { from, to, bytes, .. } = message;
                 if !has_pair(from, to) {
-                    let message = format!("{file}: `{from}` calls `{to}`, and this flow has no such pair");
+                    let message = format!(
+                        "{file}: `{from}` calls `{to}`, but this flow does not have this \
+                         pair"
+                    );
                     return Err(ScenarioError::new(key, message));
                 }
                 if *bytes > LONGEST {
@@ -218,10 +221,10 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
         ("receive_buffer", flow.receive_buffer.is_some()),
     ];
     if let Some((key, _)) = connections.into_iter().find(|(_, given)| *given) {
-        let message = "calls are made from endpoints, and this is about connections";
+        let message = "calls are made from endpoints; this key concerns connections";
         let error = ScenarioError::new(format!("{path}.{key}"), message);
         return Err(match key {
-            "count" => error.with_hint("how many calls there are is `count` of `calls`"),
+            "count" => error.with_hint("the number of calls is `count` of `calls`"),
             _ => error,
         });
     }
@@ -241,24 +244,28 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
         return Err(ScenarioError::new(at("at_most"), message));
     }
     if calls.at_most == Some(Bytes(0)) {
-        return Err(ScenarioError::new(at("at_most"), "a message has a byte at least"));
+        return Err(ScenarioError::new(
+            at("at_most"),
+            "a message has at least one byte",
+        ));
     }
     let timed = calls.interval.0 > 0 || calls.load.is_some() || calls.count != 1;
     if calls.trace.is_some() && timed {
-        let message = "a trace says how many calls there are, and when";
+        let message = "a trace states the number of calls and their times";
         return Err(
-            ScenarioError::new(at("trace"), message).with_hint("leave out `count`, `interval` and `load`")
+            ScenarioError::new(at("trace"), message).with_hint("remove `count`, `interval` and `load`")
         );
     }
     check_load(scenario, flow, calls, &at("load"))?;
     if scenario.slowdown && calls.reply.is_some_and(|reply| reply.min < reply.max) {
-        let message = "replies of one size alone have a slowdown: what a call takes alone depends on it";
+        let message = "only replies of one size have a slowdown, because the time of a single call depends \
+                       on the size";
         return Err(ScenarioError::new(at("reply"), message));
     }
     let sizes = [("size", calls.size), ("reply", calls.reply)];
     for (key, Sizes { min, max }) in sizes.into_iter().filter_map(|(key, size)| Some((key, size?))) {
         if min == 0 {
-            return Err(ScenarioError::new(at(key), "a message has a byte at least"));
+            return Err(ScenarioError::new(at(key), "a message has at least one byte"));
         }
         if max > LONGEST {
             let message = format!("a message of {max} bytes is longer than the limit of {LONGEST}");
@@ -275,7 +282,7 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
         ));
     }
     if calls.outstanding == Some(0) {
-        let message = "nothing is called while no call may be under way";
+        let message = "without a concurrent call, no call can start";
         return Err(ScenarioError::new(at("outstanding"), message));
     }
     Ok(())
@@ -290,7 +297,7 @@ fn check_load(scenario: &Scenario, flow: &Flow, calls: &Calls, path: &str) -> Re
         return Err(ScenarioError::new(path, "without load there are no calls"));
     }
     if calls.interval.0 > 0 {
-        let message = "a load says how far calls are apart, and so does `interval`";
+        let message = "both `load` and `interval` state the time between calls";
         return Err(ScenarioError::new(path, message));
     }
     let without = flow
@@ -299,7 +306,7 @@ fn check_load(scenario: &Scenario, flow: &Flow, calls: &Calls, path: &str) -> Re
         .iter()
         .find(|host| scenario.line_rate(host).is_none());
     if let Some(host) = without {
-        let message = format!("the line of `{host}` has no rate that this could be a share of");
+        let message = format!("the line of `{host}` has no rate of which this could be a share");
         return Err(ScenarioError::new(path, message).with_hint("give its link a `rate`"));
     }
     Ok(())

@@ -57,7 +57,7 @@ impl Nodes<'_> {
 
 pub(super) fn check(scenario: &Scenario) -> Checked {
     if scenario.duration.0 == 0 {
-        return Err(ScenarioError::new("duration", "nothing can happen in no time"));
+        return Err(ScenarioError::new("duration", "the time must be above 0"));
     }
     if [scenario.duration, scenario.linger, scenario.forget]
         .iter()
@@ -66,10 +66,10 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         return Err(ScenarioError::new("duration", "longer than a year"));
     }
     if scenario.program.is_empty() {
-        return Err(ScenarioError::new("program", "no program is named").with_hint(PROGRAM_HINT));
+        return Err(ScenarioError::new("program", "the scenario names no program").with_hint(PROGRAM_HINT));
     }
     if scenario.host.is_empty() {
-        let error = ScenarioError::new("host", "no hosts");
+        let error = ScenarioError::new("host", "the scenario has no hosts");
         return Err(error.with_hint("`[[host]]` tables, or a `[topology]`"));
     }
     let sizes = [
@@ -112,12 +112,13 @@ fn check_hosts(hosts: &[Host]) -> Checked {
         }
         check_priorities(host.priorities, at("priorities"))?;
         if host.device_queue == Some(Bytes(0)) {
-            let error = ScenarioError::new(at("device_queue"), "a device that takes no byte sends nothing");
+            let error =
+                ScenarioError::new(at("device_queue"), "a device without room for a byte cannot send");
             return Err(error.with_hint("device_queue = \"3kB\": two packets of 1500 bytes"));
         }
         for (address, _) in host.parsed_addresses(i)? {
             if let Some(owner) = owners.insert(address, &host.name) {
-                let message = format!("{address} is an address of `{owner}` already");
+                let message = format!("{address} is already an address of `{owner}`");
                 return Err(ScenarioError::new(at("addresses"), message));
             }
         }
@@ -133,7 +134,7 @@ fn check_switches(scenario: &Scenario) -> Checked {
         if hosts.contains_key(switch.name.as_str()) {
             return Err(ScenarioError::new(
                 at,
-                format!("`{}` is a host already", switch.name),
+                format!("`{}` is already a host", switch.name),
             ));
         }
         if switch.name.is_empty() || !names.insert(&switch.name) {
@@ -150,7 +151,7 @@ fn check_priorities(priorities: u8, path: String) -> Checked {
     if (1..=8).contains(&priorities) {
         return Ok(());
     }
-    let message = format!("{priorities} is no number of priorities");
+    let message = format!("{priorities} is not a valid number of priorities");
     Err(ScenarioError::new(path, message).with_hint("1 to 8: the precedence of an IP header has three bits"))
 }
 
@@ -158,7 +159,7 @@ fn check_priorities(priorities: u8, path: String) -> Checked {
 fn check_ports_of(switch: &Switch, path: &str) -> Checked {
     check_priorities(switch.priorities, format!("{path}.priorities"))?;
     if switch.buffer == Some(Bytes(0)) {
-        let message = "a buffer without room for a byte lets nothing through";
+        let message = "a buffer without room for a byte forwards no packet";
         return Err(ScenarioError::new(format!("{path}.buffer"), message));
     }
     if switch.shared && switch.buffer.is_none() {
@@ -172,7 +173,7 @@ fn check_ports_of(switch: &Switch, path: &str) -> Checked {
         if switch.return_to_sender {
             let error = ScenarioError::new(
                 format!("{path}.return_to_sender"),
-                "packets go back without their data",
+                "trimmed packets return without their data",
             );
             return Err(error.with_hint("trim_to = 64"));
         }
@@ -186,7 +187,7 @@ fn check_ports_of(switch: &Switch, path: &str) -> Checked {
     if switch.priorities < 2 {
         let error = ScenarioError::new(
             path,
-            "packets that were cut wait with the highest of several priorities",
+            "trimmed packets need several priorities and wait with the highest",
         );
         return Err(error.with_hint("priorities = 2, or more"));
     }
@@ -204,7 +205,7 @@ fn check_links(nodes: &Nodes<'_>) -> Checked {
             return Err(ScenarioError::new(format!("link[{i}].between"), message));
         }
         if !names.insert(link.label()) {
-            let message = format!("there is a link `{}` already", link.label());
+            let message = format!("the link `{}` already exists", link.label());
             return Err(ScenarioError::new(format!("link[{i}]"), message).with_hint("give it a `name`"));
         }
         check_rules(&link.both, &format!("link[{i}].both"))?;
@@ -222,7 +223,7 @@ fn check_rules(rules: &Rules, path: &str) -> Checked {
         return Err(ScenarioError::new(format!("{path}.burst"), message));
     }
     if rules.queue_packets == Some(0) {
-        let message = "a queue without room for a frame lets nothing through";
+        let message = "a queue without room for a frame forwards no packet";
         return Err(ScenarioError::new(format!("{path}.queue_packets"), message));
     }
     if rules.drop.iter().flatten().any(|number| *number == 0) {
@@ -246,7 +247,7 @@ fn check_changes(nodes: &Nodes<'_>) -> Checked {
             continue;
         }
         if !known.contains(&at.link) {
-            let error = ScenarioError::new(format!("at[{i}].link"), format!("no link `{}`", at.link));
+            let error = ScenarioError::new(format!("at[{i}].link"), format!("unknown link `{}`", at.link));
             return Err(error.with_hint(there_are("links", &at.link, labels.iter().map(String::as_str))));
         }
         check_rules(&at.both, &format!("at[{i}].both"))?;
@@ -256,7 +257,7 @@ fn check_changes(nodes: &Nodes<'_>) -> Checked {
             .iter()
             .all(|rules| **rules == Rules::default());
         if nothing && at.state.is_none() {
-            let error = ScenarioError::new(format!("at[{i}]"), "nothing changes here");
+            let error = ScenarioError::new(format!("at[{i}]"), "this entry changes nothing");
             return Err(error.with_hint("give `state = \"down\"`, or rules: `both = { loss = 0.1 }`"));
         }
     }
@@ -274,11 +275,11 @@ fn check_fall(nodes: &Nodes<'_>, at: &At, node: &str, i: usize) -> Checked {
         known_switch(nodes, node, format!("at[{i}].switch"))?;
     }
     if is_more || rules.iter().any(|rules| **rules != Rules::default()) {
-        let message = "a change is of a link, with its rules, or of a host, or of a switch";
+        let message = "a change concerns a link with its rules, a host, or a switch";
         return Err(ScenarioError::new(format!("at[{i}]"), message));
     }
     if at.state.is_none() {
-        let error = ScenarioError::new(format!("at[{i}]"), "nothing changes here");
+        let error = ScenarioError::new(format!("at[{i}]"), "this entry changes nothing");
         return Err(error.with_hint("give `state = \"down\"` or `state = \"up\"`"));
     }
     Ok(())
@@ -350,15 +351,15 @@ fn check_flow(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph, path: &str) -> Chec
     }
     if flow.pairs().next().is_none() {
         let error = ScenarioError::new(path, "no host connects to another one");
-        return Err(error.with_hint("a flow has two different ends"));
+        return Err(error.with_hint("a flow needs two different ends"));
     }
     if let Some([from, to]) = without_path(nodes, flow, graph) {
         let names = [from, to].map(|number| &scenario.host[number].name);
         let error = ScenarioError::new(path, format!("no path from `{}` to `{}`", names[0], names[1]));
         let hint = if from == to {
-            "a flow has two different ends"
+            "a flow needs two different ends"
         } else {
-            "links and switches between them make a path; hosts forward nothing"
+            "only links and switches form a path; hosts do not forward packets"
         };
         return Err(error.with_hint(hint));
     }
@@ -377,17 +378,20 @@ fn check_flow(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph, path: &str) -> Chec
         return Err(error.with_hint("only a flow that a client opens is opened again"));
     }
     if flow.again > 0 && flow.open == Opening::Nobody {
-        let message = "nobody listens to this flow, and it cannot be opened again";
+        let message = "this flow has no listener and cannot be opened again";
         return Err(ScenarioError::new(format!("{path}.again"), message));
     }
     if flow.client_port == Some(0) {
         return Err(ScenarioError::new(
             format!("{path}.client_port"),
-            "port 0 is none",
+            "port 0 is not a port",
         ));
     }
     if !matches!(flow.family, None | Some(4 | 6)) {
-        return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));
+        return Err(ScenarioError::new(
+            format!("{path}.family"),
+            "the family must be 4 or 6",
+        ));
     }
     check_application(flow, path)?;
     scenario.check_outside(flow, path)?;
@@ -427,14 +431,14 @@ fn check_delivery(flow: &Flow, path: &str) -> Checked {
     };
     if flow.one_way && sends_back {
         let error = ScenarioError::new(format!("{path}.one_way"), "the server sends data here");
-        return Err(error.with_hint("leave out `one_way`, or what the server sends"));
+        return Err(error.with_hint("remove `one_way`, or the data of the server"));
     }
     if delivery != Delivery::Datagrams && messages.is_some_and(|messages| messages.may_lose.0 < 1.0) {
         let error = ScenarioError::new(format!("{path}.messages.may_lose"), "only datagrams may be lost");
         return Err(error.with_hint("give `delivery = \"datagrams\"`"));
     }
     if delivery == Delivery::Datagrams && flow.close == Closing::Both {
-        let message = "an end that closes at once throws away the datagrams that are still to come";
+        let message = "an end that closes immediately discards the datagrams that are still under way";
         let error = ScenarioError::new(format!("{path}.close"), message);
         return Err(error.with_hint("`client`, `server` or `never`"));
     }
@@ -481,7 +485,10 @@ const CALLS_HINT: &str = "calls have a port of their own";
 
 fn check_not_zero(flow: usize, server: SocketAddr) -> Checked {
     match server.port() {
-        0 => Err(ScenarioError::new(format!("flow[{flow}].port"), "port 0 is none")),
+        0 => Err(ScenarioError::new(
+            format!("flow[{flow}].port"),
+            "port 0 is not a port",
+        )),
         _ => Ok(()),
     }
 }
@@ -494,7 +501,7 @@ fn taken(
     hint: &str,
 ) -> ScenarioError {
     let (name, port) = (&scenario.host[host].name, address.port());
-    let message = format!("port {port} of `{name}` is taken already");
+    let message = format!("port {port} of `{name}` is already in use");
     ScenarioError::new(format!("flow[{flow}].port"), message).with_hint(hint)
 }
 
@@ -506,13 +513,15 @@ fn check_client_port(
     let Connection { client, server, .. } = *connection;
     if client.port() > 0 && !pairs.insert([client, server]) {
         let path = format!("flow[{}].client_port", connection.flow);
-        let message = format!("a connection goes from {client} to {server} already");
+        let message = format!("a connection from {client} to {server} already exists");
         return Err(ScenarioError::new(path, message));
     }
     let client = &scenario.host[connection.hosts[0]].name;
     if connection.sharing > 1 && scenario.is_inside(client) {
-        let message =
-            format!("`{client}` is behind a translator, and who shares a port is known by its address");
+        let message = format!(
+            "`{client}` is behind a translator, but flows that share a port are told apart by their \
+                     addresses"
+        );
         return Err(ScenarioError::new(
             format!("flow[{}].port", connection.flow),
             message,
@@ -541,7 +550,7 @@ fn check_server_port(scenario: &Scenario, connection: &Connection, before: usize
         let (name, port) = (&scenario.host[server.0].name, server.1.port());
         let path = format!("flow[{number}].receive_buffer");
         let message =
-            format!("another one than that of flow[{before}], with which it shares port {port} of `{name}`");
+            format!("it differs from that of flow[{before}], with which it shares port {port} of `{name}`");
         return Err(ScenarioError::new(path, message).with_hint("a listener has one receive buffer"));
     }
     Ok(())
@@ -558,7 +567,7 @@ fn known_hosts(nodes: &Nodes<'_>, hosts: &Hosts, path: &str) -> Checked {
         let path = format!("{path}[{i}]");
         let number = known_host(nodes, name, path.clone())?;
         if !numbers.insert(number) {
-            let message = format!("`{name}` is in the list already");
+            let message = format!("`{name}` is already in the list");
             return Err(ScenarioError::new(path, message));
         }
     }
@@ -571,7 +580,7 @@ fn known_host(nodes: &Nodes<'_>, name: &str, path: String) -> Result<usize, Scen
         return Ok(number);
     }
     let names = nodes.scenario.host.iter().map(|host| host.name.as_str());
-    let error = ScenarioError::new(path, format!("no host `{name}`"));
+    let error = ScenarioError::new(path, format!("unknown host `{name}`"));
     if nodes.number(name).is_some() {
         return Err(error.with_hint(format!("`{name}` is a switch")));
     }
@@ -583,7 +592,7 @@ fn known_switch(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
     if names.clone().any(|known| known == name) {
         return Ok(());
     }
-    let error = ScenarioError::new(path, format!("no switch `{name}`"));
+    let error = ScenarioError::new(path, format!("unknown switch `{name}`"));
     if nodes.host(name).is_some() {
         return Err(error.with_hint(format!("`{name}` is a host")));
     }
@@ -597,11 +606,11 @@ fn known_node(nodes: &Nodes<'_>, name: &str, path: String) -> Checked {
     }
     let hosts = nodes.scenario.host.iter().map(|host| host.name.as_str());
     if nodes.scenario.switch.is_empty() {
-        let error = ScenarioError::new(path, format!("no host `{name}`"));
+        let error = ScenarioError::new(path, format!("unknown host `{name}`"));
         return Err(error.with_hint(there_are("hosts", name, hosts)));
     }
     let switches = nodes.scenario.switch.iter().map(|switch| switch.name.as_str());
-    let error = ScenarioError::new(path, format!("no host or switch `{name}`"));
+    let error = ScenarioError::new(path, format!("unknown host or switch `{name}`"));
     Err(error.with_hint(there_are("hosts and switches", name, hosts.chain(switches))))
 }
 
@@ -621,7 +630,7 @@ impl Host {
             parse_address(text).ok_or_else(|| {
                 let path = format!("host[{number}].addresses[{i}]");
                 let error = ScenarioError::new(path, format!("`{text}` is not an address"));
-                error.with_hint("an address and a prefix length, as 10.0.0.1/24 or fd00::1/64")
+                error.with_hint("an address and a prefix length, such as 10.0.0.1/24 or fd00::1/64")
             })
         };
         self.addresses.iter().enumerate().map(parse).collect()

@@ -80,7 +80,7 @@ impl Scenario {
         let flows = self.flow.iter().enumerate().zip(self.ports());
         let ends = flows.map(|((flow, of), ports)| {
             let path = format!("flow[{flow}]");
-            let none = || ScenarioError::new(format!("{path}.port"), "there are no more ports");
+            let none = || ScenarioError::new(format!("{path}.port"), "no port is left");
             let ports = ports.ok_or_else(none)?;
             match of.calls {
                 Some(_) => Calling::of(of, &hosts, *ports.start(), &path).map(Ends::Calls),
@@ -160,9 +160,8 @@ fn connections(
             };
             let client_port = if let Some(first) = of.client_port {
                 let port = u64::from(first) + place;
-                u16::try_from(port).map_err(|_| {
-                    ScenarioError::new(format!("{path}.client_port"), "there are no more ports")
-                })?
+                u16::try_from(port)
+                    .map_err(|_| ScenarioError::new(format!("{path}.client_port"), "no port is left"))?
             } else if of.open == Opening::Both || of.again > 0 {
                 port
             } else {

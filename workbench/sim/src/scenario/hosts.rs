@@ -49,7 +49,9 @@ fn expand(name: &str) -> Result<Vec<String>, String> {
         Some((number(first)?, number(last)?))
     });
     let Some((first, last)) = bounds.filter(|(first, last)| first <= last) else {
-        return Err(format!("`{name}` is no range of hosts: one is written h[0-15]"));
+        return Err(format!(
+            "`{name}` is not a range of hosts: write a range like h[0-15]"
+        ));
     };
     if last - first >= RANGE_MAX || last > NUMBER_MAX {
         return Err(format!(
@@ -107,7 +109,7 @@ impl<'de> Deserialize<'de> for Hosts {
             type Value = Hosts;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a host's name, or a list of such")
+                f.write_str("the name of a host, or a list of names")
             }
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Hosts, E> {
@@ -119,7 +121,7 @@ impl<'de> Deserialize<'de> for Hosts {
                 while let Some(name) = names.next_element::<String>()? {
                     all.extend(expand(&name).map_err(de::Error::custom)?);
                 }
-                Hosts::several(all).ok_or_else(|| de::Error::custom("a list without a host"))
+                Hosts::several(all).ok_or_else(|| de::Error::custom("the list contains no host"))
             }
         }
 

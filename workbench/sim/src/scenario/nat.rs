@@ -50,11 +50,11 @@ impl Scenario {
         };
         let at = |key: &str| format!("{path}.nat{key}");
         if !link.between.contains(inside) {
-            let message = format!("`{inside}` is no end of this link");
+            let message = format!("`{inside}` is not an end of this link");
             return Err(ScenarioError::new(at(".inside"), message));
         }
         if self.host_number(inside).is_none() {
-            let message = format!("`{inside}` is a switch, and a translator is in front of a host");
+            let message = format!("`{inside}` is a switch, but a translator must be in front of a host");
             return Err(ScenarioError::new(at(".inside"), message));
         }
         if nat.rebind.len() > REBINDS_MAX {
@@ -63,7 +63,7 @@ impl Scenario {
         }
         let is_direct = link.between.iter().all(|end| self.host_number(end).is_some());
         if nat.moves && !is_direct {
-            let message = "switches know no way to an address that no host has";
+            let message = "switches have no route to an address that no host has";
             let error = ScenarioError::new(at(".moves"), message);
             return Err(error.with_hint("only on a link between two hosts"));
         }
@@ -76,7 +76,7 @@ impl Scenario {
         match servers.into_iter().find(|host| self.is_inside(host)) {
             None => Ok(()),
             Some(host) => {
-                let message = format!("`{host}` is behind a translator, and cannot be connected to");
+                let message = format!("`{host}` is behind a translator and cannot be connected to");
                 Err(ScenarioError::new(format!("{path}.to"), message))
             }
         }
@@ -112,7 +112,7 @@ mod tests {
             (
                 "inside = 'c'",
                 flow,
-                "`link[0].nat.inside`: `c` is no end of this link",
+                "`link[0].nat.inside`: `c` is not an end of this link",
             ),
             (
                 "",

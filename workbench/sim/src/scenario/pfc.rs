@@ -59,13 +59,13 @@ impl Switch {
             return match others.into_iter().find(|(_, given)| *given) {
                 None => Ok(()),
                 Some((key, _)) => {
-                    let message = "no `pfc_xoff` is given, and nothing pauses without".to_owned();
+                    let message = "`pfc_xoff` is missing, without which no priority pauses".to_owned();
                     Err(error(key, message).with_hint("pfc_xoff = \"50kB\""))
                 }
             };
         };
         if xoff == 0 {
-            let message = "who may send no byte never sends".to_owned();
+            let message = "a sender that may send no byte would never send".to_owned();
             return Err(error("pfc_xoff", message).with_hint("pfc_xoff = \"50kB\""));
         }
         if let Some(Bytes(xon)) = self.pfc_xon.filter(|xon| xon.0 >= xoff) {
@@ -73,7 +73,9 @@ impl Switch {
             return Err(error("pfc_xon", message).with_hint("by default it is half of `pfc_xoff`"));
         }
         if self.pfc_headroom.is_none() {
-            let message = "no `pfc_headroom` is given for what comes until a pause has its effect".to_owned();
+            let message = "`pfc_headroom` is missing; it holds the data that arrives until a pause takes \
+                           effect"
+                .to_owned();
             return Err(error("pfc_xoff", message).with_hint(HEADROOM_HINT));
         }
         if let Some(some) = &self.pfc_priorities {
@@ -82,13 +84,13 @@ impl Switch {
             }
             if let Some(other) = some.iter().find(|priority| **priority >= self.priorities) {
                 let (count, last) = (self.priorities, self.priorities - 1);
-                let message = format!("there is no priority {other}: the switch has {count}");
+                let message = format!("the priority {other} does not exist: the switch has {count}");
                 return Err(error("pfc_priorities", message).with_hint(format!("0 to {last}")));
             }
         }
         if self.trim_to.is_some() {
-            let message = "a switch pauses who sends to it, or cuts packets that find no room".to_owned();
-            return Err(error("pfc_xoff", message).with_hint("leave out `trim_to`"));
+            let message = "a switch either pauses its senders or trims packets that find no room".to_owned();
+            return Err(error("pfc_xoff", message).with_hint("remove `trim_to`"));
         }
         Ok(())
     }
@@ -216,7 +218,7 @@ impl Scenario {
         let bytes = need.bytes();
         let given = self.switch[switch].pfc_headroom.map_or(0, |headroom| headroom.0);
         let message = format!(
-            "{given} bytes are less than the {bytes} that may come over {place} until a pause has its effect"
+            "{given} bytes are less than the {bytes} that may arrive over {place} until a pause takes effect"
         );
         let hint = format!(
             "pfc_headroom = {bytes}: {} bytes under way in {} there and back at {}, {} while a pause and the packet \
@@ -242,7 +244,8 @@ impl Scenario {
             let rate = rules.rate.or(link.both.rate);
             if pauses && rate.is_none_or(|rate| rate == Rate(0)) {
                 let message = format!(
-                    "`{name}` pauses who sends to it, and a line without a rate has no queue to wait in"
+                    "`{name}` pauses its senders, but a line without a rate has no queue in which packets \
+                     could wait"
                 );
                 let error = ScenarioError::new(path, message);
                 return Err(error.with_hint("both = { rate = \"10Gbit/s\" }"));

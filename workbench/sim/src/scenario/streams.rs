@@ -97,7 +97,7 @@ pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
         return Err(ScenarioError::new(at("count"), message));
     }
     if streams.concurrent == 0 {
-        let message = "nothing is sent while no stream may be open";
+        let message = "without an open stream, no data can be sent";
         return Err(ScenarioError::new(at("concurrent"), message));
     }
     if streams.concurrent > CONCURRENT_MAX {
@@ -112,7 +112,7 @@ pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
         }
     }
     if flow.close == Closing::Both {
-        let message = "an end that closes at once ends the streams of the other one";
+        let message = "an end that closes immediately ends the streams of the other end";
         let error = ScenarioError::new(format!("{path}.close"), message);
         return Err(error.with_hint("`client`, `server` or `never`"));
     }
@@ -122,7 +122,7 @@ pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
             flow.open == Opening::Both,
             "both ends of a flow of streams cannot connect at once",
         ),
-        ("one_way", flow.one_way, "how streams go is a key of theirs"),
+        ("one_way", flow.one_way, "this is a key of `streams`"),
     ];
     if let Some((key, _, message)) = keys.into_iter().find(|(_, given, _)| *given) {
         let error = ScenarioError::new(format!("{path}.{key}"), message);
@@ -180,7 +180,7 @@ mod tests {
             (
                 "size = 1",
                 "close = 'both',",
-                "`flow[0].close`: an end that closes at once",
+                "`flow[0].close`: an end that closes immediately",
             ),
             ("size = 1", "open = 'both',", "`flow[0].open`: both ends"),
             ("size = 1", "one_way = true,", "`flow[0].one_way`: how streams go"),

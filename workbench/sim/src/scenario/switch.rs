@@ -103,7 +103,7 @@ impl Switch {
             return match self.mark_share {
                 Some(_) => Err(error(
                     "mark_share",
-                    "no `mark_all_above` is given, below which it holds".to_owned(),
+                    "`mark_all_above` is missing, below which this share applies".to_owned(),
                 )),
                 None => Ok(()),
             };

@@ -128,7 +128,7 @@ state = "down"
 #[test]
 fn bad_files_are_rejected_with_reason_and_place() {
     let cases = [
-        ("program", "programme", "line 2: `programme`: there is no key"),
+        ("program", "programme", "line 2: `programme`: unknown key"),
         ("program", "programme", "hint: did you mean `program`?"),
         (
             "\"1MiB\"",
@@ -145,13 +145,9 @@ fn bad_files_are_rejected_with_reason_and_place() {
         (
             "[\"a\", \"b\"]",
             "[\"a\", \"c\"]",
-            "line 4: `link[0].between[1]`: no host `c`",
+            "line 4: `link[0].between[1]`: unknown host `c`",
         ),
-        (
-            "[\"a\", \"b\"]",
-            "[\"a\", \"c\"]",
-            "hint: there are the hosts a, b",
-        ),
+        ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "hint: the hosts are a, b"),
         (
             "[\"a\", \"b\"]",
             "[\"a\", \"a\"]",
@@ -161,7 +157,7 @@ fn bad_files_are_rejected_with_reason_and_place() {
         (
             "[\"a\", \"b\"]",
             "[\"a\", \"b\", \"c\"]",
-            "a link lies between two hosts or switches, and here are 3",
+            "a link connects two hosts or switches, not 3",
         ),
         (
             "[\"a\", \"b\"] }",
@@ -202,12 +198,12 @@ fn bad_files_are_rejected_with_reason_and_place() {
         (
             "flow = ",
             "at = [{ time = \"1s\", link = \"wire\", state = \"down\" }]\nflow = ",
-            "no link `wire`",
+            "unknown link `wire`",
         ),
         (
             "flow = ",
             "at = [{ time = \"1s\", link = \"a-b\" }]\nflow = ",
-            "nothing changes here",
+            "this entry changes nothing",
         ),
         (
             "flow = ",
@@ -223,14 +219,18 @@ fn bad_files_are_rejected_with_reason_and_place() {
         (
             "to = \"b\"",
             "to = \"b\", port = 65535, count = 2",
-            "there are no more ports",
+            "no port is left",
         ),
-        ("to = \"b\"", "to = \"b\", family = 5", "a family is 4 or 6"),
+        (
+            "to = \"b\"",
+            "to = \"b\", family = 5",
+            "the family must be 4 or 6",
+        ),
         ("to = \"b\"", "to = \"a\"", "no path from `a` to `a`"),
         (
             "program",
             "duration = \"0s\"\nprogram",
-            "nothing can happen in no time",
+            "the time must be above 0",
         ),
         ("program", "duration = 5\nprogram", "`duration`"),
         ("host = [", "host = {", "line 3"),
@@ -264,7 +264,7 @@ fn invalid_switches_are_rejected_with_reason_and_place() {
         (
             "name = \"s1\"",
             "name = \"a\"",
-            "line 4: `switch[0].name`: `a` is a host already",
+            "line 4: `switch[0].name`: `a` is already a host",
         ),
         (
             "[{ name = \"s1\" }]",
@@ -279,17 +279,17 @@ fn invalid_switches_are_rejected_with_reason_and_place() {
         (
             "{ name = \"s1\" }",
             "{ name = \"s1\", mtu = 1500 }",
-            "line 4: `switch[0].mtu`: there is no key",
+            "line 4: `switch[0].mtu`: unknown key",
         ),
         (
             "[\"s1\", \"b\"]",
             "[\"sl\", \"b\"]",
-            "line 5: `link[1].between[0]`: no host or switch `sl`\n  hint: did you mean `s1`?",
+            "line 5: `link[1].between[0]`: unknown host or switch `sl`\n  hint: did you mean `s1`?",
         ),
         (
             "[\"s1\", \"b\"]",
             "[\"x\", \"b\"]",
-            "hint: there are the hosts and switches a, b, lonely, s1",
+            "hint: the hosts and switches are a, b, lonely, s1",
         ),
         (
             "[\"s1\", \"b\"]",
@@ -299,39 +299,39 @@ fn invalid_switches_are_rejected_with_reason_and_place() {
         (
             "to = \"b\"",
             "to = \"lonely\"",
-            "line 7: `flow[0]`: no path from `a` to `lonely`\n  hint: links and switches between them make a path",
+            "line 7: `flow[0]`: no path from `a` to `lonely`\n  hint: only links and switches form a path",
         ),
         (
             "to = \"b\"",
             "to = \"s1\"",
-            "line 7: `flow[0].to`: no host `s1`\n  hint: `s1` is a switch",
+            "line 7: `flow[0].to`: unknown host `s1`\n  hint: `s1` is a switch",
         ),
         (
             "switch = \"s1\"",
             "host = \"s1\"",
-            "`at[0].host`: no host `s1`\n  hint: `s1` is a switch",
+            "`at[0].host`: unknown host `s1`\n  hint: `s1` is a switch",
         ),
         (
             "switch = \"s1\"",
             "switch = \"a\"",
-            "`at[0].switch`: no switch `a`\n  hint: `a` is a host",
+            "`at[0].switch`: unknown switch `a`\n  hint: `a` is a host",
         ),
         (
             "switch = \"s1\"",
             "switch = \"s2\"",
-            "no switch `s2`\n  hint: did you mean `s1`?",
+            "unknown switch `s2`\n  hint: did you mean `s1`?",
         ),
         (
             "switch = \"s1\"",
             "switch = \"s1\", host = \"a\"",
-            "a change is of a link, with its rules, or of a host, or of a switch",
+            "a change concerns a link with its rules, a host, or a switch",
         ),
         (
             "switch = \"s1\"",
             "switch = \"s1\", both = { loss = 0.1 }",
-            "a change is of a link, with its rules, or of a host, or of a switch",
+            "a change concerns a link with its rules, a host, or a switch",
         ),
-        (", state = \"down\"", "", "nothing changes here"),
+        (", state = \"down\"", "", "this entry changes nothing"),
     ];
     for (from, to, expected) in cases {
         assert!(SWITCHED.contains(from), "{from}");
@@ -349,17 +349,18 @@ fn invalid_ports_are_rejected_with_reason_and_place() {
         (
             "name = \"s1\"",
             "name = \"s1\", priorities = 9",
-            "line 4: `switch[0].priorities`: 9 is no number of priorities\n  hint: 1 to 8",
+            "line 4: `switch[0].priorities`: 9 is not a valid number of priorities\n  hint: 1 to 8",
         ),
         (
             "name = \"lonely\"",
             "name = \"lonely\", priorities = 0",
-            "line 3: `host[2].priorities`: 0 is no number of priorities",
+            "line 3: `host[2].priorities`: 0 is not a valid number of priorities",
         ),
         (
             "name = \"lonely\"",
             "name = \"lonely\", device_queue = 0",
-            "line 3: `host[2].device_queue`: a device that takes no byte sends nothing\n  hint: device_queue",
+            "line 3: `host[2].device_queue`: a device without room for a byte cannot send\n  hint: \
+             device_queue",
         ),
         (
             "name = \"s1\"",
@@ -379,12 +380,13 @@ fn invalid_ports_are_rejected_with_reason_and_place() {
         (
             "name = \"s1\"",
             "name = \"s1\", trim_to = 60",
-            "`switch[0].trim_to`: packets that were cut wait with the highest of several priorities\n  hint: priorities = 2",
+            "`switch[0].trim_to`: trimmed packets need several priorities and wait with the highest\n  \
+             hint: priorities = 2",
         ),
         (
             "name = \"s1\"",
             "name = \"s1\", return_to_sender = true",
-            "`switch[0].return_to_sender`: packets go back without their data\n  hint: trim_to = 64",
+            "`switch[0].return_to_sender`: trimmed packets return without their data\n  hint: trim_to = 64",
         ),
         (
             "name = \"s1\"",
@@ -425,24 +427,25 @@ fn flows_share_a_port_only_with_the_same_settings() {
         (
             "port = 7001",
             "count = 1",
-            "line 8: `flow[1].port`: port 7001 of `b` is taken already\n  hint: flows share a port where each",
+            "line 8: `flow[1].port`: port 7001 of `b` is already in use\n  hint: flows share a port where \
+             each",
         ),
         (
             "port = 80",
             "port = 80, open = 'both'",
-            "`flow[1].port`: port 80 of `b` is taken already\n  hint: a flow that both ends open",
+            "`flow[1].port`: port 80 of `b` is already in use\n  hint: a flow that both ends open",
         ),
         (
             "port = 80, open = 'both'",
             "port = 80",
-            "`flow[0].port`: port 80 of `b` is taken already",
+            "`flow[0].port`: port 80 of `b` is already in use",
         ),
         (
             "port = 80",
             "port = 80, receive_buffer = 5000",
-            "`flow[1].receive_buffer`: another one than that of flow[0], with which it shares port 80 of `b`",
+            "`flow[1].receive_buffer`: it differs from that of flow[0], with which it shares port 80 of `b`",
         ),
-        ("port = 0", "count = 1", "`flow[0].port`: port 0 is none"),
+        ("port = 0", "count = 1", "`flow[0].port`: port 0 is not a port"),
     ];
     for (first, second, expected) in cases {
         let error = by_line(&Scenario::parse(&text(first, second)).expect_err(second));
@@ -462,29 +465,29 @@ fn ends_may_be_lists_of_different_hosts() {
     let scenario = Scenario::parse(&text("['a']", "'b'")).expect("a list of one");
     assert_eq!(scenario, Scenario::parse(SWITCHED).expect("the same"));
     let cases = [
-        ("'a'", "[]", "line 7: `flow[0].to`: a list without a host"),
-        ("'a'", "['b', 'x']", "line 7: `flow[0].to[1]`: no host `x`"),
+        ("'a'", "[]", "line 7: `flow[0].to`: the list contains no host"),
+        ("'a'", "['b', 'x']", "line 7: `flow[0].to[1]`: unknown host `x`"),
         (
             "['a', 's1']",
             "'b'",
-            "`flow[0].from[1]`: no host `s1`\n  hint: `s1` is a switch",
+            "`flow[0].from[1]`: unknown host `s1`\n  hint: `s1` is a switch",
         ),
         (
             "['a', 'a']",
             "'b'",
-            "`flow[0].from[1]`: `a` is in the list already",
+            "`flow[0].from[1]`: `a` is already in the list",
         ),
         (
             "['a', 'b']",
             "'b'",
-            "`flow[0]`: no path from `b` to `b`\n  hint: a flow has two different ends",
+            "`flow[0]`: no path from `b` to `b`\n  hint: a flow needs two different ends",
         ),
         (
             "'a'",
             "['b', 'lonely']",
             "`flow[0]`: no path from `a` to `lonely`",
         ),
-        ("'a'", "5", "a host's name, or a list of such"),
+        ("'a'", "5", "the name of a host, or a list of names"),
         ("'a'", "['b', 5]", "`flow[0].to[1]`"),
     ];
     for (from, to, expected) in cases {
@@ -509,7 +512,7 @@ fn hosts_do_not_forward() {
     assert!(through("s").is_ok());
     let error = by_line(&through("m").expect_err("no path"));
     assert!(
-        error.contains("no path from `a` to `b`") && error.contains("hosts forward nothing"),
+        error.contains("no path from `a` to `b`") && error.contains("hosts do not forward packets"),
         "{error}"
     );
 }

@@ -119,7 +119,7 @@ impl Topology {
         if number % 2 == 0 {
             return Ok(number);
         }
-        let message = format!("{number} is odd: half of a switch's ports lead up, and half of them down");
+        let message = format!("{number} is odd: half of a switch's ports lead up and half lead down");
         Err(ScenarioError::new(format!("topology.{key}"), message))
     }
 
@@ -158,7 +158,7 @@ impl Topology {
         ];
         match named.into_iter().find(|(_, given)| *given) {
             Some((key, _)) => {
-                let message = "each has one of its own, which the topology gives it";
+                let message = "the topology gives each host an address of its own";
                 Err(ScenarioError::new(format!("topology.{key}"), message))
             }
             None => Ok(()),

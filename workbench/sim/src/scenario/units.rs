@@ -104,10 +104,10 @@ pub enum UnitError {
         expected: String,
     },
     /// The number is below zero.
-    #[error("`{0}` is negative, and a quantity is at least 0")]
+    #[error("`{0}` is negative; a quantity is at least 0")]
     Negative(String),
     /// The number exceeds the range of 64 bits.
-    #[error("`{text}` is too large: the most is {max}")]
+    #[error("`{text}` is too large: the maximum is {max}")]
     TooLarge {
         /// The invalid text.
         text: String,
@@ -345,7 +345,7 @@ impl Visitor<'_> for ValueVisitor {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, true or false, a time span as \"10ms\", or a size as \"64KiB\"")
+        f.write_str("a number, true or false, a time span such as \"10ms\", or a size such as \"64KiB\"")
     }
 
     fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Value, E> {
@@ -408,14 +408,14 @@ mod tests {
     fn too_large_and_negative_quantities_are_rejected_as_such() {
         let span = |text: &str| text.parse::<Span>().expect_err(text).to_string();
         for text in ["99999999999999999999s", "99999999999s", "1000000000000.5min"] {
-            let expected = format!("`{text}` is too large: the most is 307445734min");
+            let expected = format!("`{text}` is too large: the maximum is 307445734min");
             assert_eq!(span(text), expected);
         }
-        assert_eq!(span("-1ms"), "`-1ms` is negative, and a quantity is at least 0");
+        assert_eq!(span("-1ms"), "`-1ms` is negative; a quantity is at least 0");
         let bytes = "99999999999GiB".parse::<Bytes>().expect_err("more than 64 bits");
         assert_eq!(
             bytes.to_string(),
-            "`99999999999GiB` is too large: the most is 17179869183GiB"
+            "`99999999999GiB` is too large: the maximum is 17179869183GiB"
         );
         let rate = "-99999999999999999999bit/s"
             .parse::<Rate>()

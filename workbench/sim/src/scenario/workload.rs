@@ -76,14 +76,17 @@ impl Distribution {
         let wrong = |line, message| error(Some(line), message);
         for (line, fields) in lines(text) {
             let &[bytes, share] = &fields[..] else {
-                return Err(wrong(line, format!("{} fields are not two", fields.len())));
+                return Err(wrong(
+                    line,
+                    format!("the line has {} fields instead of two", fields.len()),
+                ));
             };
             let bytes: u64 = bytes
                 .parse()
-                .map_err(|_| wrong(line, format!("`{bytes}` is no number of bytes")))?;
+                .map_err(|_| wrong(line, format!("`{bytes}` is not a number of bytes")))?;
             let share: f64 = share
                 .parse()
-                .map_err(|_| wrong(line, format!("`{share}` is no share")))?;
+                .map_err(|_| wrong(line, format!("`{share}` is not a share")))?;
             if !(0.0..=1.0).contains(&share) {
                 return Err(wrong(line, format!("a share of {share} is not between 0 and 1")));
             }
@@ -91,7 +94,7 @@ impl Distribution {
             if bytes <= before || share < share_before {
                 return Err(wrong(
                     line,
-                    format!("{bytes} {share} follows {before} {share_before}, and both have to rise"),
+                    format!("{bytes} {share} follows {before} {share_before}, but both must rise"),
                 ));
             }
             if steps.len() == LINES_MAX {
@@ -103,7 +106,7 @@ impl Distribution {
             Some((_, share)) if (share - 1.0).abs() < 1e-9 => Ok(Distribution { steps }),
             Some((_, share)) => {
                 let line = text.lines().count();
-                Err(wrong(line, format!("the last share is {share}, and not 1")))
+                Err(wrong(line, format!("the last share is {share}, not 1")))
             }
             None => Err(error(None, "no line has a size".to_owned())),
         }
@@ -145,24 +148,27 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
     let wrong = |line, message| error(Some(line), message);
     for (line, fields) in lines(text) {
         let &[at, from, to, bytes] = &fields[..] else {
-            return Err(wrong(line, format!("{} fields are not four", fields.len())));
+            return Err(wrong(
+                line,
+                format!("the line has {} fields instead of four", fields.len()),
+            ));
         };
         let at: Duration = match at {
             "0" => Duration::ZERO,
             _ => at
                 .parse::<Span>()
-                .map_err(|_| wrong(line, format!("`{at}` is no time span")))?
+                .map_err(|_| wrong(line, format!("`{at}` is not a time span")))?
                 .into(),
         };
         let whole = bytes.parse().map(Bytes).or_else(|_| bytes.parse::<Bytes>());
-        let size = whole.map_err(|_| wrong(line, format!("`{bytes}` is no amount of data")))?;
+        let size = whole.map_err(|_| wrong(line, format!("`{bytes}` is not an amount of data")))?;
         if size.0 == 0 {
-            return Err(wrong(line, "a message has a byte at least".to_owned()));
+            return Err(wrong(line, "a message has at least one byte".to_owned()));
         }
         if all.last().is_some_and(|last| last.at > at) {
             return Err(wrong(
                 line,
-                "it is due before the one of the line before".to_owned(),
+                "the message is due before that of the previous line".to_owned(),
             ));
         }
         if all.len() == LINES_MAX {
@@ -220,17 +226,20 @@ mod tests {
                 .trim_start_matches(", ")
                 .to_owned()
         };
-        assert_eq!(error("10 0.5\n20\n"), "line 2: 1 fields are not two");
-        assert_eq!(error("ten 0.5"), "line 1: `ten` is no number of bytes");
-        assert_eq!(error("10 half"), "line 1: `half` is no share");
+        assert_eq!(
+            error("10 0.5\n20\n"),
+            "line 2: the line has 1 fields instead of two"
+        );
+        assert_eq!(error("ten 0.5"), "line 1: `ten` is not a number of bytes");
+        assert_eq!(error("10 half"), "line 1: `half` is not a share");
         assert_eq!(error("10 1.5"), "line 1: a share of 1.5 is not between 0 and 1");
         assert_eq!(error("10 NaN"), "line 1: a share of NaN is not between 0 and 1");
         assert_eq!(
             error("10 0.5\n10 1"),
-            "line 2: 10 1 follows 10 0.5, and both have to rise"
+            "line 2: 10 1 follows 10 0.5, but both must rise"
         );
-        assert_eq!(error("0 1"), "line 1: 0 1 follows 0 0, and both have to rise");
-        assert_eq!(error("10 0.5\n"), "line 1: the last share is 0.5, and not 1");
+        assert_eq!(error("0 1"), "line 1: 0 1 follows 0 0, but both must rise");
+        assert_eq!(error("10 0.5\n"), "line 1: the last share is 0.5, not 1");
         assert_eq!(error("# nothing\n"), ": no line has a size");
         assert_eq!(error(""), ": no line has a size");
     }
@@ -253,13 +262,13 @@ mod tests {
                 .trim_start_matches(", ")
                 .to_owned()
         };
-        assert_eq!(error("0 a b"), "line 1: 3 fields are not four");
-        assert_eq!(error("soon a b 1"), "line 1: `soon` is no time span");
-        assert_eq!(error("0 a b much"), "line 1: `much` is no amount of data");
-        assert_eq!(error("0 a b 0"), "line 1: a message has a byte at least");
+        assert_eq!(error("0 a b"), "line 1: the line has 3 fields instead of four");
+        assert_eq!(error("soon a b 1"), "line 1: `soon` is not a time span");
+        assert_eq!(error("0 a b much"), "line 1: `much` is not an amount of data");
+        assert_eq!(error("0 a b 0"), "line 1: a message has at least one byte");
         assert_eq!(
             error("2us a b 1\n1us a b 1"),
-            "line 2: it is due before the one of the line before"
+            "line 2: the message is due before that of the previous line"
         );
         assert_eq!(error(""), ": no line has a message");
     }

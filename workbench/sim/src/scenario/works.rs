@@ -142,13 +142,13 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
         ("receive_buffer", flow.receive_buffer.is_some()),
     ];
     if let Some((key, _)) = others.into_iter().find(|(_, given)| *given) {
-        let message = "works are between queue pairs, and this is about streams";
+        let message = "works are between queue pairs; this key concerns streams";
         return Err(ScenarioError::new(format!("{path}.{key}"), message));
     }
     let mut hosts = flow.from.names().iter().chain(flow.to.names());
     let falls = |host: &String| scenario.at.iter().any(|at| at.host.as_ref() == Some(host));
     if let Some(host) = hosts.find(|host| falls(host)) {
-        let message = format!("`{host}` goes down, and a queue pair has no peer any more then");
+        let message = format!("`{host}` goes down, so a queue pair would lose its peer");
         return Err(ScenarioError::new(format!("{path}.works"), message));
     }
     let error = |key: &str, message: String| ScenarioError::new(format!("{path}.works.{key}"), message);
@@ -160,14 +160,17 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
         return Err(error("count", "at least one work".to_owned()));
     }
     if works.kinds.is_empty() {
-        let message = "work is of some kind".to_owned();
+        let message = "the list of kinds is empty".to_owned();
         return Err(error("kinds", message).with_hint("kinds = [\"write\", \"read\"]"));
     }
     between("depth", works.depth, 1, DEPTH_MAX)?;
     between("receives", works.receives, 1, RECEIVES_MAX)?;
     between("reads", works.reads, 1, 16)?;
     if !(256..=4096).contains(&works.mtu.0) || !works.mtu.0.is_power_of_two() {
-        let message = format!("{} bytes are none of 256, 512, 1024, 2048 and 4096", works.mtu.0);
+        let message = format!(
+            "{} bytes are not one of 256, 512, 1024, 2048 and 4096",
+            works.mtu.0
+        );
         return Err(error("mtu", message));
     }
     if works.size.max > LARGEST {
@@ -179,7 +182,7 @@ pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), 
     }
     let memory = works.place() * (works.depth + works.receives);
     if memory > MEMORY_MAX {
-        let message = format!("{memory} bytes are more than the {MEMORY_MAX} that an end registers");
+        let message = format!("{memory} bytes exceed the {MEMORY_MAX} that an end registers");
         return Err(error("size", message).with_hint("a lower `depth`, or fewer `receives`"));
     }
     Ok(())
@@ -226,10 +229,10 @@ mod tests {
             (
                 "size = 1, mtu = 1000",
                 "",
-                "`flow[0].works.mtu`: 1000 bytes are none of",
+                "`flow[0].works.mtu`: 1000 bytes are not one of",
             ),
             ("size = '17MiB'", "", "larger than the limit"),
-            ("size = '16MiB'", "", "than the 268435456 that an end registers"),
+            ("size = '16MiB'", "", "exceed the 268435456 that an end registers"),
             ("size = 1, colour = 1", "", "colour"),
             (
                 "size = 1",

@@ -95,8 +95,8 @@ impl fmt::Display for Ability {
 /// No ability has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no ability `{0}`; there are: handshake, any_mtu, open_both, half_close, ends, flow_control, pipelining, reuse, \
-     restart, refusals, aborts, resets, round_trip, congestion, migration"
+    "unknown ability `{0}`: the abilities are handshake, any_mtu, open_both, half_close, ends, \
+     flow_control, pipelining, reuse, restart, refusals, aborts, resets, round_trip, congestion, migration"
 )]
 pub struct UnknownAbility(pub String);
 

@@ -3,8 +3,8 @@
 /// Extracts the keys that a table may have from the parser's error about an unknown key.
 pub(crate) fn keys_in(error: &str) -> Vec<String> {
     let known = error
-        .split_once(": there are ")
-        .or_else(|| error.split_once(": it is one of "));
+        .split_once(": the keys are ")
+        .or_else(|| error.split_once(": expected one of "));
     let (_, known) = known.unwrap_or_else(|| panic!("{error}"));
     let known = known.lines().next().unwrap_or_default();
     known.split('`').skip(1).step_by(2).map(str::to_owned).collect()

@@ -19,7 +19,7 @@ struct Lenient {
     compare: Aspect,
     /// The system whose scripts it concerns; all scripts if absent.
     system: Option<System>,
-    #[allow(dead_code, reason = "it is there for readers of the file, and has to be")]
+    #[allow(dead_code, reason = "the key is required for readers of the file")]
     reason: String,
 }
 
@@ -64,7 +64,7 @@ impl Departures {
             Some(departure) => {
                 let what = departure.scripts.first().or(departure.constructs.first());
                 let what = what.map_or("a departure", String::as_str);
-                Err(DeparturesError(format!("{what}: a departure has a reason")))
+                Err(DeparturesError(format!("{what}: a departure needs a reason")))
             }
             None => Ok(list),
         }

@@ -179,7 +179,7 @@ impl Bench {
             let now = span::show(self.elapsed());
             return Err(self.wrong(
                 line,
-                Error::new(1, format!("this time is over: it is {now} already")),
+                Error::new(1, format!("this time is in the past: it is now {now}")),
             ));
         }
         self.run_until(line, due, false)?;
@@ -272,7 +272,7 @@ impl Bench {
             let any = any.map_err(|error| self.failed(line, "the stack runs", error.to_string()))?;
             self.collect();
             if let Some(text) = self.causes.take_assert() {
-                let happened = format!("an assert of the program is false: {text}");
+                let happened = format!("an assert of the program failed: {text}");
                 return Err(self.failed(line, "the program's own asserts hold", happened));
             }
             if self.turns > MAX_TURNS {
@@ -285,7 +285,8 @@ impl Bench {
         Err(self.failed(
             line,
             "the stack comes to rest",
-            "it works on without end: does the program raise an event or start a timer of no time each time?"
+            "it never stops working: check whether the program raises an event, or starts a timer of 0, \
+             each time"
                 .into(),
         ))
     }
@@ -490,10 +491,10 @@ impl Bench {
         let wanted = match fails {
             None => None,
             Some(name) => Some(errno(name).ok_or_else(|| {
-                let hint = "an error's name, as in `listen 7001 fails EADDRINUSE`";
+                let hint = "the name of an error, for example `listen 7001 fails EADDRINUSE`";
                 self.wrong(
                     line,
-                    Error::new(line.place.column, format!("`{name}` is no error")).hint(hint),
+                    Error::new(line.place.column, format!("`{name}` is not an error")).hint(hint),
                 )
             })?),
         };
@@ -602,7 +603,7 @@ impl Bench {
                     let hint = "a number, or a name of the language as in `option OPT_NODELAY 1`";
                     self.wrong(
                         line,
-                        Error::new(line.place.column, format!("`{option}` is no option")).hint(hint),
+                        Error::new(line.place.column, format!("`{option}` is not an option")).hint(hint),
                     )
                 })?;
                 let value = self.number(line, value)?;
@@ -658,7 +659,7 @@ impl Bench {
             };
             self.wrong(
                 line,
-                Error::new(line.place.column, format!("nothing is open as `{name}`")).hint(hint),
+                Error::new(line.place.column, format!("no handle is named `{name}`")).hint(hint),
             )
         })
     }
@@ -704,7 +705,7 @@ impl Bench {
             error.map_or(String::new(), |error| format!(" {error}"))
         );
         let Some(found) = self.next_notice(handle, notice) else {
-            return Err(self.failed(line, expected, "no such notice came".into()));
+            return Err(self.failed(line, expected, "no such notice arrived".into()));
         };
         let (word, errno) = notice_word(found);
         if word == notice && (error.is_none() || error == errno.strip_prefix(' ')) {

@@ -45,7 +45,7 @@ impl Conditions {
         contexts: &[Context],
     ) -> Read<Option<String>> {
         if contexts.len() > PLACES.len() {
-            let message = format!("a condition is about at most {} contexts", PLACES.len());
+            let message = format!("a condition concerns at most {} contexts", PLACES.len());
             return Err(Error::new(1, message));
         }
         let body = |context: &Context| program.module().contexts[context.id.0 as usize].body;
@@ -111,7 +111,7 @@ fn check(program: &dyn Program, text: &str, variables: &[Variable]) -> Read<Cond
         return Err(error.hint(found.hint.map_or_else(String::new, |hint| hint.text)));
     };
     if inspected.ty != Ty::Bool {
-        return Err(Error::new(1, "this is no condition: it is not true or false")
+        return Err(Error::new(1, "this is not a condition: its value is not a bool")
             .hint("compare it, as in `assert conn.flight == 0`"));
     }
     let interpreter = Interpreter::new(Arc::new(inspected.module), program.params().to_vec());

@@ -114,7 +114,7 @@ impl<'a> Cursor<'a> {
                 other => text.push(other),
             }
         }
-        Err(Error::new(column, "the text has no end").hint("texts stand between `\"` and `\"`"))
+        Err(Error::new(column, "the text has no end").hint("write texts between `\"` and `\"`"))
     }
 
     /// Reads the rest of the line.
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
             "" => Ok(()),
             rest => Err(Error::new(
                 self.column(),
-                format!("nothing is expected here, and there is `{}`", rest.trim_end()),
+                format!("unexpected `{}` at the end of the line", rest.trim_end()),
             )),
         }
     }

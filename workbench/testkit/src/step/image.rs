@@ -151,7 +151,7 @@ impl<'a> Types<'a> {
             .position(|member| member.name == *name)
             .ok_or_else(|| {
                 let known: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
-                Error::new(value.column, format!("there is no option `{name}`"))
+                Error::new(value.column, format!("unknown option `{name}`"))
                     .hint(format!("there are: {}", known.join(", ")))
             })?;
         let blueprint = &self.module.blueprints[members[tag].blueprint.0 as usize];
@@ -200,7 +200,7 @@ impl<'a> Types<'a> {
         let at = expression.find(['+', '-']).unwrap_or(expression.len());
         let (name, rest) = expression.split_at(at);
         let known = names.get(name).copied().ok_or_else(|| {
-            Error::new(value.column, format!("nothing is known of `${name}`"))
+            Error::new(value.column, format!("`${name}` has no value yet"))
                 .hint("a packet out gives a name its value: `> SW{seq: $first}`")
         })?;
         let offset =

@@ -98,7 +98,7 @@ fn fields(cursor: &mut Cursor<'_>, depth: usize) -> Read<Vec<Field>> {
                 .hint("as in `{kind: DATA, seq: 5}`"));
         }
         if fields.iter().any(|field| field.name == name) {
-            return Err(Error::new(column, format!("the field `{name}` is there twice")));
+            return Err(Error::new(column, format!("the field `{name}` occurs twice")));
         }
         let name = name.to_owned();
         let value = value(cursor, depth)?;

@@ -159,7 +159,8 @@ impl Format {
         if fill(blueprint, &field.name).is_none() {
             return Err(
                 Error::new(field.value.column, format!("`{}` is not computed", field.name)).hint(
-                    "`wrong` is for checksums, lengths and what else the program computes: write a value",
+                    "`wrong` is for values that the program computes, such as checksums and lengths: write \
+                     a value",
                 ),
             );
         }
@@ -167,7 +168,7 @@ impl Format {
         let opened = self.open(index, right).map_err(|_| {
             Error::new(
                 field.value.column,
-                "the packet is wrong already: what would be right is not known",
+                "the packet is already wrong, so the right value is unknown",
             )
         })?;
         let size = self.types().layout.size(ty) as usize;
@@ -376,7 +377,7 @@ impl Format {
     pub(crate) fn compare(&self, packet: &Packet, frame: &Frame, names: &mut Names) -> Result<(), Mismatch> {
         let (index, blueprint) = self.blueprint(&packet.blueprint, packet.column)?;
         let opened = self.open(index, frame).map_err(|error| {
-            Mismatch::Differs(format!("it is no {}: {}", packet.blueprint, describe(error)))
+            Mismatch::Differs(format!("it is not a {}: {}", packet.blueprint, describe(error)))
         })?;
         for field in &packet.ip {
             let net = &opened.net;
@@ -408,7 +409,7 @@ pub(crate) fn describe(error: ParseError) -> &'static str {
         ParseError::Truncated => "it is shorter than its header",
         ParseError::Checksum => "its checksum is wrong",
         ParseError::Length => "one of its lengths is wrong",
-        _ => "a field has not the value that it always has",
+        _ => "a constant field has another value",
     }
 }
 
@@ -426,7 +427,7 @@ fn fill<'a>(blueprint: &'a Blueprint, name: &str) -> Option<&'a Fill> {
 }
 
 fn not_an_address(value: &Value) -> Error {
-    Error::new(value.column, format!("`{}` is no address", value.literal))
+    Error::new(value.column, format!("`{}` is not an address", value.literal))
 }
 
 fn unknown_ip_field(field: &Field) -> Error {

@@ -28,7 +28,7 @@ impl Payload {
     /// Parses `100`, `100@1400`, `"hello"`, `0x00ff`.
     pub(crate) fn of(value: &Value) -> Read<Payload> {
         let wrong = |what: &str| {
-            Error::new(value.column, format!("`{}` is no payload{what}", value.literal))
+            Error::new(value.column, format!("`{}` is not a payload{what}", value.literal))
                 .hint("so many bytes as in `100`, or from an offset of the stream on as in `100@1400`, or `\"text\"`, or `0x00ff`")
         };
         let payload = match &value.literal {

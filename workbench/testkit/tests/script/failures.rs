@@ -123,11 +123,8 @@ fn every_comparison_of_a_script_is_made() {
             "+0 poll([{fd=4, events=POLLOUT, revents=POLLIN}], 1, 0) = 1",
             "revents=0x4, not 0x1",
         ),
-        (
-            "+0 sendfile(4, 5, [0], 9) = 9",
-            "beyond what scripts may use here",
-        ),
-        ("+0 > udp (9)", "beyond what scripts may use here"),
+        ("+0 sendfile(4, 5, [0], 9) = 9", "not supported in scripts here"),
+        ("+0 > udp (9)", "not supported in scripts here"),
         (
             "+0 < . 1:1(0) ack 1 win 9/udp(1 > 2)",
             "encapsulated packets (`TCP in UDP, /udp(1 > 2)`)",
@@ -205,7 +202,7 @@ fn every_comparison_of_a_script_is_made() {
         ("+0 `grep \" 0A \" /proc/net/tcp | grep \":1F90\"`", ""),
         (
             "+0 `grep \" 0A \" /proc/net/tcp | grep \":1F91\"`",
-            "nobody listens there",
+            "no socket listens at this port",
         ),
         ("* > P. 1:11(10) ack 1", "no packet"),
     ];
@@ -225,9 +222,9 @@ fn a_call_with_wrong_arguments_is_rejected_with_its_reason() {
     for (call, why) in [
         (
             "close(four)",
-            "argument 1 of close(): `four` is no constant that is known",
+            "argument 1 of close(): `four` is not a known constant",
         ),
-        ("close()", "close() takes more arguments than that"),
+        ("close()", "close() takes more arguments"),
         ("write(4, ..., -1)", "a length is negative"),
         ("writev(4, 7, 1)", "buffers are written [{..., 1000}]"),
         (

@@ -125,10 +125,10 @@ impl Target {
         let mut got = &buffer[header..filled];
         loop {
             let Some((expected, rest)) = left.split_at_checked(got.len()) else {
-                return Err(wrong("more bytes than the file has"));
+                return Err(wrong("the response has more bytes than the file"));
             };
             if expected != got {
-                return Err(wrong("other bytes than the file has"));
+                return Err(wrong("the response differs from the file"));
             }
             left = rest;
             if left.is_empty() {
@@ -162,7 +162,7 @@ fn header(bytes: &[u8], expected: usize) -> io::Result<Option<(usize, bool)>> {
         Some(value) if value == expected.to_string().as_bytes() => {
             Ok(Some((length, find("connection") != Some(b"close"))))
         }
-        _ => Err(wrong("a length that is not the file's")),
+        _ => Err(wrong("the response states a wrong length")),
     }
 }
 

@@ -111,7 +111,7 @@ impl Server {
         let beside: Vec<PathBuf> = here.parent().map(Path::to_path_buf).into_iter().collect();
         let program = found("hawser", &beside).ok_or_else(|| {
             io::Error::other(
-                "there is no hawser beside this program or on the PATH: cargo build --release -p hawser-cli",
+                "cannot find hawser beside this program or on the PATH: cargo build --release -p hawser-cli",
             )
         })?;
         let arguments = [

@@ -104,7 +104,7 @@ fn await_threads() -> Result<(), Fault> {
     let limit = Instant::now() + BEGINNING;
     while PULSE.counts().contains(&0) {
         if Instant::now() > limit {
-            return Err(Fault::Start("a thread of the library does not begin".into()));
+            return Err(Fault::Start("a thread of the SCTP library does not start".into()));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -269,7 +269,7 @@ impl Ledger {
         let caller = from.and_then(|from| self.by_address.get(&from).copied());
         let Some(caller) = caller else {
             let from = from.map_or_else(|| "nobody".to_owned(), |from| from.to_string());
-            self.blame(0, now, format!("a message came from {from}, who sends none"));
+            self.blame(0, now, format!("a message came from {from}, which sends none"));
             return None;
         };
         let len = message.len();
@@ -287,13 +287,13 @@ impl Ledger {
 
     /// Marks a caller's message as served, or returns the reason why it was not expected.
     fn check(&mut self, host: usize, caller: usize, message: &[u8]) -> Result<Known, &'static str> {
-        const NONE: &str = "is none that was sent";
+        const NONE: &str = "was never sent";
         const TWICE: &str = "was delivered twice";
         let known = content::recognize(message, self.plan.key).ok_or(NONE)?;
         match known {
             Known::Number { call, attempt } => {
                 if !self.plan.callers[caller].calls.contains(&call) {
-                    return Err("is another caller's");
+                    return Err("belongs to another caller");
                 }
                 let (planned, course) = (self.plan.calls[call as usize], &mut self.courses[call as usize]);
                 let is_begun =
@@ -302,7 +302,7 @@ impl Ledger {
                     return Err(NONE);
                 }
                 if self.plan.servers[planned.server].0 != host {
-                    return Err("came to another host than it was for");
+                    return Err("arrived at the wrong host");
                 }
                 let is_new = match attempt {
                     0 => !std::mem::replace(&mut course.served, true),
@@ -570,7 +570,7 @@ impl Ledger {
         {
             let missing = tally.begun - tally.served;
             faults.push(format!(
-                "{missing} messages were reported as delivered, and have not come"
+                "{missing} messages were reported as delivered, but have not arrived"
             ));
         }
         faults

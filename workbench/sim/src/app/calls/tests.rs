@@ -67,12 +67,15 @@ fn a_message_is_accepted_once_by_its_host_only() {
     assert_eq!(faults(2, 0, 2).1, "a message of 100 bytes was delivered twice");
     assert_eq!(
         faults(3, 0, 1).1,
-        "a message of 100 bytes came to another host than it was for"
+        "a message of 100 bytes arrived at the wrong host"
     );
-    assert_eq!(faults(2, 1, 1).1, "a message of 100 bytes is another caller's");
+    assert_eq!(
+        faults(2, 1, 1).1,
+        "a message of 100 bytes belongs to another caller"
+    );
     assert_eq!(
         faults(2, 9, 1).1,
-        "a message came from 10.0.0.9:7001, who sends none"
+        "a message came from 10.0.0.9:7001, which sends none"
     );
 }
 

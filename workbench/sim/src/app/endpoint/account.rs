@@ -110,7 +110,7 @@ impl Endpoint {
             faults.push(self.unfinished());
         } else if !self.is_finished() && (self.closed || !self.has_sent()) {
             faults.push(format!(
-                "its peer is gone, and it has not failed: {}",
+                "its peer is gone, but it has not failed: {}",
                 self.unfinished()
             ));
         }

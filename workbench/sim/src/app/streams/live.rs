@@ -178,7 +178,7 @@ impl Live {
                 "RESET was reported with reason {reason}, and it was {wanted}"
             )),
             Some(Fate::Whole | Fate::Stop { .. }) => {
-                Some("RESET was reported, and nobody has reset it".to_owned())
+                Some("RESET was reported, but the stream was not reset".to_owned())
             }
         }
     }
@@ -202,7 +202,7 @@ impl Live {
                 "STOPPED was reported with reason {reason}, and it was {wanted}"
             )),
             Some(Fate::Whole | Fate::Reset { .. }) => {
-                Some("STOPPED was reported, and the other end has not stopped it".to_owned())
+                Some("STOPPED was reported, but the other end has not stopped it".to_owned())
             }
             None => Some("STOPPED was reported where only the other end sends".to_owned()),
         }
@@ -210,7 +210,7 @@ impl Live {
 
     fn check_closed(&self) -> Blame {
         if self.sending == Sending::Open {
-            return Some("CLOSED was reported, and this end still sends".to_owned());
+            return Some("CLOSED was reported, but this end still sends".to_owned());
         }
         let is_open = self.reading == Reading::Open;
         is_open.then(|| "CLOSED was reported before the end of what comes".to_owned())

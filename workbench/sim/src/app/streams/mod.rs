@@ -537,7 +537,7 @@ impl Streams {
                     self.know(&mut stream, Some((opener, index)));
                     self.check_head(&stream);
                 }
-                None => self.blame(|| format!("a stream was reset with reason {reason}, which nobody gave")),
+                None => self.blame(|| format!("a stream was reset with reason {reason}, which no end gave")),
             }
         }
         self.live.insert(handle, stream);

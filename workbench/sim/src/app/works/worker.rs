@@ -361,7 +361,7 @@ impl Worker {
     fn take_work(&mut self, now: Instant, completion: &WorkCompletion) -> Option<String> {
         let id = self.report.done;
         let Some(posted) = self.under_way.pop_front() else {
-            return Some(format!("work {} was done and had not been posted", completion.id));
+            return Some(format!("work {} was done but had not been posted", completion.id));
         };
         if completion.id != id {
             return Some(format!("work {} was done before work {id}", completion.id));
@@ -391,7 +391,7 @@ impl Worker {
             .messages
             .pop_front();
         let Some(expected) = expected else {
-            return Some(format!("message {n} came and had not been sent"));
+            return Some(format!("message {n} arrived but had not been sent"));
         };
         let at = self.receive_place(n);
         let mut bytes = vec![0; completion.len as usize];
@@ -424,7 +424,7 @@ impl Worker {
         let fault = match (is_right, missing) {
             (true, 0) => return,
             (false, _) => "its memory is not what its peer's works make of it".to_owned(),
-            (true, missing) => format!("{missing} messages have not come"),
+            (true, missing) => format!("{missing} messages have not arrived"),
         };
         self.blame(now, fault);
     }

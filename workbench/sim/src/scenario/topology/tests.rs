@@ -188,14 +188,14 @@ fn invalid_topologies_are_rejected_with_reason_and_place() {
             "kind = 'leaf-spine'\nleaves = 500\nspines = 500\nhosts = 1",
             "250500 of them are more than the limit of 10000",
         ),
-        ("kind = 'ring'", "line 3: `topology.kind`: there is no `ring`"),
+        ("kind = 'ring'", "line 3: `topology.kind`: unknown value `ring`"),
         (
             "kind = 'dumbbell'\nhosts = 1\nhost = { name = 'x' }",
-            "`topology.host.name`: each has one of its own",
+            "`topology.host.name`: the topology gives each host",
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\nswitch = { priorities = 9 }",
-            "line 5: `topology.switch.priorities`: 9 is no number of priorities",
+            "line 5: `topology.switch.priorities`: 9 is not a valid number of priorities",
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\n[topology.switch]\nbuffer = '1MB'\npfc_xon = 5",
@@ -215,7 +215,7 @@ fn invalid_topologies_are_rejected_with_reason_and_place() {
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\nswitch = { pfc_xoff = 1, pfc_headroom = 1 }",
-            "line 2: `topology.host_link`: `left` pauses who sends to it",
+            "line 2: `topology.host_link`: `left` pauses its senders",
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\n[[host]]\nname = 'x'\n[[host]]\nname = 'y'\nmtu = 5",
@@ -223,11 +223,11 @@ fn invalid_topologies_are_rejected_with_reason_and_place() {
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\n[[switch]]\nname = 's'\npriorities = 9",
-            "line 7: `switch[0].priorities`: 9 is no number",
+            "line 7: `switch[0].priorities`: 9 is not a valid number",
         ),
         (
             "kind = 'dumbbell'\nhosts = 1\n[[link]]\nbetween = ['h0', 'h7']",
-            "line 6: `link[0].between[1]`: no host or switch `h7`",
+            "line 6: `link[0].between[1]`: unknown host or switch `h7`",
         ),
     ];
     for (topology, expected) in cases {
@@ -281,7 +281,7 @@ fn a_range_of_hosts_expands_to_all_of_them() {
         flow("'h[0-12]'")
             .expect_err("no such host")
             .to_string()
-            .contains("no host `h12`")
+            .contains("unknown host `h12`")
     );
 }
 
@@ -331,7 +331,7 @@ fn hosts_pair_off_as_the_flow_says() {
     );
     let own = error("from = 'h[0-2]'\nto = ['h3', 'h1', 'h4']\npairs = 'in-order'");
     assert!(
-        own.contains("no path from `h1` to `h1`\n  hint: a flow has two different ends"),
+        own.contains("no path from `h1` to `h1`\n  hint: a flow needs two different ends"),
         "{own}"
     );
     let alone = error("from = 'h1'\nto = 'h1'\npairs = 'others'");

@@ -24,42 +24,42 @@ pub(crate) enum Why {
 pub(crate) enum EvaluationError {
     #[error(transparent)]
     Name(#[from] NameError),
-    #[error("`{0}` is no integer")]
+    #[error("`{0}` is not an integer")]
     NoInteger(Value),
-    #[error("`{0}` and `{1}` are no integers")]
+    #[error("`{0}` and `{1}` are not integers")]
     NoIntegers(Value, Value),
-    #[error("`{0}` is no number")]
+    #[error("`{0}` is not a number")]
     NoNumber(Value),
-    #[error("`{0}` is no list")]
+    #[error("`{0}` is not a list")]
     NoList(Value),
-    #[error("`{0}` holds nothing")]
+    #[error("`{0}` has no value")]
     HoldsNothing(Value),
     #[error("division by zero")]
     DivisionByZero,
-    #[error("{0} and {1} give no number of 128 bits")]
+    #[error("the result of {0} and {1} exceeds 128 bits")]
     Overflow(i128, i128),
     /// The argument is the least integer, whose magnitude does not fit.
     #[error("this is too large")]
     AbsOverflow,
-    #[error("there is no item {at} in a list of {len}")]
+    #[error("a list of {len} has no item {at}")]
     NoItem { at: i128, len: usize },
-    #[error("there are more forms than values")]
+    #[error("the format needs more values")]
     TooFewValues,
-    #[error("`{0}` is no form that is known")]
+    #[error("`{0}` is not a known format")]
     UnknownForm(String),
     #[error("the text is too long")]
     TooLong,
     /// `min()` or `max()` had no arguments.
-    #[error("{0}() of nothing")]
+    #[error("{0}() needs a value")]
     OfNothing(String),
-    #[error("`{name}()` with {arguments} arguments is not understood")]
+    #[error("`{name}()` with {arguments} arguments is not supported")]
     UnknownCall { name: String, arguments: usize },
 }
 
 /// A name could not be resolved.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum NameError {
-    #[error("`{0}` is not known")]
+    #[error("`{0}` is unknown")]
     Unknown(String),
     /// The program's table lacks this field of TCP_INFO.
     #[error("{0} is not mapped: the program's script.toml does not list it")]
@@ -67,8 +67,8 @@ pub(crate) enum NameError {
     /// The expression of a field of TCP_INFO has no value.
     #[error("{field}: {why}")]
     Field { field: String, why: Box<EvaluationError> },
-    #[error("there is no connection")]
+    #[error("the script has no connection")]
     NoConnection,
-    #[error("`{0}` cannot be observed, or the connection is gone")]
+    #[error("`{0}` cannot be observed, or the connection has ended")]
     Unobservable(String),
 }

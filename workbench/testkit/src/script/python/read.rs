@@ -112,8 +112,8 @@ impl Reader {
             }
             Token::Name(name) if UNKNOWN.contains(&name.as_str()) => {
                 return self.error(
-                    format!("`{name}` is beyond the Python that scripts may use"),
-                    "assert, print, assignments and expressions are understood",
+                    format!("`{name}` is not supported in the Python of scripts"),
+                    "assert, print, assignments and expressions are supported",
                 );
             }
             Token::Name(name) => match self.assignment() {

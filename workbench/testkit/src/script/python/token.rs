@@ -63,7 +63,7 @@ pub(super) fn tokens(text: &str, start: Place) -> Read<Vec<(Place, Token)>> {
                     depth += i32::from(matches!(*sign, "(" | "[")) - i32::from(matches!(*sign, ")" | "]"));
                     tokens.push((place, Token::Sign(sign)));
                 }
-                None => return cursor.error(format!("`{first}` is not understood here"), ""),
+                None => return cursor.error(format!("`{first}` is not supported here"), ""),
             },
         }
     }
@@ -76,7 +76,11 @@ fn number(cursor: &mut Cursor<'_>) -> Read<Token> {
     let word = cursor
         .run(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
         .replace('_', "");
-    let wrong = || SyntaxError { place, message: format!("`{word}` is no number"), hint: String::new() };
+    let wrong = || SyntaxError {
+        place,
+        message: format!("`{word}` is not a number"),
+        hint: String::new(),
+    };
     if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         return i128::from_str_radix(hex, 16)
             .map(Token::Integer)

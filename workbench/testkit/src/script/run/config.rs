@@ -127,7 +127,7 @@ impl Config {
                 .any(|(_, digits)| !"0".contains(&digits));
             config.dropped.clear();
             if !config.listeners_asked_for.is_empty() || many {
-                let message = "no socket is there before the first call".to_owned();
+                let message = "no socket exists before the first call".to_owned();
                 return Err(BadSetting::Wrong(command.place, message));
             }
         }
@@ -185,7 +185,7 @@ impl Config {
         let bad = || {
             BadSetting::Wrong(
                 setting.place,
-                format!("`{value}` is no value for --{}", setting.name),
+                format!("`{value}` is not a value for --{}", setting.name),
             )
         };
         let number = |max: u64| value.parse::<u64>().ok().filter(|v| *v <= max).ok_or_else(bad);

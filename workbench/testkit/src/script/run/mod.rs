@@ -73,11 +73,12 @@ impl Target {
     pub fn missing(self) -> Option<&'static str> {
         match self {
             Target::Xdp if !cfg!(feature = "xdp") => Some(
-                "this build has no AF_XDP: build with the feature `xdp` (of the command: `ebpf`), which takes: apt-get install \
-                 clang libelf-dev zlib1g-dev pkg-config",
+                "this build has no AF_XDP: build with the feature `xdp` (of the command: `ebpf`), which \
+                 needs: apt-get install clang libelf-dev zlib1g-dev pkg-config",
             ),
             Target::Dpdk if !cfg!(feature = "dpdk") => Some(
-                "this build has no DPDK: build with the feature `dpdk`, which takes: apt-get install libdpdk-dev pkg-config",
+                "this build has no DPDK: build with the feature `dpdk`, which needs: apt-get install \
+                 libdpdk-dev pkg-config",
             ),
             Target::Sim | Target::Host | Target::Xdp | Target::Dpdk => None,
         }

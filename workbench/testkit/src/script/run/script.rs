@@ -202,7 +202,7 @@ impl<'a> Runner<'a> {
             return self.failed(
                 place,
                 format!("a listener at port {port}"),
-                "nobody listens there",
+                "no socket listens at this port",
             );
         }
         let counts = std::mem::take(&mut self.config.counts_asked_for);
@@ -212,7 +212,7 @@ impl<'a> Runner<'a> {
                 return self.failed(
                     place,
                     format!("{digits} sockets in {state}"),
-                    format!("there are {found}"),
+                    format!("{found} sockets are in this state"),
                 );
             }
         }
@@ -226,7 +226,7 @@ impl<'a> Runner<'a> {
                 let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
                 self.config
                     .notes
-                    .push(format!("`{line}` in the midst of the script has no effect"));
+                    .push(format!("`{line}` has no effect in the middle of the script"));
             }
             return Ok(());
         }
@@ -265,7 +265,7 @@ impl<'a> Runner<'a> {
             Some(Ok(inbound)) => inbound,
             Some(Err(impossible)) => return Err(self.impossible(impossible, place)),
             None => {
-                let wrong = Impossible::Wrong("there is no connection that the packet could be of".into());
+                let wrong = Impossible::Wrong("the packet belongs to no connection".into());
                 return Err(self.impossible(wrong, place));
             }
         };
@@ -332,7 +332,7 @@ impl<'a> Runner<'a> {
         let at = loop {
             self.settle()?;
             let Some((flow, cookies)) = self.flows.current_with_cookies() else {
-                let wrong = Impossible::Wrong("there is no connection that the packet could be of".into());
+                let wrong = Impossible::Wrong("the packet belongs to no connection".into());
                 return Err(self.impossible(wrong, event.place));
             };
             let front = self.queue.iter().find(|sent| flow.sent(&sent.tcp)).cloned();
@@ -656,7 +656,7 @@ fn shown(tcp: &Tcp, flow: &Flow) -> String {
 }
 
 pub(super) fn beyond(what: impl std::fmt::Display) -> String {
-    format!("beyond what scripts may use here: {what}")
+    format!("not supported in scripts here: {what}")
 }
 
 /// Shows a call's expected result.

@@ -104,7 +104,7 @@ pub(crate) fn errno_name(value: u32) -> String {
 /// An expression could not be converted to a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NumberError {
-    #[error("`{0}` is no constant that is known")]
+    #[error("`{0}` is not a known constant")]
     UnknownConstant(String),
     #[error("`{0}` takes one number")]
     OneArgument(String),

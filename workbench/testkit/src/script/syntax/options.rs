@@ -55,7 +55,7 @@ fn option(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<TcpOption> {
         "ECN" => TcpOption::AccEcn(counters(cursor)?),
         name => {
             return before.error(
-                format!("`{name}` is no option that is known"),
+                format!("`{name}` is not a known option"),
                 "eol, nop, mss, wscale, sackOK, sack, TS, md5, FO, FOEXP or ECN; or <...> for any",
             );
         }
@@ -106,7 +106,7 @@ fn bytes(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Vec<u8>> {
     match bytes {
         Some(bytes) if bytes.len() <= MAX_OPTION_BYTES => Ok(bytes),
         _ => before.error(
-            format!("`{word}` are no bytes"),
+            format!("`{word}` is not a sequence of bytes"),
             "bytes are an even number of hexadecimal digits, 80 at most, or a word given with -D NAME=DIGITS",
         ),
     }

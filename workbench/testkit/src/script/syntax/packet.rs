@@ -78,7 +78,7 @@ fn ports(cursor: &mut Cursor<'_>) -> Read<Ports> {
 
 /// Parses `(100)`.
 fn length(cursor: &mut Cursor<'_>) -> Read<u16> {
-    cursor.expect("(", "a length stands in parentheses: (1000)")?;
+    cursor.expect("(", "write a length in parentheses: (1000)")?;
     let len = cursor.number("a length")?;
     cursor.expect(")", "")?;
     Ok(len)
@@ -154,7 +154,7 @@ fn flags(cursor: &mut Cursor<'_>) -> Read<u16> {
             (None, Some(ace)) => {
                 flags |= (ace as u16 & 1) << 6 | (ace as u16 >> 1 & 1) << 7 | (ace as u16 >> 2) << 8;
             }
-            (None, None) => return before.error(format!("`{letter}` is no flag"), HINT),
+            (None, None) => return before.error(format!("`{letter}` is not a flag"), HINT),
         }
     }
     Ok(flags)

@@ -32,7 +32,7 @@ pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
             if !cursor.at_end() {
                 return cursor.expected(
                     "the end of the script after its clean-up command",
-                    "a command in the midst of a script has a time: +0 `…`",
+                    "a command in the middle of a script needs a time: +0 `…`",
                 );
             }
             break;
@@ -66,8 +66,8 @@ fn settings(cursor: &mut Cursor<'_>) -> Read<Vec<Setting>> {
         if name.is_empty() || name.contains(char::is_whitespace) {
             return Err(SyntaxError {
                 place,
-                message: format!("`--{line}` is no option"),
-                hint: "options stand alone on a line: --tolerance_usecs=10000".into(),
+                message: format!("`--{line}` is not an option"),
+                hint: "write each option on a line of its own: --tolerance_usecs=10000".into(),
             });
         }
         settings.push(Setting { place, name: name.to_owned(), value });
@@ -179,7 +179,7 @@ mod tests {
             ("+0~1 a() = 0", (1, 1), "relative"),
             ("+0 `x", (1, 5), "does not end"),
             ("0 > . 1:1(0) <mss>", (1, 18), "maximum segment size"),
-            ("0 > . 1:1(0) <foo 1>", (1, 15), "no option"),
+            ("0 > . 1:1(0) <foo 1>", (1, 15), "known option"),
             ("`a`\n`b` 0 a() = 0", (2, 5), "clean-up"),
         ] {
             let error = parse(text, &Defines::new()).expect_err(text);

@@ -28,7 +28,7 @@ impl From<NumberError> for CallError {
 /// The arguments of a call are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Misuse {
-    #[error("{call}() takes more arguments than that")]
+    #[error("{call}() takes more arguments")]
     TooFewArguments { call: String },
     /// An argument, counted from 1, is not a number.
     #[error("argument {position} of {call}(): {error}")]
@@ -48,9 +48,9 @@ pub(crate) enum Misuse {
     NoDescriptor,
     #[error("SO_LINGER is written {{onoff=1, linger=0}}")]
     Linger,
-    #[error("this is no port")]
+    #[error("this is not a port")]
     Port,
-    #[error("`{0}` is no address")]
+    #[error("`{0}` is not an address")]
     Address(String),
     #[error("an address is written inet_addr(\"192.0.2.1\")")]
     AddressForm,
