@@ -105,7 +105,8 @@ fn failure(command: &str) -> Option<String> {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
             let message = String::from_utf8_lossy(&output.stderr);
-            Some(format!("`{command}` fails: {}", message.trim()))
+            let why = format!("`{command}` fails: {}", message.trim());
+            Some(why.trim_end_matches(": ").to_owned())
         }
         Err(error) => Some(format!("sh: {error}")),
     }
@@ -119,6 +120,7 @@ mod tests {
     fn a_failing_probe_is_reported_with_its_message() {
         assert_eq!(failure("true"), None);
         assert_eq!(failure(Need::Ebpf.probe()), None, "its tests find out");
+        assert_eq!(failure("false").as_deref(), Some("`false` fails"));
         let why = failure("echo no device >&2; false");
         assert_eq!(
             why.as_deref(),
