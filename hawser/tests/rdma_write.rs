@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::thread;
 
-use hawser::host::netns::{Namespace, Netlink, enter_user_namespace};
-use hawser_testing::{Test, TestResult, is_listing, run, skip, tests};
+use hawser::host::netns::{Namespace, Netlink};
+use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
 #[path = "../../examples/rdma_write.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -13,13 +13,7 @@ mod example;
 const TESTS: &[Test] = tests![the_example_writes_into_memory_of_another_stack];
 
 fn main() -> ExitCode {
-    if !is_listing()
-        && let Err(reason) = enter_user_namespace()
-    {
-        skip("examples/rdma_write.rs", reason);
-        return ExitCode::SUCCESS;
-    }
-    run(TESTS.iter().copied())
+    in_user_namespace("examples/rdma_write.rs", TESTS)
 }
 
 fn the_example_writes_into_memory_of_another_stack() -> TestResult {

@@ -3,18 +3,15 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hawser::host::netns::{Namespace, Netlink, enter_user_namespace};
-use hawser_testing::{TestResult, is_listing, run, skip};
+use hawser::host::netns::{Namespace, Netlink};
+use hawser_testing::{TestResult, enter_namespace, run};
 
 #[path = "../../examples/rpc.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod example;
 
 fn main() -> ExitCode {
-    if !is_listing()
-        && let Err(reason) = enter_user_namespace()
-    {
-        skip("examples/rpc.rs", reason);
+    if !enter_namespace("examples/rpc.rs") {
         return ExitCode::SUCCESS;
     }
     let over = |program: &'static str| {

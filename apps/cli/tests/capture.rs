@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use hawser_testing::{Need, has};
+
 /// The filter for packets that tshark considers malformed, or whose checksum is wrong.
 const WRONG: &str = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\"";
 
-/// Returns the number of packets in a capture that match a filter, or `None` without tshark.
-fn packets(capture: &Path, filter: &str) -> Option<usize> {
+/// Returns the number of packets in a capture that match a filter.
+fn packets(capture: &Path, filter: &str) -> usize {
     let output = Command::new("tshark")
         .args([
             "-o",
@@ -20,13 +22,13 @@ fn packets(capture: &Path, filter: &str) -> Option<usize> {
         .args(["-T", "fields", "-e", "frame.number", "-r"])
         .arg(capture)
         .output()
-        .ok()?;
+        .expect("tshark starts");
     assert!(
         output.status.success(),
         "tshark: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    Some(output.stdout.iter().filter(|byte| **byte == b'\n').count())
+    output.stdout.iter().filter(|byte| **byte == b'\n').count()
 }
 
 fn captured(scenario: &str) -> std::path::PathBuf {
@@ -51,27 +53,27 @@ fn captured(scenario: &str) -> std::path::PathBuf {
 
 #[test]
 fn tshark_reports_no_errors_in_simulated_tcp() {
+    if !has("tshark_reports_no_errors_in_simulated_tcp", &[Need::Tshark]) {
+        return;
+    }
     for scenario in ["tcp-lossy.toml", "tcp-reordering.toml"] {
         let capture = captured(scenario);
-        let Some(all) = packets(&capture, "tcp") else {
-            println!("skipped: tshark_reports_no_errors_in_simulated_tcp: there is no tshark");
-            return;
-        };
+        let all = packets(&capture, "tcp");
         assert!(all > 100, "{scenario}: {all} packets of TCP");
-        assert_eq!(packets(&capture, WRONG), Some(0), "{scenario}");
+        assert_eq!(packets(&capture, WRONG), 0, "{scenario}");
     }
 }
 
 #[test]
 fn tshark_finds_a_wrong_checksum() {
+    if !has("tshark_finds_a_wrong_checksum", &[Need::Tshark]) {
+        return;
+    }
     let capture = captured("tcp-clean.toml");
     let mut bytes = std::fs::read(&capture).expect("the capture is there");
     // The last byte belongs to the last packet, whose checksum covers it.
     *bytes.last_mut().expect("not empty") ^= 1;
     let spoilt = capture.with_file_name("spoilt.pcap");
     std::fs::write(&spoilt, bytes).expect("the folder for tests can be written");
-    match packets(&spoilt, WRONG) {
-        Some(wrong) => assert_eq!(wrong, 1),
-        None => println!("skipped: tshark_finds_a_wrong_checksum: there is no tshark"),
-    }
+    assert_eq!(packets(&spoilt, WRONG), 1);
 }

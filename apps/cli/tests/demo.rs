@@ -4,12 +4,16 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use hawser_testing::{Need, has};
 use serde_json::Value;
 
 use crate::everybody;
 
-/// Runs the demonstration. Returns `None` if this system does not permit it.
-fn demo(medium: &str) -> Option<Value> {
+/// Runs the demonstration. Returns `None` if this machine lacks one of the needs.
+fn demo(medium: &str, needs: &[Need]) -> Option<Value> {
+    if !has(format_args!("demo over {medium}"), needs) {
+        return None;
+    }
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args([
@@ -25,10 +29,6 @@ fn demo(medium: &str) -> Option<Value> {
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.code() == Some(4) {
-        println!("skipped: demo over {medium}: {message}");
-        return None;
-    }
     let result = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
     Some(serde_json::from_str(&result).expect("the result is JSON"))
@@ -56,14 +56,14 @@ fn judge(result: &Value) {
 
 #[test]
 fn downloads_over_tun_are_complete() {
-    if let Some(result) = demo("tun") {
+    if let Some(result) = demo("tun", &[Need::Netns, Need::Tun, Need::Curl]) {
         judge(&result);
     }
 }
 
 #[test]
 fn downloads_over_af_packet_are_complete() {
-    if let Some(result) = demo("packet") {
+    if let Some(result) = demo("packet", &[Need::Netns, Need::Curl]) {
         judge(&result);
     }
 }
@@ -94,6 +94,9 @@ fn an_incast_is_over_sooner_on_average_by_homa() {
 /// Another user predicts the process id and plants a folder with that name, with a link in it.
 #[test]
 fn a_planted_folder_is_not_taken() {
+    if !has("a_planted_folder_is_not_taken", &[Need::Netns, Need::Curl]) {
+        return;
+    }
     let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let victim = folder.join("victim");
     std::fs::write(&victim, "mine").expect("a file");
@@ -108,13 +111,6 @@ fn a_planted_folder_is_not_taken() {
         .env("VICTIM", &victim)
         .output()
         .expect("a shell");
-    if output.status.code() == Some(4) {
-        println!(
-            "skipped: a_planted_folder_is_not_taken: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        return;
-    }
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read_to_string(&victim).expect("it is there"), "mine");
     let names = std::fs::read_dir(&folder).expect("a folder").count();
@@ -124,38 +120,36 @@ fn a_planted_folder_is_not_taken() {
 /// Runs the demo as an unprivileged user, from a copy of the command that every user can read.
 #[test]
 fn the_demo_runs_without_privilege() {
+    let needs = [Need::Root, Need::Netns, Need::Curl];
+    if !has("the_demo_runs_without_privilege", &needs) {
+        return;
+    }
     let (_folder, copy) = everybody::copy();
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&copy);
     command.args(["demo", "--story", "transfers", "--json", "--size", "1"]);
-    let output = command.output();
-    match output {
-        Ok(output) if output.status.success() => {
-            let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
-            let rows = result["rows"].as_array().expect("rows");
-            assert!(
-                rows.len() == 8 && rows.iter().all(|row| row["same"] == true),
-                "{result}"
-            );
-        }
-        // Only root can become another user.
-        Ok(output) if output.status.code() == Some(127) || output.status.code() == Some(4) => {
-            println!(
-                "skipped: the_demo_runs_without_privilege: {}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-        Ok(output) => panic!("{output:?}"),
-        Err(error) => println!("skipped: the_demo_runs_without_privilege: setpriv: {error}"),
-    }
+    let output = command.output().expect("setpriv starts");
+    assert!(output.status.success(), "{output:?}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
+    let rows = result["rows"].as_array().expect("rows");
+    assert!(
+        rows.len() == 8 && rows.iter().all(|row| row["same"] == true),
+        "{result}"
+    );
 }
 
 /// Without curl and a browser, two of the five stories can be shown. The others are listed with the reason,
 /// and the command succeeds.
 #[test]
 fn stories_without_their_tools_are_left_out_and_named() {
+    if !has(
+        "stories_without_their_tools_are_left_out_and_named",
+        &[Need::Netns],
+    ) {
+        return;
+    }
     let programs = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-curl");
     let _ = std::fs::remove_dir_all(&programs);
     std::fs::create_dir_all(&programs).expect("the folder for tests can be written");
@@ -167,10 +161,6 @@ fn stories_without_their_tools_are_left_out_and_named() {
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.code() == Some(4) {
-        println!("skipped: stories_without_their_tools_are_left_out_and_named: {message}");
-        return;
-    }
     assert_eq!(output.status.code(), Some(0), "{message}");
     let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
     assert_eq!(result["roaming"]["same"], true, "{result}");
@@ -191,16 +181,16 @@ fn stories_without_their_tools_are_left_out_and_named() {
 /// SCTP is blocked, admitted and blocked again, and a session loses QUIC midway.
 #[test]
 fn a_browser_is_served_over_transports_the_network_admits() {
+    let test = "a_browser_is_served_over_transports_the_network_admits";
+    if !has(test, &[Need::Netns, Need::Curl, Need::Usrsctp]) {
+        return;
+    }
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args(["demo", "--story", "browser", "--size", "1", "--json"])
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.code() == Some(4) {
-        println!("skipped: a_browser_is_served_over_transports_the_network_admits: {message}");
-        return;
-    }
     assert_eq!(output.status.code(), Some(0), "{message}");
     let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
     let rows = result["rows"].as_array().expect("rows");
@@ -219,6 +209,9 @@ fn a_browser_is_served_over_transports_the_network_admits() {
 /// A download starts on two paths, gains a third and loses the first two. Each path has another transport.
 #[test]
 fn a_session_roams() {
+    if !has("a_session_roams", &[Need::Netns]) {
+        return;
+    }
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args(["demo", "--story", "roaming", "--json"])
@@ -226,10 +219,6 @@ fn a_session_roams() {
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.code() == Some(4) {
-        println!("skipped: roaming: {message}");
-        return;
-    }
     let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
     assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
     assert_eq!(result["same"], true, "{message}\n{result}");
@@ -282,16 +271,15 @@ fn a_session_roams() {
 /// The window of a transfer is held below its own value for three of ten seconds.
 #[test]
 fn a_transfer_is_watched_and_steered() {
+    if !has("a_transfer_is_watched_and_steered", &[Need::Netns, Need::Curl]) {
+        return;
+    }
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
         .args(["demo", "--story", "watching", "--json"])
         .output()
         .expect("hawser starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.code() == Some(4) {
-        println!("skipped: watching: {message}");
-        return;
-    }
     let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
     assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
     assert_eq!(result["same"], true, "{result}");

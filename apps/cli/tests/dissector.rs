@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hawser_documents::temporary::Folder;
+use hawser_testing::{Need, has};
 use serde_json::Value;
 
 /// A program, the options by which tshark recognises its packets, and the dissector's name.
@@ -195,20 +196,20 @@ impl Run {
 }
 
 /// Runs tshark on a capture and returns its output. The result is `None` without tshark.
-fn tshark(program: &Program, run: &Run, capture: &str, args: &[&str]) -> Option<String> {
+fn tshark(program: &Program, run: &Run, capture: &str, args: &[&str]) -> String {
     let output = Command::new("tshark")
         .args(["-r", capture, "-X", &format!("lua_script:{}", run.script)])
         .args(program.decode_as)
         .args(args)
         .output()
-        .ok()?;
+        .expect("tshark starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         !text.contains("Lua Error") && !error.contains("Lua"),
         "{error}{text:.2000}"
     );
-    Some(text)
+    text
 }
 
 /// A packet's fields by Wireshark's names. A repeated field has all its values.
@@ -272,6 +273,9 @@ fn flatten(program: &Program, kind: &str, name: &str, fields: &Value, into: &mut
 
 #[test]
 fn wireshark_shows_the_fields_the_program_built() {
+    if !has("wireshark_shows_the_fields_the_program_built", &[Need::Tshark]) {
+        return;
+    }
     for program in &PROGRAMS {
         let run = Run::of(program);
         let rows = hawser(&["trace", &run.scenario, "--packets", "--json"]);
@@ -295,10 +299,7 @@ fn wireshark_shows_the_fields_the_program_built() {
         let names: BTreeSet<&String> = packets.iter().flat_map(BTreeMap::keys).collect();
         let mut args = vec!["-T", "fields", "-E", "occurrence=a", "-E", "aggregator=,"];
         names.iter().for_each(|name| args.extend(["-e", name]));
-        let Some(shown) = tshark(program, &run, &run.capture, &args) else {
-            println!("skipped: wireshark_shows_the_fields_the_program_built: there is no tshark");
-            return;
-        };
+        let shown = tshark(program, &run, &run.capture, &args);
         assert_eq!(
             shown.lines().count(),
             packets.len(),
@@ -359,6 +360,9 @@ fn every_kind_occurs(program: &Program, sent: &[Value]) {
 /// numbers are relative to the first in their direction.
 #[test]
 fn sums_are_verified_and_numbers_are_relative() {
+    if !has("sums_are_verified_and_numbers_are_relative", &[Need::Tshark]) {
+        return;
+    }
     let program = &TCP;
     let run = Run::of(program);
     let args = [
@@ -375,10 +379,7 @@ fn sums_are_verified_and_numbers_are_relative() {
         &["mtp_tcp.tcpbp.ack.relative", "-e", "mtp_tcp.tcpbp.source_port"],
     ]
     .concat();
-    let Some(shown) = tshark(program, &run, &run.capture, &args) else {
-        println!("skipped: sums_are_verified_and_numbers_are_relative: there is no tshark");
-        return;
-    };
+    let shown = tshark(program, &run, &run.capture, &args);
     // tshark's own dissector of TCP counts in the same way.
     let own = Command::new("tshark")
         .args([
@@ -415,7 +416,7 @@ fn sums_are_verified_and_numbers_are_relative() {
         "-e",
         "_ws.col.Info",
     ];
-    let shown = tshark(first, &run, changed.to_str().expect("a path"), &args).expect("there is tshark");
+    let shown = tshark(first, &run, changed.to_str().expect("a path"), &args);
     let rows: Vec<(&str, &str)> = shown.lines().filter_map(|line| line.split_once('\t')).collect();
     assert_eq!(rows[0].0, "bad");
     assert!(
@@ -431,12 +432,12 @@ fn sums_are_verified_and_numbers_are_relative() {
 /// InfiniBand's invariant CRC also covers headers before the program's own: IP and UDP.
 #[test]
 fn invariant_crcs_are_verified() {
+    if !has("invariant_crcs_are_verified", &[Need::Tshark]) {
+        return;
+    }
     let run = Run::of(&ROCE);
     let status = ["-T", "fields", "-e", "mtp_roce.roce_packet.icrc.status"];
-    let Some(shown) = tshark(&ROCE, &run, &run.capture, &status) else {
-        println!("skipped: invariant_crcs_are_verified: there is no tshark");
-        return;
-    };
+    let shown = tshark(&ROCE, &run, &run.capture, &status);
     assert!(shown.lines().count() > 100, "{shown:.500}");
     assert!(shown.lines().all(|status| status == "good"), "{shown:.500}");
     // Three bytes of the first packet: in the IP identification, which the CRC covers; in the time to live,
@@ -447,7 +448,6 @@ fn invariant_crcs_are_verified() {
         let changed = run.folder.join("changed.pcap");
         std::fs::write(&changed, bytes).expect("a file");
         let shown = tshark(&ROCE, &run, changed.to_str().expect("a path"), &status);
-        let shown = shown.expect("there is tshark");
         let statuses: Vec<&str> = shown.lines().collect();
         assert_eq!(statuses[0], expected, "{at}");
         assert!(statuses[1..].iter().all(|status| *status == "good"), "{at}");
@@ -458,6 +458,9 @@ fn invariant_crcs_are_verified() {
 /// header is dissected, and no unverifiable checksum is reported as wrong.
 #[test]
 fn headers_of_cut_packets_are_read() {
+    if !has("headers_of_cut_packets_are_read", &[Need::Tshark]) {
+        return;
+    }
     const CUT: usize = 60;
     let run = Run::of(&NDP);
     let bytes = std::fs::read(&run.capture).expect("a capture");
@@ -474,11 +477,8 @@ fn headers_of_cut_packets_are_read() {
         ["kind", "number", "first", "segment", "sum.status"].map(|name| format!("mtp_ndp.ndp_packet.{name}"));
     let mut args = vec!["-T", "fields"];
     fields.iter().for_each(|name| args.extend(["-e", name]));
-    let Some(whole) = tshark(&NDP, &run, &run.capture, &args) else {
-        println!("skipped: headers_of_cut_packets_are_read: there is no tshark");
-        return;
-    };
-    let shown = tshark(&NDP, &run, file.to_str().expect("a path"), &args).expect("there is tshark");
+    let whole = tshark(&NDP, &run, &run.capture, &args);
+    let shown = tshark(&NDP, &run, file.to_str().expect("a path"), &args);
     assert_eq!(shown.lines().count(), lengths.len());
     for ((line, whole), len) in shown.lines().zip(whole.lines()).zip(&lengths) {
         let expected = match *len > CUT {
@@ -494,6 +494,9 @@ fn headers_of_cut_packets_are_read() {
 /// Fuzzes with truncated, changed and random packets.
 #[test]
 fn the_dissector_survives_mutated_packets() {
+    if !has("the_dissector_survives_mutated_packets", &[Need::Tshark]) {
+        return;
+    }
     let mut rng = fastrand::Rng::with_seed(7);
     for program in &PROGRAMS {
         let run = Run::of(program);
@@ -525,10 +528,7 @@ fn the_dissector_survives_mutated_packets() {
         }
         let file = run.folder.join("fuzzed.pcap");
         std::fs::write(&file, fuzzed).expect("a file");
-        let Some(shown) = tshark(program, &run, file.to_str().expect("a path"), &["-V"]) else {
-            println!("skipped: the_dissector_survives_mutated_packets: there is no tshark");
-            return;
-        };
+        let shown = tshark(program, &run, file.to_str().expect("a path"), &["-V"]);
         assert!(
             shown.contains("Malformed") && shown.contains("does not match"),
             "{}",

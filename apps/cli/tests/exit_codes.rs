@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hawser_testing::{Need, has, skip};
+
 /// Runs `hawser …`. Returns the exit code and the text on standard error.
 fn hawser(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
@@ -580,7 +582,7 @@ fn a_socket_that_cannot_be_opened_ends_with_4() {
             let (code, message) = hawser(&[&command[..], &[interact.as_str()]].concat());
             assert_eq!(code, 4, "{command:?} at {}: {message}", place.display());
             if command[0] == "kernel" && message.contains("CAP_BPF") {
-                println!("skipped: a_socket_that_cannot_be_opened_ends_with_4: {message}");
+                skip(Need::Ebpf, "a_socket_that_cannot_be_opened_ends_with_4", message);
                 continue;
             }
             assert!(message.contains(&place.display().to_string()), "{message}");
@@ -591,21 +593,20 @@ fn a_socket_that_cannot_be_opened_ends_with_4() {
 /// A command that needs root says so before anything runs, and names the alternative.
 #[test]
 fn scripts_in_the_kernel_take_root() {
+    if !has("scripts_in_the_kernel_take_root", &[Need::Netns]) {
+        return;
+    }
     let script = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../transports/tcp/scripts/RFC9293/passive-open.pkt"
     );
     let mut command = Command::new("unshare");
     command.args(["-Ur", env!("CARGO_BIN_EXE_hawser")]);
-    let Ok(output) = command.args(["script", "--target=xdp", script]).output() else {
-        println!("skipped: scripts_in_the_kernel_take_root: there is no unshare");
-        return;
-    };
+    let output = command
+        .args(["script", "--target=xdp", script])
+        .output()
+        .expect("unshare starts");
     let message = String::from_utf8_lossy(&output.stderr);
-    if message.starts_with("unshare:") {
-        println!("skipped: scripts_in_the_kernel_take_root: {message}");
-        return;
-    }
     assert_eq!(output.status.code(), Some(4), "{message}");
     assert!(message.contains("--target host works without"), "{message}");
 }

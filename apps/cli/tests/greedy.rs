@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hawser_documents::temporary::Folder;
 use hawser_lab::{Lab, Spec};
-use hawser_testing::{Test, TestResult, in_user_namespace, tests};
+use hawser_testing::{Need, Test, TestResult, has, in_user_namespace, tests};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -51,15 +51,11 @@ impl Drop for Running {
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/net/tun")
-    {
-        println!("skipped: hawser serve beside greedy clients: /dev/net/tun: {error}");
+    let what = "hawser serve beside greedy clients";
+    if !has(what, &[Need::Tun]) {
         return ExitCode::SUCCESS;
     }
-    in_user_namespace("hawser serve beside greedy clients", TESTS)
+    in_user_namespace(what, TESTS)
 }
 
 fn serve(folder: &Path, more: &[&str]) -> TestResult<Served> {

@@ -9,6 +9,7 @@ use std::process::Command;
 #[path = "../../../lang/tests/large.rs"]
 mod large;
 
+use hawser_testing::{Need, has};
 use large::{SHAPES, Shape};
 
 /// The length of the shorter program, in lines.
@@ -56,8 +57,7 @@ fn growth(command: &str, shape: Shape, start: u64) -> f64 {
 }
 
 fn no_faster(command: &str, shapes: &[Shape]) {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: growth of {command}: valgrind is not installed");
+    if !has(format_args!("growth of {command}"), &[Need::Valgrind]) {
         return;
     }
     let start = instructions(command, "nothing", "// Nothing.\n");
@@ -101,8 +101,7 @@ fn fabric(hosts: usize) -> String {
 /// With twice the hosts, four times as many pairs may call each other, but no work is done per pair.
 #[test]
 fn setting_up_hosts_grows_with_their_number() {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: growth of scenarios: valgrind is not installed");
+    if !has("growth of scenarios", &[Need::Valgrind]) {
         return;
     }
     let [one, two] = [100, 200].map(|hosts| counted("sim", &format!("fabric_{hosts}.toml"), &fabric(hosts)));

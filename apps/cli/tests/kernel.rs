@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use hawser_testing::{Need, has, skip};
 use serde_json::Value;
 
 use crate::everybody;
@@ -124,7 +125,7 @@ fn capabilities(test: &str, letter: char) -> Option<BTreeMap<String, Value>> {
         matches!(output.status.code(), Some(0 | 4)) && !why.is_empty(),
         "{output:?}"
     );
-    println!("skipped: {test}: {why}");
+    skip(Need::Ebpf, test, why);
     None
 }
 
@@ -143,23 +144,20 @@ fn run(test: &str, folder: &Path) -> Option<Output> {
     let given = capabilities(test, 'a')?;
     for needed in ["kernel.tcp.conn.cc.cwnd", "reach"] {
         if given[needed]["given"] != true {
-            println!("skipped: {test}: {}", given[needed]);
+            skip(Need::Ebpf, test, &given[needed]);
             return None;
         }
     }
-    let namespace = |seconds: &str, script: &str| {
-        let mut command = Command::new("unshare");
-        command
-            .args(["-n", "timeout", "-k", "5", seconds, "sh", "-c", script])
-            .current_dir(folder);
-        command.env("HAWSER", HAWSER).env("NAME", name('a')).output()
-    };
-    let needed = "test -c /dev/net/tun && command -v python3 ss awk";
-    if !namespace("10", needed).is_ok_and(|output| output.status.success()) {
-        println!("skipped: {test}: there is no network namespace, /dev/net/tun, python3, ss or awk");
+    if !has(test, &[Need::Tun, Need::Python, Need::Ss]) {
         return None;
     }
-    Some(namespace("90", SCRIPT).expect("a shell"))
+    let output = Command::new("unshare")
+        .args(["-n", "timeout", "-k", "5", "90", "sh", "-c", SCRIPT])
+        .current_dir(folder)
+        .env("HAWSER", HAWSER)
+        .env("NAME", name('a'))
+        .output();
+    Some(output.expect("a shell"))
 }
 
 #[test]
@@ -489,12 +487,14 @@ fn without_privilege_missing_capabilities_are_named() {
     let Some(mut given) = capabilities(test, 'c') else {
         return;
     };
+    if !has(test, &[Need::Root]) {
+        return;
+    }
     let (folder, copy) = everybody::copy();
     // A folder that belongs to the other user, whose process listens there.
     let theirs = folder.join("theirs");
     std::fs::create_dir(&theirs).expect("a folder");
-    // Only root can change the owner, and only root can become another user.
-    let _ = std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534));
+    std::os::unix::fs::chown(&theirs, Some(65_534), Some(65_534)).expect("we are root");
     let socket = theirs.join("bus.sock");
     let interact = format!("--interact={}", socket.display());
     let run = |arguments: &[&str]| {
@@ -503,22 +503,13 @@ fn without_privilege_missing_capabilities_are_named() {
             .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
             .arg(&copy)
             .arg("kernel");
-        command.args(arguments).output()
+        command.args(arguments).output().expect("setpriv starts")
     };
-    let outputs = [
+    let [serving, in_json, asking] = [
         run(&[&interact, "--for", "10s"]),
         run(&[&interact, "--for", "10s", "--json"]),
         run(&["--capabilities", "--json"]),
     ];
-    let [Ok(serving), Ok(in_json), Ok(asking)] = outputs else {
-        return println!("skipped: {test}: setpriv: {outputs:?}");
-    };
-    if serving.status.code() == Some(127) {
-        return println!(
-            "skipped: {test}: {}",
-            String::from_utf8_lossy(&serving.stderr).trim()
-        );
-    }
     let is_reported = |message: &str| {
         assert!(
             message.contains("the process lacks CAP_"),
@@ -594,11 +585,7 @@ fn flows_of_other_namespaces_are_listed_probed_and_watched() {
             .output()
             .expect("a shell")
     };
-    let needed = Command::new("unshare")
-        .args(["-n", "sh", "-c", "command -v python3 ip"])
-        .output();
-    if !needed.is_ok_and(|output| output.status.success()) {
-        println!("skipped: {TEST}: there is no network namespace, python3 or ip");
+    if !has(TEST, &[Need::Python, Need::Ip]) {
         return;
     }
     let folder = Folder::new();

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_documents::temporary::Folder;
+use hawser_testing::{Need, has, skip};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -48,12 +49,7 @@ impl LabFile {
 
 /// Returns whether this machine allows labs, and prints the reason if not.
 fn possible() -> bool {
-    let file = LabFile::new("probe", "host = [{ name = \"a\" }]");
-    let output = file.output(&["up", "--", "true"]);
-    if !output.status.success() {
-        println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    output.status.success()
+    has("labs by the command", &[Need::Netns])
 }
 
 /// The commands of a lab run in a process tree of their own and see no other processes.
@@ -69,8 +65,8 @@ fn commands_see_the_processes_of_the_lab_alone() {
     let output = file.output(&["up", "--", "sh", "-c", &script]);
     let printed = text(&output.stdout);
     if text(&output.stderr).contains("see all processes") {
-        println!("skipped: {}", text(&output.stderr));
-        return;
+        let what = "commands_see_the_processes_of_the_lab_alone";
+        return skip(Need::Netns, what, text(&output.stderr));
     }
     let mut lines = printed.lines();
     let count: usize = lines.next().and_then(|line| line.parse().ok()).expect("a count");

@@ -3,9 +3,8 @@
 
 use std::process::Command;
 
+use hawser_testing::{Need, has};
 use serde_json::Value;
-
-use crate::tun;
 
 /// One download, and one datagram for a protocol that the server does not speak.
 const SCRIPT: &str = r#"
@@ -21,26 +20,19 @@ sleep 0.5
 
 /// Returns the lines that the server logs, or `None` if the server cannot run here.
 fn logged(test: &str, filter: Option<&str>, options: &str) -> Option<Vec<String>> {
-    if !tun::is_permitted(test) {
+    if !has(test, &[Need::Netns, Need::Tun, Need::Curl, Need::Python]) {
         return None;
     }
     let folder = hawser_documents::temporary::Folder::new().expect("a folder");
-    let namespace = |script: &str| {
-        let mut command = Command::new("unshare");
-        command
-            .args(["-Urn", "sh", "-c", script])
-            .current_dir(&*folder)
-            .env("HAWSER", env!("CARGO_BIN_EXE_hawser"))
-            .env("OPTIONS", options)
-            .env_remove("RUST_LOG")
-            .envs(filter.map(|filter| ("RUST_LOG", filter)));
-        command.output()
-    };
-    if !namespace("command -v curl && command -v python3").is_ok_and(|output| output.status.success()) {
-        println!("skipped: {test}: there is no user namespace, no curl or no Python");
-        return None;
-    }
-    let output = namespace(SCRIPT).expect("a shell");
+    let mut command = Command::new("unshare");
+    command
+        .args(["-Urn", "sh", "-c", SCRIPT])
+        .current_dir(&*folder)
+        .env("HAWSER", env!("CARGO_BIN_EXE_hawser"))
+        .env("OPTIONS", options)
+        .env_remove("RUST_LOG")
+        .envs(filter.map(|filter| ("RUST_LOG", filter)));
+    let output = command.output().expect("a shell");
     let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
     assert!(
         output.status.success(),

@@ -41,7 +41,6 @@ mod step;
 mod sweep;
 mod trace;
 mod trace_hosts;
-mod tun;
 mod tutorial;
 mod watch;
 mod why;

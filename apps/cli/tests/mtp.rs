@@ -1,5 +1,6 @@
 //! Sessions and the proxy over TCP written in MTP, in labs. The phone's stack is a host of its own on WiFi.
 
+use hawser_testing::{Need, has};
 use serde_json::Value;
 
 use crate::place::Place;
@@ -142,6 +143,9 @@ fn a_gateway_is_called_at_its_stack() {
 
 #[test]
 fn a_proxy_races_tcp_written_in_mtp() {
+    if !has("a_proxy_races_tcp_written_in_mtp", &[Need::Curl]) {
+        return;
+    }
     let place = Place::new("mtp-proxy", "exec python3 -m http.server 8080 > printed 2>&1");
     let content = content(2_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
@@ -149,10 +153,6 @@ fn a_proxy_races_tcp_written_in_mtp() {
          until curl -s -o ready http://10.77.0.2:8080/ && curl -s -o ready http://127.0.0.1:1080/; do sleep 0.1; done; \
          curl -s --proxy socks5h://127.0.0.1:1080 -o down http://10.77.0.2:8080/original; kill $!";
     let Some(down) = place.run(script) else { return };
-    if down.status.code() == Some(127) {
-        println!("skipped: a_proxy_races_tcp_written_in_mtp: there is no curl");
-        return;
-    }
     let printed = std::fs::read_to_string(place.file("proxied")).expect("what the proxy printed");
     assert!(
         std::fs::read(place.file("down")).is_ok_and(|copy| copy == content),

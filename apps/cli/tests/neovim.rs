@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hawser_testing::skip;
+use hawser_testing::{Need, skip};
 use serde_json::{Value, json};
 
 const DRIVE: &str = include_str!("neovim/drive.lua");
@@ -120,7 +120,11 @@ fn count(text: &str, word: &str) -> usize {
 #[test]
 fn neovim_works_as_the_page_describes() {
     let Some(version) = version() else {
-        return skip("neovim_works_as_the_page_describes", "nvim is not installed");
+        return skip(
+            Need::Nvim,
+            "neovim_works_as_the_page_describes",
+            "it cannot be started",
+        );
     };
     let folder = prepared(version);
     let seen = driven(&folder);

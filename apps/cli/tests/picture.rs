@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use hawser_dashboard::browser::{Browser, Options, command};
+use hawser_testing::{Need, skip};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -446,7 +447,11 @@ fn press_key(browser: &mut Browser, key: &str) -> Result<(), Box<dyn std::error:
 #[test]
 fn a_pointer_shows_the_line_and_keys_zoom() -> Result<(), Box<dyn std::error::Error>> {
     let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
-        println!("skipped: pointing at the picture of a run: there is no Chromium: apt-get install chromium");
+        skip(
+            Need::Chromium,
+            "pointing at the picture of a run",
+            "apt-get install chromium",
+        );
         return Ok(());
     };
     let page = folder().join("hover.html");
@@ -528,8 +533,10 @@ fn a_pointer_shows_the_line_and_keys_zoom() -> Result<(), Box<dyn std::error::Er
 #[test]
 fn a_browser_shows_the_page_and_obeys_keys() -> Result<(), Box<dyn std::error::Error>> {
     let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
-        println!(
-            "skipped: the picture of a run in a browser: there is no Chromium: apt-get install chromium"
+        skip(
+            Need::Chromium,
+            "the picture of a run in a browser",
+            "apt-get install chromium",
         );
         return Ok(());
     };
@@ -592,7 +599,7 @@ fn served(page: &Path) -> String {
 fn axe(browser: &mut Browser) -> Result<(), Box<dyn std::error::Error>> {
     let script = root().join("target/axe/package/axe.min.js");
     if !script.is_file() {
-        println!("skipped: accessibility of drawn runs: there is no axe-core: scripts/phases setup");
+        skip(Need::Axe, "accessibility of drawn runs", "scripts/phases setup");
         return Ok(());
     }
     let script = std::fs::read_to_string(script)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use hawser_documents::temporary::Folder;
+use hawser_testing::{Need, has};
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 /// The maximum time of a script, in seconds. A faulty script may wait for ever.
@@ -13,8 +14,8 @@ const LIMIT: &str = "180";
 pub(crate) struct Place {
     name: &'static str,
     directory: Folder,
-    /// The program that the server's shell needs besides this command.
-    needs: Option<&'static str>,
+    /// What the server's shell needs besides this command.
+    needs: Vec<Need>,
 }
 
 impl Place {
@@ -26,7 +27,8 @@ impl Place {
     /// Creates the directory like `new`, with additional rules for both links.
     pub(crate) fn with_rules(name: &'static str, rules: &str, serve: &str) -> Place {
         let directory = Folder::new().expect("a directory");
-        let needs = serve.contains("python3").then_some("python3");
+        let mut needs = vec![Need::Netns];
+        needs.extend(serve.contains("python3").then_some(Need::Python));
         let serve = serve.replace("H ", &format!("{HAWSER} "));
         let lab = format!(
             r#"
@@ -55,27 +57,15 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
     /// Runs a shell script on the phone. Returns `None` if this machine allows no labs or lacks a program
     /// that the server needs.
     pub(crate) fn run(&self, script: &str) -> Option<Output> {
-        if let Some(needed) = self.needs
-            && Command::new(needed).arg("--version").output().is_err()
-        {
-            println!("skipped: {}: there is no {needed}", self.name);
+        if !has(self.name, &self.needs) {
             return None;
         }
         let script = script.replace("H ", &format!("{HAWSER} "));
         let mut command = Command::new(HAWSER);
         command.args(["lab", "up"]).arg(self.directory.join("lab.toml"));
         command.args(["--", "timeout", LIMIT, "sh", "-ec", &script]);
-        let output = command
-            .current_dir(&self.directory)
-            .stdin(Stdio::null())
-            .output()
-            .expect("hawser starts");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        if output.status.code() == Some(4) && stderr.contains("namespace") {
-            println!("skipped: {}: {stderr}", self.name);
-            return None;
-        }
-        Some(output)
+        let output = command.current_dir(&self.directory).stdin(Stdio::null()).output();
+        Some(output.expect("hawser starts"))
     }
 
     /// Returns the path of a file in the directory.

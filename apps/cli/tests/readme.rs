@@ -12,10 +12,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use hawser_testing::{Need, has};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::page::{Block, blocks};
-use crate::tun;
 
 /// The beginnings of lines that are not run here.
 const BY_HAND: [&str; 5] = ["sudo ", "make ", "cargo install ", "git clone ", "hawser debug "];
@@ -51,7 +51,7 @@ fn run(folder: &Path, block: &Block) -> usize {
         return 0;
     }
     let place = format!("README.md:{}", block.line);
-    if block.text.contains("unshare ") && !namespaces_are_permitted(&place) {
+    if block.text.contains("unshare ") && !has(&place, &[Need::Netns, Need::Tun]) {
         return lines.len();
     }
     // A nested shell stops at its first failure, too.
@@ -91,16 +91,4 @@ fn is_run(line: &str) -> bool {
     let by_hand =
         BY_HAND.iter().any(|start| line.starts_with(start)) || line.ends_with("# asks the Internet");
     !by_hand && !line.trim().is_empty() && !line.starts_with('#')
-}
-
-/// Returns whether this user may create the namespaces and devices that the page uses.
-fn namespaces_are_permitted(place: &str) -> bool {
-    let unshare = Command::new("unshare")
-        .args(["--map-root-user", "--net", "true"])
-        .status();
-    let permitted = unshare.is_ok_and(|status| status.success());
-    if !permitted {
-        println!("skipped: {place}: this user may not make a network namespace");
-    }
-    permitted && tun::is_permitted(place)
 }

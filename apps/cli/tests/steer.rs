@@ -2,8 +2,9 @@
 //! continues under the transport's own controller. Further tests attach files during a transfer, and steer it
 //! by a controller in another process.
 
+use hawser_testing::{Need, has};
+
 use crate::place::Place;
-use crate::tun;
 
 /// A server that can be watched and steered, and a client that downloads `file` from it at 40 Mbit/s. The
 /// flow's name is in `F`; `cwnd` prints the window; `same` waits for the end of the transfer and compares the
@@ -27,7 +28,7 @@ const BEGIN: &str = r#"
 /// Runs a script of the client. Returns its output by the first word of each line, or `None` if this machine
 /// allows no labs.
 fn run(name: &'static str, rights: &str, script: &str) -> Option<Vec<(String, String)>> {
-    if !tun::is_permitted(name) {
+    if !has(name, &[Need::Tun]) {
         return None;
     }
     let place = Place::new(name, "true");
@@ -124,12 +125,7 @@ X
         python3 flood.py > flood.log & P=$!
         sleep 2; kill -CONT $P; wait $P; cat flood.log; echo "after $(cwnd)"; same
     "#;
-    if std::process::Command::new("python3")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        println!("skipped: a_flooded_subscriber_does_not_delay_the_flow: there is no python3");
+    if !has("a_flooded_subscriber_does_not_delay_the_flow", &[Need::Python]) {
         return;
     }
     let Some(lines) = run("flooded", "", script) else {

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_documents::temporary::Folder;
+use hawser_testing::{Need, skip};
 use serde_json::{Value, json};
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
@@ -417,7 +418,7 @@ fn ray_loses_a_node_and_no_task() {
         .output();
     if !has_ray.is_ok_and(|output| output.status.success()) {
         let why = "there is no Ray that this user can run: scripts/phases setup installs it";
-        return hawser_testing::skip(what, why);
+        return skip(Need::Ray, what, why);
     }
     // The names of the nodes' sockets are limited to 107 bytes.
     let folder = stage("seeds = { from = 1, to = 200 }\n");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hawser_testing::{Need, has};
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -613,6 +614,10 @@ fn captured_packets_equal_the_traced_headers() {
 /// tshark shows the source line of a packet as its comment.
 #[test]
 fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
+    let test = "a_capture_has_the_line_that_sent_a_packet_as_its_comment";
+    if !has(test, &[Need::Tshark]) {
+        return;
+    }
     let folder = hawser_documents::temporary::Folder::new().expect("a folder");
     let capture = folder.join("run.pcapng");
     let path = capture.to_str().expect("a path");
@@ -629,11 +634,8 @@ fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
             "-e",
             "tcp.flags.syn",
         ])
-        .output();
-    let Ok(shown) = shown else {
-        println!("skipped: a_capture_has_the_line_that_sent_a_packet_as_its_comment: there is no tshark");
-        return;
-    };
+        .output()
+        .expect("tshark starts");
     let shown = String::from_utf8(shown.stdout).expect("text");
     assert_eq!(shown.lines().count(), captured(LOSSY).len());
     let (comment, syn) = shown
@@ -672,23 +674,19 @@ cmp data got
 #[test]
 fn a_server_and_a_client_write_their_traces() {
     let test = "a_server_and_a_client_write_their_traces";
-    if !crate::tun::is_permitted(test) {
+    if !has(
+        test,
+        &[Need::Netns, Need::Tun, Need::Curl, Need::Python, Need::Ss],
+    ) {
         return;
     }
     let folder = hawser_documents::temporary::Folder::new().expect("a folder");
-    let namespace = |script: &str| {
-        let mut command = Command::new("timeout");
-        command
-            .args(["30", "unshare", "-Urn", "sh", "-c", script])
-            .current_dir(&*folder)
-            .env("HAWSER", env!("CARGO_BIN_EXE_hawser"));
-        command.output()
-    };
-    if !namespace("command -v curl && command -v python3").is_ok_and(|output| output.status.success()) {
-        println!("skipped: {test}: there is no user namespace, no curl or no Python");
-        return;
-    }
-    let output = namespace(REAL).expect("a shell");
+    let output = Command::new("timeout")
+        .args(["30", "unshare", "-Urn", "sh", "-c", REAL])
+        .current_dir(&*folder)
+        .env("HAWSER", env!("CARGO_BIN_EXE_hawser"))
+        .output()
+        .expect("a shell");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use hawser_testing::{Need, has};
 use serde_json::Value;
-
-use crate::tun;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 const SCHEMA: &str = include_str!("../../../docs/schemas/qlog.json");
@@ -53,23 +52,15 @@ impl Folder {
 
 /// Runs the script in a network namespace of its own. Returns `None` if that is impossible.
 fn run(folder: &Path) -> Option<Output> {
-    let namespace = |script: &str| {
-        let mut command = Command::new("unshare");
-        command
-            .args(["-Urn", "sh", "-c", script])
-            .current_dir(folder)
-            .env("HAWSER", HAWSER);
-        command.output()
-    };
-    let possible = namespace("command -v curl").is_ok_and(|o| o.status.success());
-    if !possible {
-        println!("skipped: watch: there is no user namespace or no curl");
+    if !has("watch", &[Need::Netns, Need::Tun, Need::Curl]) {
         return None;
     }
-    if !tun::is_permitted("watch") {
-        return None;
-    }
-    Some(namespace(SCRIPT).expect("a shell"))
+    let mut command = Command::new("unshare");
+    command
+        .args(["-Urn", "sh", "-c", SCRIPT])
+        .current_dir(folder)
+        .env("HAWSER", HAWSER);
+    Some(command.output().expect("a shell"))
 }
 
 /// Counts the signals in the lines, by event.
@@ -257,19 +248,18 @@ until [ -S socket ] && grep -q listening served; do sleep 0.05; done
 
 #[test]
 fn a_program_without_signals_shows_its_variables() {
-    let folder = Folder::new();
-    let namespace = |script: &str| {
-        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/go-back-n.mtp");
-        let mut command = Command::new("unshare");
-        command.args(["-Urn", "sh", "-c", script]).current_dir(&*folder.0);
-        command.env("HAWSER", HAWSER).env("PROGRAM", program).output()
-    };
-    if !namespace("true").is_ok_and(|output| output.status.success()) || !tun::is_permitted("watch") {
-        return println!(
-            "skipped: a_program_without_signals_shows_its_variables: there is no user namespace"
-        );
+    let test = "a_program_without_signals_shows_its_variables";
+    if !has(test, &[Need::Netns, Need::Tun]) {
+        return;
     }
-    let output = namespace(WITHOUT_SIGNALS).expect("a shell");
+    let folder = Folder::new();
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/go-back-n.mtp");
+    let mut command = Command::new("unshare");
+    command
+        .args(["-Urn", "sh", "-c", WITHOUT_SIGNALS])
+        .current_dir(&*folder.0);
+    let output = command.env("HAWSER", HAWSER).env("PROGRAM", program).output();
+    let output = output.expect("a shell");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}\n{}", folder.text("served"));
     let lines: Vec<Value> = folder

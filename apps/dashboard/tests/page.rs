@@ -13,6 +13,7 @@ use hawser_dashboard::browser::{Browser, Options, command};
 use hawser_dashboard::{
     Candidate, Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Setup, Switch,
 };
+use hawser_testing::{Need, skip};
 use parking_lot::Mutex;
 
 const SOON: Duration = Duration::from_secs(10);
@@ -285,7 +286,11 @@ fn play(feed: &Feed) {
 #[test]
 fn a_browser_shows_the_page_and_switches_links() -> Result<(), Box<dyn std::error::Error>> {
     let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
-        println!("skipped: the page in a browser: there is no Chromium: apt-get install chromium");
+        skip(
+            Need::Chromium,
+            "the page in a browser",
+            "apt-get install chromium",
+        );
         return Ok(());
     };
     let stage = stage();

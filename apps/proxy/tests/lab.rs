@@ -10,7 +10,7 @@ use hawser_lab::{Lab, Spec};
 use hawser_proxy::{Choice, Event, Proxy, Settings};
 use parking_lot::Mutex;
 
-use hawser_testing::{Test, TestResult, in_user_namespace, tests};
+use hawser_testing::{Need, Test, TestResult, has, in_user_namespace, tests};
 
 const TESTS: &[Test] = tests![
     dead_ipv6_costs_one_delay,
@@ -462,8 +462,7 @@ fn own_addresses_are_reached_where_every_endpoint_fails() -> TestResult {
 /// An IPv6-only network whose NAT64 has a prefix of its own (RFC 6052, 2.4; RFC 7050). The server has the
 /// address to which the NAT64 would send.
 fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
-    if Command::new("ip").arg("-V").output().is_err() {
-        println!("skipped: ipv4_addresses_are_reached_by_a_translator: there is no ip (Debian: iproute2)");
+    if !has("ipv4_addresses_are_reached_by_a_translator", &[Need::Ip]) {
         return Ok(());
     }
     let ip = |lab: &Lab, host: &str, arguments: &str| -> TestResult {

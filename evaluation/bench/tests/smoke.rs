@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hawser_testing::{Need, has, skip};
 use serde_json::Value;
 
 fn bench(arguments: &[&str]) -> Output {
@@ -18,16 +19,28 @@ fn bench(arguments: &[&str]) -> Output {
         .expect("it starts")
 }
 
-/// Returns the report of a bench. If this machine cannot run it, prints the reason and returns `None`.
-fn report(arguments: &[&str]) -> Option<Value> {
+/// The words in the name of a row that may be skipped, and what it needs. The first word that occurs counts.
+const ROWS: [(&str, Need); 7] = [
+    ("testpmd", Need::Testpmd),
+    ("gVisor", Need::Long),
+    ("memif", Need::Dpdk),
+    ("TUN", Need::Tun),
+    ("TAP", Need::Tun),
+    ("nginx", Need::Nginx),
+    ("Hawser", Need::Hawser),
+];
+
+/// Returns the report of a bench between network namespaces, or `None` if this machine has none.
+fn report_of_networks(arguments: &[&str]) -> Option<Value> {
+    has(arguments[0], &[Need::Netns]).then(|| report(arguments))
+}
+
+/// Returns the report of a bench.
+fn report(arguments: &[&str]) -> Value {
     let mut arguments = arguments.to_vec();
     arguments.push("--json");
     let output = bench(&arguments);
     let words = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(4) && words.contains("namespace") {
-        println!("skipped: {}: {}", arguments[0], words.trim());
-        return None;
-    }
     assert!(output.status.success(), "{arguments:?}: {words}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
     assert_eq!(report["version"], 1);
@@ -37,7 +50,10 @@ fn report(arguments: &[&str]) -> Option<Value> {
     }
     for row in rows(&report) {
         if let Some(why) = row["skipped"].as_str() {
-            println!("skipped: {} {}: {why}", arguments[0], row["name"]);
+            let name = row["name"].as_str().expect("a name");
+            let need = ROWS.iter().find(|(word, _)| name.contains(word));
+            let (_, need) = need.unwrap_or_else(|| panic!("{name}: {why}"));
+            skip(*need, format_args!("{}, {name}", arguments[0]), why);
         }
         for metric in row["metrics"].as_array().expect("a list") {
             let [min, median, max] = ["min", "median", "max"].map(|n| metric[n].as_f64().expect("a number"));
@@ -45,7 +61,7 @@ fn report(arguments: &[&str]) -> Option<Value> {
             assert_eq!(metric["runs"].as_array().map(Vec::len), Some(1));
         }
     }
-    Some(report)
+    report
 }
 
 fn rows(report: &Value) -> &[Value] {
@@ -80,7 +96,8 @@ fn has_devices() -> bool {
 fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     // With --verify, a wrong byte is an error of its row; checksums are verified in any case. The measurement
     // is longer than Linux's minimum RTO (200 ms), so that a retransmission timeout does not leave it empty.
-    let Some(report) = report(&["bulk", "--seconds", "0.5", "--warm-up", "0.05", "--verify"]) else {
+    let Some(report) = report_of_networks(&["bulk", "--seconds", "0.5", "--warm-up", "0.05", "--verify"])
+    else {
         return;
     };
     assert_eq!((rows(&report).len(), without_devices(&report)), (11, 6));
@@ -139,7 +156,7 @@ fn several_flows_run_in_one_shard_and_in_two() {
     let is_over = &AtomicBool::new(false);
     let (report, cores) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| cores_of_shards(is_over));
-        let report = report(&arguments);
+        let report = report_of_networks(&arguments);
         is_over.store(true, Ordering::Release);
         (report, watcher.join().expect("no panic"))
     });
@@ -164,7 +181,7 @@ fn several_flows_run_in_one_shard_and_in_two() {
 
 #[test]
 fn round_trips_are_timed_spinning_and_asleep() {
-    let Some(report) = report(&["rr", "--rounds", "8"]) else {
+    let Some(report) = report_of_networks(&["rr", "--rounds", "8"]) else {
         return;
     };
     let measured = measured(&report);
@@ -181,7 +198,8 @@ fn round_trips_are_timed_spinning_and_asleep() {
 
 #[test]
 fn programs_over_sockets_are_measured_beside_their_peers() {
-    let Some(report) = report(&["sockets", "--seconds", "0.5", "--rounds", "8", "--verify"]) else {
+    let Some(report) = report_of_networks(&["sockets", "--seconds", "0.5", "--rounds", "8", "--verify"])
+    else {
         return;
     };
     let measured = measured(&report);
@@ -196,7 +214,7 @@ fn programs_over_sockets_are_measured_beside_their_peers() {
 
 #[test]
 fn shared_memory_is_measured_beside_its_peers() {
-    let Some(report) = report(&["dpdk", "--verify"]) else {
+    let Some(report) = report_of_networks(&["dpdk", "--verify"]) else {
         return;
     };
     assert_eq!(rows(&report).len(), 14);
@@ -212,7 +230,7 @@ fn shared_memory_is_measured_beside_its_peers() {
 
 #[test]
 fn files_are_fetched_from_hawser_and_from_nginx() {
-    let Some(report) = report(&["http", "--seconds", "0.2", "--warm-up", "0.1"]) else {
+    let Some(report) = report_of_networks(&["http", "--seconds", "0.2", "--warm-up", "0.1"]) else {
         return;
     };
     assert_eq!(rows(&report).len(), 16);
@@ -256,7 +274,7 @@ fn files_are_fetched_from_hawser_and_from_nginx() {
 
 #[test]
 fn closed_connections_leave_no_state() {
-    let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else {
+    let Some(report) = report_of_networks(&["connect", "--connections", "30", "--at-once", "10"]) else {
         return;
     };
     assert_eq!(measured(&report).len(), 8, "{report}");
@@ -270,7 +288,8 @@ fn closed_connections_leave_no_state() {
 
 #[test]
 fn requests_are_answered_on_all_of_many_connections() {
-    let Some(report) = report(&["requests", "--connections", "100,2000", "--seconds", "0.2"]) else {
+    let Some(report) = report_of_networks(&["requests", "--connections", "100,2000", "--seconds", "0.2"])
+    else {
         return;
     };
     assert_eq!(measured(&report).len(), 8, "{report}");
@@ -292,13 +311,13 @@ fn requests_are_answered_on_all_of_many_connections() {
 
 #[test]
 fn the_stack_alone_runs_beside_its_peer() {
-    let report = report(&["stack", "--seconds", "0.05"]).expect("it takes no privilege");
+    let report = report(&["stack", "--seconds", "0.05"]);
     assert_eq!(measured(&report), ["Hawser, native", "smoltcp"]);
 }
 
 #[test]
 fn many_flows_take_their_turn() {
-    let report = report(&["flows", "--connections", "10,200"]).expect("it takes no privilege");
+    let report = report(&["flows", "--connections", "10,200"]);
     assert_eq!(measured(&report).len(), 2);
     // Rates can be compared only if a packet is the same work: one acknowledgement answers two packets.
     for row in rows(&report) {
@@ -308,7 +327,7 @@ fn many_flows_take_their_turn() {
 
 #[test]
 fn idle_connections_are_measured() {
-    let report = report(&["idle", "--connections", "100"]).expect("it takes no privilege");
+    let report = report(&["idle", "--connections", "100"]);
     // Both ends of each connection, and a listener.
     assert_eq!(rows(&report)[0]["facts"], serde_json::json!([["contexts", 201]]));
     assert!(rows(&report)[0]["metrics"][0]["median"].as_f64().unwrap() > 100.0);
@@ -321,38 +340,37 @@ fn idle_connections_are_measured() {
 
 #[test]
 fn checking_of_programs_is_measured() {
-    let report = report(&["check"]).expect("it takes no privilege");
+    let report = report(&["check"]);
     assert_eq!(measured(&report).len(), 5, "{report}");
 }
 
 #[test]
 fn instructions_are_counted_where_valgrind_is() {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: callgrind: valgrind is not installed");
+    if !has("callgrind", &[Need::Valgrind]) {
         let output = bench(&["callgrind"]);
         assert_eq!(output.status.code(), Some(4));
         assert!(String::from_utf8_lossy(&output.stderr).contains("valgrind"));
         return;
     }
     let engines = "native,handwritten";
-    let report = report(&["callgrind", "--size", "1", "--engines", engines]).expect("it takes no privilege");
+    let report = report(&["callgrind", "--size", "1", "--engines", engines]);
     let rows = ["Hawser, native", "Hawser, handwritten", "smoltcp"];
     assert_eq!(measured(&report), rows);
     let report = self::report(&["callgrind", "--round-trips", "--engines", engines]);
-    assert_eq!(measured(&report.expect("it takes no privilege")), rows);
+    assert_eq!(measured(&report), rows);
 }
 
 #[test]
 fn rankings_and_selections_are_measured() {
-    let report = report(&["policy"]).expect("it takes no privilege");
+    let report = report(&["policy"]);
     assert_eq!(measured(&report).len(), 2);
-    let report = self::report(&["race"]).expect("it takes no privilege");
+    let report = self::report(&["race"]);
     assert_eq!(measured(&report), ["warm selection", "cold selection"]);
 }
 
 #[test]
 fn packets_of_a_fabric_cross_four_links_each() {
-    let report = report(&["fabric", "--transports", "homa,tcp"]).expect("it takes no privilege");
+    let report = report(&["fabric", "--transports", "homa,tcp"]);
     let names = ["homa, 8 hosts", "tcp, 8 hosts", "homa, 16 hosts", "tcp, 16 hosts"];
     assert_eq!(measured(&report), names);
     for row in rows(&report) {
@@ -366,7 +384,7 @@ fn packets_of_a_fabric_cross_four_links_each() {
 
 #[test]
 fn the_cost_of_the_program_interface_is_measured() {
-    let report = report(&["abi"]).expect("it takes no privilege");
+    let report = report(&["abi"]);
     assert_eq!(measured(&report), ["records, then carried out", "direct calls"]);
 }
 

@@ -13,6 +13,7 @@ use hawser_interp::Interpreter;
 use hawser_ir::abi::{EventHeader, RecordKind, SignalRec};
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_ir::{ContextId, EventId, Module};
+use hawser_testing::{Need, has};
 
 const HEAD: &str = "
 event ask : APP_EVENT { uint64 n; }
@@ -147,10 +148,10 @@ fn instructions(text: &str, name: &str) -> Option<u64> {
     valgrind
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(&program);
-    let Ok(out) = valgrind.output() else {
-        println!("skipped: valgrind is not installed, so that nothing counts instructions");
+    if !has(name, &[Need::Valgrind]) {
         return None;
-    };
+    }
+    let out = valgrind.output().expect("valgrind starts");
     let words = String::from_utf8_lossy(&out.stderr);
     let count = words
         .lines()

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hawser_carriers::sctp::{SctpCarrier, SctpError, SctpOptions, Stack};
 use hawser_carriers::{Carrier, send};
+use hawser_testing::{Need, skip};
 use sctp_proto::{
     Association, AssociationHandle, ClientConfig, DatagramEvent, Endpoint, EndpointConfig, Event, Payload,
     PayloadProtocolIdentifier, ServerConfig, StreamEvent, Transmit, TransportConfig,
@@ -230,7 +231,7 @@ async fn calling(stack: Stack) -> Outcome {
 fn the_stack_talks_to_another_implementation() -> Outcome {
     let stack = match Stack::open(None) {
         Err(error @ SctpError::NoLibrary { .. }) => {
-            println!("skipped: SCTP against sctp-proto: {error}");
+            skip(Need::Usrsctp, "SCTP against sctp-proto", error);
             return Ok(());
         }
         result => result?,

@@ -11,6 +11,7 @@ use hawser_session::{
     ServerConfig, Session, connect, scheduler,
 };
 use hawser_session_machine::AcceptorConfig;
+use hawser_testing::{Need, skip};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn tls() -> (Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig>) {
@@ -92,7 +93,7 @@ async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
     let here = "127.0.0.1".parse().unwrap();
     match server.listen_sctp(&[here], 4_433, SctpOptions::default()) {
         Err(ListenError::Sctp(error @ (SctpError::NoLibrary { .. } | SctpError::Start(_)))) => {
-            println!("skipped: a session over SCTP: {error}");
+            skip(Need::Usrsctp, "a session over SCTP", error);
             return None;
         }
         result => result.unwrap(),

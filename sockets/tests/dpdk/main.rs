@@ -20,17 +20,14 @@ mod stage;
 
 use std::process::ExitCode;
 
-use hawser_sockets::host::netns::{Namespace, Netlink, enter_user_namespace};
-use hawser_testing::{is_listing, run, skip};
+use hawser_sockets::host::netns::{Namespace, Netlink};
+use hawser_testing::{Need, enter_namespace, run, skip};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
 use stage::{Medium, Stage, TestResult};
 
 fn main() -> ExitCode {
-    if !is_listing()
-        && let Err(reason) = enter_user_namespace()
-    {
-        skip("streams over ports of DPDK", reason);
+    if !enter_namespace("streams over ports of DPDK") {
         return ExitCode::SUCCESS;
     }
     let over = |medium, tests: &'static [Test]| {
@@ -52,6 +49,7 @@ fn on_stage(medium: Medium, test: fn(&Stage) -> TestResult) -> TestResult {
             Some(stage) => test(&stage),
             None => {
                 skip(
+                    Need::Tun,
                     "a port of DPDK with a TAP device",
                     "no permission to open /dev/net/tun",
                 );

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use hawser_testing::{Need, has};
+
 use crate::polled::exchange;
 use crate::stage::{
     DEVICE, Stage, TestResult, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern, poll_until,
@@ -24,17 +26,15 @@ fn wrong() -> String {
     )
 }
 
-/// Starts a capture and waits until it runs; returns `None` if there is no tshark.
-fn capture(to: &Path) -> TestResult<Option<Child>> {
+/// Starts a capture and waits until it runs.
+fn capture(to: &Path) -> TestResult<Child> {
     let mut command = Command::new("tshark");
     command
         .args(["-q", "-n", "-i", DEVICE, "-w"])
         .arg(to)
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let Ok(mut tshark) = command.spawn() else {
-        return Ok(None);
-    };
+    let mut tshark = command.spawn()?;
     let mut printed = Vec::new();
     let mut stderr = tshark.stderr.take().ok_or("no pipe")?;
     while !String::from_utf8_lossy(&printed).contains("Capturing on") {
@@ -45,7 +45,7 @@ fn capture(to: &Path) -> TestResult<Option<Child>> {
         printed.push(byte[0]);
     }
     thread::sleep(Duration::from_millis(300)); // It reports readiness a little too early.
-    Ok(Some(tshark))
+    Ok(tshark)
 }
 
 /// Returns the number of packets in a capture that match a filter.
@@ -75,10 +75,10 @@ pub(crate) fn tshark_reports_no_errors(stage: &Stage) -> TestResult {
     }
     let mut endpoint = stage.without_offload().endpoint(&[])?;
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tun.pcap");
-    let Some(mut tshark) = capture(&file)? else {
-        println!("skipped: capture::tshark_reports_no_errors: there is no tshark");
+    if !has("capture::tshark_reports_no_errors", &[Need::Tshark]) {
         return Ok(());
-    };
+    }
+    let mut tshark = capture(&file)?;
     for address in [linux_v4(), linux_v6()] {
         let listener = linux_listener(address)?;
         let to = SocketAddr::new(address, listener.local_addr()?.port());

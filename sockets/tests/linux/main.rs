@@ -19,8 +19,8 @@ mod stage;
 
 use std::process::ExitCode;
 
-use hawser_sockets::host::netns::{Namespace, Netlink, enter_user_namespace};
-use hawser_testing::{is_listing, run, skip, tests};
+use hawser_sockets::host::netns::{Namespace, Netlink};
+use hawser_testing::{Need, enter_namespace, run, skip, tests};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
 use stage::{Medium, Stage, TestResult};
@@ -58,10 +58,7 @@ const OTHERS: &[Test] = tests![
 ];
 
 fn main() -> ExitCode {
-    if !is_listing()
-        && let Err(reason) = enter_user_namespace()
-    {
-        skip("streams against Linux", reason);
+    if !enter_namespace("streams against Linux") {
         return ExitCode::SUCCESS;
     }
     // A thousand of Linux's sockets are open at once.
@@ -85,7 +82,7 @@ fn judge(name: &str, medium: Medium, test: fn(&Stage) -> TestResult) -> TestResu
         match Stage::set_up(medium)? {
             Some(stage) => test(&stage),
             None => {
-                skip(name, "no TUN for this user");
+                skip(Need::Tun, name, "no TUN for this user");
                 Ok(())
             }
         }

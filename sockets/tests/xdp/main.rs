@@ -24,7 +24,7 @@ mod swarm;
 use std::process::ExitCode;
 
 use hawser_sockets::host::netns::{Namespace, NamespaceError, Netlink};
-use hawser_testing::{is_listing, run, skip, tests};
+use hawser_testing::{Need, is_listing, run, skip, tests};
 
 use against_linux::{AGAINST_LINUX, OF_SHARDS, Test};
 use stage::{Medium, Stage, TestResult};
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         && let Err(reason) = on_stage(Medium::Xdp, |stage| stage.endpoint(&[]).map(drop))
     {
         if reason.is::<NamespaceError>() || reason.to_string().contains("CAP_BPF") {
-            skip("streams by AF_XDP, whose eBPF takes root", reason);
+            skip(Need::Ebpf, "streams by AF_XDP", reason);
             return ExitCode::SUCCESS;
         }
         println!("streams by AF_XDP: {reason}");

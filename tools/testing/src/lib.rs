@@ -10,7 +10,8 @@
 //! has one thread. Here tests run one after the other on the main thread. Output, filters and `--list` are
 //! those of the standard harness, by libtest-mimic.
 //!
-//! A test that cannot run on this machine calls [`skip`] and passes; the table of phases lists it.
+//! A test asks [`has`] for what a machine may lack. Without it the test passes, and the table of phases lists
+//! it with the missing [`Need`].
 //!
 //! ```no_run
 //! use hawser_testing::{TestResult, in_user_namespace, tests};
@@ -32,6 +33,7 @@ mod expect;
 pub mod lane;
 #[cfg(feature = "log")]
 mod log;
+mod need;
 mod swallow;
 
 use std::path::Path;
@@ -45,6 +47,7 @@ pub use checksum::internet_checksum;
 pub use expect::expect_file;
 #[cfg(feature = "log")]
 pub use log::Log;
+pub use need::{Need, has, skip};
 pub use swallow::swallow_at_localhost;
 
 /// The result of a test.
@@ -59,18 +62,28 @@ macro_rules! tests {
     ($($test:path),* $(,)?) => { &[$((stringify!($test), $test)),*] };
 }
 
-/// Enters a user namespace, in which an ordinary user may make network namespaces, and runs the tests that
-/// the command line names, or all. If the system does not permit this, the tests are skipped under the name
-/// `what`.
+/// Enters a user namespace like [`enter_namespace`], and runs the tests that the command line names, or all.
 #[cfg(feature = "namespaces")]
 pub fn in_user_namespace(what: &str, tests: &[Test]) -> ExitCode {
-    if !is_listing()
-        && let Err(reason) = enter_user_namespace()
-    {
-        skip(what, reason);
-        return ExitCode::SUCCESS;
+    match enter_namespace(what) {
+        true => run(tests.iter().copied()),
+        false => ExitCode::SUCCESS,
     }
-    run(tests.iter().map(|(name, test)| (*name, *test)))
+}
+
+/// Enters a user namespace, in which an ordinary user may make network namespaces, unless the command line
+/// asks only for names. If the system does not permit this, reports that `what` is skipped and returns false.
+#[cfg(feature = "namespaces")]
+#[must_use]
+pub fn enter_namespace(what: &str) -> bool {
+    if is_listing() {
+        return true;
+    }
+    let entered = enter_user_namespace();
+    if let Err(reason) = &entered {
+        skip(Need::Netns, what, reason);
+    }
+    entered.is_ok()
 }
 
 /// Runs the tests that the command line names, or all.
@@ -107,11 +120,6 @@ pub fn helper(name: &str) -> Command {
         path.display()
     );
     Command::new(path)
-}
-
-/// Reports on a line of its own, for the table of phases, that `what` is not tested on this machine, and why.
-pub fn skip(what: impl std::fmt::Display, why: impl std::fmt::Display) {
-    println!("skipped: {what}: {why}");
 }
 
 /// The option that selects the tests of a long mode (`cargo xtask long`) in place of the usual ones.

@@ -1,5 +1,5 @@
 //! Tests the messages of `scripts/phases`, and with it of `make test` and `make demo`. They cover a missing
-//! or old Rust, and a skipped test that must not be skipped.
+//! or old Rust, and skipped tests: by which need, whether they may be, and whether root runs them again.
 
 use std::error::Error;
 use std::fs;
@@ -61,10 +61,28 @@ impl Phases {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let phases = Phases(hawser_documents::temporary::Folder::new()?);
         fs::create_dir(phases.0.join("scripts"))?;
-        for file in ["scripts/phases", "scripts/features", "Cargo.toml"] {
+        fs::create_dir_all(phases.0.join("tools/testing/src"))?;
+        for file in [
+            "scripts/phases",
+            "scripts/features",
+            "Cargo.toml",
+            "tools/testing/src/need.rs",
+        ] {
             fs::copy(root.join(file), phases.0.join(file))?;
         }
         phases.program("cargo", script)?;
+        Ok(phases)
+    }
+
+    /// Makes the test programs of [`CARGO`], of which the last one is this script.
+    fn of_tests(waiting: &str) -> Result<Phases, Box<dyn Error>> {
+        let phases = Phases::with_cargo(CARGO)?;
+        for folder in ["lang/syntax", "workbench/testkit", "apps/proxy"] {
+            fs::create_dir_all(phases.0.join(folder))?;
+        }
+        for (name, script) in [("pure", "true"), ("host-0a", "true"), ("waiting", waiting)] {
+            phases.program(name, script)?;
+        }
         Ok(phases)
     }
 
@@ -93,7 +111,7 @@ fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error
     phases.program("cargo-deny", "exit 101")?;
     let (code, printed) = phases.run(&["deny"], "")?;
     assert!(
-        code == Some(0) && printed.starts_with("skipped: cargo-deny is not installed"),
+        code == Some(0) && printed.starts_with("skipped: [cargo-deny] licences, "),
         "{code:?} {printed}"
     );
     let (code, printed) = phases.run(&["deny"], "netns,tun")?;
@@ -106,21 +124,69 @@ fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// A skipped test that needs root fails the run only where `ebpf` is required, which an ordinary user's run
-/// does not.
+/// A skipped test fails the run only where its need is required: an ordinary user's run does not require
+/// `ebpf`, whatever else the reason mentions.
 #[test]
-fn ebpf_is_required_of_root_alone() -> Result<(), Box<dyn Error>> {
-    let phases = Phases::with_cargo(CARGO)?;
-    for folder in ["lang/syntax", "workbench/testkit", "apps/proxy"] {
-        fs::create_dir_all(phases.0.join(folder))?;
-    }
-    let skipped = "skipped: AF_XDP, whose eBPF takes root: cannot make a network namespace";
-    phases.program("pure", "true")?;
-    phases.program("host-0a", "true")?;
-    phases.program("waiting", &format!("echo '{skipped}'"))?;
-    for (required, code) in [("netns,tun", 0), ("netns,tun,ebpf", 1)] {
+fn a_skip_counts_by_its_need_alone() -> Result<(), Box<dyn Error>> {
+    let phases =
+        Phases::of_tests("echo 'skipped: [ebpf] AF_XDP: cannot make a network namespace, tun or netns'")?;
+    for (required, code) in [("netns,tun", 0), ("netns,ebpf,tun", 1)] {
         let (got, printed) = phases.run(&["tests"], required)?;
         assert_eq!(got, Some(code), "{required}: {printed}");
+        assert!(printed.contains("skipped: [ebpf] AF_XDP: cannot"), "{printed}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_unknown_need_is_an_error() -> Result<(), Box<dyn Error>> {
+    let phases = Phases::of_tests("true")?;
+    for required in ["netns,tunn", "ebp", "[a-z]*"] {
+        let (code, printed) = phases.run(&["tests"], required)?;
+        assert_eq!((code, printed.as_str()), (Some(2), ""), "{required}");
+    }
+    for line in [
+        "skipped: [tunn] a",
+        "skipped: a: there is no tun",
+        "test a ... skipped: b",
+    ] {
+        phases.program("waiting", &format!("echo '{line}'"))?;
+        let (code, printed) = phases.run(&["tests"], "")?;
+        assert!(
+            code == Some(1) && printed.contains("need.rs has no need ["),
+            "{line}: {printed}"
+        );
+    }
+    Ok(())
+}
+
+/// The output of both harnesses: the standard one shows a test's output below its name, and the other one
+/// prints after the name.
+#[test]
+fn root_runs_again_what_it_may_do() -> Result<(), Box<dyn Error>> {
+    for (output, again) in [
+        ("skipped: [netns] all of it: no", "\n"),
+        ("skipped: [usrsctp] all of it: no", ""),
+        (
+            "successes:\n---- a::b stdout ----\nskipped: [tun] a: no\n---- c stdout ----\nskipped: [tshark] c: no\n\
+             ---- d stdout ----\nskipped: [curl] d: no\nskipped: [root] d: no\nsuccesses:\n    a::b\n",
+            " a::b d\n",
+        ),
+        (
+            "test a over Tun ... skipped: [tun] a over Tun: no\nok\ntest b ... skipped: [long] b: no\nok\n\
+             test c ... skipped: [ebpf] c: no\nok\n",
+            " a\n c\n",
+        ),
+    ] {
+        let phases = Phases::of_tests(&format!("printf '%s' '{output}'"))?;
+        let (code, printed) = phases.run(&["tests"], "")?;
+        assert_eq!(code, Some(0), "{printed}");
+        let found = fs::read_to_string(phases.0.join("target/test-programs-that-skipped"))?;
+        let expected: String = again
+            .lines()
+            .map(|names| format!("apps/proxy waiting{names}\n"))
+            .collect();
+        assert_eq!(found, expected, "{output}");
     }
     Ok(())
 }
@@ -133,7 +199,7 @@ fn advisories_that_cannot_be_fetched_are_skipped_by_name() -> Result<(), Box<dyn
     assert_eq!(code, Some(0), "{printed}");
     assert_eq!(
         printed,
-        "skipped: advisories: RustSec's database cannot be fetched\n"
+        "skipped: [internet] advisories: RustSec's database cannot be fetched\n"
     );
     phases.program("cargo-deny", r#"echo "$*"; [[ $* != *advisories* ]]"#)?;
     let (code, printed) = phases.run(&["deny"], "")?;
@@ -155,10 +221,7 @@ esac"#;
 
 #[test]
 fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Error>> {
-    let phases = Phases::with_cargo(CARGO)?;
-    for folder in ["lang/syntax", "workbench/testkit", "apps/proxy"] {
-        fs::create_dir_all(phases.0.join(folder))?;
-    }
+    let phases = Phases::of_tests("")?;
     fs::write(phases.0.join("lang/syntax/clippy.toml"), "")?;
     let policy = "chrt -p $$ | sed -n '1s/.*: /policy /p'";
     let passes = format!("{policy}\necho 'test result: ok. 2 passed; 0 failed'");

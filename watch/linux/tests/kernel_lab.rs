@@ -22,7 +22,7 @@ use hawser_socket::{
     Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Subscription, Tware, VariableId,
     run_remote, run_waiting, serve,
 };
-use hawser_testing::{Test, TestResult, run, skip, tests};
+use hawser_testing::{Need, Test, TestResult, run, skip, tests};
 use parking_lot::{Condvar, Mutex};
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal as Number, getpid, kill_process};
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
 fn judge(name: &str, test: fn() -> TestResult) -> TestResult {
     match serve_kernel(&Bus::new(), &options("hw_try")).map(drop) {
         Err(KernelError::Missing(missing)) => {
-            skip(name, missing);
+            skip(Need::Ebpf, name, missing);
             Ok(())
         }
         Err(error) => Err(error.into()),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hawser_dpdk::{DpdkWire, OpenError};
 use hawser_engine::wire::Wire;
 use hawser_host::netns::{Namespace, NamespaceError, Netlink};
-use hawser_testing::{Test, TestResult, is_listing, run, skip, tests};
+use hawser_testing::{Need, Test, TestResult, is_listing, run, skip, tests};
 
 use lifetime::ip;
 
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         && let Err(reason) = in_namespace(can_open)
     {
         if reason.is::<NamespaceError>() || reason.to_string().contains("CAP_BPF") {
-            skip("ports of DPDK with AF_XDP sockets, whose eBPF takes root", reason);
+            skip(Need::Ebpf, "ports of DPDK with AF_XDP sockets", reason);
             return ExitCode::SUCCESS;
         }
         println!("ports of DPDK with AF_XDP sockets: {reason}");

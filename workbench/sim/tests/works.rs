@@ -16,6 +16,7 @@ use hawser_load::{Engine, Loaded};
 use hawser_sim::swarm::{self, Abilities, Carried, Kind, Subject};
 use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
+use hawser_testing::{Need, skip};
 
 /// The seeds of the swarm that both engines run here; `scripts/phases swarm` runs a hundred.
 const SEEDS: std::ops::Range<u64> = 1..5;
@@ -443,7 +444,7 @@ fn wireshark_finds_no_fault_in_any_packet() {
     let output = match tshark.output() {
         Ok(output) => output,
         Err(error) => {
-            return hawser_testing::skip("a capture of RoCE", format!("there is no tshark: {error}"));
+            return skip(Need::Tshark, "a capture of RoCE", error);
         }
     };
     let shown = String::from_utf8_lossy(&output.stdout);

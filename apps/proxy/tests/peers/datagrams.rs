@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hawser::connect::transports::Transports;
 use hawser_proxy::{Choice, Settings};
+use hawser_testing::{Need, has};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
@@ -181,19 +182,14 @@ for size in (1, 500, 9000):
     assert answer == b"x" * size and address == ("127.0.0.1", echo), (len(answer), address)
 "#;
     // Debian installs Python modules in this folder, but the first Python in the path may be another one.
-    let python = || {
-        let mut command = tokio::process::Command::new("python3");
-        command.env("PYTHONPATH", "/usr/lib/python3/dist-packages");
-        command
-    };
-    let has_it = python().args(["-c", "import socks"]).output().await;
-    if !has_it.is_ok_and(|output| output.status.success()) {
-        println!("skipped: pysocks_is_served: python3 has no module socks (PySocks)");
+    let mut python = tokio::process::Command::new("python3");
+    python.env("PYTHONPATH", "/usr/lib/python3/dist-packages");
+    if !has("pysocks_is_served", &[Need::Pysocks]) {
         return;
     }
     let (stage, echo) = (Stage::new().await, echo().await);
     let (proxy, echo) = (stage.proxy.port().to_string(), echo.port().to_string());
-    let output = python().args(["-c", CLIENT, &proxy, &echo]).output().await;
+    let output = python.args(["-c", CLIENT, &proxy, &echo]).output().await;
     let output = output.expect("python3 is there");
     assert!(output.status.success(), "{output:?}");
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use hawser_engine::{Handle, Notice};
+use hawser_testing::{Need, skip};
 
 use super::rules::whole_call;
 use super::wire::*;
@@ -133,7 +134,8 @@ fn compile(checkout: &Path) -> std::path::PathBuf {
 #[test]
 fn packets_equal_those_of_the_homa_modules_header() {
     let Some(checkout) = std::env::var_os("HAWSER_HOMA_MODULE") else {
-        hawser_testing::skip(
+        skip(
+            Need::Long,
             "packets beside homa_wire.h",
             "there is no checkout: cargo xtask long homa-wire",
         );

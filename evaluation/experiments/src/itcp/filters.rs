@@ -179,6 +179,8 @@ pub(crate) fn filters(context: &Context<'_>) -> Result<Outcome, Error> {
 
 #[cfg(test)]
 mod tests {
+    use hawser_testing::{Need, skip};
+
     use super::*;
 
     /// Figure 4 of the paper has eleven events, of which the filters pass three and one.
@@ -213,8 +215,7 @@ mod tests {
     #[test]
     fn linux_is_filtered_as_modelled() {
         if let Some(reason) = missing() {
-            println!("skipped: linux_is_filtered_as_modelled: {reason}");
-            return;
+            return skip(Need::Ebpf, "linux_is_filtered_as_modelled", reason);
         }
         let path = Path { rate: 20_000_000, ..Path::new(20, 0.5) };
         let through = filtered::listen(path, Duration::from_secs(3), &all()).expect("two transfers");

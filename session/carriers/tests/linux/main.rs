@@ -13,7 +13,7 @@ mod transfers;
 use std::process::ExitCode;
 
 pub(crate) use hawser_testing::TestResult;
-use hawser_testing::{Test, in_user_namespace, tests};
+use hawser_testing::{Need, Test, in_user_namespace, skip, tests};
 
 const TESTS: &[Test] = tests![
     transfers::two_paths_add_up,
@@ -42,9 +42,7 @@ fn main() -> ExitCode {
     match arguments.split_first() {
         Some((first, rest)) if first == "peer" => peer::run(rest),
         _ if !peer::has_library() => {
-            println!(
-                "skipped: SCTP in labs: the library libusrsctp.so.2 is not installed (Debian: libusrsctp2)"
-            );
+            skip(Need::Usrsctp, "SCTP in labs", "install it (Debian: libusrsctp2)");
             ExitCode::SUCCESS
         }
         _ => in_user_namespace("SCTP in labs", TESTS),

@@ -165,6 +165,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+    use hawser_testing::{Need, skip};
 
     #[test]
     fn a_socket_of_this_process_is_attributed_to_it() {
@@ -189,8 +190,11 @@ mod tests {
             .iter()
             .find(|folder| Path::new(folder).join("cgroup.controllers").exists())
         else {
-            println!("skipped: a_control_group_is_known_by_its_folders_number: cgroup2 is not mounted");
-            return;
+            return skip(
+                Need::Cgroup2,
+                "a_control_group_is_known_by_its_folders_number",
+                "it is not mounted",
+            );
         };
         let Ok(folder) = fs::metadata(format!("{mount}{path}")) else {
             return;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_lab::{Host, Lab};
 use hawser_linux::{Diagnostics, Flow, Kernel, Variable};
-use hawser_testing::skip;
+use hawser_testing::{Need, skip};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::TestResult;
@@ -123,7 +123,7 @@ pub(crate) fn flows_bound_to_an_interface_are_flows() -> TestResult {
     match connect(&lab, Protocol::MPTCP, address, 0, Some(DEVICE)) {
         Ok(subflow) => check(&lab, &mut kernel, "hw_bound", &subflow).map(drop),
         Err(error) => {
-            skip("a subflow of MPTCP", error);
+            skip(Need::Mptcp, "a subflow of MPTCP", error);
             Ok(())
         }
     }

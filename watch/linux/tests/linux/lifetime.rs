@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use hawser_linux::{Event, Filter, Kernel, KernelError, Missing, Options, Variable};
+use hawser_testing::{Need, skip};
 use rustix::net::sockopt;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
@@ -203,7 +204,11 @@ fn cgroup2() -> Option<String> {
 
 pub(crate) fn a_cgroup_is_adopted() -> TestResult {
     let Some(cgroup) = cgroup2() else {
-        println!("skipped: lifetime::a_cgroup_is_adopted: no cgroup2 is mounted");
+        skip(
+            Need::Cgroup2,
+            "lifetime::a_cgroup_is_adopted",
+            "it is not mounted",
+        );
         return Ok(());
     };
     let lab = network(LINK)?;

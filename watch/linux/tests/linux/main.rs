@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use hawser_linux::{Kernel, KernelError, Options};
 pub(crate) use hawser_testing::TestResult;
-use hawser_testing::{Test, is_listing, run, skip, tests};
+use hawser_testing::{Need, Test, is_listing, run, skip, tests};
 
 const TESTS: &[Test] = tests![
     events::each_event_is_seen,
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     if !is_listing() {
         match Kernel::load(&Options { congestion_control: Some("hw_try".to_owned()), ..Options::default() }) {
             Err(KernelError::Missing(missing)) => {
-                skip("Linux's own TCP by eBPF", missing);
+                skip(Need::Ebpf, "Linux's own TCP", missing);
                 return ExitCode::SUCCESS;
             }
             Err(error) => {

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
+use hawser_testing::{Need, has, skip};
+
 use super::*;
 use crate::hostile::{ACKED, WINDOWS};
 
@@ -173,8 +175,8 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
 
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can be somebody else");
+    let what = "another_user_is_refused_by_mode_and_by_credentials";
+    if !has(what, &[Need::Root]) {
         return;
     }
     const NOBODY: u32 = 65_534;
@@ -190,8 +192,11 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
         Some(printed.lines().map(str::to_owned).collect())
     };
     let Some(first) = met() else {
-        println!("skipped: another user may not run this program where it lies");
-        return;
+        return skip(
+            Need::Root,
+            what,
+            "another user may not run this program where it lies",
+        );
     };
     assert_eq!(first, ["PermissionDenied"], "mode 0600");
     open(&place.socket(), 0o666);

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use hawser_dpdk::DpdkWire;
 use hawser_engine::wire::{Csum, PayRef, TxFrame, Wire};
 use hawser_host::peer::Peer;
-use hawser_host::{TunOptions, TunWire};
-use hawser_testing::{TestResult, internet_checksum, skip};
+use hawser_testing::{Need, TestResult, has, internet_checksum};
 
 /// The maximum duration of any step.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -295,11 +294,7 @@ pub(crate) fn pieces_of_odd_lengths_are_summed_as_one() -> TestResult {
     sent.head.extend([1, 2, 3, 4, 2, 0xc5]);
     sent.head.extend(pseudo.map(|byte| !byte));
     sent.csum = Some((34, 40));
-    if TunWire::open("probe1", TunOptions::default()).is_err() {
-        skip(
-            "checksums through a TAP device",
-            "no permission to open /dev/net/tun",
-        );
+    if !has("checksums through a TAP device", &[Need::Tun]) {
         return Ok(());
     }
     let mut tap = DpdkWire::open(&format!("{},iface=sums0", named("net_tap")))?;

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use hawser_dpdk::DpdkWire;
 use hawser_engine::wire::Wire;
 use hawser_host::netns::{Namespace, Netlink};
-use hawser_host::{TunOptions, TunWire};
-use hawser_testing::{TestResult, skip};
+use hawser_testing::{Need, TestResult, has};
 
 /// Opens a device, prints a line, and waits to be killed.
 pub(crate) fn hold(device: &str) -> ExitCode {
@@ -97,11 +96,7 @@ pub(crate) fn ip(arguments: &str) -> TestResult<String> {
 
 /// Its TAP device is gone, and so is the folder that DPDK creates for each process.
 pub(crate) fn a_killed_process_leaves_no_device_and_no_folder() -> TestResult {
-    if TunWire::open("probe0", TunOptions::default()).is_err() {
-        skip(
-            "what is left of a TAP device",
-            "no permission to open /dev/net/tun",
-        );
+    if !has("what is left of a TAP device", &[Need::Tun]) {
         return Ok(());
     }
     killed("net_tap0,iface=held0", || ip("-oneline link"), &["held0"])
@@ -134,11 +129,7 @@ pub(crate) fn a_port_whose_interface_was_taken_away_ends() -> TestResult {
         netlink.settle(name)?;
     }
     ends_without("cable0", DpdkWire::open("net_af_packet78,iface=cable0")?)?;
-    if TunWire::open("probe0", TunOptions::default()).is_err() {
-        skip(
-            "a TAP device that was taken away",
-            "no permission to open /dev/net/tun",
-        );
+    if !has("a TAP device that was taken away", &[Need::Tun]) {
         return Ok(());
     }
     ends_without("tap0", DpdkWire::open("net_tap78,iface=tap0")?)

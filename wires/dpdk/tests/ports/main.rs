@@ -6,8 +6,8 @@ mod refusal;
 
 use std::process::ExitCode;
 
-use hawser_host::netns::{Namespace, enter_user_namespace};
-use hawser_testing::{TestResult, is_listing, run, skip, tests};
+use hawser_host::netns::Namespace;
+use hawser_testing::{TestResult, enter_namespace, run, tests};
 
 /// The name and body of a test.
 type Test = (&'static str, fn() -> TestResult);
@@ -40,10 +40,7 @@ fn main() -> ExitCode {
     if let ["hold", device] = &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         return lifetime::hold(device);
     }
-    if !is_listing()
-        && let Err(reason) = enter_user_namespace()
-    {
-        skip("ports of DPDK", reason);
+    if !enter_namespace("ports of DPDK") {
         return ExitCode::SUCCESS;
     }
     run(TESTS

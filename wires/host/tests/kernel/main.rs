@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 use hawser_host::OpenError;
 use hawser_host::netns::{Namespace, Netlink, enter_user_namespace};
 pub(crate) use hawser_testing::TestResult;
-use hawser_testing::{Test, run, skip, tests};
+use hawser_testing::{Need, Test, run, skip, tests};
 
 /// The tests that run before any namespace is entered.
 const OUTSIDE: &[Test] = tests![errors::a_packet_socket_needs_permission];
@@ -75,7 +75,7 @@ static ENTERED: LazyLock<Result<(), String>> =
 /// Runs a test in a fresh network namespace, if the system permits it.
 fn in_namespace(name: &str, test: fn() -> TestResult) -> TestResult {
     if let Err(reason) = &*ENTERED {
-        skip(name, reason);
+        skip(Need::Netns, name, reason);
         return Ok(());
     }
     let result = Namespace::create()?.run(|| {
@@ -89,7 +89,7 @@ fn in_namespace(name: &str, test: fn() -> TestResult) -> TestResult {
                 Some(OpenError::NoTun | OpenError::TunUnreadable)
             ) =>
         {
-            skip(name, error);
+            skip(Need::Tun, name, error);
             Ok(())
         }
         result => result,

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use hawser_host::netns::{Namespace, NamespaceError, Netlink};
 pub(crate) use hawser_testing::TestResult;
-use hawser_testing::{Test, is_listing, run, skip, tests};
+use hawser_testing::{Need, Test, is_listing, run, skip, tests};
 use hawser_xdp::OpenError;
 
 const TESTS: &[Test] = tests![
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
                 Some(OpenError::Permission { .. } | OpenError::UserNamespace { .. })
             );
         if lacks_privilege {
-            skip("AF_XDP, whose eBPF takes root", reason);
+            skip(Need::Ebpf, "AF_XDP", reason);
             return ExitCode::SUCCESS;
         }
         println!("AF_XDP: {reason}");

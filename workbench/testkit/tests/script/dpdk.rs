@@ -7,8 +7,7 @@ mod device;
 use std::process::ExitCode;
 
 use device::{a_wrong_script_fails, passes};
-use hawser_host::netns::enter_user_namespace;
-use hawser_testing::{TestResult, is_listing, run, skip};
+use hawser_testing::{TestResult, enter_namespace, run};
 use hawser_testkit::script::Target;
 
 /// Openings and closings, data in each direction, timers, options, an ICMP error, and resets.
@@ -27,10 +26,7 @@ const SCRIPTS: &[&str] = &[
 ];
 
 fn main() -> ExitCode {
-    if !is_listing()
-        && let Err(reason) = enter_user_namespace()
-    {
-        skip("all scripts by a port of DPDK", reason);
+    if !enter_namespace("all scripts by a port of DPDK") {
         return ExitCode::SUCCESS;
     }
     let scripts = SCRIPTS.iter().map(|name| {

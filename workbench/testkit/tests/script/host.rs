@@ -7,9 +7,7 @@ mod device;
 use std::process::ExitCode;
 
 use device::{a_wrong_script_fails, passes};
-use hawser_host::netns::{Namespace, enter_user_namespace};
-use hawser_host::{TunOptions, TunWire};
-use hawser_testing::{TestResult, is_listing, run, skip};
+use hawser_testing::{Need, TestResult, enter_namespace, has, run};
 use hawser_testkit::script::Target;
 
 /// Both kinds of opening and of closing, data in each direction, timers, options, an ICMP error, and a reset.
@@ -30,14 +28,9 @@ const SCRIPTS: &[&str] = &[
 ];
 
 fn main() -> ExitCode {
-    if !is_listing() {
-        let permitted = enter_user_namespace()
-            .map_err(|reason| reason.to_string())
-            .and_then(|()| is_permitted());
-        if let Err(reason) = permitted {
-            skip("all scripts on a device", reason);
-            return ExitCode::SUCCESS;
-        }
+    let what = "all scripts on a device";
+    if !enter_namespace(what) || !has(what, &[Need::Tun]) {
+        return ExitCode::SUCCESS;
     }
     let scripts = SCRIPTS.iter().map(|name| {
         let test = || passes(name, Target::Host).map(drop).map_err(Into::into);
@@ -47,13 +40,4 @@ fn main() -> ExitCode {
         "a wrong script fails",
         Box::new(|| a_wrong_script_fails(Target::Host)) as _,
     )]))
-}
-
-/// Returns the reason why a TUN device may not be opened, if there is one.
-fn is_permitted() -> Result<(), String> {
-    let namespace = Namespace::create().map_err(|error| error.to_string())?;
-    let opened = namespace.run(|| TunWire::open("hawser-test", TunOptions { offload: false }).map(drop));
-    opened
-        .map_err(|error| error.to_string())?
-        .map_err(|error| error.to_string())
 }

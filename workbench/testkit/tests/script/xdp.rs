@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use device::{a_wrong_script_fails, passes};
 use hawser_host::netns::{Namespace, is_in_user_namespace};
-use hawser_testing::{TestResult, is_listing, run, skip};
+use hawser_testing::{Need, TestResult, is_listing, run, skip};
 use hawser_testkit::script::Target;
 
 /// Openings and closings, data in each direction, timers, options, an ICMP error, resets, connections that
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     if !is_listing()
         && let Err(reason) = is_permitted()
     {
-        skip("all scripts over AF_XDP", reason);
+        skip(Need::Ebpf, "all scripts over AF_XDP", reason);
         return ExitCode::SUCCESS;
     }
     let scripts = SCRIPTS.iter().map(|name| {
