@@ -95,7 +95,7 @@ fn payload_of_merged_packets_counts_without_being_read() {
 
 #[test]
 fn the_checksum_is_verified_unless_the_device_did() {
-    // Any single bit, except those of the data offset, which is checked first.
+    // RFC 9293, 3.1 (MUST-3). Any single bit, except those of the data offset, which is checked first.
     for at in (0..bytes(HELLO).len()).filter(|at| *at != 12) {
         let mut packet = bytes(HELLO);
         packet[at] ^= 0x01;

@@ -12,38 +12,38 @@ const WORKSPACES: [&str; 2] = ["Cargo.toml", "evaluation/Cargo.toml"];
 
 /// The repository, in memory. Paths are relative to its top, with `/`.
 #[derive(Default)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     /// The absolute path of the checkout on this machine; empty in tests.
-    pub(super) root: String,
+    pub(crate) root: String,
     /// The text of each file, by path. A file that is not UTF-8 has an empty text.
-    pub(super) files: BTreeMap<String, String>,
+    pub(crate) files: BTreeMap<String, String>,
     /// The crates of both workspaces.
-    pub(super) crates: Vec<Crate>,
+    pub(crate) crates: Vec<Crate>,
 }
 
 /// A crate of one of the workspaces.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Crate {
+pub(crate) struct Crate {
     /// The name of its package.
-    pub(super) name: String,
-    pub(super) folder: String,
+    pub(crate) name: String,
+    pub(crate) folder: String,
     /// Its dependencies on crates of the workspaces.
-    pub(super) uses: Vec<Use>,
+    pub(crate) uses: Vec<Use>,
 }
 
 /// A dependency of one crate of the workspaces on another.
 #[derive(Clone, Debug)]
-pub(super) struct Use {
+pub(crate) struct Use {
     /// The other crate's folder.
-    pub(super) folder: String,
+    pub(crate) folder: String,
     /// True if the dependency is for tests, examples and benchmarks alone.
-    pub(super) dev: bool,
+    pub(crate) dev: bool,
 }
 
 impl Tree {
     /// Reads the repository at `root`: the files that git tracks or would track, and the output of `cargo
     /// metadata`.
-    pub(super) fn read(root: &Path) -> Result<Tree, String> {
+    pub(crate) fn read(root: &Path) -> Result<Tree, String> {
         let listing = output(root, "git", &["ls-files", "-z", "-co", "--exclude-standard"])?;
         let mut files = BTreeMap::new();
         for path in listing.split('\0').filter(|path| !path.is_empty()) {
@@ -76,7 +76,7 @@ impl Tree {
     }
 
     /// Returns whether a file or folder of this path exists.
-    pub(super) fn exists(&self, path: &str) -> bool {
+    pub(crate) fn exists(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let folder = format!("{path}/");
         path == "."
@@ -89,12 +89,12 @@ impl Tree {
     }
 
     /// Returns the text of a file, or an empty text if the file does not exist.
-    pub(super) fn text(&self, path: &str) -> &str {
+    pub(crate) fn text(&self, path: &str) -> &str {
         self.files.get(path).map_or("", String::as_str)
     }
 
     /// Returns the files that have one of these extensions.
-    pub(super) fn with_extension(
+    pub(crate) fn with_extension(
         &self,
         extensions: &'static [&'static str],
     ) -> impl Iterator<Item = (&str, &str)> {
@@ -107,7 +107,7 @@ impl Tree {
     }
 
     /// Returns the Rust files below a folder.
-    pub(super) fn rust_under(&self, folder: &str) -> impl Iterator<Item = (&str, &str)> + use<'_> {
+    pub(crate) fn rust_under(&self, folder: &str) -> impl Iterator<Item = (&str, &str)> + use<'_> {
         let folder = format!("{folder}/");
         self.with_extension(&["rs"])
             .filter(move |(path, _)| path.starts_with(&folder))
@@ -115,7 +115,7 @@ impl Tree {
 
     /// Makes a tree of these files alone.
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)]) -> Tree {
+    pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
         let files = files
             .iter()
             .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
@@ -125,7 +125,7 @@ impl Tree {
 
     /// Adds a crate in each of these folders, named after the folder.
     #[cfg(test)]
-    pub(super) fn with_crates(mut self, folders: &[&str]) -> Tree {
+    pub(crate) fn with_crates(mut self, folders: &[&str]) -> Tree {
         for folder in folders {
             let name = format!("hawser-{}", folder.rsplit('/').next().unwrap_or(folder));
             self.crates
