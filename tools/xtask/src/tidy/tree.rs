@@ -14,30 +14,30 @@ const WORKSPACES: [&str; 2] = ["Cargo.toml", "evaluation/Cargo.toml"];
 #[derive(Default)]
 pub(crate) struct Tree {
     /// The absolute path of the checkout on this machine; empty in tests.
-    pub(crate) root: String,
+    pub(super) root: String,
     /// The text of each file, by path. A file that is not UTF-8 has an empty text.
-    pub(crate) files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, String>,
     /// The crates of both workspaces.
-    pub(crate) crates: Vec<Crate>,
+    pub(super) crates: Vec<Crate>,
 }
 
 /// A crate of one of the workspaces.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Crate {
+pub(super) struct Crate {
     /// The name of its package.
-    pub(crate) name: String,
-    pub(crate) folder: String,
+    pub(super) name: String,
+    pub(super) folder: String,
     /// Its dependencies on crates of the workspaces.
-    pub(crate) uses: Vec<Use>,
+    pub(super) uses: Vec<Use>,
 }
 
 /// A dependency of one crate of the workspaces on another.
 #[derive(Clone, Debug)]
-pub(crate) struct Use {
+pub(super) struct Use {
     /// The other crate's folder.
-    pub(crate) folder: String,
+    pub(super) folder: String,
     /// True if the dependency is for tests, examples and benchmarks alone.
-    pub(crate) dev: bool,
+    pub(super) dev: bool,
 }
 
 impl Tree {
@@ -76,7 +76,7 @@ impl Tree {
     }
 
     /// Returns whether a file or folder of this path exists.
-    pub(crate) fn exists(&self, path: &str) -> bool {
+    pub(super) fn exists(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let folder = format!("{path}/");
         path == "."
@@ -89,7 +89,7 @@ impl Tree {
     }
 
     /// Returns the text of a file, or an empty text if the file does not exist.
-    pub(crate) fn text(&self, path: &str) -> &str {
+    pub(super) fn text(&self, path: &str) -> &str {
         self.files.get(path).map_or("", String::as_str)
     }
 
@@ -107,7 +107,7 @@ impl Tree {
     }
 
     /// Returns the Rust files below a folder.
-    pub(crate) fn rust_under(&self, folder: &str) -> impl Iterator<Item = (&str, &str)> + use<'_> {
+    pub(super) fn rust_under(&self, folder: &str) -> impl Iterator<Item = (&str, &str)> + use<'_> {
         let folder = format!("{folder}/");
         self.with_extension(&["rs"])
             .filter(move |(path, _)| path.starts_with(&folder))
@@ -125,7 +125,7 @@ impl Tree {
 
     /// Adds a crate in each of these folders, named after the folder.
     #[cfg(test)]
-    pub(crate) fn with_crates(mut self, folders: &[&str]) -> Tree {
+    pub(super) fn with_crates(mut self, folders: &[&str]) -> Tree {
         for folder in folders {
             let name = format!("hawser-{}", folder.rsplit('/').next().unwrap_or(folder));
             self.crates
