@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         )],
         Ok(Some(library)) => compare(tree, &library),
         Ok(None) => {
-            println!("citations: skipped: {} names no folder of RFCs", rfc::FOLDER);
+            println!("skipped: citations: {} names no folder of RFCs", rfc::FOLDER);
             compare(tree, &Library::new())
         }
     }
