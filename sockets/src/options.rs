@@ -39,6 +39,8 @@ impl Default for Keepalive {
     /// Returns two hours (RFC 9293, 3.8.4, MUST-28), 75 seconds, nine times.
     fn default() -> Keepalive {
         Keepalive {
+            //= RFC9293 3.8.4
+            //# MUST default to no less than two hours (MUST-28)
             idle: Duration::from_secs(7200),
             interval: Duration::from_secs(75),
             count: 9,

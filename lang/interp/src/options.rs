@@ -56,6 +56,9 @@ impl<'a> Machine<'a> {
                         rest = &rest[short..];
                         continue;
                     }
+                    //= RFC9293 3.1
+                    //# TCP implementations MUST be prepared to handle an illegal option length (e.g., zero);
+                    //# a suggested procedure is to reset the connection and log the error cause (MUST-7)
                     let Some(option) = extent(rest, len_at) else { break };
                     if let Some((tag, member)) = known.filter(|_| count < cap) {
                         let used = self.read_member(member.blueprint, entry, tag, option);

@@ -95,7 +95,7 @@ fn payload_of_merged_packets_counts_without_being_read() {
 
 #[test]
 fn the_checksum_is_verified_unless_the_device_did() {
-    // Any single bit, except those of the data offset, which is checked first.
+    // RFC 9293, 3.1 (MUST-3). Any single bit, except those of the data offset, which is checked first.
     for at in (0..bytes(HELLO).len()).filter(|at| *at != 12) {
         let mut packet = bytes(HELLO);
         packet[at] ^= 0x01;
@@ -147,12 +147,13 @@ fn tags(area: &[u8]) -> Vec<u32> {
 fn hostile_options_do_no_harm() {
     const MSS_1460: [u8; 4] = [2, 4, 5, 0xb4];
     let with = |parts: &[&[u8]]| tags(&parts.concat());
-    // Unknown options are skipped by their length.
+    // Unknown options are skipped by their length, and the next one begins wherever they end (RFC 9293, 3.2,
+    // MUST-64).
     assert_eq!(with(&[&[99, 6, 1, 2, 3, 4], &MSS_1460]), [MSS]);
     // A known kind with a wrong length is handled as an unknown one.
     assert_eq!(with(&[&[2, 3, 5], &[3, 3, 7]]), [WSCALE]);
     assert_eq!(with(&[&[2, 6, 5, 0xb4, 0, 0], &[3, 3, 7]]), [WSCALE]);
-    // An impossible length ends the list; the options before it stay.
+    // An impossible length ends the list; the options before it stay (RFC 9293, 3.1, MUST-7).
     for bad in [0, 1, 200, 255] {
         assert_eq!(with(&[&MSS_1460, &[99, bad], &[3, 3, 7]]), [MSS], "length {bad}");
         assert_eq!(with(&[&MSS_1460, &[8, bad], &[3, 3, 7]]), [MSS], "length {bad}");
@@ -220,7 +221,7 @@ fn options_are_padded_and_those_without_room_are_omitted() {
     set_number(&tcp.module, tcp.header, &mut image, "flags", 2);
     let at = field(&tcp.module, tcp.header, Base::Local, "opts").offset as usize;
     let stride = 8 + 16;
-    // Window scale 7, then timestamps: 13 bytes, so three zeros follow.
+    // Window scale 7, then timestamps: 13 bytes, so three zeros follow (RFC 9293, 3.1, MUST-69).
     image[at..at + 4].copy_from_slice(&2u32.to_ne_bytes());
     image[at + 8..at + 16].copy_from_slice(&u64::from(WSCALE).to_ne_bytes());
     image[at + 16..at + 19].copy_from_slice(&[3, 3, 7]);

@@ -4,15 +4,19 @@
 //! * [`long`]: checks that run for as long as the caller chooses
 //! * [`record`]: full measurements of benches and experiments, stored as records
 //! * [`tap`]: the cost of the engine's observation points when they have no observer
+//! * [`requirements`]: the requirements of RFCs that code meets and tests check
 //! * [`mutants`]: a count of the wrong conditions of a program that its tests detect
 //!
 //! Invariant: [`CHORES`] is the only list of chores, and a chore is found there by its name.
 
 #![forbid(unsafe_code)]
 
+mod citations;
 mod long;
 mod mutants;
 mod record;
+mod requirements;
+mod rfc;
 mod tap;
 mod tidy;
 
@@ -53,6 +57,12 @@ const CHORES: &[Chore] = &[
         usage: "",
         about: "count the cost of observers of the engine without an observer",
         run: tap::run,
+    },
+    Chore {
+        name: "requirements",
+        usage: "[RFC…] [--json]",
+        about: "count the requirements of RFCs that are met and tested",
+        run: requirements::run,
     },
     Chore {
         name: "picture",

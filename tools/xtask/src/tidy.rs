@@ -6,6 +6,7 @@
 
 mod architecture;
 mod arrows;
+mod citations;
 mod coverage;
 mod format;
 mod heads;
@@ -22,7 +23,7 @@ mod tree;
 
 use std::fmt;
 
-use tree::Tree;
+pub(crate) use tree::Tree;
 
 /// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,6 +65,7 @@ const CHECKS: &[Check] = &[
     Check { name: "format", run: format::check },
     Check { name: "coverage", run: coverage::check },
     Check { name: "marks", run: marks::check },
+    Check { name: "citations", run: citations::check },
     Check { name: "links", run: links::check },
     Check { name: "recorded", run: recorded::check },
     Check { name: "temporary", run: temporary::check },

@@ -281,7 +281,7 @@ pub(crate) fn comments(program: &Program, at: Span) -> Option<String> {
     let text = program.text(at.file);
     let above = lines_above(text, at.start as usize)
         .into_iter()
-        .filter(|line| !line.starts_with("//="))
+        .filter(|line| !line.starts_with("//=") && !line.starts_with("//#"))
         .map(|line| line.trim_start_matches('/').trim().to_owned());
     let mut all: Vec<String> = above.collect();
     let line = line_of(text, at.start as usize);
@@ -310,8 +310,8 @@ fn line_of(text: &str, byte: usize) -> &str {
     text[start..].lines().next().unwrap_or_default()
 }
 
-/// Returns the sections that are cited beside the place or the declaration; for a function, those cited
-/// inside it.
+/// Returns the sections that are cited beside the place or the declaration, and the sentences quoted above
+/// the declaration; for a function, also the sections cited inside it.
 fn citations(program: &Program, at: Span, declaration: &Declaration) -> Option<String> {
     let mut cited: Vec<&str> = Vec::new();
     for place in [at, declaration.at] {
@@ -340,7 +340,19 @@ fn citations(program: &Program, at: Span, declaration: &Declaration) -> Option<S
         }
     }
     let shown: Vec<String> = cited.into_iter().map(shown_citation).collect();
-    (!shown.is_empty()).then(|| format!("Obeys {}.", shown.join(", ")))
+    let above = lines_above(program.text(declaration.at.file), declaration.at.start as usize);
+    (!shown.is_empty()).then(|| format!("Obeys {}.{}", shown.join(", "), quotations(&above)))
+}
+
+/// Returns the quotations (`//# …`) behind each citation as quotations in Markdown.
+fn quotations(lines: &[&str]) -> String {
+    let quotation = |lines: &[&str]| {
+        let quoted = lines.iter().filter_map(|line| line.strip_prefix("//#"));
+        let quoted: Vec<&str> = quoted.map(str::trim).collect();
+        (!quoted.is_empty()).then(|| format!("\n\n> {}", quoted.join(" ")))
+    };
+    let cited = lines.split(|line| line.starts_with("//="));
+    cited.filter_map(quotation).collect()
 }
 
 /// Formats `RFC9293 3.10.7.4` with a link to the section.

@@ -26,7 +26,7 @@ pub enum Colour {
     Keyword,
     /// A comment.
     Comment,
-    /// A citation such as `//= RFC9293 3.10.7.4`.
+    /// A citation such as `//= RFC9293 3.10.7.4`, or a line of its quotation (`//# …`).
     Citation,
     /// A number or a duration.
     Number,
@@ -78,7 +78,7 @@ fn commented(text: &str, comment: Comment) -> Coloured {
     let range = (comment.start as usize, comment.end as usize);
     let is_citation = text
         .get(range.0..)
-        .is_some_and(|comment| comment.starts_with("//="));
+        .is_some_and(|comment| comment.starts_with("//=") || comment.starts_with("//#"));
     Coloured {
         range,
         colour: match is_citation {

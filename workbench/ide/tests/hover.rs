@@ -34,6 +34,17 @@ fn the_section_that_a_line_obeys_is_shown_with_a_link() {
 }
 
 #[test]
+fn hover_shows_the_quotation_of_a_requirement() {
+    let text = shown("receive.mtp", "start(c.delayed_ack, ", "DELAYED_ACK");
+    assert!(text.contains("[RFC9293 3.8.6.3]"), "{text}");
+    assert!(
+        text.contains("\n\n> A TCP endpoint SHOULD implement a delayed ACK"),
+        "{text}"
+    );
+    assert!(text.contains("at most 500 ms"), "{text}");
+}
+
+#[test]
 fn the_comment_beside_a_declaration_is_shown() {
     let text = shown("input.mtp", "c.snd_wl1 < s.seq", "snd_wl1");
     assert!(

@@ -99,6 +99,8 @@ impl Interface {
             self.echo(now, packet, icmp::v4::ECHO_REPLY);
             return Ok(Ingress::Done);
         }
+        //= RFC9293 3.9.2.2
+        //# TCP implementations MUST silently discard any received ICMP Source Quench messages (MUST-55)
         let error = icmp::error_v4(header).ok_or(DropReason::Ignored)?;
         let quote = ipv4::read(&message[icmp::HEADER..]).map_err(|_| DropReason::Quote)?;
         if quote.is_fragment || (error.kind == ICMP_TOO_BIG && !quote.dont_fragment) {

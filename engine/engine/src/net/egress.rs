@@ -51,6 +51,10 @@ impl Interface {
     ///
     /// # Errors
     /// As [`Interface::route`].
+    //= RFC9293 3.9.1.1
+    //# If an application on a multihomed host does not specify the local IP address when actively opening a
+    //# TCP connection, then the TCP implementation MUST ask the IP layer to select a local IP address before
+    //# sending the (first) SYN (MUST-44)
     pub fn source_towards(&mut self, destination: &[u8; 16]) -> Result<[u8; 16], Unreachable> {
         let hop = self.next_hop(destination)?;
         self.source_for(destination, &hop).ok_or(Unreachable::Family)
@@ -180,6 +184,9 @@ impl Interface {
     /// Finds the next hop. On a wire of bare IP every packet goes to the other end, and on a socket the
     /// host's kernel has the routes.
     fn find_hop(&self, dst: &Ip) -> Result<Ip, Unreachable> {
+        //= RFC9293 3.9.1.1
+        //# A TCP implementation MUST reject as an error a local OPEN call for an invalid remote IP address
+        //# (e.g., a broadcast or multicast address) (MUST-46)
         if !self.is_a_peers(dst) || self.subnets.iter().any(|s| s.is_broadcast(dst)) {
             return Err(Unreachable::Destination);
         }

@@ -163,9 +163,15 @@ impl Interface {
         if !ipv4::is_intact(bytes, &header) {
             return Err(DropReason::Checksum);
         }
+        //= RFC9293 3.9.2.3
+        //# An incoming SYN with an invalid source address MUST be ignored either by TCP or by the IP layer
+        //# [(MUST-63)
         if !self.is_a_peers(&header.net.src_ip) {
             return Err(DropReason::Source);
         }
+        //= RFC9293 3.9.2.3
+        //# A TCP implementation MUST silently discard an incoming SYN segment that is addressed to a
+        //# broadcast or multicast address [(MUST-57)
         if !self.is_ours(&header.net.dst_ip) {
             return Err(DropReason::NotForUs);
         }

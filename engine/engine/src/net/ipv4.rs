@@ -29,6 +29,8 @@ pub(super) struct Header {
 #[inline]
 pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
     let fixed: &[u8; HEADER] = packet.first_chunk().ok_or(DropReason::Truncated)?;
+    //= RFC9293 3.9.2
+    //# a TCP implementation MUST ignore options that it does not understand (MUST-50)
     let header_len = usize::from(fixed[0] & 0xf) * 4;
     let total_len = u16::from_be_bytes([fixed[2], fixed[3]]);
     if fixed[0] >> 4 != 4 || header_len < HEADER || usize::from(total_len) < header_len {

@@ -217,8 +217,8 @@ fn a_reset_has_to_be_exact() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// The data of a reset is a diagnostic text (RFC 9293, 3.5.3) and not part of the stream. The reset comes
-/// first and ends the packet.
+/// The data of a reset is a diagnostic text (RFC 9293, 3.5.3, SHLD-2) and not part of the stream. The reset
+/// comes first and ends the packet.
 #[test]
 fn a_reset_with_data_delivers_no_data() {
     let mut c = Connection::plain(&[]);

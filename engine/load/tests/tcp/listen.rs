@@ -184,7 +184,8 @@ fn data_with_a_cookie_waits_for_a_place() {
     assert!(bench.one().rst);
 }
 
-/// With a listener for one address and one for all, a connection goes to the more specific one.
+/// With a listener for one address and one for all, a connection goes to the more specific one (RFC 9293,
+/// 3.9.1.1, MUST-43).
 #[test]
 fn a_specific_listener_precedes_a_wildcard_listener() {
     for all in ["0.0.0.0:80", "[::]:80"] {

@@ -110,7 +110,7 @@ fn first_options_shape_the_syn() {
     let syn = bench.one();
     // 4,000,000 < 2^22 fits into 16 bits with a shift of 6.
     assert_eq!((syn.mss, syn.scale, syn.window), (Some(500), Some(6), 65535));
-    assert_eq!(bench.last_packet[1], 0xb8, "expedited forwarding (RFC 3246)");
+    assert_eq!(bench.last_packet[1], 0xb8, "expedited forwarding (RFC 3246)"); // RFC 9293, 3.9.1.9 (MUST-48, SHLD-22)
     assert_eq!(bench.last_packet[8], 9, "the time to live (RFC 9293, 3.9.2, MUST-49)");
     let answer = Segment {
         source: PEER_PORT,

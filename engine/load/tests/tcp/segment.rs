@@ -238,8 +238,8 @@ pub(crate) fn icmp_error(kind: u8, code: u8, mtu: u16, about: &[u8]) -> Vec<u8> 
     ip_packet(PEER, HOST, 1, &icmp)
 }
 
-/// Returns a segment's checksum, which covers a pseudo-header (RFC 9293, 3.1). It is 0 for a segment that
-/// contains its checksum.
+/// Returns a segment's checksum, which covers a pseudo-header (RFC 9293, 3.1, MUST-2). It is 0 for a segment
+/// that contains its checksum.
 fn checksum(from: Ipv4Addr, to: Ipv4Addr, tcp: &[u8]) -> [u8; 2] {
     let len = (tcp.len() as u16).to_be_bytes();
     internet_checksum(&[&from.octets(), &to.octets(), &[0, 6], &len, tcp])

@@ -19,8 +19,8 @@ fn the_estimator_follows_the_formulas() {
     assert_eq!(seen(&c), [112_500, 62_500, 362_500]);
 }
 
-/// RFC 6298, 2.4, 5.5: the last retransmission comes after MAX_RTO, and then USER_TIMEOUT ends the
-/// connection.
+/// RFC 6298, 2.4, 5.5; RFC 9293, 3.8.3 (SHLD-11): the last retransmission comes after MAX_RTO, and then
+/// USER_TIMEOUT ends the connection.
 #[test]
 fn the_timeout_doubles_until_it_is_over() {
     let mut c = Connection::plain(&[]);

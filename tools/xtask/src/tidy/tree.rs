@@ -12,7 +12,7 @@ const WORKSPACES: [&str; 2] = ["Cargo.toml", "evaluation/Cargo.toml"];
 
 /// The repository, in memory. Paths are relative to its top, with `/`.
 #[derive(Default)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     /// The absolute path of the checkout on this machine; empty in tests.
     pub(super) root: String,
     /// The text of each file, by path. A file that is not UTF-8 has an empty text.
@@ -43,7 +43,7 @@ pub(super) struct Use {
 impl Tree {
     /// Reads the repository at `root`: the files that git tracks or would track, and the output of `cargo
     /// metadata`.
-    pub(super) fn read(root: &Path) -> Result<Tree, String> {
+    pub(crate) fn read(root: &Path) -> Result<Tree, String> {
         let listing = output(root, "git", &["ls-files", "-z", "-co", "--exclude-standard"])?;
         let mut files = BTreeMap::new();
         for path in listing.split('\0').filter(|path| !path.is_empty()) {
@@ -94,7 +94,7 @@ impl Tree {
     }
 
     /// Returns the files that have one of these extensions.
-    pub(super) fn with_extension(
+    pub(crate) fn with_extension(
         &self,
         extensions: &'static [&'static str],
     ) -> impl Iterator<Item = (&str, &str)> {
@@ -115,7 +115,7 @@ impl Tree {
 
     /// Makes a tree of these files alone.
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)]) -> Tree {
+    pub(crate) fn of(files: &[(&str, &str)]) -> Tree {
         let files = files
             .iter()
             .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))

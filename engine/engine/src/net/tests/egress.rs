@@ -59,6 +59,8 @@ fn invalid_configurations_are_rejected() {
     assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.0.2"]), None);
 }
 
+/// RFC 9293, 3.9.1.1: without a source address one is chosen (MUST-44), and an address that is no host's is an
+/// error (MUST-46).
 #[test]
 fn sources_and_routes_follow_the_configuration() {
     let addresses = [("192.0.2.2", 24), ("10.0.0.2", 8), ("2001:db8::2", 64)];

@@ -12,6 +12,8 @@ use crate::wire::{Medium, RxFrame, TxFrame};
 
 pub(super) const CASES: &str = include_str!("frames.txt");
 
+/// Among the cases are those of RFC 9293, 3.9.2: IP options are passed over (MUST-50), and packets to broadcast
+/// addresses (MUST-57) and from addresses of no host (MUST-63) are dropped.
 #[test]
 fn frames_match_those_of_scapy() {
     let mut cases = 0;
