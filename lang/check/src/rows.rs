@@ -608,7 +608,7 @@ take theirs by type, used or not. A name that begins with `_` causes no warning.
     Code {
         code: UNUSED_EVENT,
         title: "an event without a chain",
-        text: "A warning: this event has no effect.",
+        text: "A warning: the event has no effect, because no dispatch table lists a chain for it.",
     },
     Code {
         code: UNUSED_PARAM,
