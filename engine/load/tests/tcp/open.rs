@@ -17,7 +17,8 @@ fn initial_sequence_numbers_combine_clock_and_secret() {
 
     let mut bench = Bench::new(&[]);
     bench.listen(80, 10);
-    bench.inject_all(&[4000, 4001, 4002].map(|source| Segment { source, destination: 80, seq: PEER_ISS, ..Segment::default() }.syn()));
+    let syn = Segment { destination: 80, seq: PEER_ISS, ..Segment::default() }.syn();
+    bench.inject_all(&[4000, 4001, 4002].map(|source| Segment { source, ..syn.clone() }));
     let [a, b, c] = bench.sent().iter().map(|s| s.seq).collect::<Vec<_>>()[..] else {
         panic!("three answers")
     };
