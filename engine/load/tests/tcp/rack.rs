@@ -19,33 +19,6 @@ fn timed(c: &mut Connection, start: u64) -> Vec<(u64, u32, u32)> {
     data.map(|(time, s)| ((time - start) / MS, s.seq.wrapping_sub(host), s.numbers())).collect()
 }
 
-/// RFC 2883, 4 (4): a first block within the second is also a duplicate. A block beside it, or across its
-/// border, reports new data.
-#[test]
-fn a_duplicate_beyond_the_ack_widens_the_window() {
-    for (first, second, due) in [
-        ((2000, 3000), (1000, 6000), 150),
-        ((6000, 7000), (1000, 6000), 125),
-        ((5000, 7000), (1000, 6000), 125),
-        ((0, 1500), (1000, 6000), 125),
-    ] {
-        let mut c = sent(&[], 10);
-        c.bench.advance(100 * MS);
-        c.sacks(&[(3000, 6000), (1000, 2000)]);
-        c.bench.advance(50 * MS);
-        let _ = c.ranges();
-        c.sacks(&[first, second]);
-        c.acknowledge(10_000);
-        c.bench.send(c.handle, 3000);
-        let _ = c.ranges();
-        let start = c.bench.now;
-        c.bench.advance(100 * MS);
-        c.sacks(&[(1000, 2000), (1500, 1600)]);
-        c.bench.advance(300 * MS);
-        assert_eq!(timed(&mut c, start)[0], (due, 0, 1000), "{first:?} {second:?}");
-    }
-}
-
 /// RFC 8985, 6.2 (step 4): after sixteen recoveries without a duplicate, including those from timeouts, the
 /// window has its initial size again.
 #[test]
