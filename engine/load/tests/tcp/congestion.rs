@@ -79,51 +79,6 @@ fn fast_retransmit_and_recovery_follow_rfc_6582() {
     assert_eq!(c.windows(), (5000, 5000));
 }
 
-/// RFC 6582, 4, slow but steady: each partial ACK restarts the retransmission timer for the repair that it
-/// causes.
-#[test]
-fn each_partial_ack_restarts_the_timer() {
-    let mut c = sending(&[], 10_000);
-    duplicates(&mut c, 3);
-    for _ in 0..3 {
-        c.bench.advance(800 * MS);
-        let _ = c.bench.sent();
-        c.acknowledge(2000);
-        assert_eq!(c.ranges()[0], (0, 1000));
-    }
-    let due = c.bench.now + c.bench.observe(c.handle, "rto");
-    c.bench.advance(10 * SECOND);
-    assert_eq!(c.bench.timed()[0].0, due);
-}
-
-/// RFC 6675, 5 (4.3), RFC 5681, 3.2 (3): the repair has the whole timeout, however late the third duplicate
-/// arrived.
-#[test]
-fn a_fast_retransmit_restarts_the_timer() {
-    let mut c = sending(&[], 10_000);
-    c.bench.advance(800 * MS);
-    let _ = c.bench.sent();
-    duplicates(&mut c, 3);
-    let due = c.bench.now + c.bench.observe(c.handle, "rto");
-    assert_eq!(c.ranges(), [(0, 1000)]);
-    c.bench.advance(10 * SECOND);
-    assert_eq!(c.bench.timed()[0].0, due);
-}
-
-/// RFC 3042, 2: two segments beyond the window, even if no recovery may begin (RFC 6582, 3.2 (2)).
-#[test]
-fn limited_transmit_is_limited() {
-    let mut c = sending(&[], 60_000);
-    c.bench.advance(SECOND);
-    for _ in 0..8 {
-        c.acknowledge(1000);
-    }
-    let _ = c.ranges();
-    duplicates(&mut c, 6);
-    assert!(c.ranges().len() <= 2);
-    assert_eq!(c.windows().1, 5000);
-}
-
 /// RFC 5681, 3.1 (4): at least two segments.
 #[test]
 fn ssthresh_is_at_least_two_segments() {
