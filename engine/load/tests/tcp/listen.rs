@@ -1,4 +1,4 @@
-//! Several listeners at a port, and the timestamps of SYN cookies. The packet scripts about cookies and the accept
+//! Several listeners at a port, and numbers in SYN cookies that scripts do not see. The packet scripts about cookies and the accept
 //! queue are in `transports/tcp/scripts/RFC4987` and `RFC9293`.
 
 use std::collections::HashMap;
@@ -36,6 +36,29 @@ fn last_ack(syn: &Segment, answer: &Segment) -> Segment {
         timestamps: answer.timestamps.map(|(value, _)| (5001, value)),
         ..syn.clone()
     }
+}
+
+/// Creates a listener whose places for handshakes are occupied by peers that never answer.
+fn flooded() -> Bench {
+    let mut bench = Bench::new(&["SYN_BACKLOG=2"]);
+    bench.advance(100 * SECOND);
+    bench.listen(80, 5);
+    bench.inject_all(&[syn(1, 1), syn(2, 1)]);
+    assert_eq!(bench.sent().len(), 2);
+    bench
+}
+
+/// A cookie from another port of the peer is reset, as the ACK of no connection.
+#[test]
+fn a_cookie_belongs_to_its_port() {
+    let mut bench = flooded();
+    let first = syn(3, 77);
+    bench.inject(&first);
+    let right = last_ack(&first, &bench.one());
+    bench.inject(&Segment { source: 4, ..right.clone() });
+    assert!(bench.one().rst);
+    bench.inject(&right);
+    assert!(matches!(bench.notices()[..], [Notice::Accepted(_)]));
 }
 
 /// With a listener for one address and one for all, a connection goes to the more specific one.
@@ -104,12 +127,7 @@ fn listeners_share_a_port() {
 /// options' range, behind it.
 #[test]
 fn the_timestamp_of_a_cookie_is_not_ahead() {
-    // Peers that never answer occupy the places of handshakes.
-    let mut bench = Bench::new(&["SYN_BACKLOG=2"]);
-    bench.advance(100 * SECOND);
-    bench.listen(80, 5);
-    bench.inject_all(&[syn(1, 1), syn(2, 1)]);
-    assert_eq!(bench.sent().len(), 2);
+    let mut bench = flooded();
     for i in 0..100 {
         let first = Segment { sack_permitted: i % 2 == 0, scale: Some((i % 15) as u8), ..syn(3 + i, 10) };
         bench.inject(&first);
