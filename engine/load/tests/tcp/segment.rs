@@ -29,10 +29,6 @@ pub(crate) struct Segment {
     pub(crate) sack_permitted: bool,
     /// SACK blocks.
     pub(crate) sacks: Vec<(u32, u32)>,
-    pub(crate) ece: bool,
-    pub(crate) cwr: bool,
-    /// The two ECN bits in the IP header (RFC 3168, 5).
-    pub(crate) ecn: u8,
     pub(crate) payload: Vec<u8>,
 }
 
@@ -114,15 +110,14 @@ impl Segment {
         tcp.extend(self.ack.unwrap_or(0).to_be_bytes());
         tcp.push((((20 + options.len()) / 4) << 4) as u8);
         let flags = [self.fin, self.syn, self.rst, self.psh, self.ack.is_some()];
-        let ecn = u8::from(self.ece) << 6 | u8::from(self.cwr) << 7;
-        tcp.push(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)) | ecn);
+        tcp.push(flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag)));
         tcp.extend(self.window.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(options);
         tcp.extend(&self.payload);
         let sum = checksum(source, HOST, &tcp);
         tcp[16..18].copy_from_slice(&sum);
-        marked(ip_packet(source, HOST, 6, &tcp), self.ecn)
+        ip_packet(source, HOST, 6, &tcp)
     }
 
     /// Parses a packet of the host. Panics on a malformed one.
@@ -146,9 +141,6 @@ impl Segment {
             syn: tcp[13] & 2 != 0,
             rst: tcp[13] & 4 != 0,
             psh: tcp[13] & 8 != 0,
-            ece: tcp[13] & 0x40 != 0,
-            cwr: tcp[13] & 0x80 != 0,
-            ecn: packet[1] & 3,
             window: word(14),
             payload: tcp[header..].to_vec(),
             ..Segment::default()
@@ -204,15 +196,6 @@ pub(crate) fn cut(head: &[u8], payload: &[u8], size: usize) -> Vec<Vec<u8>> {
         [ip, tcp].concat()
     };
     (0..count).map(packet).collect()
-}
-
-/// Sets these two bits in the packet's IP header.
-fn marked(mut packet: Vec<u8>, ecn: u8) -> Vec<u8> {
-    packet[1] = ecn;
-    packet[10..12].fill(0);
-    let header = internet_checksum(&[&packet[..20]]);
-    packet[10..12].copy_from_slice(&header);
-    packet
 }
 
 /// Builds an IPv4 packet.

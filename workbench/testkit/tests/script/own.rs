@@ -38,7 +38,7 @@ fn run_all(engine: Engine) {
     };
     let mut found = Vec::new();
     scripts(&folder(), &mut found);
-    assert!(found.len() >= 120, "only {} scripts", found.len());
+    assert!(found.len() >= 340, "only {} scripts", found.len());
     let mut failures = Vec::new();
     for path in &found {
         let text = std::fs::read_to_string(path).expect("a script");

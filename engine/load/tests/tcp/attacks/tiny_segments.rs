@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use fastrand::Rng;
 use super::each;
-use crate::bench::{Connection, MS, Offer, SECOND};
+use crate::bench::{Connection, MS, SECOND};
 use crate::segment::Segment;
 
 /// Opens a connection that agreed on SACK, with this MSS.
@@ -92,19 +92,6 @@ fn sack_splinters_are_bounded() {
         rounds += 1;
     }
     assert!(rounds < 20_000);
-}
-
-/// CVE-2019-11479: an MSS with which headers outweigh the data. Values below 88 bytes are not honoured.
-#[test]
-fn a_tiny_mss_is_not_honoured() {
-    for mss in [1, 8, 48] {
-        let mut c = Connection::open(&[], Offer { mss: Some(mss), ..Offer::default() }, 65535);
-        c.bench.send(c.handle, 880);
-        let packets = c.bench.sent();
-        let bytes: usize = packets.iter().map(|s| s.payload.len()).sum();
-        println!("MSS {mss}: {} packets for {bytes} bytes", packets.len());
-        assert!(packets.iter().all(|s| s.payload.len() == 88));
-    }
 }
 
 /// Windows of a few bytes (RFC 9293, 3.8.6.2.1): a naive sender would send tiny segments without end.
