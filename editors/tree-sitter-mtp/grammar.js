@@ -132,22 +132,28 @@ module.exports = grammar({
     block: ($) => seq("{", repeat($._statement), "}"),
     _statement: ($) =>
       choice(
-        $.declaration, $.assignment, $.expression_statement, $.emit, $.if, $.for, $.jump, $.return, $.check,
+        $.declaration, $.assignment, $.expression_statement, $.emit, $.if, $.match, $.for, $.jump, $.return, $.check,
         $.block,
       ),
     declaration: ($) => seq(field("type", $.type), list1($.variable), ";"),
     variable: ($) =>
       seq(field("name", $.identifier),
-        optional(choice(seq("=", field("value", $._expression)), seq("(", list($._expression), ")")))),
+        optional(choice(seq("=", field("value", $._assigned)), seq("(", list($._expression), ")")))),
     assignment: ($) =>
       seq(field("place", $._expression),
         choice("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", seq(">", token.immediate(">="))),
-        field("value", $._expression), ";"),
+        field("value", $._assigned), ";"),
+    _assigned: ($) => choice($._expression, $.fields),
+    fields: ($) => braced($._expression),
     expression_statement: ($) => seq($._expression, ";"),
     emit: ($) => seq("emit", $._expression, optional(seq("->", field("answer", $.identifier))), ";"),
     if: ($) =>
       prec.right(seq("if", "(", field("condition", $._expression), ")", field("then", $._statement),
         optional(seq("else", field("else", $._statement))))),
+    match: ($) =>
+      seq("match", "(", field("value", $._expression), ")", "{", repeat($.arm), "}"),
+    arm: ($) => seq(choice("default", list1($._case)), "->", field("body", $._statement)),
+    _case: ($) => field("case", choice($.identifier, $.path)),
     for: ($) =>
       seq("for", "(", field("name", $.identifier), "in", $._expression, optional(seq("..", $._expression)),
         optional(seq(",", $._expression)), ")", field("body", $._statement)),
@@ -158,7 +164,7 @@ module.exports = grammar({
     _expression: ($) =>
       choice(
         $.identifier, $.path, $.number, $.duration, $.boolean, $.parenthesised, $.struct_literal, $.call, $.member,
-        $.index, $.unary, $.binary, $.conditional,
+        $.index, $.unary, $.binary, $.membership, $.conditional,
       ),
     parenthesised: ($) => seq("(", $._expression, ")"),
     path: ($) => seq(field("scope", $.identifier), "::", field("name", $.identifier)),
@@ -189,6 +195,8 @@ module.exports = grammar({
           prec.left(precedence,
             seq(field("left", $._expression), field("operator", operator), field("right", $._expression)))),
       ),
+    membership: ($) =>
+      prec.left(PREC.compare, seq(field("left", $._expression), "in", braced($._expression))),
     conditional: ($) =>
       prec.right(PREC.conditional,
         seq(field("condition", $._expression), "?", field("then", $._expression), ":", field("else", $._expression))),

@@ -24,6 +24,7 @@
 (opt_union name: (identifier) @type)
 (opt_list name: (identifier) @type)
 (variant name: (identifier) @constant)
+(arm case: (identifier) @constant)
 (const name: (identifier) @constant)
 (table name: (identifier) @constant)
 (param name: (identifier) @constant)
@@ -52,7 +53,7 @@
   "deploy" "attach" "before" "after" "select" "observable" "modifiable" "when" "count" "over" "mask" "timer_t"
   "part" "invariant" "by" "key" "emit" "in" "queue" "rank" "cost" "refuse" "assert"
 ] @keyword
-["if" "else"] @keyword.conditional
+["if" "else" "match" "default"] @keyword.conditional
 "for" @keyword.repeat
 ["return" "break" "continue" "done"] @keyword.return
 

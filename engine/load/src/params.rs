@@ -1,8 +1,9 @@
 //! Parses the values of parameters, such as `MIN_RTO=200ms`.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 
-use hawser_ir::{EnumNames, Param, Ty};
+use hawser_ir::{ADDRESS_HALVES, EnumNames, Param, Ty};
 
 /// The units of time of the language, each with its length in nanoseconds.
 const UNITS: [(&str, u64); 5] = [
@@ -80,7 +81,7 @@ enum Kind {
 }
 
 /// Parses the settings of a program's params and checks names, kinds and widths. A param of an enum type also
-/// takes the name of a variant.
+/// takes the name of a variant. A param that is an address takes one, and yields the values of its two halves.
 ///
 /// # Errors
 /// The first invalid setting.
@@ -89,10 +90,34 @@ pub fn parse_params<S: AsRef<str>>(
     enums: &[EnumNames],
     settings: impl IntoIterator<Item = S>,
 ) -> Result<Vec<(String, u64)>, ParamError> {
-    settings
-        .into_iter()
-        .map(|setting| checked(params, enums, setting.as_ref()))
-        .collect()
+    let mut values = Vec::new();
+    for setting in settings {
+        match address(params, setting.as_ref())? {
+            Some(halves) => values.extend(halves),
+            None => values.push(checked(params, enums, setting.as_ref())?),
+        }
+    }
+    Ok(values)
+}
+
+/// Returns the settings of the two halves if the param is an address.
+fn address(params: &[Param], setting: &str) -> Result<Option<[(String, u64); 2]>, ParamError> {
+    let (name, text) = split(setting)?;
+    let names = ADDRESS_HALVES.map(|half| format!("{name}{half}"));
+    if !params.iter().any(|param| param.name == names[0]) {
+        return Ok(None);
+    }
+    let value = match text.parse() {
+        Ok(IpAddr::V4(address)) => u128::from(address.to_ipv6_mapped()),
+        Ok(IpAddr::V6(address)) => u128::from(address),
+        Err(_) if text == "NONE" => u128::from(Ipv6Addr::UNSPECIFIED),
+        Err(_) => {
+            let expected = "an address (192.0.2.1, 2001:db8::1)";
+            return Err(ParamError::Kind { name: name.into(), text: text.into(), expected });
+        }
+    };
+    let [high, low] = names;
+    Ok(Some([(high, (value >> 64) as u64), (low, value as u64)]))
 }
 
 fn checked(params: &[Param], enums: &[EnumNames], setting: &str) -> Result<(String, u64), ParamError> {
@@ -251,6 +276,25 @@ mod tests {
                 "{setting}"
             );
         }
+    }
+
+    #[test]
+    fn params_that_are_addresses_take_addresses() {
+        let params =
+            ["S.high", "S.low"].map(|name| Param { name: name.into(), ty: Ty::uint(64), default: 0 });
+        let set = |text: &str| parse_params(&params, &[], [format!("S={text}")]);
+        let halves = |high, low| Ok(vec![("S.high".to_owned(), high), ("S.low".to_owned(), low)]);
+        assert_eq!(set("192.0.2.1"), halves(0, 0xffff_c000_0201));
+        assert_eq!(set("2001:db8::1"), halves(0x2001_0db8_0000_0000, 1));
+        assert_eq!(set("NONE"), halves(0, 0));
+        assert_eq!(
+            parse_params(&params, &[], ["S.low=7"]),
+            Ok(vec![("S.low".to_owned(), 7)])
+        );
+        assert_eq!(
+            set("7").unwrap_err().to_string(),
+            "S takes an address (192.0.2.1, 2001:db8::1), not `7`"
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Structures and ids: initial values, `name{f: v}`, `flow_id id(a, b)`.
 
 use hawser_ir::abi::Id;
-use hawser_ir::{BinOp, CmpOp, Expr, ExprKind, IdPart, Place, Query, Stmt, StmtKind, Ty};
+use hawser_ir::{BinOp, CmpOp, Expr, ExprKind, IdPart, Place, Query, Stmt, StmtKind, StructId, Ty};
 use hawser_syntax::ast::{self, Ident, Span};
 
-use crate::body::{Body, inside};
+use crate::body::{Body, inside, load};
 use crate::codes;
-use crate::convert::Value;
+use crate::convert::{Conversion, How, Value, conversion};
 use crate::fold;
 use crate::names::Def;
 use crate::state::{Checker, RecordKind};
@@ -108,6 +108,75 @@ impl<'a> Body<'_, 'a> {
             }
             self.store(&target, value);
         }
+    }
+
+    /// Assigns the fields of a structure to the fields of the same names at a place. Timers are left out.
+    pub(crate) fn copy_fields(&mut self, place: &Place, id: StructId, source: &'a ast::Expr) {
+        let at = source.span;
+        let from = match self.value(source, None) {
+            Value::Error => return,
+            Value::Place(from) if matches!(from.ty, Ty::Struct(_)) => from,
+            other => {
+                let found = self.describe(&other);
+                self.error(
+                    codes::MISMATCH,
+                    at,
+                    format!("{found} has no fields"),
+                    "expected a structure",
+                );
+                return;
+            }
+        };
+        let Ty::Struct(other) = from.ty else { return };
+        let fields = self.ck.module.structs[id.0 as usize].fields.clone();
+        let mut is_any = false;
+        for field in fields {
+            let own = self.ck.field_named(other, &field.name).map(|own| own.ty.clone());
+            if own.is_none_or(|own| own == Ty::Timer || field.ty == Ty::Timer) {
+                continue;
+            }
+            is_any = true;
+            let name = Ident { name: field.name, span: at };
+            if let Value::Place(own) = self.struct_field(from.clone(), other, &name) {
+                self.copy_field(inside(place, field.offset, field.ty), own, &name.name, at);
+            }
+        }
+        if !is_any {
+            let (from, to) = (self.ck.show(&from.ty), self.ck.show(&place.ty));
+            self.error(
+                codes::NO_COMMON_FIELD,
+                at,
+                format!("`{to}` has no field of `{from}`"),
+                "expected fields of the same names",
+            );
+        }
+    }
+
+    fn copy_field(&mut self, to: Place, from: Place, name: &str, at: Span) {
+        let fits = match to.ty.is_scalar() && from.ty.is_scalar() {
+            true => matches!(
+                conversion(&load(from.clone()).ty, &to.ty, How::Assign),
+                Conversion::Implicit
+            ),
+            false => from.ty == to.ty,
+        };
+        if !fits {
+            let (found, expected) = (self.ck.show(&from.ty), self.ck.show(&to.ty));
+            self.error(
+                codes::MISMATCH,
+                at,
+                format!("the field `{name}` is {found} here and {expected} in the place"),
+                "expected fields of types that convert",
+            );
+            return;
+        }
+        self.push(match to.ty.is_scalar() {
+            true => {
+                let value = fold::cast(load(from), &to.ty);
+                StmtKind::Store(to, value)
+            }
+            false => StmtKind::Copy(to, from),
+        });
     }
 
     /// Stores the initial values that are computed from params and earlier fields, for fields that are not

@@ -376,6 +376,7 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) => match place.ty {
                 Ty::Data if matches!(self.kind, BodyKind::Wire) => wire(WireFact::DataLen),
                 Ty::Data => Value::Scalar(data_len(&place)),
+                Ty::Array { len, .. } => Value::Scalar(fold::constant(u64::from(len), Ty::uint(32))),
                 Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {
                     Value::Scalar(Expr { ty: Ty::uint(32), kind: ExprKind::Query(ir::Query::Len(place)) })
                 }

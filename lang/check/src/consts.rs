@@ -2,7 +2,7 @@
 
 use hawser_ir as ir;
 use hawser_ir::abi;
-use hawser_ir::{EnumNames, Ty};
+use hawser_ir::{ADDRESS_HALVES, EnumNames, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 
@@ -59,6 +59,10 @@ impl<'a> Checker<'a> {
     fn param_value(&mut self, index: usize) {
         let decl = &self.params[index];
         let (ty, value, name) = (decl.ty, decl.value, decl.name);
+        self.params[index].at = self.module.params.len() as u32;
+        if ty.name.name == "ip_addr_t" {
+            return self.address_param(index, name, value);
+        }
         let ty = self.scalar_type(ty);
         let default = ty
             .as_ref()
@@ -70,6 +74,49 @@ impl<'a> Checker<'a> {
             .push(ir::Param { name: name.name.clone(), ty: ty_or_word, default });
         self.params[index].result = ty.map(|ty| (ty, default));
         self.params[index].progress = Progress::Ready;
+    }
+
+    /// `param ip_addr_t NAME = ipv6(high, low);`: two numbers, as which the address is carried.
+    fn address_param(&mut self, index: usize, name: &Ident, value: &'a Expr) {
+        let halves = self.address(value);
+        if halves.is_none() && !matches!(value.kind, ExprKind::Error) {
+            self.report(
+                Diagnostic::error(codes::NOT_CONSTANT, value.span, "this is no constant address")
+                    .label("expected `ipv4(n)`, `ipv6(high, low)` or `NONE`, of constants"),
+            );
+        }
+        let (high, low) = halves.flatten().unwrap_or_default();
+        for (half, default) in ADDRESS_HALVES.into_iter().zip([high, low]) {
+            let name = format!("{}{half}", name.name);
+            self.module
+                .params
+                .push(ir::Param { name, ty: Ty::uint(64), default });
+        }
+        self.params[index].result = Some((Ty::Ip, 0));
+        self.params[index].progress = Progress::Ready;
+    }
+
+    /// Returns the halves of a constant address; `Some(None)` if its numbers are wrong.
+    fn address(&mut self, value: &'a Expr) -> Option<Option<(u64, u64)>> {
+        let (name, args) = match &value.kind {
+            ExprKind::Name(name) if name.name == "NONE" => return Some(Some((0, 0))),
+            ExprKind::Call { callee, args, .. } => match &callee.kind {
+                ExprKind::Name(name) => (name.name.as_str(), &args[..]),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match (name, args) {
+            ("ipv4", [number]) => {
+                let number = self.constant_expr(&number.value, &Ty::uint(32));
+                Some(number.map(|number| (0, 0xffff_0000_0000 | number)))
+            }
+            ("ipv6", [high, low]) => {
+                let high = self.constant_expr(&high.value, &Ty::uint(64));
+                Some(high.zip(self.constant_expr(&low.value, &Ty::uint(64))))
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn scalar_type(&mut self, ty: &'a hawser_syntax::ast::Type) -> Option<Ty> {
@@ -279,10 +326,15 @@ impl<'a> Checker<'a> {
             }
             ExprKind::Unary(_, a) => self.is_constant(a, fields),
             ExprKind::Binary(_, a, b) => self.is_constant(a, fields) && self.is_constant(b, fields),
+            ExprKind::In(a, set) => {
+                self.is_constant(a, fields) && set.iter().all(|e| self.is_constant(e, fields))
+            }
             ExprKind::Conditional(a, b, c) => [a, b, c].iter().all(|e| self.is_constant(e, fields)),
             ExprKind::Call { args, .. } => args.iter().all(|a| self.is_constant(&a.value, fields)),
             ExprKind::Path(..) => true,
-            ExprKind::Field(..) | ExprKind::Index(..) | ExprKind::Struct { .. } => false,
+            ExprKind::Field(..) | ExprKind::Index(..) | ExprKind::Struct { .. } | ExprKind::Fields(_) => {
+                false
+            }
         }
     }
 }

@@ -244,6 +244,7 @@ impl<'a> Body<'_, 'a> {
             | Ty::Data
             | Ty::Bytes { .. }
             | Ty::Struct(_)
+            | Ty::Array { .. }
             | Ty::List { .. }
             | Ty::Sorted { .. }
             | Ty::Window { .. }
@@ -356,14 +357,14 @@ impl<'a> Body<'_, 'a> {
 }
 
 /// The ways in which a type can convert to another.
-enum Conversion {
+pub(crate) enum Conversion {
     Implicit,
     /// Only by a cast. The hint replaces the usual one where that would mislead.
     Cast(Option<String>),
     Never,
 }
 
-fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
+pub(crate) fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
     if from == to {
         return Conversion::Implicit;
     }

@@ -122,6 +122,9 @@ impl<'a> Body<'_, 'a> {
             self.make_id_at(place, &args, value.span);
             return;
         }
+        if matches!(value.kind, ExprKind::Fields(_)) {
+            self.begin(place);
+        }
         self.store(place, value);
     }
 

@@ -302,7 +302,9 @@ impl Run<'_> {
                 .fields
                 .iter()
                 .any(|field| self.holds_address(&field.ty)),
-            Ty::List { elem, .. } | Ty::Sorted { elem, .. } => self.holds_address(elem),
+            Ty::Array { elem, .. } | Ty::List { elem, .. } | Ty::Sorted { elem, .. } => {
+                self.holds_address(elem)
+            }
             Ty::Bool
             | Ty::Int { .. }
             | Ty::Enum { .. }

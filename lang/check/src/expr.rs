@@ -55,6 +55,16 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Struct { name, fields } => self.struct_literal(name, fields, e.span),
             ExprKind::Unary(op, operand) => self.unary(*op, operand, want, e.span),
             ExprKind::Binary(op, a, b) => self.binary(*op, a, b, want, e.span),
+            ExprKind::Fields(_) => {
+                self.error(
+                    codes::NOT_A_VALUE,
+                    e.span,
+                    "fields that no structure takes",
+                    "expected `place = {a, b};` with a structure as the place",
+                );
+                Value::Error
+            }
+            ExprKind::In(a, set) => self.membership(a, set),
             ExprKind::Conditional(c, a, b) => self.conditional(c, a, b, want, e.span),
             ExprKind::Error => Value::Error,
         }
@@ -125,7 +135,11 @@ impl<'a> Body<'_, 'a> {
             Some(Def::Param(index)) => {
                 self.ck.params[index].used = true;
                 match self.ck.params[index].result.clone() {
-                    Some((ty, _)) => Value::Scalar(Expr { ty, kind: ir::ExprKind::Param(index as u32) }),
+                    Some((Ty::Ip, _)) => self.address_param(index, name.span),
+                    Some((ty, _)) => {
+                        let at = self.ck.params[index].at;
+                        Value::Scalar(Expr { ty, kind: ir::ExprKind::Param(at) })
+                    }
                     // A constant that names a param before params are known is not constant.
                     None if matches!(self.kind, BodyKind::Constant) => {
                         self.error(
@@ -163,6 +177,17 @@ impl<'a> Body<'_, 'a> {
                 }
             },
         }
+    }
+
+    fn address_param(&mut self, index: usize, at: Span) -> Value {
+        if !self.statements_allowed(at) {
+            return Value::Error;
+        }
+        let first = self.ck.params[index].at;
+        let half = |at| Expr { ty: Ty::uint(64), kind: ir::ExprKind::Param(at) };
+        let address = self.temporary(Ty::Ip);
+        self.push(StmtKind::MakeIpv6(address.clone(), half(first), half(first + 1)));
+        Value::Place(address)
     }
 
     /// Looks up a field of the structure that this expression is about.

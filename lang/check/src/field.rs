@@ -75,6 +75,13 @@ impl<'a> Body<'_, 'a> {
                 "low" => Value::Scalar(half(&place, 8)),
                 _ => self.no_member(name, "ip_addr_t", ["is_v4", "high", "low"]),
             },
+            Ty::Array { len, .. } => match name.name.as_str() {
+                "len" => Value::Scalar(fold::constant(u64::from(len), Ty::uint(32))),
+                _ => {
+                    let owner = self.ck.show(&place.ty);
+                    self.no_member(name, &owner, ["len"])
+                }
+            },
             Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {
                 self.container_field(place, name)
             }
@@ -85,7 +92,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn struct_field(&mut self, place: Place, id: ir::StructId, name: &Ident) -> Value {
+    pub(crate) fn struct_field(&mut self, place: Place, id: ir::StructId, name: &Ident) -> Value {
         if let Some(field) = self.ck.field_named(id, &name.name) {
             let (offset, ty) = (field.offset, field.ty.clone());
             self.ck.note_read(id, name);
@@ -199,6 +206,11 @@ impl<'a> Body<'_, 'a> {
                     self.warn_of_position(&position, cap, index.span);
                     Value::Place(self.element(&place, &elem, cap, Index::At(Box::new(position))))
                 }
+                Ty::Array { elem, len } => {
+                    let position = self.position(index);
+                    self.warn_of_position(&position, len, index.span);
+                    Value::Place(self.item(&place, &elem, len, position))
+                }
                 Ty::Sorted { elem, cap, key, .. } => {
                     let value = self.argument(index, &key.ty);
                     Value::Place(self.element(&place, &elem, cap, Index::Key(Box::new(value), key)))
@@ -213,7 +225,7 @@ impl<'a> Body<'_, 'a> {
                         codes::NOT_INDEXED,
                         at,
                         format!("{found} cannot be indexed"),
-                        "expected a list, a sorted list or an option list",
+                        "expected a list, an array, a sorted list or an option list",
                     );
                     Value::Error
                 }
@@ -260,6 +272,17 @@ impl<'a> Body<'_, 'a> {
         let step = Step { index, stride, header: LIST_HEADER, cap, offset: 0 };
         let mut place = Place { ty: elem.clone(), ..list.clone() };
         place.steps.push(step);
+        place
+    }
+
+    /// Returns the place of an element of an array.
+    pub(crate) fn item(&self, array: &Place, elem: &Ty, len: u32, position: Expr) -> Place {
+        let stride = self.ck.layout().stride(elem);
+        let index = Index::Item(Box::new(position));
+        let mut place = Place { ty: elem.clone(), ..array.clone() };
+        place
+            .steps
+            .push(Step { index, stride, header: 0, cap: len, offset: 0 });
         place
     }
 

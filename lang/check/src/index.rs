@@ -238,6 +238,7 @@ impl Checker<'_> {
                 member("high", Kind::Field, "uint64"),
                 member("low", Kind::Field, "uint64"),
             ],
+            Ty::Array { .. } => counted[..1].to_vec(),
             Ty::List { .. } => [&counted[..], &methods(LIST_METHODS)].concat(),
             Ty::Sorted { .. } => [&counted[..], &methods(SORTED_METHODS)].concat(),
             Ty::Options { .. } => [&counted[..], &methods(OPTION_METHODS)].concat(),

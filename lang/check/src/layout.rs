@@ -14,7 +14,7 @@ use hawser_syntax::ast::{self, Ident, Span, TypeArg};
 use crate::codes;
 use crate::names::Def;
 use crate::state::{Checker, MAX_DEPTH, MAX_SIZE, MemberDecl, MemberType, OptListUse, Progress, RecordKind};
-use crate::types::Type;
+use crate::types::{Type, is_little};
 
 /// True if a record can be a header on the wire.
 fn is_wire(kind: RecordKind) -> bool {
@@ -171,10 +171,11 @@ impl<'a> Checker<'a> {
                 if let Some(Def::OptList(list)) = self.lookup(&ty.name) {
                     return self.options_type(kind, list, ty.span);
                 }
-                let wire_only = matches!(
-                    ty.name.name.as_str(),
-                    "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t"
-                );
+                let wire_only = is_little(&ty.name.name)
+                    || matches!(
+                        ty.name.name.as_str(),
+                        "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t"
+                    );
                 if wire_only && !is_wire(kind) {
                     self.report(
                         Diagnostic::error(

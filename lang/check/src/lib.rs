@@ -26,6 +26,7 @@ mod body;
 mod bounds;
 mod builtin;
 mod call;
+mod cases;
 mod chain;
 pub mod codes;
 mod consts;

@@ -243,6 +243,10 @@ fn leaves(stmt: &Stmt) -> bool {
         StmtKind::If { then, otherwise, .. } => {
             then.stmts.iter().any(leaves) && otherwise.as_deref().is_some_and(leaves)
         }
+        StmtKind::Match { arms, .. } => {
+            arms.iter().any(|arm| arm.cases.is_empty())
+                && arms.iter().all(|arm| arm.body.stmts.iter().any(leaves))
+        }
         StmtKind::Declare { .. }
         | StmtKind::Assign { .. }
         | StmtKind::Expr(_)

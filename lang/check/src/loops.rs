@@ -55,11 +55,10 @@ impl<'a> Body<'_, 'a> {
             }
             _ => return self.not_a_list(list, var, block),
         };
-        let (cap, stride, offset, ty) = match &place.ty {
-            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => {
-                (*cap, self.ck.layout().stride(elem), 0, (**elem).clone())
-            }
-            Ty::Options { list, cap } => (*cap, self.ck.layout().option_stride(*list), 0, place.ty.clone()),
+        let (cap, ty) = match &place.ty {
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => (*cap, (**elem).clone()),
+            Ty::Array { elem, len } => (*len, (**elem).clone()),
+            Ty::Options { cap, .. } => (*cap, place.ty.clone()),
             _ => return self.not_a_list(list, var, block),
         };
         if max.is_some() && max_rounds.is_none() {
@@ -67,16 +66,29 @@ impl<'a> Body<'_, 'a> {
             return;
         }
         let counter = self.temporary(Ty::uint(32));
-        let len = ir::Expr { ty: Ty::uint(32), kind: ir::ExprKind::Query(Query::Len(place.clone())) };
-        let index = Index::At(Box::new(load(counter.clone())));
+        let position = load(counter.clone());
         let list = place.clone();
-        let mut element = Place { ty: ty.clone(), ..place };
-        element
-            .steps
-            .push(Step { index, stride, header: LIST_HEADER, cap, offset });
-        let variable = match ty {
-            Ty::Options { list, .. } => Variable::Entry(Place { ty: Ty::uint(64), ..element }, list),
-            _ => Variable::Place(element),
+        let (len, variable) = match &place.ty {
+            Ty::Array { elem, len } => {
+                let all = fold::constant(u64::from(*len), Ty::uint(32));
+                (all, Variable::Place(self.item(&place, elem, *len, position)))
+            }
+            Ty::Options { list, .. } => {
+                let stride = self.ck.layout().option_stride(*list);
+                let index = Index::At(Box::new(position));
+                let mut entry = Place { ty: Ty::uint(64), ..place.clone() };
+                entry
+                    .steps
+                    .push(Step { index, stride, header: LIST_HEADER, cap, offset: 0 });
+                (length(&place), Variable::Entry(entry, *list))
+            }
+            _ => {
+                let index = Index::At(Box::new(position));
+                (
+                    length(&place),
+                    Variable::Place(self.element(&place, &ty, cap, index)),
+                )
+            }
         };
         let max = max_rounds.unwrap_or(cap).min(cap);
         let body = self.loop_body(var, variable, block);
@@ -95,7 +107,7 @@ impl<'a> Body<'_, 'a> {
             codes::NOT_INDEXED,
             list.span,
             "this is not a list",
-            "expected a `list`, a `sorted_list` or an option list",
+            "expected a list, an array, a sorted list or an option list",
             "to count, write `for (i in 0..n, K)`",
         );
         self.loop_body(var, Variable::Error, block);
@@ -213,4 +225,9 @@ fn constant(value: &Value) -> Option<i128> {
         Value::Scalar(ir::Expr { ty: Ty::Int { .. }, kind: ir::ExprKind::Const(n) }) => Some((*n).into()),
         _ => None,
     }
+}
+
+/// Returns the number of a list's elements.
+fn length(list: &Place) -> ir::Expr {
+    ir::Expr { ty: Ty::uint(32), kind: ir::ExprKind::Query(Query::Len(list.clone())) }
 }

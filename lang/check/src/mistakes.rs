@@ -130,6 +130,7 @@ impl<'a> Body<'_, 'a> {
             if let StmtKind::Assign { place, value, .. } = &stmt.kind
                 && !may_act(place)
                 && !may_act(value)
+                && !matches!(value.kind, ExprKind::Fields(_))
                 && self.is_replaced(place, stmts[number + 1..].iter().take(NEAR))
             {
                 let (message, label) = ("this value is never read", "the variable is assigned again first");
@@ -150,7 +151,7 @@ impl<'a> Body<'_, 'a> {
                 return false;
             }
             if self.ck.reads_alike(place.span, other.span) {
-                return op.is_none();
+                return op.is_none() && !matches!(value.kind, ExprKind::Fields(_));
             }
             // One place is used to find the other, or is part of it.
             if names(other, &own) || names(place, &own_names(other)) {

@@ -535,6 +535,7 @@ fn constant<'a>(ty: &'a ast::Type, name: &'a Ident, value: &'a ast::Expr) -> Con
         value,
         progress: Progress::Waiting,
         result: None,
+        at: 0,
         used: false,
     }
 }

@@ -207,7 +207,7 @@ impl<'a> Body<'_, 'a> {
         Value::Scalar(fold::binary(op, left, fold::cast(amount, &ty), ty))
     }
 
-    fn compare(
+    pub(crate) fn compare(
         &mut self,
         op: CmpOp,
         left: Value,

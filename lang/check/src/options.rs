@@ -1,15 +1,12 @@
 //! Option and frame lists: how members are distinguished, and how unknown ones are skipped.
 
-use hawser_ir::{ExprKind, Fill, OptKind, OptListId, Ty, WireField};
+use hawser_ir::{Fill, OptKind, OptListId, Ty, WireConstant, WireField};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Field, Span};
 
 use crate::codes;
 use crate::fold::value_of;
 use crate::state::Checker;
-
-/// A constant field of a member: bit position, number of bits, value.
-type Selector = (u32, u8, u64);
 
 impl<'a> Checker<'a> {
     /// Fills in the option list that a blueprint's field has created, and returns the length of the longest
@@ -20,14 +17,14 @@ impl<'a> Checker<'a> {
         let records = self.union_records(union)?;
         let select_bits = self.select_bits(decl);
         let mut members = Vec::new();
-        let mut selectors: Vec<Vec<Selector>> = Vec::new();
+        let mut selectors: Vec<Vec<WireConstant>> = Vec::new();
         let mut max_len = 0;
         for (i, member) in records.iter().enumerate() {
             let ident = &self.unions[union].members[i];
             let blueprint = self.blueprint_of(*member)?;
-            let fields = &self.module.blueprints[blueprint.0 as usize].header;
-            let found = constants(fields);
-            let selected = matches!(found.first(), Some((0, bits, _)) if *bits == select_bits);
+            let found = self.module.blueprints[blueprint.0 as usize].constants();
+            let selected =
+                matches!(found.first(), Some(first) if first.at == 0 && first.bits == u32::from(select_bits));
             if !selected {
                 let name = ident.name.clone();
                 let ident_at = self.records[*member].span;
@@ -67,7 +64,9 @@ impl<'a> Checker<'a> {
         let unknown_len_at = self.unknown_length_at(&members);
         for (member, selector) in members.iter_mut().zip(&selectors) {
             let one_byte = self.module.blueprints[member.blueprint.0 as usize].max_len == 1;
-            member.ends_list = unknown_len_at.is_some() && one_byte && selector.first() == Some(&(0, 8, 0));
+            member.ends_list = unknown_len_at.is_some()
+                && one_byte
+                && selector.first() == Some(&WireConstant { at: 0, bits: 8, value: 0 });
         }
         let len = self.list_length(decl, record);
         let pad = self.padding(decl, record, at);
@@ -190,22 +189,4 @@ impl<'a> Checker<'a> {
         }
         at
     }
-}
-
-/// Returns the constant fields of a member before its first field of variable size.
-fn constants(fields: &[WireField]) -> Vec<Selector> {
-    let mut found = Vec::new();
-    let mut position = 0;
-    for field in fields {
-        let WireField::Bits { bits, fill, .. } = field else {
-            break;
-        };
-        if let Some(Fill::Value(value)) = fill
-            && let ExprKind::Const(value) = value.kind
-        {
-            found.push((position, *bits, value));
-        }
-        position += u32::from(*bits);
-    }
-    found
 }

@@ -148,6 +148,16 @@ program declares, and says which of them it is:
 A timer's event has no fields. A format of packets (`pkt_bp`, `opt_t`) cannot be extended.",
     },
     Code {
+        code: NO_COMMON_FIELD,
+        title: "structures without a common field",
+        text: "`place = {a, b};` assigns each field of a and of b to the field of the same name in the place,
+and leaves out fields that the place does not have. Here it has none of them, so nothing would
+be assigned. Rename a field, or assign it by its own name:
+
+    e = {h};            // e.seq = h.seq; e.ack = h.ack;
+    e.from = i.src_ip;",
+    },
+    Code {
         code: MISMATCH,
         title: "a value of another type",
         text: "This place needs one type, and the value has another that is not converted to it.
@@ -312,6 +322,28 @@ then.",
         title: "allowed in chains only",
         text: "Parsers and shims turn an input into events, and coalescing rules compare two blueprints;
 they issue no instructions and end no chains.",
+    },
+    Code {
+        code: MISSING_CASE,
+        title: "a `match` that leaves out variants",
+        text: "A `match` without `default` names every variant of its enum, so that a variant that is added
+later is not forgotten. Name the missing ones, or say what is done about all others:
+
+    match (h.kind) {
+        QUESTION -> answer(ev);
+        ANSWER, REFUSAL -> finish(c);
+        default -> { }
+    }
+
+A value that came from outside may be the number of no variant; it runs `default`, or no arm at all.",
+    },
+    Code {
+        code: CASE,
+        title: "a wrong case of a `match`",
+        text: "The cases are variants of the matched enum, `A` or `kind_t::A`, each in one arm alone, or
+`default`, once. Numbers and ranges are tested by `if`:
+
+    if (n < 4) … else if (n in {7, 9}) …",
     },
     Code {
         code: PACKET,

@@ -97,6 +97,8 @@ pub(crate) struct ConstDecl<'a> {
     pub(crate) progress: Progress,
     /// Type and value, unless it is wrong.
     pub(crate) result: Option<(Ty, u64)>,
+    /// A param's index in the module. An address has two there, the numbers of its halves.
+    pub(crate) at: u32,
     /// True if something refers to it.
     pub(crate) used: bool,
 }

@@ -72,7 +72,7 @@ impl<'m> Weights<'m> {
     /// The steps of a place: the searches on its path.
     pub(crate) fn place(&self, place: &Place) -> u64 {
         let step = |step: &hawser_ir::Step| match step.index {
-            Index::At(_) => 1,
+            Index::At(_) | Index::Item(_) => 1,
             Index::Tag(_) | Index::Key(..) => 1 + u64::from(step.cap),
         };
         place.steps.iter().map(step).sum()

@@ -38,6 +38,7 @@ impl<'a> Body<'_, 'a> {
             StmtKind::Expr(e) => self.expression(e),
             StmtKind::Emit { instr, answer } => self.emit(instr, answer.as_ref()),
             StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref()),
+            StmtKind::Match { value, arms } => self.match_(value, arms, stmt.span),
             StmtKind::ForEach { var, list, max, body } => self.for_each(var, list, max.as_ref(), body),
             StmtKind::ForRange { var, from, to, max, body } => {
                 self.for_range(var, [from, to], max.as_ref(), body)
@@ -152,6 +153,12 @@ impl<'a> Body<'_, 'a> {
     /// `place = value`, for every type.
     pub(crate) fn store(&mut self, place: &Place, value: &'a Expr) {
         if self.operation(value, Some(place)).is_some() {
+            return;
+        }
+        if let (ExprKind::Fields(sources), Ty::Struct(id)) = (&value.kind, &place.ty) {
+            sources
+                .iter()
+                .for_each(|source| self.copy_fields(place, *id, source));
             return;
         }
         match &place.ty {

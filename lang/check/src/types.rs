@@ -42,6 +42,7 @@ impl<'a> Checker<'a> {
         match name {
             "seq" => self.seq_type(ty),
             "bytes" => self.bytes_type(ty),
+            "array" => self.array_type(ty),
             "list" => self.list_type(ty),
             "sorted_list" => self.sorted_type(ty),
             "sliding_wnd" => self.window_type(ty),
@@ -163,6 +164,36 @@ impl<'a> Checker<'a> {
             return self.too_large(ty.span);
         }
         Type::Value(Ty::List { elem: Box::new(elem), cap: cap as u32 })
+    }
+
+    fn array_type(&mut self, ty: &'a ast::Type) -> Type {
+        let [TypeArg::Type(written), len] = &ty.args[..] else {
+            return self.type_arguments(ty, "expected `array<T, N>`");
+        };
+        let (Some(elem), Some(len)) = (self.element_type(written), self.constant_argument(len)) else {
+            return Type::Error;
+        };
+        let record = match elem {
+            Ty::Struct(id) => self.record_of(id),
+            _ => None,
+        };
+        if record.is_some_and(|record| self.has_defaults(record, 0) || self.has_computed_defaults(record, 0))
+        {
+            self.report(
+                Diagnostic::error(
+                    codes::TYPE_NOT_HERE,
+                    written.span,
+                    "an array of structures with initial values",
+                )
+                .label("the elements of an array are zero at first")
+                .hint("remove the initial values, or keep the structures in a `list<T, N>`"),
+            );
+            return Type::Error;
+        }
+        if !self.fits(&elem, len) {
+            return self.too_large(ty.span);
+        }
+        Type::Value(Ty::Array { elem: Box::new(elem), len: len as u32 })
     }
 
     fn sorted_type(&mut self, ty: &'a ast::Type) -> Type {
@@ -338,6 +369,7 @@ impl<'a> Checker<'a> {
             Ty::Data => "data_t".to_owned(),
             Ty::Bytes { len } => format!("bytes<{len}>"),
             Ty::Struct(StructId(id)) => self.module.structs[*id as usize].name.clone(),
+            Ty::Array { elem, len } => format!("array<{}, {len}>", self.show(elem)),
             Ty::List { elem, cap } => format!("list<{}, {cap}>", self.show(elem)),
             Ty::Sorted { elem, cap, .. } => format!("sorted_list<{}, {cap}>", self.show(elem)),
             Ty::Window { runs, elem } => format!("sliding_wnd<{runs}, {}>", self.show(elem)),
@@ -360,8 +392,9 @@ fn plain_type(name: &str) -> Option<Type> {
         "id_t" | "flow_id" | "buffer_id_t" => Type::Value(Ty::Id),
         "addr_t" => Type::Value(Ty::Addr),
         "data_t" => Type::Value(Ty::Data),
-        "checksum16_t" => Type::Value(Ty::uint(16)),
-        "crc32_t" => Type::Value(Ty::uint(32)),
+        "checksum16_t" | "le_uint16" => Type::Value(Ty::uint(16)),
+        "crc32_t" | "le_uint32" => Type::Value(Ty::uint(32)),
+        "le_uint64" => Type::Value(Ty::uint(64)),
         // Four bits on the wire, but wide in memory, so that `off * 4 - 20` has room.
         "hdrlen4_t" => Type::Value(Ty::uint(32)),
         "event_t" => Type::Value(Ty::Struct(EVENT)),
@@ -374,6 +407,11 @@ fn plain_type(name: &str) -> Option<Type> {
         "void" => Type::Void,
         _ => return None,
     })
+}
+
+/// True for an integer whose least significant byte comes first on the wire.
+pub(crate) fn is_little(name: &str) -> bool {
+    matches!(name, "le_uint16" | "le_uint32" | "le_uint64")
 }
 
 /// Returns the width and signedness of `uintN` (1 to 64) or `intN` (2 to 64).

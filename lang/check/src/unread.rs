@@ -108,7 +108,10 @@ impl Checker<'_> {
                             .map(|field| &field.ty),
                     );
                 }
-                Ty::List { elem, .. } | Ty::Sorted { elem, .. } | Ty::Window { elem, .. } => open.push(elem),
+                Ty::Array { elem, .. }
+                | Ty::List { elem, .. }
+                | Ty::Sorted { elem, .. }
+                | Ty::Window { elem, .. } => open.push(elem),
                 _ => {}
             }
         }

@@ -122,9 +122,13 @@ const WORDS: &[Word] = words! {
     "data_t", "data_t", "The payload of a header: fields after it are trailers.";
     "timer_t", "timer_t name -> event", "A timer of a context, with the event that it raises.";
     "bytes", "bytes<N>", "N bytes.";
+    "array", "array<T, N>", "N values, found by their positions, all zero at first.";
     "list", "list<T, N>", "At most N values in the order in which they came.";
     "sorted_list", "sorted_list<T, N, by (a, b), key k>", "At most N structures, ordered by some of their fields, each under its own key.";
     "sliding_wnd", "sliding_wnd<N, T>", "Which positions are set, as at most N runs of them.";
+    "le_uint16", "le_uint16", "On the wire: 16 bits, the least significant byte first.";
+    "le_uint32", "le_uint32", "On the wire: 32 bits, the least significant byte first.";
+    "le_uint64", "le_uint64", "On the wire: 64 bits, the least significant byte first.";
     "checksum16_t", "checksum16_t", "On the wire: the Internet checksum, computed for each packet and verified by `extract`.";
     "crc32_t", "crc32_t", "On the wire: CRC-32, computed for each packet and verified by `extract`.";
     "hdrlen4_t", "hdrlen4_t", "On the wire: four bits, the header's length in words of 4 bytes.";

@@ -11,6 +11,7 @@ use hawser_syntax::ast::{self, ExprKind, Ident, Span};
 use crate::body::{Body, BodyKind, region};
 use crate::codes;
 use crate::state::{Checker, MAX_SIZE, MemberType, RecordKind};
+use crate::types::is_little;
 
 /// The maximum header length in bytes: a field of four bits counts at most 15 words of 4 bytes.
 const MAX_HEADER_WORDS_LEN: u32 = 60;
@@ -218,6 +219,7 @@ impl<'a> Checker<'a> {
             | Ty::Id
             | Ty::Addr
             | Ty::Timer
+            | Ty::Array { .. }
             | Ty::Sorted { .. }
             | Ty::Window { .. } => {
                 let found = self.show(ty);
@@ -293,6 +295,10 @@ impl<'a> Checker<'a> {
         ty: &Ty,
     ) {
         let name = field.name.name.clone();
+        let little = is_little(&field.ty.name.name);
+        if little {
+            self.whole_bytes(format, field.span);
+        }
         let (bits, fill) = match field.ty.name.name.as_str() {
             "hdrlen4_t" => {
                 if format.has_header_words {
@@ -354,7 +360,7 @@ impl<'a> Checker<'a> {
                 .spans
                 .push((name.clone(), format.fixed_len * 8 + format.bits, width));
         }
-        format.push(WireField::Bits { name, offset, ty: ty.clone(), bits, fill });
+        format.push(WireField::Bits { name, offset, ty: ty.clone(), bits, little, fill });
         let total = format.bits + width;
         format.bits = total % 8;
         format.grow(total / 8, total / 8);

@@ -59,6 +59,11 @@ static inline uint64_t hw_wire_get(const uint8_t *p, unsigned count) {
     return value;
 }
 
+/* A number of 16, 32 or 64 bits with its bytes in the opposite order. */
+static inline uint64_t hw_swapped(uint64_t value, unsigned bits) {
+    return __builtin_bswap64(value) >> (64 - bits);
+}
+
 /* Writes the low `count` bytes of a number, at most 8, most significant first. */
 static inline void hw_wire_put(uint8_t *p, uint64_t value, unsigned count) {
     switch (count) {

@@ -140,7 +140,9 @@ pub(crate) fn is_plain(summaries: &[Summary], e: &Expr) -> bool {
 /// True if a search for a place is plain in that sense.
 pub(crate) fn is_plain_place(summaries: &[Summary], place: &Place) -> bool {
     place.steps.iter().all(|step| match &step.index {
-        hawser_ir::Index::At(e) | hawser_ir::Index::Key(e, _) => is_plain(summaries, e),
+        hawser_ir::Index::At(e) | hawser_ir::Index::Item(e) | hawser_ir::Index::Key(e, _) => {
+            is_plain(summaries, e)
+        }
         hawser_ir::Index::Tag(_) => true,
     })
 }

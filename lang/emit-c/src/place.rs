@@ -90,7 +90,7 @@ impl Emitter<'_> {
                 Index::Tag(tag) if place.steps.len() == 1 && s.known_option(place, tag).is_some() => {
                     At::Pointer(s.known_option(place, tag).unwrap_or_default().to_owned())
                 }
-                Index::Tag(_) | Index::At(_) | Index::Key(..) => {
+                Index::Tag(_) | Index::At(_) | Index::Item(_) | Index::Key(..) => {
                     let key = self.index(s, step);
                     let helper = self.element_helper(&list_ty, step, "read");
                     At::Pointer(format!("{helper}({}{key})", list.address()))
@@ -258,14 +258,17 @@ impl Emitter<'_> {
 
     /// Returns the list from which a step starts.
     fn list_at(&mut self, at: At, node: &Node, offset: u32, step: &Step) -> (At, Ty) {
-        let fits = |ty: &Ty| ty.items().is_some_and(|(_, cap)| cap == step.cap);
+        let fits = |ty: &Ty| match ty {
+            Ty::Array { len, .. } => *len == step.cap && step.header == 0,
+            ty => ty.items().is_some_and(|(_, cap)| cap == step.cap) && step.header > 0,
+        };
         self.find(&at, node, offset, &fits).unwrap_or((at, Ty::Bool))
     }
 
     /// Returns the index of a step as an additional argument.
     fn index(&mut self, s: &mut Scope, step: &Step) -> String {
         match &step.index {
-            Index::At(e) | Index::Key(e, _) => format!(", {}", self.expr(s, e)),
+            Index::At(e) | Index::Item(e) | Index::Key(e, _) => format!(", {}", self.expr(s, e)),
             Index::Tag(tag) => format!(", {tag}"),
         }
     }
@@ -317,7 +320,8 @@ impl Emitter<'_> {
                 | Ty::Id
                 | Ty::Addr
                 | Ty::Timer
-                | Ty::Bytes { .. },
+                | Ty::Bytes { .. }
+                | Ty::Array { .. },
             ) => None,
         }
     }
@@ -398,7 +402,7 @@ impl Emitter<'_> {
         let tag = self.type_of(list);
         let item = self.item_type(list);
         let by = match &step.index {
-            Index::At(_) => String::new(),
+            Index::At(_) | Index::Item(_) => String::new(),
             Index::Tag(_) => "_tag".into(),
             Index::Key(_, key) => format!("_key{}", key.offset),
         };
@@ -416,6 +420,11 @@ impl Emitter<'_> {
             Index::At(_) => format!(
                 "HW_INLINE {constant}{item} *{name}({constant}{tag} *list, uint64_t i) {{\n    \
                  return i < hw_len(list->len, {cap}) ? &list->{} : {missing};\n}}\n",
+                self.item(list, "i")
+            ),
+            Index::Item(_) => format!(
+                "HW_INLINE {constant}{item} *{name}({constant}{tag} *array, uint64_t i) {{\n    \
+                 return i < {cap} ? &array->{} : {missing};\n}}\n",
                 self.item(list, "i")
             ),
             Index::Tag(_) => format!(
@@ -476,8 +485,11 @@ fn nothing() -> (At, Ty) {
 fn inside(list: &Ty, step: &Step) -> (Node, u32) {
     let tag = match step.index {
         Index::Tag(tag) => Some(tag),
-        Index::At(_) | Index::Key(..) => None,
+        Index::At(_) | Index::Item(_) | Index::Key(..) => None,
     };
+    if let Ty::Array { elem, .. } = list {
+        return (Node::Value((**elem).clone()), step.offset);
+    }
     let node = match list.items() {
         Some((Items::Options(list), _)) => Node::Entry(list, tag),
         Some((Items::Values(elem), _)) => Node::Value(elem.clone()),

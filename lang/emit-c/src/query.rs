@@ -49,6 +49,7 @@ impl Emitter<'_> {
             | Ty::Timer
             | Ty::Data
             | Ty::Bytes { .. }
+            | Ty::Array { .. }
             | Ty::Struct(_) => return "0".into(),
         };
         if self.is_nowhere(s, place) {

@@ -53,6 +53,7 @@ fn word(ty: &Ty) -> String {
         Ty::Data => "data".into(),
         Ty::Bytes { len } => format!("bytes{len}"),
         Ty::Struct(id) => format!("s{}", id.0),
+        Ty::Array { elem, len } => format!("array{len}_{}", word(elem)),
         Ty::List { elem, cap } => format!("list{cap}_{}", word(elem)),
         Ty::Sorted { elem, cap, .. } => format!("sorted{cap}_{}", word(elem)),
         Ty::Window { runs, elem } => format!("window{runs}_{}", word(elem)),
@@ -80,6 +81,7 @@ impl Emitter<'_> {
                 format!("{name} {{\n    uint8_t bytes[{len}];\n}};\n")
             }),
             Ty::Struct(id) => self.structure(*id),
+            Ty::Array { elem, len } => self.array(ty, elem, *len),
             Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => self.list(ty, elem, *cap),
             Ty::Window { runs, .. } => {
                 let name = format!("struct hw_{}", word(ty));
@@ -93,15 +95,30 @@ impl Emitter<'_> {
         }
     }
 
-    fn list(&mut self, ty: &Ty, elem: &Ty, cap: u32) -> String {
+    /// Returns the type of an element with the bytes behind it.
+    fn spaced(&mut self, elem: &Ty) -> String {
         let item = self.type_of(elem);
-        let (size, stride) = (self.layout().size(ty), self.layout().stride(elem));
-        let behind = stride - self.layout().size(elem);
-        let item = if behind == 0 {
+        let behind = self.layout().stride(elem) - self.layout().size(elem);
+        if behind == 0 {
             item
         } else {
             format!("struct {{\n        {item} value;\n        uint8_t pad[{behind}];\n    }}")
-        };
+        }
+    }
+
+    fn array(&mut self, ty: &Ty, elem: &Ty, len: u32) -> String {
+        let item = self.spaced(elem);
+        let size = self.layout().size(ty);
+        self.declare_once(ty, &format!("struct hw_{}", word(ty)), |_, name| {
+            format!(
+                "{name} {{\n    {item} items[{len}];\n}};\n_Static_assert(sizeof({name}) == {size}, \"layout\");\n"
+            )
+        })
+    }
+
+    fn list(&mut self, ty: &Ty, elem: &Ty, cap: u32) -> String {
+        let item = self.spaced(elem);
+        let size = self.layout().size(ty);
         let name = format!("struct hw_{}", word(ty));
         // If the last item does not end at a word boundary, the next field may begin directly behind it.
         let (first, last) = if size % 8 == 0 {
@@ -137,8 +154,11 @@ impl Emitter<'_> {
         })
     }
 
-    /// Returns the type of a list's items.
+    /// Returns the type of the items of a list or an array.
     pub(crate) fn item_type(&mut self, list: &Ty) -> String {
+        if let Ty::Array { elem, .. } = list {
+            return self.type_of(elem);
+        }
         match list.items() {
             Some((Items::Values(elem), _)) => self.type_of(elem),
             Some((Items::Options(_), _)) => format!("{}_entry", self.type_of(list)),
@@ -149,7 +169,11 @@ impl Emitter<'_> {
     /// Returns the member of a list that holds the item with an index.
     pub(crate) fn item(&self, list: &Ty, index: &str) -> String {
         let value = match list {
-            Ty::List { elem, .. } if self.layout().stride(elem) != self.layout().size(elem) => ".value",
+            Ty::Array { elem, .. } | Ty::List { elem, .. }
+                if self.layout().stride(elem) != self.layout().size(elem) =>
+            {
+                ".value"
+            }
             _ => "",
         };
         format!("items[{index}]{value}")

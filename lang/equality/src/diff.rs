@@ -88,6 +88,10 @@ fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize
     };
     match ty {
         Ty::Struct(id) => in_struct(module, *id, at),
+        Ty::Array { elem, .. } => {
+            let stride = layout.stride(elem) as usize;
+            element(stride, 0, &|at| in_value(module, elem, at))
+        }
         Ty::List { elem, .. } | Ty::Sorted { elem, .. } => {
             let stride = layout.stride(elem) as usize;
             element(stride, LIST_HEADER as usize, &|at| in_value(module, elem, at))

@@ -159,6 +159,7 @@ fn class(ty: &Ty) -> String {
         | Ty::Data
         | Ty::Bytes { .. }
         | Ty::Struct(_)
+        | Ty::Array { .. }
         | Ty::List { .. }
         | Ty::Sorted { .. }
         | Ty::Window { .. }

@@ -74,6 +74,11 @@ fn fill(module: &Module, rng: &mut Rng, ty: &Ty, bytes: &mut [u8]) {
                 fill(module, rng, elem, &mut bytes[at..]);
             }
         }
+        Ty::Array { elem, len } => {
+            for i in 0..*len as usize {
+                fill(module, rng, elem, &mut bytes[i * layout.stride(elem) as usize..]);
+            }
+        }
         // These begin empty; the program fills them.
         Ty::Timer | Ty::Data | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {}
     }

@@ -1,7 +1,7 @@
 //! Builds headers, one packet of a `pkt_gen` at a time.
 
 use hawser_ir::abi::{Built, Data, PacketRec, Segment};
-use hawser_ir::{BlueprintId, Fill, LIST_HEADER, SegRule, WireField};
+use hawser_ir::{BlueprintId, Fill, LIST_HEADER, SegRule, WireField, on_wire};
 
 use crate::bits::BitWriter;
 use crate::checksum::{Sum, pseudo_header};
@@ -156,14 +156,14 @@ impl Machine<'_> {
 
     fn write_field(&mut self, field: &WireField, image: Loc, facts: Facts, out: &mut BitWriter<'_>) {
         match field {
-            WireField::Bits { offset, ty, bits, fill, .. } => {
+            WireField::Bits { offset, ty, bits, little, fill, .. } => {
                 let value = match fill {
                     None => self.load_at(image.plus(*offset as usize), ty),
                     Some(Fill::Value(expr)) => self.eval_over(image, facts, expr).unwrap_or(0),
                     Some(Fill::HeaderWords) => facts.header.div_ceil(WORD) as u64,
                     Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }) => 0,
                 };
-                out.bits(value, u32::from(*bits));
+                out.bits(on_wire(value, *bits, *little), u32::from(*bits));
             }
             WireField::Varint { offset, .. } => {
                 out.varint(self.memory.read(image.plus(*offset as usize), 8));

@@ -212,6 +212,7 @@ impl Machine<'_> {
             | Ty::Seq { .. }
             | Ty::Duration
             | Ty::Time
+            | Ty::Array { .. }
             | Ty::Varint
             | Ty::Ip
             | Ty::Addr

@@ -5,7 +5,9 @@
 //! extend into its `tail`.
 
 use hawser_ir::abi::{Csum, Data, Packet, ParseError};
-use hawser_ir::{Blueprint, BlueprintId, Crc32, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField};
+use hawser_ir::{
+    Blueprint, BlueprintId, Crc32, CrcField, Expr, ExprKind, Fill, LIST_HEADER, Ty, WireField, on_wire,
+};
 
 use crate::bits::BitReader;
 use crate::checksum::{Sum, pseudo_header};
@@ -127,8 +129,8 @@ impl<'a> Machine<'a> {
         reader: &mut BitReader<'_>,
     ) -> Result<(), ParseError> {
         match field {
-            WireField::Bits { offset, ty, bits, .. } => {
-                let value = reader.bits(u32::from(*bits))?;
+            WireField::Bits { offset, ty, bits, little, .. } => {
+                let value = on_wire(reader.bits(u32::from(*bits))?, *bits, *little);
                 self.store_at(image.plus(*offset as usize), ty, value);
             }
             WireField::Varint { offset, .. } => {

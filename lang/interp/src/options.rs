@@ -5,13 +5,12 @@
 //! without length bytes (frames) is read completely or not at all.
 
 use hawser_ir::abi::ParseError;
-use hawser_ir::{BlueprintId, LIST_HEADER, OPTION_TAG, OptListId};
+use hawser_ir::{BlueprintId, LIST_HEADER, OPTION_TAG, OptListId, WireConstant};
 
 use crate::bits::{BitReader, BitWriter};
 use crate::containers::list_len;
 use crate::machine::{Facts, Machine};
 use crate::memory::Loc;
-use crate::prepared::Selector;
 
 impl<'a> Machine<'a> {
     /// Reads the options in `area` into the list at `at`.
@@ -137,7 +136,7 @@ impl<'a> Machine<'a> {
 }
 
 /// True if a member's constants match the bytes on the wire.
-fn selects(constants: &[Selector], bytes: &[u8]) -> bool {
+fn selects(constants: &[WireConstant], bytes: &[u8]) -> bool {
     constants
         .iter()
         .all(|c| BitReader::from_bit(bytes, c.at as usize).bits(c.bits) == Ok(c.value))

@@ -27,7 +27,7 @@ impl Machine<'_> {
     /// Moves from a list to a location inside one of its elements.
     fn step(&mut self, list: Loc, step: &Step) -> Result<Loc, Halt> {
         let found = match &step.index {
-            Index::At(index) => Some(self.eval(index)?),
+            Index::At(index) | Index::Item(index) => Some(self.eval(index)?),
             Index::Tag(tag) => self.entry_with_tag(list, step, *tag),
             Index::Key(key, field) => {
                 let key = self.eval(key)?;
@@ -40,7 +40,10 @@ impl Machine<'_> {
                 })
             }
         };
-        let len = list_len(&self.memory, list, step.cap);
+        let len = match step.index {
+            Index::Item(_) => u64::from(step.cap),
+            Index::At(_) | Index::Tag(_) | Index::Key(..) => list_len(&self.memory, list, step.cap),
+        };
         Ok(match found {
             Some(index) if index < len => {
                 let element = index as usize * step.stride as usize;

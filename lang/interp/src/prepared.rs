@@ -2,8 +2,7 @@
 //! constants that distinguish options.
 
 use hawser_ir::{
-    Blueprint, BlueprintId, Expr, ExprKind, Fill, Layout, Module, OptList, OptListId, Source, Struct,
-    StructId, Ty, WireField,
+    Blueprint, BlueprintId, Layout, Module, OptListId, Source, Struct, StructId, Ty, WireConstant, WireField,
 };
 
 use crate::number::Shape;
@@ -18,19 +17,9 @@ pub(crate) struct Prepared {
     /// For each blueprint, the length of its header if it is constant.
     static_len: Vec<Option<usize>>,
     /// For each option list and member, the constants that select it.
-    selectors: Vec<Vec<Vec<Selector>>>,
+    selectors: Vec<Vec<Vec<WireConstant>>>,
     /// The program's first IP protocol number, for which 0 stands in a header to send with.
     pub(crate) protocol: u8,
-}
-
-/// A constant field of an option, as it stands on the wire.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Selector {
-    /// The number of bits before the field.
-    pub(crate) at: u32,
-    /// The number of bits of the field.
-    pub(crate) bits: u32,
-    pub(crate) value: u64,
 }
 
 impl Prepared {
@@ -46,7 +35,12 @@ impl Prepared {
             selectors: module
                 .opt_lists
                 .iter()
-                .map(|list| selectors(module, list))
+                .map(|list| {
+                    list.members
+                        .iter()
+                        .map(|m| blueprint(module, m.blueprint).constants())
+                        .collect()
+                })
                 .collect(),
             protocol: protocol(module),
         }
@@ -67,7 +61,7 @@ impl Prepared {
     }
 
     /// Returns the constants that select each member of an option list.
-    pub(crate) fn selectors(&self, id: OptListId) -> &[Vec<Selector>] {
+    pub(crate) fn selectors(&self, id: OptListId) -> &[Vec<WireConstant>] {
         &self.selectors[id.0 as usize]
     }
 }
@@ -104,28 +98,6 @@ fn set_defaults(structs: &[Struct], structure: &Struct, at: usize, bytes: &mut [
 fn static_len(blueprint: &Blueprint) -> Option<usize> {
     let bits: Option<u32> = blueprint.header.iter().map(WireField::fixed_bits).sum();
     bits.map(|bits| bits.div_ceil(8) as usize)
-}
-
-/// Collects the constant fields of each member, up to its first field of varying length.
-fn selectors(module: &Module, list: &OptList) -> Vec<Vec<Selector>> {
-    let constants = |id| {
-        let mut at = 0;
-        let mut found = Vec::new();
-        for field in &blueprint(module, id).header {
-            if let WireField::Bits {
-                fill: Some(Fill::Value(Expr { kind: ExprKind::Const(value), .. })),
-                bits,
-                ..
-            } = field
-            {
-                found.push(Selector { at, bits: u32::from(*bits), value: *value });
-            }
-            let Some(bits) = field.fixed_bits() else { break };
-            at += bits;
-        }
-        found
-    };
-    list.members.iter().map(|m| constants(m.blueprint)).collect()
 }
 
 /// Returns the protocol number of the first parser of packets; for a parser of UDP datagrams, UDP's number.

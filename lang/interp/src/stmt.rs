@@ -123,6 +123,7 @@ impl<'a> Machine<'a> {
             | Ty::Timer
             | Ty::Data
             | Ty::Bytes { .. }
+            | Ty::Array { .. }
             | Ty::List { .. }
             | Ty::Sorted { .. }
             | Ty::Window { .. }

@@ -55,18 +55,18 @@ pub struct Place {
     pub ty: Ty,
 }
 
-/// A step from a list into one of its elements.
+/// A step from a list or an array into one of its elements.
 ///
-/// The list's `u32` length is at the place reached so far. An index at or beyond the length is harmless:
-/// reading yields zero, and writing has no effect.
+/// A list's `u32` length is at the place reached so far; an array has `cap` elements and no header. An index
+/// at or beyond the length is harmless: reading yields zero, and writing has no effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     pub index: Index,
     /// The distance in bytes between two elements.
     pub stride: u32,
-    /// The number of bytes before the list's first element.
+    /// The number of bytes before the first element.
     pub header: u32,
-    /// The list's capacity in elements.
+    /// The capacity in elements.
     pub cap: u32,
     /// The fixed offset in bytes inside the element.
     pub offset: u32,
@@ -78,6 +78,8 @@ nodes! {
     pub enum Index: "index" {
         /// By position.
         At(position: Box<Expr>) => value(position);
+        /// By position in an array.
+        Item(position: Box<Expr>) => value(position);
         /// The first entry of an option list with this tag.
         Tag(tag: u32);
         /// The element of a sorted list whose key equals this.

@@ -53,22 +53,6 @@ impl CrcField<'_> {
     }
 }
 
-impl WireField {
-    /// Returns the number of bits of a field, if that number is constant.
-    #[must_use]
-    pub fn fixed_bits(&self) -> Option<u32> {
-        match self {
-            WireField::Bits { bits, .. } => Some(u32::from(*bits)),
-            WireField::Bytes { len, .. } => Some(len * 8),
-            WireField::Varint { .. }
-            | WireField::Opaque { .. }
-            | WireField::Nested { .. }
-            | WireField::Options { .. }
-            | WireField::Repeat { .. } => None,
-        }
-    }
-}
-
 impl Blueprint {
     /// Returns the blueprint's CRC-32, if it has one. In the header, all fields before it have a fixed
     /// length.

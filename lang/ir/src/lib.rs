@@ -34,6 +34,7 @@ pub mod offload;
 pub mod shards;
 pub mod ty;
 pub mod visit;
+pub mod wire;
 
 pub use body::*;
 pub use crc::{Crc32, CrcField};
@@ -43,3 +44,4 @@ pub use offload::*;
 pub use shards::Shards;
 pub use ty::*;
 pub use visit::statements;
+pub use wire::{WireConstant, on_wire};

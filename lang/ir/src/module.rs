@@ -108,6 +108,10 @@ pub struct EnumNames {
     pub variants: Vec<(u64, String)>,
 }
 
+/// Behind its name, the two numbers as which a param that is an address is carried: those of its first and of
+/// its last eight bytes. A program's own names have no dot.
+pub const ADDRESS_HALVES: [&str; 2] = [".high", ".low"];
+
 /// A `param`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
@@ -418,8 +422,9 @@ nodes! {
     /// One field on the wire.
     #[derive(Clone, Debug, PartialEq)]
     pub enum WireField: "wire" {
-        /// `bits` bits of the scalar at `offset` of the image.
-        Bits { name: String, offset: u32, ty: Ty, bits: u8, fill: Option<Fill> } => nodes(fill);
+        /// `bits` bits of the scalar at `offset` of the image. If it is `little`, it is whole bytes, the least
+        /// significant one first.
+        Bits { name: String, offset: u32, ty: Ty, bits: u8, little: bool, fill: Option<Fill> } => nodes(fill);
         /// A variable-length integer (RFC 9000, section 16).
         Varint { name: String, offset: u32 };
         /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.

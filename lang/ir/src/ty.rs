@@ -43,6 +43,8 @@ pub enum Ty {
     Struct(StructId),
     /// `list<T, N>`: `{ u32 len; u32 _; T items[N]; }`.
     List { elem: Box<Ty>, cap: u32 },
+    /// `array<T, N>`: `{ T items[N]; }`. All its elements exist.
+    Array { elem: Box<Ty>, len: u32 },
     /// `sorted_list<T, N, by (a, b), key k>`: laid out like a list and kept in order.
     Sorted { elem: Box<Ty>, cap: u32, by: Vec<FieldRef>, key: FieldRef },
     /// `sliding_wnd<N, T>`: `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`. The runs are
@@ -139,6 +141,7 @@ impl Ty {
             | Ty::Data
             | Ty::Bytes { .. }
             | Ty::Struct(_)
+            | Ty::Array { .. }
             | Ty::List { .. }
             | Ty::Sorted { .. }
             | Ty::Window { .. }
@@ -166,6 +169,7 @@ impl Ty {
             | Ty::Data
             | Ty::Bytes { .. }
             | Ty::Struct(_)
+            | Ty::Array { .. }
             | Ty::Window { .. } => None,
         }
     }
@@ -219,6 +223,7 @@ impl Layout<'_> {
             Ty::Data => size_of::<crate::abi::Data>() as u32,
             Ty::Bytes { len } => *len,
             Ty::Struct(id) => self.structs[id.0 as usize].size,
+            Ty::Array { elem, len } => len * self.stride(elem),
             Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => LIST_HEADER + cap * self.stride(elem),
             Ty::Window { runs, .. } => WINDOW_HEADER + 16 * runs,
             Ty::Options { list, cap } => LIST_HEADER + cap * self.option_stride(*list),
@@ -232,6 +237,7 @@ impl Layout<'_> {
             Ty::Bool | Ty::Int { .. } | Ty::Enum { .. } | Ty::Seq { .. } => self.size(ty),
             Ty::Ip | Ty::Bytes { .. } => 1,
             Ty::Struct(_) => alignment_of(self.size(ty)),
+            Ty::Array { elem, .. } => self.align(elem),
             _ => 8,
         }
     }

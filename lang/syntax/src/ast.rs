@@ -256,6 +256,8 @@ pub enum StmtKind {
     Emit { instr: Expr, answer: Option<Ident> },
     /// `if (e) s else s`
     If { cond: Expr, then: Block, otherwise: Option<Box<Stmt>> },
+    /// `match (e) { A, B -> s  default -> s }`
+    Match { value: Expr, arms: Vec<Arm> },
     /// `for (x in list, K) { … }`
     ForEach { var: Ident, list: Expr, max: Option<Expr>, body: Block },
     /// `for (i in a..b, K) { … }`
@@ -276,6 +278,16 @@ pub enum StmtKind {
     Block(Block),
     /// A statement that could not be parsed; the parser has reported it.
     Error,
+}
+
+/// An arm of a `match`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// The arm's range, from its first case to the end of its body.
+    pub span: Span,
+    /// The variants, each a [`ExprKind::Name`] or an [`ExprKind::Path`]; none for `default`.
+    pub cases: Vec<Expr>,
+    pub body: Block,
 }
 
 /// A declared variable.
@@ -313,6 +325,8 @@ impl Expr {
             ExprKind::Unary(_, a) | ExprKind::Field(a, _) => vec![a],
             ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => vec![a, b],
             ExprKind::Conditional(c, a, b) => vec![c, a, b],
+            ExprKind::Fields(sources) => sources.iter().collect(),
+            ExprKind::In(a, set) => std::iter::once(&**a).chain(set).collect(),
             ExprKind::Call { callee, types: _, args } => {
                 let args = args.iter().map(|CallArg { label: _, value }| value);
                 std::iter::once(&**callee).chain(args).collect()
@@ -352,10 +366,15 @@ pub enum ExprKind {
     Call { callee: Box<Expr>, types: Vec<TypeArg>, args: Vec<CallArg> },
     /// `name{f: v, …}`; `new_ctx{f: v, …}`.
     Struct { name: Ident, fields: Vec<(Ident, Expr)> },
+    /// `{a, b}`: the fields of structures, assigned by name. Only the whole value of an assignment or of a
+    /// variable has this form.
+    Fields(Vec<Expr>),
     /// `!`, `-`, `~`, `select`
     Unary(UnOp, Box<Expr>),
     /// `a op b`
     Binary(BinOp, Box<Expr>, Box<Expr>),
+    /// `a in {b, c}`
+    In(Box<Expr>, Vec<Expr>),
     /// `c ? a : b`
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
     /// An expression that could not be parsed; the parser has reported it.

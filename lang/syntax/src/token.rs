@@ -40,6 +40,7 @@ pub enum Keyword {
     Deploy,
     If,
     Else,
+    Match,
     For,
     Break,
     Continue,
@@ -78,13 +79,15 @@ pub const ITEM_WORDS: [&str; 21] = [
 ];
 
 /// Words that begin a statement, and the two constants that are keywords.
-pub const STATEMENT_WORDS: [&str; 12] = [
-    "if", "else", "for", "break", "continue", "return", "emit", "done", "refuse", "assert", "true", "false",
+pub const STATEMENT_WORDS: [&str; 13] = [
+    "if", "else", "match", "for", "break", "continue", "return", "emit", "done", "refuse", "assert", "true",
+    "false",
 ];
 
 /// Words that are special only in one place and are ordinary names elsewhere.
-pub const PLACE_WORDS: [&str; 21] = [
+pub const PLACE_WORDS: [&str; 22] = [
     "in",
+    "default",
     "observable",
     "modifiable",
     "part",
@@ -134,6 +137,7 @@ impl Keyword {
             "deploy" => Keyword::Deploy,
             "if" => Keyword::If,
             "else" => Keyword::Else,
+            "match" => Keyword::Match,
             "for" => Keyword::For,
             "break" => Keyword::Break,
             "continue" => Keyword::Continue,

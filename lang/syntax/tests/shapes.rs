@@ -62,6 +62,8 @@ fn shape(expr: &Expr) -> String {
                 list(vec![otherwise])
             )
         }
+        ExprKind::In(of, set) => format!("({} in {{{}}})", shape(of), list(set.iter().collect())),
+        ExprKind::Fields(sources) => format!("{{{}}}", list(sources.iter().collect())),
         ExprKind::Error => "error".to_owned(),
     }
 }
@@ -106,6 +108,8 @@ fn operators_bind_as_in_c() {
         ("a << 1 + b >> 2", "((a << (1 + b)) >> 2)"),
         ("a < b == c > d", "((a < b) == (c > d))"),
         ("a <= b != c >= d", "((a <= b) != (c >= d))"),
+        ("a + 1 in {b, c | d} == e", "(((a + 1) in {b, (c | d)}) == e)"),
+        ("{a, b.c}", "{a, b.c}"),
         ("a & b == c", "(a & (b == c))"),
         ("a | b ^ c & d", "(a | (b ^ (c & d)))"),
         ("a || b && c | d", "(a || (b && (c | d)))"),

@@ -79,9 +79,13 @@ local function complain(tree, what, text)
 end
 
 -- A number of up to 64 bits at a bit offset of the packet, for Wireshark; and as a Lua number.
-local function number(tvb, bit, bits)
+local function number(tvb, bit, bits, little)
     local first = math.floor(bit / 8)
-    local value = tvb(first, math.ceil((bit + bits) / 8) - first):bitfield(bit % 8, bits)
+    local range = tvb(first, math.ceil((bit + bits) / 8) - first)
+    local value
+    if not little then value = range:bitfield(bit % 8, bits)
+    elseif bits <= 32 then value = range:le_uint()
+    else value = range:le_uint64() end
     if type(value) == "number" then return value, value end
     return value, value:tonumber()
 end
@@ -94,7 +98,7 @@ end
 local header -- defined below: headers are nested
 
 local function add_number(tvb, bit, field, tree, node)
-    local shown, value = number(tvb, bit, field.bits)
+    local shown, value = number(tvb, bit, field.bits, field.little)
     if field.t == "int" and field.bits <= 32 and value >= 2 ^ (field.bits - 1) then
         value = value - 2 ^ field.bits
         shown = value

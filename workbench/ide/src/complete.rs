@@ -354,6 +354,7 @@ fn scopes_of(stmt: &Stmt, out: &mut Vec<Span>) {
                 scopes_of(otherwise, out);
             }
         }
+        StmtKind::Match { arms, .. } => arms.iter().for_each(|arm| scopes_of_block(&arm.body, out)),
         StmtKind::ForEach { body, .. } | StmtKind::ForRange { body, .. } => {
             out.push(stmt.span);
             scopes_of_block(body, out);

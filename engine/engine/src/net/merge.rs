@@ -335,8 +335,14 @@ mod tests {
 
     #[test]
     fn packets_with_a_trailer_or_a_crc_are_not_merged() {
-        let field =
-            |fill| WireField::Bits { name: "field".to_owned(), offset: 0, ty: Ty::uint(32), bits: 32, fill };
+        let field = |fill| WireField::Bits {
+            name: "field".to_owned(),
+            offset: 0,
+            ty: Ty::uint(32),
+            bits: 32,
+            little: false,
+            fill,
+        };
         let crc = Fill::Crc32 { masked: Vec::new(), invariant: false };
         let header = |header, trailer| Blueprint {
             name: "header".to_owned(),

@@ -73,9 +73,10 @@ impl<'m> Fields<'m> {
     ) -> Option<u32> {
         let from = at?;
         match field {
-            WireField::Bits { name, offset, bits, fill, ty: _ } => {
+            WireField::Bits { name, offset, bits, little, fill, ty: _ } => {
                 let content = match fill {
-                    None if nested => Content::Alike,
+                    // Devices count in the network's order.
+                    None if nested || *little => Content::Alike,
                     None => Content::Field(base + offset),
                     Some(Fill::HeaderWords) if !nested => Content::HeaderWords,
                     Some(Fill::Checksum16 { pseudo }) if !nested => Content::Checksum { pseudo: *pseudo },

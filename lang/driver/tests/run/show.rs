@@ -213,6 +213,12 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
         }
         Ty::Bytes { len } => format!("{:02x?}", &bytes[..*len as usize]),
         Ty::Struct(id) => structure(module, module.structure(*id), bytes),
+        Ty::Array { elem, len } => {
+            let stride = layout(module, &member_sizes(module)).stride(elem) as usize;
+            let item = |i| value(module, elem, &bytes[i * stride..]);
+            let items: Vec<String> = (0..*len as usize).map(item).collect();
+            format!("[{}]", items.join(", "))
+        }
         Ty::List { elem, .. } | Ty::Sorted { elem, .. } => list(
             elem,
             layout(module, &member_sizes(module)).stride(elem) as usize,

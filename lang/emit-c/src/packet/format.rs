@@ -1,6 +1,6 @@
 //! Facts about a wire format that hold for every packet: lengths, runs of fixed fields, selectors.
 
-use hawser_ir::{Blueprint, BlueprintId, Expr, ExprKind, Fill, Module, OptListId, Source, Ty, WireField};
+use hawser_ir::{Blueprint, BlueprintId, Expr, Fill, Module, OptListId, Source, Ty, WireField};
 
 /// A field of fixed length in a run: the bits before it, and its number of bits.
 pub(super) struct Fixed<'a> {
@@ -90,14 +90,15 @@ pub(super) struct Bits<'a> {
     pub(super) offset: u32,
     pub(super) ty: &'a Ty,
     pub(super) bits: u8,
+    pub(super) little: bool,
     pub(super) fill: Option<&'a Fill>,
 }
 
 /// Returns a field as one of fixed width, if it is one.
 pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
     match field {
-        WireField::Bits { offset, ty, bits, fill, .. } => {
-            Some(Bits { offset: *offset, ty, bits: *bits, fill: fill.as_ref() })
+        WireField::Bits { offset, ty, bits, little, fill, .. } => {
+            Some(Bits { offset: *offset, ty, bits: *bits, little: *little, fill: fill.as_ref() })
         }
         WireField::Varint { .. }
         | WireField::Bytes { .. }
@@ -146,30 +147,6 @@ pub(super) fn computed(blueprint: &Blueprint) -> Vec<(Bits<'_>, &Expr)> {
         .chain(&blueprint.trailer)
         .filter_map(computed)
         .collect()
-}
-
-/// A constant field of an option, as it stands on the wire.
-pub(super) struct Selector {
-    pub(super) at: u32,
-    pub(super) bits: u32,
-    pub(super) value: u64,
-}
-
-/// Returns the constants that distinguish a member of an option list from others: those before its first
-/// field of varying length.
-pub(super) fn selectors(blueprint: &Blueprint) -> Vec<Selector> {
-    let mut at = 0;
-    let mut found = Vec::new();
-    for field in &blueprint.header {
-        if let WireField::Bits { fill: Some(Fill::Value(e)), bits, .. } = field
-            && let ExprKind::Const(value) = e.kind
-        {
-            found.push(Selector { at, bits: u32::from(*bits), value });
-        }
-        let Some(bits) = field.fixed_bits() else { break };
-        at += bits;
-    }
-    found
 }
 
 /// Returns the protocol number for which 0 stands in a header to send with. It is that of the first parser of

@@ -4,10 +4,10 @@
 //! are skipped by their length, a bad length ends the list, and members that find no room are ignored. A list
 //! without length bytes (frames) is read completely or not at all.
 
-use hawser_ir::{BlueprintId, OptListId, Ty};
+use hawser_ir::{BlueprintId, OptListId, Ty, WireConstant};
 
 use super::Image;
-use super::format::{Selector, selectors, static_len};
+use super::format::static_len;
 use super::read::{bits_at, fail};
 use super::usual::TAGS;
 use crate::emitter::Emitter;
@@ -105,9 +105,9 @@ impl Emitter<'_> {
     fn select_member(&mut self, s: &mut Scope, id: OptListId) {
         let members = &self.module.opt_list(id).members;
         s.out.line(&format!("uint32_t tag = {};", members.len()));
-        let constants: Vec<Vec<Selector>> = members
+        let constants: Vec<Vec<WireConstant>> = members
             .iter()
-            .map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize]))
+            .map(|m| self.module.blueprints[m.blueprint.0 as usize].constants())
             .collect();
         if let Some(kinds) = kinds(&constants) {
             s.out.open("switch (p[0])");
@@ -344,9 +344,9 @@ impl Emitter<'_> {
 }
 
 /// Returns the first bytes of members, if these distinguish them.
-pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
-    let kind = |constants: &Vec<Selector>| match constants.first() {
-        Some(Selector { at: 0, bits: 8, value }) => Some(*value),
+pub(super) fn kinds(members: &[Vec<WireConstant>]) -> Option<Vec<u64>> {
+    let kind = |constants: &Vec<WireConstant>| match constants.first() {
+        Some(WireConstant { at: 0, bits: 8, value }) => Some(*value),
         Some(_) | None => None,
     };
     let kinds: Vec<u64> = members.iter().map(kind).collect::<Option<_>>()?;
@@ -358,8 +358,8 @@ pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
 }
 
 /// Returns a condition that constants match the `n` bytes at `p`.
-fn condition(constants: &[Selector]) -> String {
-    let test = |c: &Selector| {
+fn condition(constants: &[WireConstant]) -> String {
+    let test = |c: &WireConstant| {
         let bytes = (c.at + c.bits).div_ceil(8);
         format!(
             "n >= {bytes} && {} == {}",

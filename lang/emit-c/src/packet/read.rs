@@ -106,9 +106,13 @@ impl Emitter<'_> {
                 continue;
             }
             match field {
-                WireField::Bits { offset, ty, .. } => {
+                WireField::Bits { offset, ty, little, .. } => {
                     let place = Place { ty: ty.clone(), ..self.wire_place(id, *offset) };
-                    let value = wrap(&bits_at(from, *at, *bits), ty);
+                    let raw = bits_at(from, *at, *bits);
+                    let value = match little {
+                        true => wrap(&format!("hw_swapped({raw}, {bits})"), ty),
+                        false => wrap(&raw, ty),
+                    };
                     self.store(s, &place, &value);
                 }
                 WireField::Bytes { offset, len, .. } => {

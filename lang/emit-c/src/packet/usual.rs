@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use hawser_ir::{ContainerOp, Module, OptListId, Stmt, StmtKind, Ty};
+use hawser_ir::{ContainerOp, Module, OptListId, Stmt, StmtKind, Ty, WireConstant};
 
 use super::Image;
-use super::format::{Selector, options, selectors, static_len};
+use super::format::{options, static_len};
 use super::options::kinds;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
@@ -142,12 +142,12 @@ impl Emitter<'_> {
         let members = &self.module.opt_list(id).members;
         let constants: Vec<_> = members
             .iter()
-            .map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize]))
+            .map(|m| self.module.blueprints[m.blueprint.0 as usize].constants())
             .collect();
         kinds(&constants)?;
         let mut bytes = Vec::new();
         for (tag, at, _) in row.placed() {
-            let whole = |c: &Selector| c.at.is_multiple_of(8) && c.bits.is_multiple_of(8);
+            let whole = |c: &WireConstant| c.at.is_multiple_of(8) && c.bits.is_multiple_of(8);
             if !constants[tag as usize].iter().all(whole) {
                 return None;
             }

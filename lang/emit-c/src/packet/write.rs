@@ -192,8 +192,8 @@ impl Emitter<'_> {
         let Some(field) = bits(field) else {
             return "0".to_owned();
         };
-        match field.fill {
-            fill if comes_later(fill) => "0".to_owned(),
+        let value = match field.fill {
+            fill if comes_later(fill) => return "0".to_owned(),
             Some(Fill::Value(expr)) => {
                 let value = self.expr(s, expr);
                 format!("(uint64_t){}", paren(&value))
@@ -204,6 +204,10 @@ impl Emitter<'_> {
                 let value = self.load(s, &place);
                 format!("(uint64_t){}", paren(&value))
             }
+        };
+        match field.little {
+            true => format!("hw_swapped({value}, {})", field.bits),
+            false => value,
         }
     }
 

@@ -54,6 +54,7 @@ impl Body<'_> {
             | Type::Bytes(_)
             | Type::Data
             | Type::Record(_)
+            | Type::Array(..)
             | Type::List(..)
             | Type::Sorted(..)
             | Type::Window(..)
@@ -134,6 +135,7 @@ impl Body<'_> {
             | Type::Bytes(_)
             | Type::Data
             | Type::Record(_)
+            | Type::Array(..)
             | Type::List(..)
             | Type::Sorted(..)
             | Type::Window(..)
@@ -192,6 +194,9 @@ impl Body<'_> {
         };
         let a = self.expr(&ty, depth);
         let b = self.operand(&ty, depth);
+        if self.rules.function && self.rng.one_in(6) {
+            return format!("({a} in {{{b}, {}}})", self.operand(&ty, depth));
+        }
         format!("({a} {op} {b})")
     }
 

@@ -24,6 +24,7 @@ pub(super) fn literal(rng: &mut Rng, ty: &Type) -> String {
         | Type::Bytes(_)
         | Type::Data
         | Type::Record(_)
+        | Type::Array(..)
         | Type::List(..)
         | Type::Sorted(..)
         | Type::Window(..)
@@ -67,6 +68,7 @@ pub(super) fn index(rng: &mut Rng, ty: &Type) -> String {
         | Type::Bytes(_)
         | Type::Data
         | Type::Record(_)
+        | Type::Array(..)
         | Type::List(..)
         | Type::Sorted(..)
         | Type::Window(..)

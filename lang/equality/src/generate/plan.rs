@@ -111,6 +111,7 @@ impl Plan {
             Type::Bytes(len) => format!("bytes<{len}>"),
             Type::Data => "data_t".to_owned(),
             Type::Record(record) => self.records[*record].name.clone(),
+            Type::Array(elem, len) => format!("array<{}, {len}>", self.written(elem)),
             Type::List(elem, cap) => format!("list<{}, {cap}>", self.written(elem)),
             Type::Sorted(row, cap, by, key) => {
                 let row = &self.records[*row];

@@ -138,10 +138,11 @@ fn fields(
     (0..count).map(&mut field).collect()
 }
 
-/// Generates a list, a sorted list or a window, small enough to be full often.
+/// Generates an array, a list, a sorted list or a window, small enough to be full often.
 fn container(plan: &Plan, rng: &mut Rng, structs: &[usize]) -> Type {
     let cap = 1 + rng.below(4) as u32;
-    match rng.below(4) {
+    match rng.below(5) {
+        4 => Type::Array(Box::new(Type::scalar(rng)), cap),
         0 => Type::List(Box::new(Type::scalar(rng)), cap),
         1 => {
             let elem = match rng.below(4) {

@@ -104,6 +104,10 @@ fn step(
             let writable = at.writable;
             Some(Var::new(path, (**elem).clone(), writable))
         }
+        Type::Array(elem, _) => {
+            let path = format!("{}[{}]", at.path, index(rng, &Type::Uint(32)));
+            Some(Var::new(path, (**elem).clone(), at.writable))
+        }
         Type::Sorted(row, _, _, key) => {
             let path = if rng.one_in(2) {
                 format!("{}.at({})", at.path, index(rng, &Type::Uint(32)))

@@ -152,6 +152,7 @@ impl Body<'_> {
             | Type::Bytes(_)
             | Type::Data
             | Type::Record(_)
+            | Type::Array(..)
             | Type::List(..)
             | Type::Sorted(..)
             | Type::Window(..)
@@ -186,6 +187,12 @@ impl Body<'_> {
                 format!("data({}, {off}, {len}, {size})", uid.path)
             };
             return self.line(format!("{} = {data};", place.path));
+        }
+        if matches!(place.ty, Type::Record(_))
+            && self.rng.one_in(3)
+            && let Some(from) = self.find_deep(false, 1, &|ty| *ty == place.ty)
+        {
+            return self.line(format!("{} = {{{}}};", place.path, from.path));
         }
         if let Some(value) = self.aggregate(&place.ty) {
             self.line(format!("{} = {value};", place.path));
@@ -293,6 +300,9 @@ impl Body<'_> {
     }
 
     fn branch(&mut self, depth: u32) {
+        if self.rng.one_in(4) {
+            return self.choose(depth);
+        }
         let condition = self.expr(&Type::Bool, DEPTH);
         self.block(&format!("if ({condition})"), |body| body.statements(2, depth - 1));
         if self.rng.one_in(3) {
@@ -306,14 +316,29 @@ impl Body<'_> {
         }
     }
 
+    /// Generates a `match`, with every variant or with `default`.
+    fn choose(&mut self, depth: u32) {
+        let value = self.expr(&Type::Enum, 2);
+        let arms: &[&str] = match self.rng.below(3) {
+            0 => &["RED ->", "GREEN ->", "kinds::BLUE ->"],
+            1 => &["BLUE, RED ->", "kinds::GREEN ->"],
+            _ => &["GREEN ->", "default ->"],
+        };
+        self.block(&format!("match ({value})"), |body| {
+            for arm in arms {
+                body.block(arm, |body| body.statements(1, depth - 1));
+            }
+        });
+    }
+
     fn count(&mut self, depth: u32) {
         let name = self.fresh_name("i");
         let rounds = 1 + self.rng.below(4);
-        let listed = |ty: &Type| matches!(ty, Type::List(..) | Type::Sorted(..));
+        let listed = |ty: &Type| matches!(ty, Type::Array(..) | Type::List(..) | Type::Sorted(..));
         self.loops += 1;
         if let Some(list) = self.find(false, &listed).filter(|_| self.rng.one_in(2)) {
             let element = match &list.ty {
-                Type::List(elem, _) => (**elem).clone(),
+                Type::Array(elem, _) | Type::List(elem, _) => (**elem).clone(),
                 Type::Sorted(row, ..) => Type::Record(*row),
                 _ => Type::Bool,
             };

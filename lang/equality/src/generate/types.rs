@@ -21,6 +21,7 @@ pub(super) enum Type {
     Data,
     /// A record, by its index in [`super::Plan::records`].
     Record(usize),
+    Array(Box<Type>, u32),
     List(Box<Type>, u32),
     /// Element, capacity, sort fields and key; fields are indices in the element.
     Sorted(usize, u32, Vec<usize>, usize),
@@ -62,6 +63,7 @@ impl Type {
             | Type::Bytes(_)
             | Type::Data
             | Type::Record(_)
+            | Type::Array(..)
             | Type::List(..)
             | Type::Sorted(..)
             | Type::Window(..)

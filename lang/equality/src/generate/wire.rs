@@ -68,7 +68,13 @@ impl Header {
     fn body(&mut self, plan: &Plan, rng: &mut Rng, count: usize, plain: bool) {
         for i in 0..count {
             let name = format!("h{}", self.fields.len());
-            match rng.below(10) {
+            match rng.below(11) {
+                10 => {
+                    self.align();
+                    let bits = *rng.pick(&[16u8, 32, 64]);
+                    let line = format!("le_uint{bits} {name}");
+                    self.add(&name, Type::Uint(bits), u32::from(bits), &line);
+                }
                 0 if !plain => {
                     self.align();
                     self.add(&name, Type::Varint, 8, &format!("varint_t {name}"));

@@ -103,7 +103,7 @@ pub(crate) fn function(
 /// Returns a field on the wire with the same name and type as in memory.
 pub(crate) fn wire(module: &Module, id: StructId, name: &str, bits: u8, fill: Option<Fill>) -> WireField {
     let Place { offset, ty, .. } = field(module, id, Base::Blueprint, name);
-    WireField::Bits { name: name.into(), offset, ty, bits, fill }
+    WireField::Bits { name: name.into(), offset, ty, bits, little: false, fill }
 }
 
 fn option(module: &mut Module, name: &str, fields: &[(&str, u8, Option<u64>)]) -> OptKind {

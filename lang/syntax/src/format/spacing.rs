@@ -29,9 +29,9 @@ pub(super) fn spaces(before: &Piece<'_>, after: &Piece<'_>) -> usize {
         return between_statements(before, after);
     }
     match right {
-        // `f(`, `l[` and `new_ctx{` have no space; `-> {` and `= {` have one.
+        // `f(`, `l[` and `new_ctx{` have no space; `-> {`, `= {` and `in {` have one.
         TokenKind::LeftParen | TokenKind::LeftBracket => usize::from(after.role != Role::Attached),
-        TokenKind::LeftBrace => usize::from(left != TokenKind::Ident),
+        TokenKind::LeftBrace => usize::from(left != TokenKind::Ident || before.role == Role::Spaced),
         TokenKind::Colon => usize::from(after.role == Role::Spaced),
         _ => 1,
     }

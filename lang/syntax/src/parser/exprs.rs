@@ -15,6 +15,7 @@ pub(super) struct Tree {
 /// Binding strengths of the operators, weakest first, as in C.
 const OR: u8 = 1;
 const EQUALITY: u8 = 6;
+const RELATION: u8 = 7;
 const SHIFT: u8 = 8;
 const ADDITIVE: u8 = 9;
 
@@ -87,6 +88,10 @@ impl Parser<'_> {
         let start = self.token().start;
         let mut left = self.unary()?;
         loop {
+            if self.at_set() && weakest <= RELATION {
+                left = self.membership(start, left)?;
+                continue;
+            }
             let Some(operator) = self.operator() else {
                 return Ok(left);
             };
@@ -99,6 +104,35 @@ impl Parser<'_> {
             let kind = ExprKind::Binary(operator.op, left.expr.into(), right.expr.into());
             left = self.tree(start, kind, height)?;
         }
+    }
+
+    /// Parses `{b, c}` with at least one value.
+    pub(super) fn set(&mut self, value: impl FnMut(&mut Self) -> Parse<Expr>) -> Parse<Vec<Expr>> {
+        if self.peek(1).kind == TokenKind::RightBrace {
+            self.advance();
+            return Err(self.no_expression());
+        }
+        self.marked_list(Role::List, TokenKind::LeftBrace, TokenKind::RightBrace, value)
+    }
+
+    /// True if `in {` comes next.
+    fn at_set(&self) -> bool {
+        self.is_word("in") && self.peek(1).kind == TokenKind::LeftBrace
+    }
+
+    /// `a in {b, c}`
+    fn membership(&mut self, start: u32, left: Tree) -> Parse<Tree> {
+        self.mark(Role::Spaced);
+        self.advance();
+        let mut height = left.height;
+        let values = self.set(|p| {
+            let value = p.conditional()?;
+            height = height.max(value.height);
+            Ok(value.expr)
+        })?;
+        // It is lowered to as many comparisons.
+        height = height.saturating_add(u32::try_from(values.len()).unwrap_or(MAX_HEIGHT));
+        self.tree(start, ExprKind::In(left.expr.into(), values), height)
     }
 
     /// Returns the operator that comes next, or the operator that was probably meant.
@@ -114,15 +148,15 @@ impl Parser<'_> {
             TokenKind::And => plain(BinOp::BitAnd, 5),
             TokenKind::EqEq => plain(BinOp::Eq, EQUALITY),
             TokenKind::NotEq => plain(BinOp::Ne, EQUALITY),
-            TokenKind::Less => plain(BinOp::Lt, 7),
-            TokenKind::LessEq => plain(BinOp::Le, 7),
-            TokenKind::GreaterEq => plain(BinOp::Ge, 7),
+            TokenKind::Less => plain(BinOp::Lt, RELATION),
+            TokenKind::LessEq => plain(BinOp::Le, RELATION),
+            TokenKind::GreaterEq => plain(BinOp::Ge, RELATION),
             TokenKind::Greater => match self.peek(1) {
                 next if next.kind == TokenKind::Greater && joined(next) => {
                     Some(Operator { op: BinOp::Shr, strength: SHIFT, tokens: 2, slip: Slip::None })
                 }
                 next if next.kind == TokenKind::GreaterEq && joined(next) => None, // `>>=`
-                _ => plain(BinOp::Gt, 7),
+                _ => plain(BinOp::Gt, RELATION),
             },
             TokenKind::ShiftLeft => plain(BinOp::Shl, SHIFT),
             TokenKind::Plus => plain(BinOp::Add, ADDITIVE),

@@ -87,6 +87,7 @@ impl Parser<'_> {
             Keyword::Deploy => self.deploy(),
             Keyword::If
             | Keyword::Else
+            | Keyword::Match
             | Keyword::For
             | Keyword::Break
             | Keyword::Continue

@@ -2,7 +2,7 @@
 
 use super::{Parse, Parser, Reported, Role};
 use crate::Diagnostic;
-use crate::ast::{BinOp, Block, Declarator, Expr, ExprKind, Init, Stmt, StmtKind};
+use crate::ast::{Arm, BinOp, Block, Declarator, Expr, ExprKind, Init, Stmt, StmtKind};
 use crate::token::{Keyword, TokenKind};
 
 impl Parser<'_> {
@@ -58,6 +58,7 @@ impl Parser<'_> {
     fn keyword_statement(&mut self, word: Keyword) -> Parse<StmtKind> {
         match word {
             Keyword::If => self.if_(),
+            Keyword::Match => self.match_(),
             Keyword::For => self.for_(),
             Keyword::Emit => self.emit(),
             Keyword::Break => self.alone("`break`", StmtKind::Break),
@@ -143,6 +144,56 @@ impl Parser<'_> {
         Block { span: stmt.span, stmts: vec![stmt] }
     }
 
+    /// `match (e) { A, B -> s  default -> s }`. Each arm nests more deeply than the one before, as `else if`
+    /// does.
+    fn match_(&mut self) -> Parse<StmtKind> {
+        self.advance();
+        let value = self.condition("match")?;
+        let open = self.expect(TokenKind::LeftBrace)?;
+        let depth = self.depth;
+        let mut arms = Vec::new();
+        while !matches!(self.kind(), TokenKind::RightBrace | TokenKind::End) && !self.at_next_item() {
+            let before = self.at;
+            match self.nested(Self::arm) {
+                Ok(arm) => arms.push(arm),
+                Err(Reported) => self.skip_member(before),
+            }
+            self.depth += 1;
+        }
+        self.depth = depth;
+        self.close_braces(open);
+        Ok(StmtKind::Match { value, arms })
+    }
+
+    fn arm(&mut self) -> Parse<Arm> {
+        let start = self.token().start;
+        let mut cases = Vec::new();
+        if self.is_word("default") && self.peek(1).kind != TokenKind::ColonColon {
+            self.advance();
+        } else {
+            cases.push(self.case()?);
+            while self.eat(TokenKind::Comma) {
+                cases.push(self.case()?);
+            }
+        }
+        if !self.eat_arrow() {
+            return Err(self.unexpected("`,` or `->`"));
+        }
+        let body = self.body();
+        Ok(Arm { span: self.since(start), cases, body })
+    }
+
+    /// `A`, `kind_t::A`
+    fn case(&mut self) -> Parse<Expr> {
+        let name = self.name("a variant, or `default`")?;
+        let start = name.span.start;
+        let kind = match self.eat(TokenKind::ColonColon) {
+            true => ExprKind::Path(name, self.member_name()?),
+            false => ExprKind::Name(name),
+        };
+        Ok(Expr { span: self.since(start), kind })
+    }
+
     fn for_(&mut self) -> Parse<StmtKind> {
         self.advance();
         let before = self.at;
@@ -205,7 +256,7 @@ impl Parser<'_> {
             let init = match self.kind() {
                 TokenKind::Assign => {
                     self.advance();
-                    Init::Value(self.expr()?)
+                    Init::Value(self.assigned()?)
                 }
                 TokenKind::LeftParen => Init::Args(self.arguments(Self::expr)?),
                 _ => Init::None,
@@ -224,7 +275,10 @@ impl Parser<'_> {
         let place = self.expr()?;
         if let Some(op) = self.assignment() {
             self.check_place(&place);
-            let value = self.expr()?;
+            let value = match op {
+                None => self.assigned()?,
+                Some(_) => self.expr()?,
+            };
             self.semicolon("the assignment")?;
             return Ok(StmtKind::Assign { place, op, value });
         }
@@ -236,6 +290,16 @@ impl Parser<'_> {
         }
         self.semicolon("the statement")?;
         Ok(StmtKind::Expr(place))
+    }
+
+    /// Parses the value of an assignment or of a variable: an expression, or `{a, b}`.
+    fn assigned(&mut self) -> Parse<Expr> {
+        if !self.is(TokenKind::LeftBrace) {
+            return self.expr();
+        }
+        let start = self.token().start;
+        let sources = self.set(Self::expr)?;
+        Ok(Expr { span: self.since(start), kind: ExprKind::Fields(sources) })
     }
 
     /// Consumes the assignment operator that comes next, and returns it without its `=`.
@@ -351,7 +415,7 @@ struct ForHeader {
 fn foreign_hint(word: &str) -> Option<&'static str> {
     Some(match word {
         "while" | "do" | "loop" | "until" => "write a bounded loop: `for (i in a..b, K) { … }`, with `break`",
-        "switch" | "match" => "use `if … else if …`",
+        "switch" => "use `match (e) { A, B -> … default -> … }`",
         "elif" | "elsif" | "elseif" => "write `else if`",
         "try" | "goto" => "MTP has neither exceptions nor jumps; use `if` and `return`",
         _ => return None,

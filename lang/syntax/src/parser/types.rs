@@ -5,7 +5,15 @@ use crate::ast::{Type, TypeArg};
 use crate::token::{Token, TokenKind};
 
 /// The types that take arguments. In a statement, only these may be followed by `<`.
-pub(super) const GENERIC: [&str; 6] = ["bytes", "list", "seq", "sliding_wnd", "sorted_list", "instr"];
+pub(super) const GENERIC: [&str; 7] = [
+    "array",
+    "bytes",
+    "list",
+    "seq",
+    "sliding_wnd",
+    "sorted_list",
+    "instr",
+];
 
 impl Parser<'_> {
     pub(super) fn type_(&mut self) -> Parse<Type> {

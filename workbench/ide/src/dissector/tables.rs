@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use hawser_ir::{
-    Blueprint, BlueprintId, Expr, ExprKind, Fill, Module, OptList, SegRule, Source, Ty, WireField,
+    Blueprint, BlueprintId, Expr, ExprKind, Fill, Module, OptList, SegRule, Source, Ty, WireConstant,
+    WireField,
 };
 
 use crate::dissector::Unsupported;
@@ -117,7 +118,7 @@ fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<Stri
     };
     let named = |offset: u32| quoted(&name_at(module, blueprint, offset));
     Ok(match field {
-        WireField::Bits { name, offset, ty, bits, fill } => {
+        WireField::Bits { name, offset, ty, bits, little, fill } => {
             let kind = match ty {
                 Ty::Enum { index, .. } => format!("t = \"enum\", enum = {}", index + 1),
                 Ty::Bool => "t = \"bool\"".to_owned(),
@@ -136,8 +137,9 @@ fn row(module: &Module, blueprint: &Blueprint, field: &WireField) -> Result<Stri
                 }
             };
             format!(
-                "k = \"bits\", name = {}, at = {offset}, bits = {bits}, {kind}{filled}",
-                quoted(name)
+                "k = \"bits\", name = {}, at = {offset}, bits = {bits}, {kind}{}{filled}",
+                quoted(name),
+                if *little { ", little = true" } else { "" }
             )
         }
         WireField::Varint { name, offset } => {
@@ -189,10 +191,10 @@ fn options(module: &Module, list: &OptList, text: &mut String) -> Result<(), Uns
     line(text, 2, &opening);
     line(text, 3, ", members = {");
     for member in &list.members {
-        let constants = constants(module, member.blueprint);
-        let constants = constants
-            .iter()
-            .map(|(at, bits, value)| format!("{{ at = {at}, bits = {bits}, value = {value} }}"));
+        let constants = module.blueprints[member.blueprint.0 as usize].constants();
+        let constants = constants.iter().map(|WireConstant { at, bits, value }| {
+            format!("{{ at = {at}, bits = {bits}, value = {value} }}")
+        });
         line(
             text,
             4,
@@ -208,23 +210,6 @@ fn options(module: &Module, list: &OptList, text: &mut String) -> Result<(), Uns
     line(text, 3, "}");
     line(text, 2, "},");
     Ok(())
-}
-
-/// Returns the constants that distinguish a member from others, up to its first field of varying length. Each
-/// consists of the first bit, the number of bits, and the value.
-fn constants(module: &Module, blueprint: BlueprintId) -> Vec<(u32, u8, u64)> {
-    let mut at = 0;
-    let mut found = Vec::new();
-    for field in &module.blueprints[blueprint.0 as usize].header {
-        if let WireField::Bits { fill: Some(Fill::Value(expr)), bits, .. } = field
-            && let ExprKind::Const(value) = expr.kind
-        {
-            found.push((at, *bits, value));
-        }
-        let Some(bits) = field.fixed_bits() else { break };
-        at += bits;
-    }
-    found
 }
 
 fn all_parsers(module: &Module, text: &mut String) -> Result<(), Unsupported> {

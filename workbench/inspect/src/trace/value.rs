@@ -190,6 +190,12 @@ impl Reader<'_> {
                     .collect(),
             ),
             Ty::Window { runs, .. } => self.window(bytes, *runs as usize),
+            Ty::Array { elem, len } => {
+                let stride = self.layout.stride(elem) as usize;
+                shortened(*len as usize, |index| {
+                    self.value(elem, bytes.get(index * stride..).unwrap_or(&[]))
+                })
+            }
             _ => match ty.items() {
                 Some((items, cap)) => self.list(bytes, items, cap as usize),
                 None => Value::Text(String::new()),

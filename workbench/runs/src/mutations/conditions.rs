@@ -64,6 +64,10 @@ impl Found {
                     self.stmt(otherwise, returns_bool);
                 }
             }
+            StmtKind::Match { value, arms } => {
+                self.inside(value);
+                arms.iter().for_each(|arm| self.block(&arm.body, returns_bool));
+            }
             StmtKind::ForEach { body, .. } | StmtKind::ForRange { body, .. } => {
                 self.block(body, returns_bool)
             }
@@ -94,6 +98,7 @@ impl Found {
     fn value(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Binary(op, ..) if is_logical(*op) || is_comparison(*op) => self.condition(expr),
+            ExprKind::In(..) => self.condition(expr),
             _ => self.inside(expr),
         }
     }

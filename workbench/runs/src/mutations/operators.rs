@@ -70,6 +70,10 @@ impl Found<'_> {
                     self.stmt(otherwise);
                 }
             }
+            StmtKind::Match { value, arms } => {
+                self.expr(value);
+                arms.iter().for_each(|arm| self.block(&arm.body));
+            }
             StmtKind::ForEach { body, .. } => self.block(body),
             StmtKind::ForRange { from, to, body, .. } => {
                 self.expr(from);

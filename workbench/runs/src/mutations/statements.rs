@@ -38,6 +38,10 @@ fn statement(stmt: &Stmt, found: &mut Vec<Span>) {
                 statement(otherwise, found);
             }
         }
+        StmtKind::Match { arms, .. } => {
+            found.push(stmt.span);
+            arms.iter().for_each(|arm| block(&arm.body, found));
+        }
         StmtKind::ForEach { body, .. } | StmtKind::ForRange { body, .. } => {
             found.push(stmt.span);
             block(body, found);
