@@ -17,7 +17,6 @@ mod purity;
 mod ratchet;
 mod recorded;
 mod rust_text;
-mod temporary;
 mod tree;
 
 use std::fmt;
@@ -66,7 +65,6 @@ const CHECKS: &[Check] = &[
     Check { name: "marks", run: marks::check },
     Check { name: "links", run: links::check },
     Check { name: "recorded", run: recorded::check },
-    Check { name: "temporary", run: temporary::check },
 ];
 
 /// Runs the named checks, or all of them.
