@@ -105,15 +105,6 @@ impl ConnectError {
         }
     }
 
-    /// Returns whether the destination's name failed, and not the path to it.
-    #[must_use]
-    pub fn is_about_the_name(&self) -> bool {
-        matches!(
-            self.failure,
-            Failure::NoSuchName | Failure::NoRecord | Failure::NameServer
-        )
-    }
-
     fn words(&self) -> String {
         if let Some(why) = &self.not_begun {
             return why.clone();

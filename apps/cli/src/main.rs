@@ -15,7 +15,6 @@ mod engine;
 mod exit;
 mod frames;
 mod groups;
-mod hex;
 mod http;
 mod interact;
 mod interrupt;

@@ -22,6 +22,10 @@ impl Folder {
     ///
     /// # Errors
     /// When it cannot be created.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the folder that is made there has a random name"
+    )]
     pub fn new() -> io::Result<Folder> {
         Folder::within(&std::env::temp_dir())
     }

@@ -12,9 +12,6 @@ mod targets;
 #[path = "../../../apps/cli/src/exit.rs"]
 mod exit;
 #[allow(dead_code, unreachable_pub)]
-#[path = "../../../apps/cli/src/hex.rs"]
-mod hex;
-#[allow(dead_code, unreachable_pub)]
 #[path = "../../../apps/cli/src/output.rs"]
 mod output;
 #[allow(dead_code, unreachable_pub)]

@@ -3,49 +3,51 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use hickory_proto::rr::{Name, RData};
+
 use crate::plan::Plan;
 use crate::spec::{Spec, SpecError, known_host};
 
 use super::service;
-use super::zone::{addresses_fit, services_fit};
+use super::zone::fits;
 
 /// Checks the names of a lab.
 pub(crate) fn check(spec: &Spec, plan: &Plan) -> Result<(), SpecError> {
     let mut names = BTreeSet::new();
     for (i, name) in spec.names.iter().enumerate() {
         let at = |key: &str| format!("dns[{i}].{key}");
-        let is_label = |label: &str| (1..=63).contains(&label.len()) && label.is_ascii();
         let text = name.name.trim_end_matches('.');
-        if text.len() > 253 || !text.split('.').all(is_label) {
+        let Some(read) = Name::from_ascii(text).ok().filter(|_| !text.is_empty()) else {
             let error = SpecError::new(at("name"), format!("`{}` cannot be a name", name.name));
             return Err(error.with_hint("labels of 1 to 63 characters with dots between them"));
-        }
+        };
         if !names.insert(text.to_ascii_lowercase()) {
             return Err(SpecError::new(at("name"), format!("`{text}` is already defined")));
         }
-        let mut counts = [0, 0];
+        let mut addresses = Vec::new();
         for (j, address) in name.addresses.iter().enumerate() {
-            let found = match address.parse::<IpAddr>() {
-                Ok(address) => vec![address],
+            match address.parse::<IpAddr>() {
+                Ok(address) => addresses.push(address),
                 Err(_) => {
                     let host = known_host(spec, address, at(&format!("addresses[{j}]")))?;
-                    plan.hosts[host].known_by.clone()
+                    addresses.extend(&plan.hosts[host].known_by);
                 }
-            };
-            found
-                .iter()
-                .for_each(|address| counts[usize::from(address.is_ipv6())] += 1);
+            }
         }
-        if !addresses_fit(text, counts[0], 4) || !addresses_fit(text, counts[1], 16) {
+        let (ipv4, ipv6) = addresses.into_iter().partition::<Vec<IpAddr>, _>(IpAddr::is_ipv4);
+        if [ipv4, ipv6]
+            .into_iter()
+            .any(|all| !fits(&read, all.into_iter().map(RData::from).collect()))
+        {
             let message = "the addresses do not fit into an answer of 512 bytes";
             return Err(SpecError::new(at("addresses"), message));
         }
-        check_services(spec, plan, i)?;
+        check_services(spec, plan, i, &read)?;
     }
     Ok(())
 }
 
-fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Result<(), SpecError> {
+fn check_services(spec: &Spec, plan: &Plan, number: usize, read: &Name) -> Result<(), SpecError> {
     let name = &spec.names[number];
     let at = |i: usize, key: &str| format!("dns[{number}].services[{i}].{key}");
     let mut all = Vec::new();
@@ -59,13 +61,13 @@ fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Result<(), SpecErr
             let message = "a number of 6 or below; the record has other keys for these parameters";
             return Err(SpecError::new(at(i, "mandatory"), message));
         }
-        let Some(data) = service::data(service, plan) else {
+        let Some(data) = service::record(service, plan) else {
             let error = SpecError::new(at(i, "target"), "no record can hold this target or protocol");
             return Err(error.with_hint("labels of at most 63 bytes, protocols of 1 to 255"));
         };
         all.push(data);
     }
-    match services_fit(&name.name, &all) {
+    match fits(read, all) {
         true => Ok(()),
         false => {
             let path = format!("dns[{number}].services");

@@ -1,76 +1,65 @@
-//! HTTPS records in wire format (RFC 9460, 2.2 and 7).
+//! HTTPS records (RFC 9460, 2.2 and 7).
 
 use std::net::IpAddr;
+
+use hickory_proto::rr::rdata::svcb::{Alpn, IpHint, Mandatory, SVCB, SvcParamKey, SvcParamValue, Unknown};
+use hickory_proto::rr::rdata::{A, AAAA, HTTPS};
+use hickory_proto::rr::{Name, RData};
 
 use crate::plan::Plan;
 use crate::spec::Service;
 
-/// The keys of parameters (RFC 9460, 14.3.2), in the required order.
-const MANDATORY: u16 = 0;
-const ALPN: u16 = 1;
-const PORT: u16 = 3;
-const IPV4_HINT: u16 = 4;
+/// The last key of a parameter that a record can have by itself (RFC 9460, 14.3.2).
 pub(super) const IPV6_HINT: u16 = 6;
 
-/// Returns a record's data, or `None` if a text in it is too long or empty.
-pub(super) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
-    let mut bytes = service.priority.to_be_bytes().to_vec();
-    for label in service
-        .target
-        .trim_end_matches('.')
-        .split('.')
-        .filter(|label| !label.is_empty())
-    {
-        let length = u8::try_from(label.len()).ok().filter(|length| *length < 64)?;
-        bytes.push(length);
-        bytes.extend(label.bytes());
+/// Returns a record, or `None` if a text in it is too long or empty.
+pub(super) fn record(service: &Service, plan: &Plan) -> Option<RData> {
+    let target = Name::from_ascii(&service.target).ok()?;
+    let is_protocol = |protocol: &String| (1..=255).contains(&protocol.len());
+    if !service.alpn.iter().all(is_protocol) {
+        return None;
     }
-    bytes.push(0);
-    let mut alpn = Vec::new();
-    for protocol in &service.alpn {
-        alpn.push(u8::try_from(protocol.len()).ok().filter(|length| *length > 0)?);
-        alpn.extend(protocol.bytes());
-    }
-    let hints: Vec<IpAddr> = service
-        .hints
-        .iter()
-        .flat_map(|text| plan.addresses(text))
-        .collect();
+    let hints = service.hints.iter().flat_map(|text| plan.addresses(text));
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
     for hint in hints {
         match hint {
-            IpAddr::V4(address) => ipv4.extend(address.octets()),
-            IpAddr::V6(address) => ipv6.extend(address.octets()),
+            IpAddr::V4(address) => ipv4.push(A(address)),
+            IpAddr::V6(address) => ipv6.push(AAAA(address)),
         }
     }
-    let port = service
-        .port
-        .map(|port| port.to_be_bytes().to_vec())
-        .unwrap_or_default();
-    let mandatory = service.mandatory.map(|key| key.to_be_bytes().to_vec());
-    let values = [
-        (MANDATORY, mandatory.unwrap_or_default()),
-        (ALPN, alpn),
-        (PORT, port),
-        (IPV4_HINT, ipv4),
-        (IPV6_HINT, ipv6),
+    // The parameters in the order of their keys. The one that clients must understand has to be present, too
+    // (RFC 9460, 8); its value is empty.
+    let mandatory = service.mandatory.map(SvcParamKey::from);
+    let params = [
+        mandatory.map(|key| {
+            (
+                SvcParamKey::Mandatory,
+                SvcParamValue::Mandatory(Mandatory(vec![key])),
+            )
+        }),
+        (!service.alpn.is_empty())
+            .then(|| (SvcParamKey::Alpn, SvcParamValue::Alpn(Alpn(service.alpn.clone())))),
+        service
+            .port
+            .map(|port| (SvcParamKey::Port, SvcParamValue::Port(port))),
+        (!ipv4.is_empty()).then(|| (SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(ipv4)))),
+        (!ipv6.is_empty()).then(|| (SvcParamKey::Ipv6Hint, SvcParamValue::Ipv6Hint(IpHint(ipv6)))),
+        mandatory.map(|key| (key, SvcParamValue::Unknown(Unknown(Vec::new())))),
     ];
-    // The parameter that clients must understand has to be present, too (RFC 9460, 8); its value is empty.
-    let own = service.mandatory.map(|key| (key, Vec::new()));
-    for (key, value) in values.into_iter().chain(own) {
-        if !value.is_empty() || Some(key) == service.mandatory {
-            bytes.extend(key.to_be_bytes());
-            bytes.extend(u16::try_from(value.len()).ok()?.to_be_bytes());
-            bytes.extend(value);
-        }
-    }
-    Some(bytes)
+    let params = params.into_iter().flatten().collect();
+    Some(RData::HTTPS(HTTPS(SVCB::new(service.priority, target, params))))
 }
 
 #[cfg(test)]
 mod tests {
+    use hickory_proto::serialize::binary::BinEncodable;
+
     use super::*;
     use crate::spec::Spec;
+
+    fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
+        record(service, plan).map(|record| record.to_bytes().expect("it is encoded"))
+    }
 
     /// RFC 9460, appendix D.2, figures 3 (a port) and 7 (in part: protocols and an IPv4 hint).
     #[test]

@@ -5,33 +5,20 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use hickory_proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
+
 use crate::plan::Plan;
-use crate::spec::{Answer, Name, Reply, Spec};
+use crate::spec::{self, Answer, Reply, Spec};
 
 use super::service;
 
-/// The bytes of a message's header, and the largest answer without extensions (RFC 1035, 4.2.1).
-const HEADER: usize = 12;
+/// The largest answer without extensions (RFC 1035, 4.2.1).
 const MAX_ANSWER: usize = 512;
-/// The largest number of bytes of a name, and of one label (RFC 1035, 2.3.4).
-const NAME: usize = 255;
-const LABEL: u8 = 63;
-/// The bytes of a record in addition to its data: a pointer to the name, type, class, time to live, length.
-const RECORD: usize = 12;
-/// Types of records, and the class of the Internet.
-const TYPE_A: u16 = 1;
-const TYPE_AAAA: u16 = 28;
-const TYPE_HTTPS: u16 = 65;
-const CLASS_INTERNET: u16 = 1;
+/// The bytes of a message's header (RFC 1035, 4.1.1).
+const HEADER: usize = 12;
 /// Answers may not be cached, so that each question is answered by the script.
 const TIME_TO_LIVE: u32 = 0;
-
-/// Response codes (RFC 1035, 4.1.1).
-const FORMAT_ERROR: u8 = 1;
-const SERVER_FAILURE: u8 = 2;
-const NAME_ERROR: u8 = 3;
-const NOT_IMPLEMENTED: u8 = 4;
-const REFUSED: u8 = 5;
 
 /// The names with a script.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +29,7 @@ pub(crate) struct Zone {
 #[derive(Clone, Debug)]
 struct Entry {
     addresses: Vec<IpAddr>,
-    /// The data of its service records.
-    services: Vec<Vec<u8>>,
+    services: Vec<RData>,
     ipv4: Script,
     ipv6: Script,
     https: Script,
@@ -59,7 +45,7 @@ struct Script {
 impl Zone {
     /// Returns the zone of a lab. Names of hosts are replaced by their addresses.
     pub(crate) fn new(spec: &Spec, plan: &Plan) -> Zone {
-        let entry = |name: &Name| Entry {
+        let entry = |name: &spec::Name| Entry {
             addresses: name
                 .addresses
                 .iter()
@@ -68,7 +54,7 @@ impl Zone {
             services: name
                 .services
                 .iter()
-                .filter_map(|service| service::data(service, plan))
+                .filter_map(|service| service::record(service, plan))
                 .collect(),
             ipv4: Script::new(name.both, name.ipv4),
             ipv6: Script::new(name.both, name.ipv6),
@@ -91,51 +77,55 @@ impl Zone {
     /// Returns the answer to a query and its delay, or `None` if the bytes are not a query or the script is
     /// silence.
     pub(crate) fn answer(&self, query: &[u8]) -> Option<(Duration, Vec<u8>)> {
-        let header: &[u8; HEADER] = query.first_chunk()?;
-        let (is_answer, operation) = (header[2] & 0x80 != 0, header[2] >> 3 & 15);
-        if is_answer {
+        let (delay, answer) = match Message::from_vec(query) {
+            Ok(query) => self.reply(&query)?,
+            Err(_) => (Duration::ZERO, malformed(query)?),
+        };
+        Some((delay, answer.to_vec().ok()?))
+    }
+
+    fn reply(&self, query: &Message) -> Option<(Duration, Message)> {
+        if query.metadata.message_type == MessageType::Response {
             return None;
         }
-        if operation != 0 {
-            return Some((
-                Duration::ZERO,
-                reply(query, &Question::NONE, NOT_IMPLEMENTED, &[]),
-            ));
-        }
-        let Some(question) = Question::read(query) else {
-            return Some((Duration::ZERO, reply(query, &Question::NONE, FORMAT_ERROR, &[])));
+        let answer = |code, question: Option<&Query>, data| {
+            let mut answer = Message::response(query.metadata.id, query.metadata.op_code);
+            answer.metadata.response_code = code;
+            answer.metadata.recursion_desired = query.metadata.recursion_desired;
+            filled(answer, question, data)
         };
-        let with = |code, data: &[Vec<u8>]| reply(query, &question, code, data);
-        let Some(entry) = self.entries.get(&question.name) else {
-            return Some((Duration::ZERO, with(NAME_ERROR, &[])));
+        let at_once = |code, question| Some((Duration::ZERO, answer(code, question, Vec::new())));
+        let question = match &query.queries[..] {
+            _ if query.metadata.op_code != OpCode::Query => return at_once(ResponseCode::NotImp, None),
+            [question] => question,
+            _ => return at_once(ResponseCode::FormErr, None),
         };
-        let (script, data) = match (question.class, question.kind) {
-            (CLASS_INTERNET, TYPE_A) => (entry.ipv4, entry.data(true)),
-            (CLASS_INTERNET, TYPE_AAAA) => (entry.ipv6, entry.data(false)),
-            (CLASS_INTERNET, TYPE_HTTPS) => (entry.https, entry.services.clone()),
+        let Some(entry) = self.entries.get(&normal(&question.name.to_ascii())) else {
+            return at_once(ResponseCode::NXDomain, Some(question));
+        };
+        let (script, data) = match (question.query_class, question.query_type) {
+            (DNSClass::IN, RecordType::A) => (entry.ipv4, entry.data(IpAddr::is_ipv4)),
+            (DNSClass::IN, RecordType::AAAA) => (entry.ipv6, entry.data(IpAddr::is_ipv6)),
+            (DNSClass::IN, RecordType::HTTPS) => (entry.https, entry.services.clone()),
             // The name exists, but has no record of that kind.
-            _ => return Some((Duration::ZERO, with(0, &[]))),
+            _ => return at_once(ResponseCode::NoError, Some(question)),
         };
-        let bytes = match script.answer {
-            Answer::Addresses => with(0, &data),
-            Answer::Missing => with(NAME_ERROR, &[]),
-            Answer::Failure => with(SERVER_FAILURE, &[]),
-            Answer::Refused => with(REFUSED, &[]),
+        let (code, data) = match script.answer {
+            Answer::Addresses => (ResponseCode::NoError, data),
+            Answer::Missing => (ResponseCode::NXDomain, Vec::new()),
+            Answer::Failure => (ResponseCode::ServFail, Vec::new()),
+            Answer::Refused => (ResponseCode::Refused, Vec::new()),
             Answer::Silence => return None,
         };
-        Some((script.delay, bytes))
+        Some((script.delay, answer(code, Some(question), data)))
     }
 }
 
 impl Entry {
-    /// Returns the addresses of one family, in wire format.
-    fn data(&self, is_v4: bool) -> Vec<Vec<u8>> {
-        let own = self.addresses.iter().filter(|ip| ip.is_ipv4() == is_v4);
-        own.map(|address| match address {
-            IpAddr::V4(ip) => ip.octets().to_vec(),
-            IpAddr::V6(ip) => ip.octets().to_vec(),
-        })
-        .collect()
+    /// Returns the addresses of one family.
+    fn data(&self, is_of_family: fn(&IpAddr) -> bool) -> Vec<RData> {
+        let own = self.addresses.iter().filter(|address| is_of_family(address));
+        own.copied().map(RData::from).collect()
     }
 }
 
@@ -146,14 +136,11 @@ impl Script {
     }
 }
 
-/// Returns whether an answer with this many addresses of one kind fits into a message.
-pub(super) fn addresses_fit(name: &str, addresses: usize, bytes: usize) -> bool {
-    HEADER + name.len() + 6 + addresses * (RECORD + bytes) <= MAX_ANSWER
-}
-
-/// Returns whether an answer with these service records fits into a message.
-pub(super) fn services_fit(name: &str, data: &[Vec<u8>]) -> bool {
-    HEADER + name.len() + 6 + data.iter().map(|one| RECORD + one.len()).sum::<usize>() <= MAX_ANSWER
+/// Returns whether an answer with these records of one type fits into a message.
+pub(super) fn fits(name: &Name, data: Vec<RData>) -> bool {
+    let question = Query::query(name.clone(), RecordType::A);
+    let answer = filled(Message::response(0, OpCode::Query), Some(&question), data);
+    answer.to_vec().is_ok_and(|bytes| bytes.len() <= MAX_ANSWER)
 }
 
 /// Normalizes a name for comparison: lower case, and without the last dot.
@@ -161,69 +148,22 @@ fn normal(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// The single question of a query.
-struct Question {
-    name: String,
-    kind: u16,
-    class: u16,
-    /// The offset of its end in the message.
-    end: usize,
+/// Adds the question, and records with these data, to an authoritative answer.
+fn filled(mut answer: Message, question: Option<&Query>, data: Vec<RData>) -> Message {
+    answer.metadata.authoritative = true;
+    answer.metadata.recursion_available = true;
+    answer.add_queries(question.cloned());
+    let name = question.map(|question| question.name.clone()).unwrap_or_default();
+    let records = data.into_iter();
+    answer.add_answers(records.map(|data| Record::from_rdata(name.clone(), TIME_TO_LIVE, data)));
+    answer
 }
 
-impl Question {
-    /// The question of an answer to a malformed query.
-    const NONE: Question = Question { name: String::new(), kind: 0, class: 0, end: HEADER };
-
-    fn read(query: &[u8]) -> Option<Question> {
-        if query.get(4..6)? != [0, 1] {
-            return None;
-        }
-        let (mut at, mut name) = (HEADER, String::new());
-        loop {
-            let len = *query.get(at)?;
-            at += 1;
-            if len == 0 {
-                break;
-            }
-            // A first question has no earlier name that a pointer could refer to.
-            if len > LABEL || name.len() + usize::from(len) > NAME {
-                return None;
-            }
-            let label = query.get(at..at + usize::from(len))?;
-            at += usize::from(len);
-            if !name.is_empty() {
-                name.push('.');
-            }
-            name.push_str(&String::from_utf8_lossy(label).to_ascii_lowercase());
-        }
-        let rest: &[u8; 4] = query.get(at..)?.first_chunk()?;
-        let kind = u16::from_be_bytes([rest[0], rest[1]]);
-        let class = u16::from_be_bytes([rest[2], rest[3]]);
-        Some(Question { name, kind, class, end: at + 4 })
-    }
-}
-
-/// Returns an answer to the query with this question: records of its type with these data.
-fn reply(query: &[u8], question: &Question, code: u8, data: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = query[..question.end].to_vec();
-    // An authoritative answer, which returns the query's request for recursion and grants it.
-    bytes[2] = 0x84 | query[2] & 0x79;
-    bytes[3] = 0x80 | code;
-    let questions = u16::from(question.end > HEADER);
-    let counts = [questions, data.len() as u16, 0, 0];
-    for (at, count) in (4..).step_by(2).zip(counts) {
-        bytes[at..at + 2].copy_from_slice(&count.to_be_bytes());
-    }
-    for one in data {
-        // A pointer to the name of the question (RFC 1035, 4.1.4).
-        bytes.extend([0xc0, HEADER as u8]);
-        bytes.extend(question.kind.to_be_bytes());
-        bytes.extend(CLASS_INTERNET.to_be_bytes());
-        bytes.extend(TIME_TO_LIVE.to_be_bytes());
-        bytes.extend((one.len() as u16).to_be_bytes());
-        bytes.extend(one);
-    }
-    bytes
+/// Returns the answer to bytes that cannot be read, if they are a query.
+fn malformed(query: &[u8]) -> Option<Message> {
+    let [high, low, flags, ..] = *query.first_chunk::<HEADER>()?;
+    let id = u16::from_be_bytes([high, low]);
+    (flags & 0x80 == 0).then(|| Message::error_msg(id, OpCode::Query, ResponseCode::FormErr))
 }
 
 #[cfg(test)]

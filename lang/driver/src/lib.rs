@@ -161,14 +161,6 @@ pub fn attached_places(text: &str) -> Vec<String> {
     file.items.iter().filter_map(|item| place(&item.kind)).collect()
 }
 
-/// Like [`attach`], for a file on the disk.
-///
-/// # Errors
-/// If the file cannot be read.
-pub fn attach_file(program: &hawser_ir::Module, path: &Path) -> Result<Compilation, LoadError> {
-    Ok(attach(program, &[(path, &Disk.load(path)?)]))
-}
-
 impl Compilation {
     /// True if there is an error; warnings do not count.
     #[must_use]

@@ -19,6 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hawser_documents::temporary::Folder;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
+use time::UtcDateTime;
 
 use super::document::{Meter, Period};
 
@@ -354,22 +355,12 @@ fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Returns the day in UTC (ISO 8601), which sorts as text. Days are counted from 1 March of year 0, so that a
-/// leap day is the last of its year. 153 days are five months, 1,461 days are four years.
+/// Returns the day in UTC (ISO 8601), which sorts as text.
 fn day(since_epoch: Duration) -> String {
-    let days = since_epoch.as_secs() / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = 400 * era + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or_default();
+    // The clock of a machine may be beyond the years that there are names for.
+    let time = UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX);
+    time.date().to_string()
 }
 
 #[cfg(test)]

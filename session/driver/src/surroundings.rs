@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use hawser_sockets::host::netlink::interfaces::Reach;
 use hawser_sockets::host::netlink::{self, Socket};
 use sha2::{Digest, Sha256};
@@ -22,12 +23,7 @@ pub fn name(network: &Network) -> Arc<str> {
     parts.sort();
     parts.dedup();
     let digest = Sha256::digest(parts.join(" "));
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<String>()
-        .into()
+    HEXLOWER.encode(&digest[..8]).into()
 }
 
 /// Returns the part of an address that identifies its network. For IPv6 that is the prefix, because the rest

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
@@ -113,7 +114,7 @@ impl Identity {
 
     /// Returns the digest in hexadecimal digits.
     pub fn fingerprint(&self) -> String {
-        self.digest().iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&self.digest())
     }
 
     /// Returns a server's TLS configuration with this certificate. `fallback` holds the application protocols

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use hawser_session::PathCandidate;
 use hawser_session::document::{Document, Format, Interface, Kind, Machine};
+use serde_json::{Value, json};
 
 fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/documents");
@@ -153,4 +154,112 @@ fn figure_2_is_the_same_in_json_and_in_toml() {
     let [json, toml] =
         ["figure-2.json", "figure-2.toml"].map(|name| parse(&folder.join(name)).expect("a document"));
     assert_eq!(describe(&json), describe(&toml));
+}
+
+/// Returns a document with every key of the schema.
+fn whole_document() -> Value {
+    json!({
+        "remote_host": "mcserver",
+        "session_id": "random",
+        "connection_priority": [
+            ["tcp", "any", "eth"],
+            { "transport": "mtp-tcp", "ip": "ipv4", "interfaces": ["eth0"], "address": "192.0.2.1", "path": 1,
+              "backup": true, "weight": 2, "cost": 3, "quota": "1 GB", "period": "month" },
+        ],
+        "interfaces": { "eth": "eth0" },
+        "multi_config": { "connect": "stagger", "stagger": "5 ms", "scheduler": "RR", "keep_alive": 1.5,
+            "idle_timeout": "1 min", "open_timeout": 0, "resume": "300s", "reinject": false },
+        "tcp_config": { "nagle": true, "idle_timeout": 5, "congestion": "cubic", "not_sent": 5, "pacing": "1 MB" },
+        "quic_config": { "idle_timeout": 5, "keep_alive": 5, "congestion": "bbr" },
+        "mptcp_config": { "scheduler": "default" },
+        "sctp_config": { "idle_timeout": 5, "udp_port": 9899 },
+        "mtp_config": { "nagle": true, "idle_timeout": 5, "not_sent": "16 KiB", "stacks": { "eth0": {
+            "device": "tun", "address": ["192.0.2.9/24"], "gateway": ["192.0.2.1"],
+            "kernel_address": "192.0.2.10/24", "program": "tcp", "params": ["MIN_RTO=200ms"],
+            "buffer": "1.5 MB" } } },
+        "ssl_config": { "cert": "a.pem", "key": "b.pem", "name": "mcserver", "tls": "TLS_v3" },
+        "wifi_config": { "power_savings": true },
+        "state": "none",
+        "fallback": ["http/1.1"],
+    })
+}
+
+/// Returns the pointers of all values in a document.
+fn pointers(value: &Value, at: &str, all: &mut Vec<String>) {
+    let within: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(i, value)| (i.to_string(), value))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in within {
+        let at = format!("{at}/{key}");
+        pointers(value, &at, all);
+        all.push(at);
+    }
+}
+
+/// The published schema and the reader refuse the same values, and the same keys. The reader alone knows
+/// contradictions, the forms of addresses, and which connections can all be backups.
+#[test]
+fn the_reader_agrees_with_the_published_schema() {
+    let schema = include_str!("../../../docs/schemas/session.schema.json");
+    let schema = serde_json::from_str(schema).expect("the schema is JSON");
+    let schema = jsonschema::validator_for(&schema).expect("the schema is a schema");
+    let whole = whole_document();
+    let beyond = [
+        "address",
+        "gateway",
+        "leave one of the two out",
+        "every connection is a backup",
+    ];
+    let check = |document: &Value, change: &str| {
+        let read = Document::parse(&document.to_string(), Format::Json);
+        let errors = read.map_or_else(|errors| format!("{errors:?}"), |_| String::new());
+        let is_beyond = beyond.iter().any(|known| errors.contains(known));
+        let agrees = errors.is_empty() == schema.is_valid(document) || is_beyond;
+        assert!(agrees, "{change}: the reader says {errors:?}");
+    };
+    check(&whole, "unchanged");
+    let mut all = Vec::new();
+    pointers(&whole, "", &mut all);
+    assert!(all.len() > 60, "{}", all.len());
+    let others = ["x", "", "5 s", "5 B", "5  B", "1e3 s", "99999 KB", "none"].map(Value::from);
+    let others = others.into_iter().chain([
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(-5),
+        json!(1.5),
+        json!(99_999),
+        json!([]),
+        json!({}),
+        json!(["x", "x", "x"]),
+        json!([5]),
+    ]);
+    for (pointer, other) in all
+        .iter()
+        .flat_map(|pointer| others.clone().map(move |other| (pointer, other)))
+    {
+        let mut document = whole.clone();
+        let change = format!("{pointer} = {other}");
+        *document.pointer_mut(pointer).expect("it is there") = other;
+        check(&document, &change);
+    }
+    for pointer in all {
+        let (table, key) = pointer.rsplit_once('/').expect("a pointer");
+        let mut document = whole.clone();
+        if let Some(fields) = document.pointer_mut(table).and_then(Value::as_object_mut) {
+            fields.remove(key);
+            check(&document, &format!("without {pointer}"));
+        }
+        let mut document = whole.clone();
+        if let Some(fields) = document.pointer_mut(table).and_then(Value::as_object_mut) {
+            fields.insert("nosuch".to_owned(), Value::from("x"));
+            check(&document, &format!("{table}/nosuch"));
+        }
+    }
 }

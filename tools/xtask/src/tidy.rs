@@ -18,7 +18,6 @@ mod purity;
 mod ratchet;
 mod recorded;
 mod rust_text;
-mod temporary;
 mod tree;
 
 use std::fmt;
@@ -68,7 +67,6 @@ const CHECKS: &[Check] = &[
     Check { name: "citations", run: citations::check },
     Check { name: "links", run: links::check },
     Check { name: "recorded", run: recorded::check },
-    Check { name: "temporary", run: temporary::check },
 ];
 
 /// Runs the named checks, or all of them.

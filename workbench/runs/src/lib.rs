@@ -251,22 +251,6 @@ pub fn run_live(
     hawser_sim::run(scenario, &resolve, options)
 }
 
-/// Runs a scenario, and shows the effects of each event that the filter accepts, in order.
-///
-/// # Errors
-/// The reason why the scenario cannot be run at all.
-pub fn run_traced(
-    programs: &Programs,
-    scenario: &Scenario,
-    seed: Option<u64>,
-    filter: Filter,
-    show: Show,
-) -> Result<Report, RunError> {
-    let recorder = Recorder::new(hawser_sim::START, filter, show).with_flows(flows(scenario));
-    let options = hawser_sim::Options { seed, ..Default::default() };
-    observed(programs, scenario, recorder, options)
-}
-
 /// Runs a scenario, and prints the effects of each event that the filter accepts, in order. It uses all
 /// processors of the machine, because printing takes longer than the run. It calls `print` on this thread.
 ///
@@ -291,8 +275,8 @@ pub fn run_printed(
 /// if that was wanted.
 pub type ShowPacket = Box<dyn FnMut(Duration, &[u8], Option<&hawser_inspect::trace::Sent>)>;
 
-/// Like `run_traced`, with packets. Events describe the packets from which they come, and `packet` receives
-/// the sent ones.
+/// Runs a scenario, and shows the effects of each event that the filter accepts, in order. Events describe the
+/// packets from which they come, and `packet` receives the sent ones.
 ///
 /// # Errors
 /// The reason why the scenario cannot be run at all.

@@ -1,6 +1,7 @@
 //! `hawser audit`: shows what was modified in a running process.
 
 use serde_json::{Value, json};
+use time::UtcDateTime;
 
 use crate::exit::Outcome;
 use crate::interact::{ClientArgs, exit, list, text};
@@ -64,19 +65,10 @@ fn line(entry: &Value) -> String {
 /// Formats milliseconds since 1970 as a date and time in UTC (RFC 3339).
 fn wall(since_1970_ms: u64) -> String {
     let (seconds, ms) = (since_1970_ms / 1000, since_1970_ms % 1000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years are counted from March, so that the leap day is the last of its year. 400 years have 146,097
-    // days.
-    let from_march_of_0 = days + 719_468;
-    let (era, day) = (from_march_of_0 / 146_097, from_march_of_0 % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    let seconds = i64::try_from(seconds).unwrap_or_default();
+    let time = UtcDateTime::from_unix_timestamp(seconds).unwrap_or(UtcDateTime::MAX);
+    let (date, (hour, minute, second)) = (time.date(), time.as_hms());
+    format!("{date}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use data_encoding::HEXLOWER;
 use hawser::session::SessionStream;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -18,7 +19,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::target::{Target, check, destination};
 use crate::exit::Exit;
-use crate::hex::hex;
 
 /// The maximum length, in bytes, of a line from the other side.
 const LINE: usize = 8_192;
@@ -93,7 +93,7 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
         )));
     }
     stream.shutdown().await.map_err(lost)?;
-    let sha256 = hex(&hash.finalize());
+    let sha256 = HEXLOWER.encode(&hash.finalize());
     let answer = answer(stream).await?;
     if answer["length"] == json!(sent) && answer["sha256"] == json!(sha256) {
         return Ok(Sent { length: sent, sha256 });
@@ -307,7 +307,7 @@ async fn take(
         name: name.to_owned(),
         path,
         length,
-        sha256: hex(&hash.finalize()),
+        sha256: HEXLOWER.encode(&hash.finalize()),
         longest_pause,
     })
 }

@@ -1,10 +1,11 @@
 //! Documents that describe a session (MULTI, Figure 2), in JSON or TOML.
 //!
-//! [`Document::parse`] reads a document and checks it against the published schema
-//! (`docs/schemas/session.schema.json`). [`Document::plan`] turns it into candidates on this machine, with a
+//! [`Document::parse`] reads a document; the schema for editors is `docs/schemas/session.schema.json`, and a
+//! test holds the two together. [`Document::plan`] turns it into candidates on this machine, with a
 //! warning for each property that the machine cannot provide.
 
 mod interfaces;
+mod part;
 mod plan;
 mod read;
 mod stack;
@@ -32,9 +33,6 @@ pub const PORT: u16 = 4_433;
 /// The word for every interface that has a route to the server. Linux does not allow an interface of this
 /// name.
 pub const EVERY_INTERFACE: &str = "all";
-
-/// The published schema.
-pub const SCHEMA: &str = include_str!("../../../../docs/schemas/session.schema.json");
 
 /// A session as a document describes it, without knowledge of this machine.
 #[derive(Clone, Debug)]
@@ -210,8 +208,12 @@ impl Document {
     /// # Errors
     /// `server` is neither a name nor an address, or its port is not a number.
     pub fn new(server: &str) -> Result<Self, DocumentError> {
-        let (host, port) = read::host(server, "remote_host")?;
-        Ok(Self {
+        read::host(server, "remote_host").map(Self::to)
+    }
+
+    /// Creates the default session with the server of this name or address, and port.
+    fn to((host, port): (String, u16)) -> Self {
+        Self {
             host,
             port,
             session_id: None,
@@ -228,7 +230,7 @@ impl Document {
             unfulfilled: Vec::new(),
             fallback: Vec::new(),
             state: StatePlace::Usual,
-        })
+        }
     }
 
     /// Disables TLS.

@@ -1,26 +1,37 @@
-//! Reads a [`Document`] from text: the syntax, the schema, and rules that a schema cannot express.
+//! Reads a [`Document`] from text: its syntax, its keys and values, and the rules about several of them.
 
-use std::net::Ipv6Addr;
-use std::sync::LazyLock;
+use std::fmt::Display;
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use hawser_carriers::quic::Congestion;
 use hawser_documents::Fault;
+use hawser_session_machine::scheduler::by_name;
 use hawser_session_machine::{Opening, Security};
-use hawser_sockets::host::{DeviceSpecError, Setup, parse_address};
-use jsonschema::error::ValidationErrorKind;
+use hawser_sockets::host::{DeviceSpec, Setup, parse_address};
 use serde_json::Value;
 
-use super::values::{hex, limit_of, size, time};
+use super::part::{Faults, Part, Table};
 use super::{
-    Connection, Document, DocumentError, Family, Format, PORT, Period, SCHEMA, Stack, StatePlace, Transport,
-    Warning,
+    Connection, Document, DocumentError, Family, Format, PORT, Period, Stack, StatePlace, Transport, Warning,
 };
 
-static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
-    let schema: Value = serde_json::from_str(SCHEMA).expect("the published schema is JSON");
-    jsonschema::validator_for(&schema).expect("the published schema is a schema")
-});
+const FAMILIES: [(&str, Family); 3] = [("any", Family::Any), ("ipv4", Family::V4), ("ipv6", Family::V6)];
+const PERIODS: [(&str, Period); 3] = [
+    ("day", Period::Day),
+    ("month", Period::Month),
+    ("ever", Period::Ever),
+];
+const DEVICES: [(&str, &str); 3] = [("packet", "packet"), ("tun", "tun"), ("xdp", "xdp")];
+const SCHEDULERS: &str =
+    "RR, weighted, lowest-latency, top-latency:N, top-throughput:N, redundant, ecf, blest, cheapest";
+/// The largest number of carriers.
+const MAX_CONNECTIONS: usize = 64;
+/// The largest number of stacks, and that of addresses of one stack.
+const MAX_STACKS: usize = 16;
+/// The number of items of a list that can be of any length.
+const ANY: RangeInclusive<usize> = 0..=usize::MAX;
 
 fn error(path: &str, message: impl Into<String>, hint: Option<&str>) -> DocumentError {
     DocumentError { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
@@ -30,24 +41,20 @@ impl Document {
     /// Reads a document.
     ///
     /// # Errors
-    /// All mistakes found, each with its path. They concern syntax, keys and values that the schema does not
-    /// allow, and properties that contradict each other.
+    /// All mistakes found, each with its path. They concern syntax, unknown keys, values that are not allowed,
+    /// and properties that contradict each other.
     pub fn parse(text: &str, format: Format) -> Result<Self, Vec<DocumentError>> {
         let value: Value = match format {
             Format::Json => hawser_documents::json(text),
             Format::Toml => hawser_documents::toml(text),
         }
         .map_err(|fault: Fault| vec![error("", fault.to_string(), None)])?;
-        let mut errors: Vec<_> = VALIDATOR
-            .iter_errors(&value)
-            .flat_map(|wrong| explain(&wrong))
-            .collect();
-        too_large("", &value, &mut errors);
-        if !errors.is_empty() {
-            errors.dedup();
-            return Err(errors);
+        let faults = Faults::default();
+        let mut document = fill(Part::whole(&value, &faults).table());
+        let faults = faults.into_inner();
+        if !faults.is_empty() {
+            return Err(faults);
         }
-        let mut document = fill(&value).map_err(|wrong| vec![wrong])?;
         let errors = contradictions(&document, &value);
         if !errors.is_empty() {
             return Err(errors);
@@ -57,317 +64,210 @@ impl Document {
     }
 }
 
-/// Reports times and sizes that exceed their limits.
-fn too_large(path: &str, value: &Value, errors: &mut Vec<DocumentError>) {
-    match value {
-        Value::String(text) => {
-            if let Some(limit) = limit_of(text) {
-                errors.push(error(path, format!("{text:?} is too large"), Some(limit)));
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                too_large(&format!("{path}[{index}]"), item, errors);
-            }
-        }
-        Value::Object(entries) => {
-            for (key, entry) in entries {
-                let path = match path {
-                    "" => key.clone(),
-                    _ => format!("{path}.{key}"),
-                };
-                too_large(&path, entry, errors);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+/// Sets a property if the document has a value for it.
+fn set<T>(property: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *property = value;
     }
 }
 
-/// Describes a violation of the schema in words.
-fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
-    let path = dotted(wrong.instance_path().as_str());
-    match wrong.kind() {
-        ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
-            .iter()
-            .map(|key| {
-                let within = if path.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{path}.{key}")
-                };
-                let like = nearest(key).map(|like| format!("did you mean `{like}`?"));
-                error(&within, "unknown key", like.as_deref())
-            })
-            .collect(),
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            // Reports the errors of the nearest branch, the one with the right type.
-            let array = wrong.instance().is_array();
-            let text = wrong.instance().is_string();
-            let branch = match path.contains("connection_priority") && (array || wrong.instance().is_object())
-            {
-                true => context.get(usize::from(!array)),
-                false => context.get(usize::from(text)),
-            };
-            let details: Vec<_> = branch.into_iter().flatten().flat_map(explain).collect();
-            if details.is_empty() {
-                vec![error(&path, wrong.to_string(), None)]
-            } else {
-                details
-            }
-        }
-        ValidationErrorKind::Pattern { .. } if path.ends_with("scheduler") => vec![error(
-            &path,
-            format!("{} is not a scheduler", wrong.instance()),
-            Some(
-                "RR, weighted, lowest-latency, top-latency:N, top-throughput:N, redundant, ecf, blest, cheapest",
-            ),
-        )],
-        ValidationErrorKind::Pattern { .. } if path.ends_with("[0]") || path.ends_with("transport") => {
-            vec![error(
-                &path,
-                format!("{} is not a transport", wrong.instance()),
-                Some(Transport::NAMES),
-            )]
-        }
-        ValidationErrorKind::Pattern { .. } => {
-            let form = match path.rsplit('.').next().unwrap_or_default() {
-                "session_id" => "`random`, or 32 hexadecimal digits",
-                "pin" => "64 hexadecimal digits",
-                "quota" | "not_sent" | "pacing" => "bytes, or a number with B, KB, MB, GB, KiB, MiB or GiB",
-                _ => "seconds, or a number with ms, s or min",
-            };
-            vec![error(
-                &path,
-                format!("{} cannot be parsed", wrong.instance()),
-                Some(form),
-            )]
-        }
-        // The library names at most two of four or more options.
-        ValidationErrorKind::Enum { options } if options.as_array().is_some_and(|all| all.len() > 3) => {
-            let all = options.as_array().into_iter().flatten().map(ToString::to_string);
-            let all: Vec<String> = all.collect();
-            let (last, others) = all.split_last().expect("more than three");
-            let message = format!(
-                "{} is not one of {} or {last}",
-                wrong.instance(),
-                others.join(", ")
-            );
-            vec![error(&path, message, None)]
-        }
-        _ => vec![error(&path, wrong.to_string(), None)],
+/// Builds the document. A value with a fault leaves its property as it was.
+fn fill(mut root: Table<'_>) -> Document {
+    let server = root.required("remote_host").and_then(|part| {
+        let server = host(part.text()?, "remote_host");
+        server.map_err(|wrong| part.add(wrong)).ok()
+    });
+    let mut document = Document::to(server.unwrap_or_default());
+    document.session_id = root
+        .get("session_id")
+        .filter(|part| *part.value != "random")
+        .and_then(|part| part.hex("`random`, or 32 hexadecimal digits"));
+    if let Some(part) = root.required("connection_priority") {
+        let carriers = part.items(1..=MAX_CONNECTIONS);
+        document.connections = carriers.iter().filter_map(connection).collect();
     }
-}
-
-/// Returns a JSON pointer such as `/connection_priority/1/quota` in the form that people write.
-fn dotted(pointer: &str) -> String {
-    pointer
-        .split('/')
-        .skip(1)
-        .fold(String::new(), |path, part| match part.parse::<usize>() {
-            Ok(index) => format!("{path}[{index}]"),
-            Err(_) if path.is_empty() => part.to_owned(),
-            Err(_) => format!("{path}.{part}"),
-        })
-}
-
-/// Returns a key of the schema with a similar name.
-fn nearest(key: &str) -> Option<String> {
-    fn collect(schema: &Value, keys: &mut Vec<String>) {
-        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            keys.extend(properties.keys().cloned());
-        }
-        match schema {
-            Value::Object(fields) => fields.values().for_each(|field| collect(field, keys)),
-            Value::Array(items) => items.iter().for_each(|item| collect(item, keys)),
-            _ => {}
-        }
-    }
-    let mut keys = Vec::new();
-    collect(&serde_json::from_str(SCHEMA).ok()?, &mut keys);
-    keys.into_iter()
-        .map(|known| (strsim::damerau_levenshtein(key, &known), known))
-        .filter(|(distance, known)| *distance <= 2.max(known.len() / 3))
-        .min()
-        .map(|(_, known)| known)
-}
-
-/// Builds the document from a valid value.
-fn fill(value: &Value) -> Result<Document, DocumentError> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let mut document = Document::new(value["remote_host"].as_str().unwrap_or_default())?;
-    document.session_id = value["session_id"]
-        .as_str()
-        .filter(|id| *id != "random")
-        .and_then(hex);
-    document.connections = value["connection_priority"]
-        .as_array()
+    document.interfaces = root
+        .table("interfaces")
+        .entries()
         .into_iter()
-        .flatten()
-        .map(connection)
+        .filter_map(|(word, part)| Some((word.to_owned(), part.text()?.to_owned())))
         .collect();
-    if let Some(names) = value["interfaces"].as_object() {
-        document.interfaces = names
-            .iter()
-            .filter_map(|(word, name)| Some((word.clone(), text(name)?)))
-            .collect();
-    }
-    fill_session(&mut document, &value["multi_config"]);
-    let tcp = &value["tcp_config"];
-    document.tcp.nagle = tcp["nagle"].as_bool().unwrap_or(document.tcp.nagle);
-    document.tcp.idle_timeout = time(&tcp["idle_timeout"]).filter(|time| !time.is_zero());
-    document.tcp.congestion = text(&tcp["congestion"]);
-    document.tcp.not_sent = size(&tcp["not_sent"]).map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-    document.tcp.pacing = size(&tcp["pacing"]);
-    let quic = &value["quic_config"];
-    if let Some(idle) = time(&quic["idle_timeout"]) {
-        document.quic.idle_timeout = (!idle.is_zero()).then_some(idle);
-    }
-    document.quic.congestion = quic["congestion"]
-        .as_str()
-        .and_then(Congestion::by_name)
-        .unwrap_or(document.quic.congestion);
-    document.quic.keep_alive = time(&quic["keep_alive"]).filter(|time| !time.is_zero());
-    let sctp = &value["sctp_config"];
-    document.sctp.idle_timeout = time(&sctp["idle_timeout"]).unwrap_or(document.sctp.idle_timeout);
-    document.sctp.peer_udp_port = sctp["udp_port"]
-        .as_u64()
-        .and_then(|port| u16::try_from(port).ok())
-        .unwrap_or(document.sctp.peer_udp_port);
-    let mtp = &value["mtp_config"];
-    document.mtp.nagle = mtp["nagle"].as_bool().unwrap_or(document.mtp.nagle);
-    document.mtp.idle_timeout = time(&mtp["idle_timeout"]).filter(|time| !time.is_zero());
-    document.mtp.not_sent = size(&mtp["not_sent"]).unwrap_or(document.mtp.not_sent);
-    for (name, described) in mtp["stacks"].as_object().into_iter().flatten() {
-        document.stacks.push(stack(name, described)?);
-    }
-    let tls = &value["ssl_config"];
-    document.tls.certificate = text(&tls["cert"]).map(Into::into);
-    document.tls.key = text(&tls["key"]).map(Into::into);
-    document.tls.name = text(&tls["name"]);
-    document.tls.pin = tls["pin"].as_str().and_then(hex);
-    if tls["tls"] == "none" {
-        document.session.security = Security::None;
-    }
-    document.fallback = value["fallback"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(text)
-        .collect();
-    document.state = match value["state"].as_str() {
+    fill_session(&mut document, root.table("multi_config"));
+    fill_transports(&mut document, &mut root);
+    let mut mtp = root.table("mtp_config");
+    set(&mut document.mtp.nagle, mtp.flag("nagle"));
+    document.mtp.idle_timeout = mtp.limit("idle_timeout");
+    set(&mut document.mtp.not_sent, mtp.size("not_sent"));
+    document.stacks = stacks(mtp.table("stacks"));
+    let mut tls = root.table("ssl_config");
+    document.tls.certificate = tls.text("cert").map(Into::into);
+    document.tls.key = tls.text("key").map(Into::into);
+    document.tls.name = tls.text("name").map(Into::into);
+    document.tls.pin = tls.get("pin").and_then(|part| part.hex("64 hexadecimal digits"));
+    let securities = [("TLS_v3", Security::Tls), ("none", Security::None)];
+    set(
+        &mut document.session.security,
+        tls.get("tls").and_then(|part| part.choice(&securities)),
+    );
+    root.table("wifi_config").flag("power_savings");
+    document.fallback = root.get("fallback").map_or_else(Vec::new, |part| {
+        let protocols = part.items(ANY);
+        protocols.iter().filter_map(|part| part.short_text(255)).collect()
+    });
+    document.state = match root.text("state") {
         None => StatePlace::Usual,
         Some("none") => StatePlace::Nowhere,
         Some(path) => StatePlace::File(path.into()),
     };
-    Ok(document)
+    document
 }
 
-fn fill_session(document: &mut Document, multi: &Value) {
-    let stagger = time(&multi["stagger"]).unwrap_or(Duration::from_millis(250));
-    document.session.opening = match multi["connect"].as_str() {
-        Some("seq") => Opening::Sequential,
-        Some("par") => Opening::Parallel,
-        _ => Opening::Staggered(stagger),
-    };
-    if let Some(name) = multi["scheduler"].as_str() {
+fn fill_session(document: &mut Document, mut multi: Table<'_>) {
+    let session = &mut document.session;
+    let stagger = multi.time("stagger").unwrap_or(Duration::from_millis(250));
+    let openings = [
+        ("seq", Opening::Sequential),
+        ("stagger", Opening::Staggered(stagger)),
+        ("par", Opening::Parallel),
+    ];
+    let opening = multi.get("connect").and_then(|part| part.choice(&openings));
+    session.opening = opening.unwrap_or(Opening::Staggered(stagger));
+    if let Some(part) = multi.get("scheduler")
+        && let Some(name) = part.text()
+    {
+        if by_name(name).is_none() {
+            part.fault::<()>(format!("{name:?} is not a scheduler"), Some(SCHEDULERS));
+        }
         document.scheduler = name.to_ascii_lowercase();
     }
-    let session = &mut document.session;
-    session.keep_alive = time(&multi["keep_alive"]).unwrap_or(session.keep_alive);
-    session.idle = time(&multi["idle_timeout"]).unwrap_or(session.idle);
-    session.open_timeout = time(&multi["open_timeout"]).unwrap_or(session.open_timeout);
-    session.resume = time(&multi["resume"]).unwrap_or(session.resume);
-    session.reinject = multi["reinject"].as_bool().unwrap_or(session.reinject);
+    set(&mut session.keep_alive, multi.time("keep_alive"));
+    set(&mut session.idle, multi.time("idle_timeout"));
+    set(&mut session.open_timeout, multi.time("open_timeout"));
+    set(&mut session.resume, multi.time("resume"));
+    set(&mut session.reinject, multi.flag("reinject"));
 }
 
-fn connection(value: &Value) -> Connection {
-    let part = |index: usize, key: &str| match value {
-        Value::Array(parts) => parts.get(index).cloned().unwrap_or_default(),
-        _ => value[key].clone(),
-    };
-    let number = |key: &str| {
-        value
-            .get(key)
-            .and_then(Value::as_u64)
-            .and_then(|number| u32::try_from(number).ok())
-    };
-    let interfaces = match part(2, "interfaces") {
-        Value::String(one) => vec![one],
-        Value::Array(several) => several
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
-        _ => Vec::new(),
-    };
-    Connection {
-        transport: part(0, "transport")
-            .as_str()
-            .and_then(Transport::by_name)
-            .unwrap_or(Transport::Tcp),
-        family: match part(1, "ip").as_str() {
-            Some("ipv4") => Family::V4,
-            Some("ipv6") => Family::V6,
-            _ => Family::Any,
-        },
-        interfaces: interfaces.into_iter().filter(|word| word != "any").collect(),
-        address: value.get("address").and_then(Value::as_str).map(str::to_owned),
-        path: number("path"),
-        backup: value.get("backup").and_then(Value::as_bool).unwrap_or(false),
-        weight: number("weight").unwrap_or(1),
-        cost: number("cost").unwrap_or(0),
-        quota: value.get("quota").and_then(size),
-        period: match value.get("period").and_then(Value::as_str) {
-            Some("day") => Period::Day,
-            Some("month") => Period::Month,
-            _ => Period::Ever,
-        },
+/// Fills in the options of the transports of the kernel and of libraries.
+fn fill_transports(document: &mut Document, root: &mut Table<'_>) {
+    let mut tcp = root.table("tcp_config");
+    set(&mut document.tcp.nagle, tcp.flag("nagle"));
+    document.tcp.idle_timeout = tcp.limit("idle_timeout");
+    document.tcp.congestion = tcp.get("congestion").and_then(|part| part.short_text(15));
+    document.tcp.not_sent = tcp
+        .size("not_sent")
+        .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    document.tcp.pacing = tcp.size("pacing");
+    let mut quic = root.table("quic_config");
+    if let Some(idle) = quic.time("idle_timeout") {
+        document.quic.idle_timeout = (!idle.is_zero()).then_some(idle);
     }
+    document.quic.keep_alive = quic.limit("keep_alive");
+    let controller = quic
+        .get("congestion")
+        .and_then(|part| part.choice(&Congestion::NAMES));
+    set(&mut document.quic.congestion, controller);
+    root.table("mptcp_config").text("scheduler");
+    let mut sctp = root.table("sctp_config");
+    set(&mut document.sctp.idle_timeout, sctp.time("idle_timeout"));
+    let port = sctp.get("udp_port").and_then(|part| part.number(1..=65_535));
+    set(&mut document.sctp.peer_udp_port, port);
+}
+
+/// Reads a carrier: its transport, IP version and interfaces, or a table of all properties.
+fn connection(part: &Part<'_>) -> Option<Connection> {
+    if part.value.is_array() {
+        let [transport, family, interfaces] = &part.items(3..=3)[..] else {
+            return None;
+        };
+        return Some(Connection {
+            family: family.choice(&FAMILIES).unwrap_or(Family::Any),
+            interfaces: words(interfaces),
+            ..Connection::new(transport_of(transport)?)
+        });
+    }
+    let mut table = part.table();
+    let transport = table.required("transport").as_ref().and_then(transport_of);
+    let mut connection = Connection::new(transport.unwrap_or(Transport::Tcp));
+    set(
+        &mut connection.family,
+        table.get("ip").and_then(|part| part.choice(&FAMILIES)),
+    );
+    connection.interfaces = table.get("interfaces").as_ref().map_or_else(Vec::new, words);
+    connection.address = table.text("address").map(Into::into);
+    connection.path = table.get("path").and_then(|part| part.number(0..=65_535));
+    set(&mut connection.backup, table.flag("backup"));
+    let weight = table.get("weight").and_then(|part| part.number(1..=1_000));
+    set(&mut connection.weight, weight);
+    let cost = table
+        .get("cost")
+        .and_then(|part| part.number(0..=u32::MAX.into()));
+    set(&mut connection.cost, cost);
+    connection.quota = table.size("quota");
+    let period = table.get("period").and_then(|part| part.choice(&PERIODS));
+    set(&mut connection.period, period);
+    Some(connection)
+}
+
+fn transport_of(part: &Part<'_>) -> Option<Transport> {
+    let name = part.text()?;
+    Transport::by_name(name)
+        .or_else(|| part.fault(format!("{name:?} is not a transport"), Some(Transport::NAMES)))
+}
+
+/// Reads the words for a connection's interfaces. `any` is the same as none.
+fn words(part: &Part<'_>) -> Vec<String> {
+    let words = part.one_or_several(usize::MAX);
+    let words = words.iter().filter_map(Part::text);
+    words.filter(|word| *word != "any").map(str::to_owned).collect()
+}
+
+/// Reads the stacks, by the names of their interfaces.
+fn stacks(table: Table<'_>) -> Vec<Stack> {
+    let stacks = table.entries();
+    if let Some((_, beyond)) = stacks.get(MAX_STACKS) {
+        beyond.fault::<()>(format!("there are more than {MAX_STACKS} stacks"), None);
+    }
+    stacks
+        .iter()
+        .filter_map(|(name, part)| stack(name, part.table()))
+        .collect()
 }
 
 /// Reads the stack on the interface of this name.
-fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
-    let wrong = |key: &str, why: String| error(&format!("mtp_config.stacks.{name}.{key}"), why, None);
-    let texts = |key: &str| match &described[key] {
-        Value::String(one) => vec![one.clone()],
-        several => several
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
+fn stack(name: &str, mut table: Table<'_>) -> Option<Stack> {
+    let device = table.required("device");
+    let device = device.and_then(|part| {
+        let spec = format!("{}:{name}", part.choice(&DEVICES)?);
+        spec.parse::<DeviceSpec>()
+            .map_or_else(|why| part.fault(why, None), Some)
+    });
+    fn addresses<T, E: Display>(part: Option<Part<'_>>, parse: fn(&str) -> Result<T, E>) -> Vec<T> {
+        let parts = part.map_or_else(Vec::new, |part| part.one_or_several(MAX_STACKS));
+        parts.iter().filter_map(|part| part.parsed(parse)).collect()
+    }
+    let params = table.get("params").map_or_else(Vec::new, |part| part.items(ANY));
+    let setup = Setup {
+        addresses: addresses(table.required("address"), parse_address),
+        gateways: addresses(table.get("gateway"), gateway),
+        kernel_addresses: addresses(table.get("kernel_address"), parse_address),
+        buffer: table.size("buffer"),
+        offload: true,
+        faults: None,
+        device: device?,
+    };
+    Some(Stack {
+        program: table.text("program").unwrap_or("tcp").to_owned(),
+        params: params
+            .iter()
+            .filter_map(|part| Some(part.text()?.to_owned()))
             .collect(),
-    };
-    let addresses = |key: &str| {
-        let parsed = texts(key)
-            .into_iter()
-            .map(|text| parse_address(&text).map_err(|why| wrong(key, why.to_string())));
-        parsed.collect::<Result<Vec<_>, _>>()
-    };
-    let device = format!("{}:{name}", described["device"].as_str().unwrap_or("packet"));
-    let gateway = |text: String| {
-        text.parse()
-            .map_err(|_| wrong("gateway", format!("{text:?} is not an address")))
-    };
-    Ok(Stack {
-        program: described["program"].as_str().unwrap_or("tcp").to_owned(),
-        params: texts("params"),
         engine: None,
-        setup: Setup {
-            device: device
-                .parse()
-                .map_err(|why: DeviceSpecError| wrong("device", why.to_string()))?,
-            addresses: addresses("address")?,
-            gateways: texts("gateway")
-                .into_iter()
-                .map(gateway)
-                .collect::<Result<_, _>>()?,
-            kernel_addresses: addresses("kernel_address")?,
-            offload: true,
-            faults: None,
-            buffer: size(&described["buffer"]),
-        },
+        setup,
     })
+}
+
+fn gateway(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| format!("{text:?} is not an address"))
 }
 
 /// Returns an error for each pair of properties that exclude each other.

@@ -9,7 +9,10 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
+
+use crate::document::hex;
 
 /// 32 random bytes that a client and its gateway share.
 #[derive(Clone, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl Token {
         }
         let text =
             hawser_documents::files::given(path, hawser_documents::files::DOCUMENT_MAX).map_err(system)?;
-        let bytes = from_hex(text.trim());
+        let bytes = hex(text.trim());
         bytes.map(Token).ok_or_else(|| TokenError::Malformed(path.into()))
     }
 
@@ -96,7 +99,7 @@ impl Token {
             .mode(0o600)
             .open(path)
             .map_err(system)?;
-        writeln!(file, "{}", to_hex(&self.0)).map_err(system)
+        writeln!(file, "{}", HEXLOWER.encode(&self.0)).map_err(system)
     }
 }
 
@@ -119,7 +122,7 @@ impl TokenDigest {
 
 impl fmt::Display for TokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&to_hex(&self.0))
+        f.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 
@@ -127,25 +130,8 @@ impl FromStr for TokenDigest {
     type Err = BadDigest;
 
     fn from_str(text: &str) -> Result<TokenDigest, BadDigest> {
-        from_hex(text).map(TokenDigest).ok_or(BadDigest)
+        hex(text).map(TokenDigest).ok_or(BadDigest)
     }
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |character: u8| char::from(character).to_digit(16);
-        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

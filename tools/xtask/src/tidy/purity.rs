@@ -35,6 +35,7 @@ const METHODS: &[&str] = &[
     "std::env::var",
     "std::env::var_os",
     "std::env::args",
+    "std::env::temp_dir",
 ];
 /// Types that every pure crate forbids.
 const TYPES: &[&str] = &[

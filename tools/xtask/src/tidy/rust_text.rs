@@ -77,7 +77,7 @@ pub(super) fn functions(text: &str) -> Vec<Function> {
 }
 
 /// Returns the line, from 1, of a byte offset.
-pub(super) fn line_of(text: &str, at: usize) -> usize {
+fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use data_encoding::HEXLOWER;
 use hawser::host::netns::{self, Namespace, Netlink};
 use hawser::host::{TunOptions, TunWire};
 use sha2::{Digest, Sha256};
 
 use super::directory::Directory;
 use crate::exit::Exit;
-use crate::hex::hex;
 
 /// The device between the two stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -184,7 +184,7 @@ impl Stage {
             left -= n as u64;
         }
         file.flush()?;
-        Ok(hex(&digest.finalize()))
+        Ok(HEXLOWER.encode(&digest.finalize()))
     }
 }
 
@@ -196,7 +196,7 @@ pub(super) fn digest(path: &Path) -> io::Result<(u64, String)> {
     let mut bytes = 0;
     loop {
         match file.read(&mut chunk)? {
-            0 => return Ok((bytes, hex(&digest.finalize()))),
+            0 => return Ok((bytes, HEXLOWER.encode(&digest.finalize()))),
             n => {
                 bytes += n as u64;
                 digest.update(&chunk[..n]);
