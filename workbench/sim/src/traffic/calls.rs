@@ -1,13 +1,22 @@
-//! Calls: an application that needs no connection.
+//! Calls: messages from endpoint to endpoint, which need no connection.
+
+mod ends;
+mod plan;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_ir::AppOp;
 use serde::{Deserialize, Serialize};
 
-use super::units::{Bytes, Rate, Share, Sizes, Span};
-use super::workload::{self, Distribution, Traced};
-use super::{Arrivals, Closing, Flow, Opening, Scenario, ScenarioError, is_default};
+use super::{Checked, Forms, Offers, Placed, Traffic, reject_connection_keys};
+use crate::build::{Built, OwnScript};
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use crate::scenario::workload::{self, Distribution, Traced};
+use crate::scenario::{Arrivals, Ends as FlowEnds, Flow, Scenario, ScenarioError, defaults, is_default};
+
+pub(crate) use ends::failures;
+pub(crate) use plan::check_files;
 
 /// The maximum length of a call's message, in bytes: the default size of a stack's send buffer for a message.
 const LONGEST: u64 = 4 << 20;
@@ -17,7 +26,7 @@ const LONGEST: u64 = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub struct Calls {
     /// The number of calls that each host of `from` makes.
-    #[serde(default = "super::defaults::one")]
+    #[serde(default = "defaults::one")]
     pub count: u64,
     /// The size of each message, unless it is drawn from `size_file` or given by `trace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,6 +111,16 @@ impl Calls {
             (None, Some(size)) => (size.min + size.max) as f64 / 2.0,
             (None, None) => 0.0,
         }
+    }
+}
+
+impl Flow {
+    /// Returns the names of the files that it needs.
+    pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let calls = self.calls.iter_mut();
+        calls
+            .flat_map(|calls| [&mut calls.size_file, &mut calls.trace])
+            .flatten()
     }
 }
 
@@ -196,111 +215,148 @@ impl Calls {
     }
 }
 
-/// Checks a flow of calls; other flows pass.
-pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
-    let Some(calls) = &flow.calls else {
-        return Ok(());
-    };
-    let connections = [
-        ("count", flow.count != 1),
-        ("one_port", flow.one_port),
-        ("spacing", flow.spacing != Span::default()),
-        ("again", flow.again > 0),
-        ("open", flow.open != Opening::default()),
-        ("close", flow.close != Closing::default()),
-        ("client_port", flow.client_port.is_some()),
-        ("one_way", flow.one_way),
-        ("abort", flow.abort.is_some()),
-        ("refusals", flow.refusals),
-        ("read_rate", flow.read_rate.is_some()),
-        ("read_stop", flow.read_stop != Span::default()),
-        ("send_buffer", flow.send_buffer.is_some()),
-        ("receive_buffer", flow.receive_buffer.is_some()),
-    ];
-    if let Some((key, _)) = connections.into_iter().find(|(_, given)| *given) {
+impl Traffic for Calls {
+    fn check(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
         let message = "calls are made from endpoints, and this is about connections";
-        let error = ScenarioError::new(format!("{path}.{key}"), message);
-        return Err(match key {
-            "count" => error.with_hint("how many calls there are is `count` of `calls`"),
-            _ => error,
+        if flow.count != 1 {
+            let error = ScenarioError::new(format!("{path}.count"), message);
+            return Err(error.with_hint("how many calls there are is `count` of `calls`"));
+        }
+        let spacing = ("spacing", flow.spacing != Span::default());
+        reject_connection_keys(flow, &[spacing], path, message)?;
+        let at = |key: &str| format!("{path}.calls.{key}");
+        let sources = [
+            self.size.is_some(),
+            self.size_file.is_some(),
+            self.trace.is_some(),
+        ];
+        let is_given = sources.iter().filter(|given| **given).count() == 1;
+        if !is_given && self.traced.is_none() {
+            let message = "calls have exactly one of `size`, `size_file`, `trace`";
+            return Err(ScenarioError::new(format!("{path}.calls"), message).with_hint("size = 100"));
+        }
+        if self.at_most.is_some() && self.size_file.is_none() {
+            let message = "only sizes of a `size_file` are cut";
+            return Err(ScenarioError::new(at("at_most"), message));
+        }
+        if self.at_most == Some(Bytes(0)) {
+            return Err(ScenarioError::new(at("at_most"), "a message has a byte at least"));
+        }
+        let timed = self.interval.0 > 0 || self.load.is_some() || self.count != 1;
+        if self.trace.is_some() && timed {
+            let message = "a trace says how many calls there are, and when";
+            return Err(ScenarioError::new(at("trace"), message)
+                .with_hint("leave out `count`, `interval` and `load`"));
+        }
+        self.check_load(scenario, flow, &at("load"))?;
+        if scenario.slowdown && self.reply.is_some_and(|reply| reply.min < reply.max) {
+            let message = "replies of one size alone have a slowdown: what a call takes alone depends on it";
+            return Err(ScenarioError::new(at("reply"), message));
+        }
+        let sizes = [("size", self.size), ("reply", self.reply)];
+        for (key, Sizes { min, max }) in sizes.into_iter().filter_map(|(key, size)| Some((key, size?))) {
+            if min == 0 {
+                return Err(ScenarioError::new(at(key), "a message has a byte at least"));
+            }
+            if max > LONGEST {
+                let message = format!("a message of {max} bytes is longer than the limit of {LONGEST}");
+                return Err(ScenarioError::new(at(key), message));
+            }
+        }
+        if self.count == 0 {
+            return Err(ScenarioError::new(at("count"), "at least one call"));
+        }
+        if self.count > u64::from(u32::MAX) {
+            return Err(ScenarioError::new(
+                at("count"),
+                "that many calls cannot be numbered",
+            ));
+        }
+        if self.outstanding == Some(0) {
+            let message = "nothing is called while no call may be under way";
+            return Err(ScenarioError::new(at("outstanding"), message));
+        }
+        Ok(())
+    }
+
+    /// Calls with a reply need a program that offers calls, and calls without one need messages. If it offers
+    /// neither, connections suffice, because messages are framed on them.
+    fn check_offer(&self, offers: &Offers<'_>, path: &str) -> Checked {
+        offers.check_not_works(path)?;
+        let name = offers.name;
+        let (call, message) = (offers.has(AppOp::Call), offers.has(AppOp::Message));
+        match (self.reply.is_some(), call, message) {
+            (true, true, _) | (false, _, true) => Ok(()),
+            (true, false, true) => {
+                let message = format!("`{name}` carries messages without a reply");
+                let error = ScenarioError::new(format!("{path}.reply"), message);
+                Err(error.with_hint("leave out `reply`"))
+            }
+            (false, true, false) => {
+                let message = format!("`{name}` offers calls, and no messages without a reply");
+                Err(ScenarioError::new(path, message).with_hint("give `reply`: the size of each reply"))
+            }
+            (_, false, false) if offers.has(AppOp::Connect) => Ok(()),
+            (_, false, false) => {
+                let message = format!("`{name}` offers neither calls, messages nor connections");
+                Err(ScenarioError::new(path, message))
+            }
+        }
+    }
+
+    fn needs_connections(&self) -> bool {
+        false
+    }
+
+    fn exchanges(&self) -> u64 {
+        self.count
+    }
+
+    fn add(&self, built: &mut Built, flow: &Placed<'_>, ends: FlowEnds, _: &mut OwnScript<'_>) {
+        if let FlowEnds::Calls(calling) = ends {
+            plan::add(built, flow, self, calling);
+        }
+    }
+
+    fn smaller(&self, forms: &mut Forms<'_, Calls>) {
+        forms.lower(self.count, 1, |calls, count| calls.count = count);
+        forms.lower(self.size.map_or(0, |size| size.max), 1, |calls, size| {
+            calls.size = Some(Sizes::one(size));
         });
+        forms.lower(self.reply.map_or(0, |reply| reply.max), 1, |calls, reply| {
+            calls.reply = Some(Sizes::one(reply));
+        });
+        forms.with(|calls| calls.arrivals = Arrivals::Even);
+        forms.lower(self.interval.0, 0, |calls, interval| {
+            calls.interval = Span(interval);
+        });
+        forms.with(|calls| calls.outstanding = None);
+        forms.with(|calls| calls.retry = Span(0));
     }
-    let at = |key: &str| format!("{path}.calls.{key}");
-    let sources = [
-        calls.size.is_some(),
-        calls.size_file.is_some(),
-        calls.trace.is_some(),
-    ];
-    let is_given = sources.iter().filter(|given| **given).count() == 1;
-    if !is_given && calls.traced.is_none() {
-        let message = "calls have exactly one of `size`, `size_file`, `trace`";
-        return Err(ScenarioError::new(format!("{path}.calls"), message).with_hint("size = 100"));
-    }
-    if calls.at_most.is_some() && calls.size_file.is_none() {
-        let message = "only sizes of a `size_file` are cut";
-        return Err(ScenarioError::new(at("at_most"), message));
-    }
-    if calls.at_most == Some(Bytes(0)) {
-        return Err(ScenarioError::new(at("at_most"), "a message has a byte at least"));
-    }
-    let timed = calls.interval.0 > 0 || calls.load.is_some() || calls.count != 1;
-    if calls.trace.is_some() && timed {
-        let message = "a trace says how many calls there are, and when";
-        return Err(
-            ScenarioError::new(at("trace"), message).with_hint("leave out `count`, `interval` and `load`")
-        );
-    }
-    check_load(scenario, flow, calls, &at("load"))?;
-    if scenario.slowdown && calls.reply.is_some_and(|reply| reply.min < reply.max) {
-        let message = "replies of one size alone have a slowdown: what a call takes alone depends on it";
-        return Err(ScenarioError::new(at("reply"), message));
-    }
-    let sizes = [("size", calls.size), ("reply", calls.reply)];
-    for (key, Sizes { min, max }) in sizes.into_iter().filter_map(|(key, size)| Some((key, size?))) {
-        if min == 0 {
-            return Err(ScenarioError::new(at(key), "a message has a byte at least"));
-        }
-        if max > LONGEST {
-            let message = format!("a message of {max} bytes is longer than the limit of {LONGEST}");
-            return Err(ScenarioError::new(at(key), message));
-        }
-    }
-    if calls.count == 0 {
-        return Err(ScenarioError::new(at("count"), "at least one call"));
-    }
-    if calls.count > u64::from(u32::MAX) {
-        return Err(ScenarioError::new(
-            at("count"),
-            "that many calls cannot be numbered",
-        ));
-    }
-    if calls.outstanding == Some(0) {
-        let message = "nothing is called while no call may be under way";
-        return Err(ScenarioError::new(at("outstanding"), message));
-    }
-    Ok(())
 }
 
-/// Checks that a load is a valid share of an existing line.
-fn check_load(scenario: &Scenario, flow: &Flow, calls: &Calls, path: &str) -> Result<(), ScenarioError> {
-    let Some(load) = calls.load else {
-        return Ok(());
-    };
-    if load.0 <= 0.0 {
-        return Err(ScenarioError::new(path, "without load there are no calls"));
+impl Calls {
+    /// Checks that a load is a valid share of an existing line.
+    fn check_load(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
+        let Some(load) = self.load else {
+            return Ok(());
+        };
+        if load.0 <= 0.0 {
+            return Err(ScenarioError::new(path, "without load there are no calls"));
+        }
+        if self.interval.0 > 0 {
+            let message = "a load says how far calls are apart, and so does `interval`";
+            return Err(ScenarioError::new(path, message));
+        }
+        let without = flow
+            .from
+            .names()
+            .iter()
+            .find(|host| scenario.line_rate(host).is_none());
+        if let Some(host) = without {
+            let message = format!("the line of `{host}` has no rate that this could be a share of");
+            return Err(ScenarioError::new(path, message).with_hint("give its link a `rate`"));
+        }
+        Ok(())
     }
-    if calls.interval.0 > 0 {
-        let message = "a load says how far calls are apart, and so does `interval`";
-        return Err(ScenarioError::new(path, message));
-    }
-    let without = flow
-        .from
-        .names()
-        .iter()
-        .find(|host| scenario.line_rate(host).is_none());
-    if let Some(host) = without {
-        let message = format!("the line of `{host}` has no rate that this could be a share of");
-        return Err(ScenarioError::new(path, message).with_hint("give its link a `rate`"));
-    }
-    Ok(())
 }
