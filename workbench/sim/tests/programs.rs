@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve_with_on;
-use hawser_load::{Engine, Loaded};
+use hawser_load::Engine;
 use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, ResolveError, Run, RunError, Scenario, run};
 
@@ -55,7 +55,6 @@ fn good(scenario: &Scenario) -> Report {
 
 const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
 const GO_BACK_N: &str = "examples/go-back-n.mtp";
-const SELECTIVE_REPEAT: &str = "transports/selective-repeat/selective-repeat.mtp";
 
 #[test]
 fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
