@@ -28,7 +28,7 @@ use crate::run::Show;
 use crate::scenario::units::Value;
 use crate::scenario::{At, Link, Rules, Scenario, ScenarioError, Spray, State, Switch as ScenarioSwitch};
 use crate::switch::{Directory, Spread, Switch};
-use crate::traffic::{Ends, Offers, Placed, calls};
+use crate::traffic::{BuiltEnds, NewFlow, ProgramOffers, calls};
 use crate::wire::SimWire;
 use crate::world::{Change, World};
 
@@ -108,7 +108,7 @@ pub(crate) struct BuiltFlow {
     /// The client's address; its port is 0 if the client's stack chooses one.
     pub(crate) client: SocketAddr,
     pub(crate) start: Instant,
-    pub(crate) ends: Box<dyn Ends>,
+    pub(crate) ends: Box<dyn BuiltEnds>,
 }
 
 impl BuiltFlow {
@@ -269,7 +269,7 @@ fn add_hosts(
     }
     let offers = |host: usize| {
         let (name, program) = &of_hosts[host];
-        Offers { name, program: &**program }
+        ProgramOffers { name, program: &**program }
     };
     check_offers(scenario, offers).map_err(|error| scenario.origin.place(error))?;
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
@@ -277,7 +277,10 @@ fn add_hosts(
 }
 
 /// Rejects flows that the programs of their hosts cannot carry.
-fn check_offers<'a>(scenario: &Scenario, offers: impl Fn(usize) -> Offers<'a>) -> Result<(), ScenarioError> {
+fn check_offers<'a>(
+    scenario: &Scenario,
+    offers: impl Fn(usize) -> ProgramOffers<'a>,
+) -> Result<(), ScenarioError> {
     let of_names = scenario.host_numbers();
     for (number, flow) in scenario.flow.iter().enumerate() {
         let hosts = flow.from.names().iter().chain(flow.to.names());
@@ -465,7 +468,7 @@ fn add_flows(
 ) -> Result<(), RunError> {
     for ((number, flow), ends) in scenario.flow.iter().enumerate().zip(scenario.ends()?) {
         if let Some((app, traffic)) = flow.kinds().next() {
-            let placed = Placed { scenario, number, flow, app, seed };
+            let placed = NewFlow { scenario, number, flow, app, seed };
             traffic.add(built, &placed, ends, own);
         }
     }

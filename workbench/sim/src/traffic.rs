@@ -31,7 +31,7 @@ use crate::app::calls::Call;
 use crate::build::{Built, BuiltFlow, OwnScript, START};
 use crate::report::FlowReport;
 use crate::scenario::units::{Bytes, Span};
-use crate::scenario::{Closing, Connection, Ends as FlowEnds, Flow, Opening, Scenario, ScenarioError};
+use crate::scenario::{Closing, Connection, Ends, Flow, Opening, Scenario, ScenarioError};
 use crate::standing::EndStanding;
 use connection::{Talk, talk};
 
@@ -45,7 +45,7 @@ pub(crate) trait Traffic {
 
     /// Checks that a program of its hosts can carry it; `path` is that of the table. Unless a kind differs, it
     /// needs connections.
-    fn check_offer(&self, offers: &Offers<'_>, path: &str) -> Checked {
+    fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
         offers.check_connections(path)
     }
 
@@ -75,7 +75,7 @@ pub(crate) trait Traffic {
     }
 
     /// Adds the applications of a flow to its hosts: connections, unless a kind has others.
-    fn add(&self, built: &mut Built, flow: &Placed<'_>, ends: FlowEnds, own: &mut OwnScript<'_>) {
+    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, own: &mut OwnScript<'_>) {
         let talks = |start, label: &str| self.talk(start, flow.seed, label);
         for connection in ends.connections() {
             connection::add(built, flow, connection, &talks, own);
@@ -83,13 +83,13 @@ pub(crate) trait Traffic {
     }
 
     /// Adds its smaller and plainer forms, those that save the most first.
-    fn smaller(&self, forms: &mut Forms<'_, Self>)
+    fn smaller(&self, forms: &mut SmallerForms<'_, Self>)
     where
         Self: Sized;
 }
 
 /// The ends of a flow, on their hosts.
-pub(crate) trait Ends {
+pub(crate) trait BuiltEnds {
     /// Returns the report of the flow.
     fn report(&self, scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport;
 
@@ -133,7 +133,7 @@ macro_rules! kinds {
             pub fn smaller(&self) -> Vec<Flow> {
                 let mut flows = Vec::new();
                 $(if let Some(table) = &self.$kind {
-                    let mut forms = Forms { table, all: Vec::new() };
+                    let mut forms = SmallerForms { table, all: Vec::new() };
                     table.smaller(&mut forms);
                     let flow = |form| Flow { $kind: Some(form), ..self.clone() };
                     flows.extend(forms.all.into_iter().map(flow));
@@ -190,7 +190,7 @@ impl Volume {
 }
 
 /// A flow of a scenario that is being built.
-pub(crate) struct Placed<'a> {
+pub(crate) struct NewFlow<'a> {
     pub(crate) scenario: &'a Scenario,
     /// Its index in the scenario.
     pub(crate) number: usize,
@@ -201,7 +201,7 @@ pub(crate) struct Placed<'a> {
     pub(crate) seed: u64,
 }
 
-impl Placed<'_> {
+impl NewFlow<'_> {
     /// Returns the start of one of its connections.
     pub(crate) fn start(&self, connection: &Connection) -> Instant {
         let later = std::time::Duration::from(self.flow.spacing).saturating_mul(connection.place as u32);
@@ -210,14 +210,14 @@ impl Placed<'_> {
 }
 
 /// The requests that a program accepts.
-pub(crate) struct Offers<'a> {
+pub(crate) struct ProgramOffers<'a> {
     /// The name of the program.
     pub(crate) name: &'a str,
     /// The program itself.
     pub(crate) program: &'a dyn Program,
 }
 
-impl Offers<'_> {
+impl ProgramOffers<'_> {
     pub(crate) fn has(&self, op: AppOp) -> bool {
         let mut parsers = self.program.module().parsers.iter();
         parsers.any(|parser| parser.source == Source::App(op))
@@ -245,12 +245,12 @@ impl Offers<'_> {
 }
 
 /// Collects smaller and plainer forms of a table.
-pub(crate) struct Forms<'a, T> {
+pub(crate) struct SmallerForms<'a, T> {
     table: &'a T,
     all: Vec<T>,
 }
 
-impl<T: Clone> Forms<'_, T> {
+impl<T: Clone> SmallerForms<'_, T> {
     /// Adds the table with a change.
     pub(crate) fn with(&mut self, change: impl FnOnce(&mut T)) {
         let mut form = self.table.clone();
@@ -287,6 +287,14 @@ pub fn lower(value: u64, min: u64) -> Vec<u64> {
     lower
 }
 
+/// Rejects a value if it is wrong.
+fn reject(is_wrong: bool, path: String, message: impl Into<String>) -> Checked {
+    match is_wrong {
+        true => Err(ScenarioError::new(path, message)),
+        false => Ok(()),
+    }
+}
+
 /// Rejects the keys of a flow that are about connections, and further ones, for a kind without connections.
 fn reject_connection_keys(flow: &Flow, more: &[(&str, bool)], path: &str, message: &str) -> Checked {
     let keys = [
@@ -303,17 +311,13 @@ fn reject_connection_keys(flow: &Flow, more: &[(&str, bool)], path: &str, messag
         ("send_buffer", flow.send_buffer.is_some()),
         ("receive_buffer", flow.receive_buffer.is_some()),
     ];
-    match more.iter().chain(&keys).find(|(_, given)| *given) {
-        None => Ok(()),
-        Some((key, _)) => Err(ScenarioError::new(format!("{path}.{key}"), message)),
-    }
+    let mut keys = more.iter().chain(&keys);
+    keys.try_for_each(|(key, given)| reject(*given, format!("{path}.{key}"), message))
 }
 
 /// Rejects `one_way` for a flow whose server sends data.
 fn check_one_way(flow: &Flow, path: &str, sends_back: bool) -> Checked {
-    if !(flow.one_way && sends_back) {
-        return Ok(());
-    }
-    let error = ScenarioError::new(format!("{path}.one_way"), "the server sends data here");
-    Err(error.with_hint("leave out `one_way`, or what the server sends"))
+    let is_wrong = flow.one_way && sends_back;
+    let checked = reject(is_wrong, format!("{path}.one_way"), "the server sends data here");
+    checked.map_err(|error| error.with_hint("leave out `one_way`, or what the server sends"))
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::program::Program;
-use hawser_load::programs::resolve_with_on;
 use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
 use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, ResolveError, Run, RunError, Scenario, run};
 

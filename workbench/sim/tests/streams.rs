@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_load::programs::resolve_with_on;
 use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
 use hawser_sim::scenario::Nat;
 use hawser_sim::scenario::units::Span;
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};

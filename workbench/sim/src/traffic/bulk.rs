@@ -4,7 +4,7 @@ use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::connection::{Talk, talk};
-use super::{Checked, Forms, Traffic, Volume, check_one_way};
+use super::{Checked, SmallerForms, Traffic, Volume, check_one_way};
 use crate::app::bulk;
 use crate::scenario::units::{Bytes, Span};
 use crate::scenario::{Flow, Scenario};
@@ -34,7 +34,7 @@ impl Traffic for Bulk {
         talk(|side| bulk::Bulk::new(side, self.bytes.0, self.back.0))
     }
 
-    fn smaller(&self, forms: &mut Forms<'_, Bulk>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, Bulk>) {
         // Not every transport makes a connection without data.
         let min = u64::from(self.bytes.0 > 0);
         forms.lower(self.bytes.0, min, |bulk, bytes| bulk.bytes = Bytes(bytes));

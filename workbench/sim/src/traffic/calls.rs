@@ -9,11 +9,11 @@ use std::time::Duration;
 use hawser_ir::AppOp;
 use serde::{Deserialize, Serialize};
 
-use super::{Checked, Forms, Offers, Placed, Traffic, reject_connection_keys};
+use super::{Checked, NewFlow, ProgramOffers, SmallerForms, Traffic, reject, reject_connection_keys};
 use crate::build::{Built, OwnScript};
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::workload::{self, Distribution, Traced};
-use crate::scenario::{Arrivals, Ends as FlowEnds, Flow, Scenario, ScenarioError, defaults, is_default};
+use crate::scenario::{Arrivals, Ends, Flow, Scenario, ScenarioError, defaults, is_default};
 
 pub(crate) use ends::failures;
 pub(crate) use plan::check_files;
@@ -235,13 +235,10 @@ impl Traffic for Calls {
             let message = "calls have exactly one of `size`, `size_file`, `trace`";
             return Err(ScenarioError::new(format!("{path}.calls"), message).with_hint("size = 100"));
         }
-        if self.at_most.is_some() && self.size_file.is_none() {
-            let message = "only sizes of a `size_file` are cut";
-            return Err(ScenarioError::new(at("at_most"), message));
-        }
-        if self.at_most == Some(Bytes(0)) {
-            return Err(ScenarioError::new(at("at_most"), "a message has a byte at least"));
-        }
+        let is_uncut = self.at_most.is_some() && self.size_file.is_none();
+        reject(is_uncut, at("at_most"), "only sizes of a `size_file` are cut")?;
+        let is_empty = self.at_most == Some(Bytes(0));
+        reject(is_empty, at("at_most"), "a message has a byte at least")?;
         let timed = self.interval.0 > 0 || self.load.is_some() || self.count != 1;
         if self.trace.is_some() && timed {
             let message = "a trace says how many calls there are, and when";
@@ -249,39 +246,25 @@ impl Traffic for Calls {
                 .with_hint("leave out `count`, `interval` and `load`"));
         }
         self.check_load(scenario, flow, &at("load"))?;
-        if scenario.slowdown && self.reply.is_some_and(|reply| reply.min < reply.max) {
-            let message = "replies of one size alone have a slowdown: what a call takes alone depends on it";
-            return Err(ScenarioError::new(at("reply"), message));
-        }
+        let differ = self.reply.is_some_and(|reply| reply.min < reply.max);
+        let message = "replies of one size alone have a slowdown: what a call takes alone depends on it";
+        reject(scenario.slowdown && differ, at("reply"), message)?;
         let sizes = [("size", self.size), ("reply", self.reply)];
         for (key, Sizes { min, max }) in sizes.into_iter().filter_map(|(key, size)| Some((key, size?))) {
-            if min == 0 {
-                return Err(ScenarioError::new(at(key), "a message has a byte at least"));
-            }
-            if max > LONGEST {
-                let message = format!("a message of {max} bytes is longer than the limit of {LONGEST}");
-                return Err(ScenarioError::new(at(key), message));
-            }
+            reject(min == 0, at(key), "a message has a byte at least")?;
+            let message = format!("a message of {max} bytes is longer than the limit of {LONGEST}");
+            reject(max > LONGEST, at(key), message)?;
         }
-        if self.count == 0 {
-            return Err(ScenarioError::new(at("count"), "at least one call"));
-        }
-        if self.count > u64::from(u32::MAX) {
-            return Err(ScenarioError::new(
-                at("count"),
-                "that many calls cannot be numbered",
-            ));
-        }
-        if self.outstanding == Some(0) {
-            let message = "nothing is called while no call may be under way";
-            return Err(ScenarioError::new(at("outstanding"), message));
-        }
-        Ok(())
+        reject(self.count == 0, at("count"), "at least one call")?;
+        let is_many = self.count > u64::from(u32::MAX);
+        reject(is_many, at("count"), "that many calls cannot be numbered")?;
+        let message = "nothing is called while no call may be under way";
+        reject(self.outstanding == Some(0), at("outstanding"), message)
     }
 
     /// Calls with a reply need a program that offers calls, and calls without one need messages. If it offers
     /// neither, connections suffice, because messages are framed on them.
-    fn check_offer(&self, offers: &Offers<'_>, path: &str) -> Checked {
+    fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
         offers.check_not_works(path)?;
         let name = offers.name;
         let (call, message) = (offers.has(AppOp::Call), offers.has(AppOp::Message));
@@ -312,13 +295,13 @@ impl Traffic for Calls {
         self.count
     }
 
-    fn add(&self, built: &mut Built, flow: &Placed<'_>, ends: FlowEnds, _: &mut OwnScript<'_>) {
-        if let FlowEnds::Calls(calling) = ends {
+    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, _: &mut OwnScript<'_>) {
+        if let Ends::Calls(calling) = ends {
             plan::add(built, flow, self, calling);
         }
     }
 
-    fn smaller(&self, forms: &mut Forms<'_, Calls>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, Calls>) {
         forms.lower(self.count, 1, |calls, count| calls.count = count);
         forms.lower(self.size.map_or(0, |size| size.max), 1, |calls, size| {
             calls.size = Some(Sizes::one(size));
@@ -341,13 +324,9 @@ impl Calls {
         let Some(load) = self.load else {
             return Ok(());
         };
-        if load.0 <= 0.0 {
-            return Err(ScenarioError::new(path, "without load there are no calls"));
-        }
-        if self.interval.0 > 0 {
-            let message = "a load says how far calls are apart, and so does `interval`";
-            return Err(ScenarioError::new(path, message));
-        }
+        reject(load.0 <= 0.0, path.to_owned(), "without load there are no calls")?;
+        let message = "a load says how far calls are apart, and so does `interval`";
+        reject(self.interval.0 > 0, path.to_owned(), message)?;
         let without = flow
             .from
             .names()

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hawser_time::Instant;
 
-use super::{Ends, Placed};
+use super::{BuiltEnds, NewFlow};
 use crate::app::streams::StreamsReport;
 use crate::app::{Carries, Close, Endpoint, EndpointReport, Open, Plan, SIDES, Script, Shared, Side};
 use crate::build::{Built, BuiltFlow, OwnScript, START};
@@ -35,13 +35,13 @@ pub(super) fn sizes_rng(seed: u64, label: &str) -> Rng {
 /// scripts of each from its start and the label of its random numbers.
 pub(super) fn add(
     built: &mut Built,
-    placed: &Placed<'_>,
+    new: &NewFlow<'_>,
     connection: &Connection,
     talks: &dyn Fn(Instant, &str) -> Talk,
     own: &mut OwnScript<'_>,
 ) {
-    let Placed { scenario, number, flow, app, seed } = *placed;
-    let start = placed.start(connection);
+    let NewFlow { scenario, number, flow, app, seed } = *new;
+    let start = new.start(connection);
     let opens = opens(flow, connection);
     let mut before = None;
     for round in 0..=flow.again {
@@ -132,7 +132,7 @@ impl Endpoints {
     }
 }
 
-impl Ends for Endpoints {
+impl BuiltEnds for Endpoints {
     fn report(&self, scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
         let [(_, client), (_, server)] = self.both(built);
         let cuts = [client.is_cut(), server.is_cut()];

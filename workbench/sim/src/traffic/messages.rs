@@ -6,7 +6,7 @@ use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::connection::{Talk, sizes_rng, talk};
-use super::{Checked, Forms, Traffic, Volume, check_one_way};
+use super::{Checked, SmallerForms, Traffic, Volume, check_one_way, reject};
 use crate::app::Carries;
 use crate::app::messages::{self, Pace, Schedule};
 use crate::app::payload::MessageSizes;
@@ -92,16 +92,15 @@ impl Traffic for Messages {
         if self.delivery == Delivery::Stream {
             return Ok(());
         }
-        if self.size.max > MESSAGE_MAX {
-            let largest = self.size.max;
-            let message = format!("a message of {largest} bytes is longer than the limit of {MESSAGE_MAX}");
-            return Err(ScenarioError::new(format!("{path}.messages.size"), message));
-        }
-        if self.count > MESSAGES_MAX {
-            let message = format!("more than {MESSAGES_MAX} messages of a flow, each of which is remembered");
-            return Err(ScenarioError::new(format!("{path}.messages.count"), message));
-        }
-        Ok(())
+        let largest = self.size.max;
+        let message = format!("a message of {largest} bytes is longer than the limit of {MESSAGE_MAX}");
+        reject(largest > MESSAGE_MAX, format!("{path}.messages.size"), message)?;
+        let message = format!("more than {MESSAGES_MAX} messages of a flow, each of which is remembered");
+        reject(
+            self.count > MESSAGES_MAX,
+            format!("{path}.messages.count"),
+            message,
+        )
     }
 
     fn exchanges(&self) -> u64 {
@@ -147,7 +146,7 @@ impl Traffic for Messages {
         Talk { carries, ..talk }
     }
 
-    fn smaller(&self, forms: &mut Forms<'_, Messages>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, Messages>) {
         forms.lower(self.count, 1, |messages, count| messages.count = count);
         forms.lower(self.interval.0, 0, |messages, interval| {
             messages.interval = Span(interval);

@@ -4,7 +4,7 @@ use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::connection::{Talk, sizes_rng, talk};
-use super::{Checked, Forms, Traffic, Volume, check_one_way};
+use super::{Checked, SmallerForms, Traffic, Volume, check_one_way};
 use crate::app::request::{self, Exchanges};
 use crate::scenario::units::{Sizes, Span};
 use crate::scenario::{Flow, Scenario};
@@ -49,7 +49,7 @@ impl Traffic for Request {
         talk(|side| request::Request::new(side, exchanges.clone(), self.think.into()))
     }
 
-    fn smaller(&self, forms: &mut Forms<'_, Request>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, Request>) {
         forms.lower(self.count, 1, |request, count| request.count = count);
         forms.lower(self.think.0, 0, |request, think| request.think = Span(think));
         forms.lower(self.size.max, 1, |request, size| request.size = Sizes::one(size));

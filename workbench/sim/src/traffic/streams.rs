@@ -7,7 +7,7 @@ use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::connection::{Talk, talk};
-use super::{Checked, Forms, Offers, Traffic};
+use super::{Checked, ProgramOffers, SmallerForms, Traffic, reject};
 use crate::app::bulk::Bulk;
 use crate::app::streams::{Agreed, Settings};
 use crate::app::{Carries, SIDES};
@@ -90,29 +90,19 @@ impl Streams {
         }
     }
 
-    fn check_numbers(&self, at: impl Fn(&str) -> String) -> Result<(), ScenarioError> {
-        if self.count == 0 {
-            return Err(ScenarioError::new(at("count"), "at least one stream"));
-        }
-        if self.count > STREAMS_MAX {
-            let message =
-                format!("more than {STREAMS_MAX} streams of a connection, each of which both ends know");
-            return Err(ScenarioError::new(at("count"), message));
-        }
-        if self.concurrent == 0 {
-            let message = "nothing is sent while no stream may be open";
-            return Err(ScenarioError::new(at("concurrent"), message));
-        }
-        if self.concurrent > CONCURRENT_MAX {
-            let message = format!("more than {CONCURRENT_MAX} streams at a time");
-            return Err(ScenarioError::new(at("concurrent"), message));
-        }
+    fn check_numbers(&self, at: impl Fn(&str) -> String) -> Checked {
+        reject(self.count == 0, at("count"), "at least one stream")?;
+        let message =
+            format!("more than {STREAMS_MAX} streams of a connection, each of which both ends know");
+        reject(self.count > STREAMS_MAX, at("count"), message)?;
+        let message = "nothing is sent while no stream may be open";
+        reject(self.concurrent == 0, at("concurrent"), message)?;
+        let message = format!("more than {CONCURRENT_MAX} streams at a time");
+        reject(self.concurrent > CONCURRENT_MAX, at("concurrent"), message)?;
         let longest = self.back.map_or(0, |back| back.max);
         for (key, longest) in [("size", self.size.max), ("back", longest)] {
-            if longest > LONGEST {
-                let message = format!("a stream of {longest} bytes is longer than the limit of {LONGEST}");
-                return Err(ScenarioError::new(at(key), message));
-            }
+            let message = format!("a stream of {longest} bytes is longer than the limit of {LONGEST}");
+            reject(longest > LONGEST, at(key), message)?;
         }
         Ok(())
     }
@@ -126,10 +116,8 @@ impl Traffic for Streams {
             let error = ScenarioError::new(format!("{path}.close"), message);
             return Err(error.with_hint("`client`, `server` or `never`"));
         }
-        if flow.open == Opening::Both {
-            let message = "both ends of a flow of streams cannot connect at once";
-            return Err(ScenarioError::new(format!("{path}.open"), message));
-        }
+        let message = "both ends of a flow of streams cannot connect at once";
+        reject(flow.open == Opening::Both, format!("{path}.open"), message)?;
         if flow.one_way {
             let message = "how streams go is a key of theirs";
             let error = ScenarioError::new(format!("{path}.one_way"), message);
@@ -138,7 +126,7 @@ impl Traffic for Streams {
         Ok(())
     }
 
-    fn check_offer(&self, offers: &Offers<'_>, path: &str) -> Checked {
+    fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
         if !offers.has(AppOp::Open) {
             let message = format!("the connections of `{}` have no streams within them", offers.name);
             let error = ScenarioError::new(path, message);
@@ -166,7 +154,7 @@ impl Traffic for Streams {
         Talk { carries, ..talk(|side| Bulk::new(side, 0, 0)) }
     }
 
-    fn smaller(&self, forms: &mut Forms<'_, Streams>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, Streams>) {
         forms.lower(self.count, 1, |streams, count| streams.count = count);
         forms.with(|streams| streams.opened_by = Openers::Client);
         forms.with(|streams| streams.reset = Share(0.0));

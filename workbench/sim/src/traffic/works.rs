@@ -5,10 +5,10 @@ mod ends;
 use hawser_ir::AppOp;
 use serde::{Deserialize, Serialize};
 
-use super::{Checked, Forms, Offers, Placed, Traffic, reject_connection_keys};
+use super::{Checked, NewFlow, ProgramOffers, SmallerForms, Traffic, reject, reject_connection_keys};
 use crate::build::{Built, OwnScript};
 use crate::scenario::units::{Bytes, Share, Sizes, Span};
-use crate::scenario::{Ends as FlowEnds, Flow, Scenario, ScenarioError, defaults, is_default};
+use crate::scenario::{Ends, Flow, Scenario, ScenarioError, defaults, is_default};
 
 /// The maximum size of a work, in bytes.
 const LARGEST: u64 = 1 << 24;
@@ -136,41 +136,35 @@ impl Traffic for Works {
             let message = format!("`{host}` goes down, and a queue pair has no peer any more then");
             return Err(ScenarioError::new(format!("{path}.works"), message));
         }
-        let error = |key: &str, message: String| ScenarioError::new(format!("{path}.works.{key}"), message);
-        let between = |key: &str, value: u64, min: u64, max: u64| match (min..=max).contains(&value) {
-            true => Ok(()),
-            false => Err(error(key, format!("{value} is not between {min} and {max}"))),
+        let at = |key: &str| format!("{path}.works.{key}");
+        let between = |key: &str, value: u64, min: u64, max: u64| {
+            let message = format!("{value} is not between {min} and {max}");
+            reject(!(min..=max).contains(&value), at(key), message)
         };
-        if self.count == Some(0) {
-            return Err(error("count", "at least one work".to_owned()));
-        }
+        reject(self.count == Some(0), at("count"), "at least one work")?;
         if self.kinds.is_empty() {
-            let message = "work is of some kind".to_owned();
-            return Err(error("kinds", message).with_hint("kinds = [\"write\", \"read\"]"));
+            let error = ScenarioError::new(at("kinds"), "work is of some kind");
+            return Err(error.with_hint("kinds = [\"write\", \"read\"]"));
         }
         between("depth", self.depth, 1, DEPTH_MAX)?;
         between("receives", self.receives, 1, RECEIVES_MAX)?;
         between("reads", self.reads, 1, 16)?;
-        if !(256..=4096).contains(&self.mtu.0) || !self.mtu.0.is_power_of_two() {
-            let message = format!("{} bytes are none of 256, 512, 1024, 2048 and 4096", self.mtu.0);
-            return Err(error("mtu", message));
-        }
-        if self.size.max > LARGEST {
-            let message = format!(
-                "a work of {} bytes is larger than the limit of {LARGEST}",
-                self.size.max
-            );
-            return Err(error("size", message));
-        }
+        let (mtu, largest) = (self.mtu.0, self.size.max);
+        let is_odd = !(256..=4096).contains(&mtu) || !mtu.is_power_of_two();
+        let message = format!("{mtu} bytes are none of 256, 512, 1024, 2048 and 4096");
+        reject(is_odd, at("mtu"), message)?;
+        let message = format!("a work of {largest} bytes is larger than the limit of {LARGEST}");
+        reject(largest > LARGEST, at("size"), message)?;
         let memory = self.place() * (self.depth + self.receives);
         if memory > MEMORY_MAX {
             let message = format!("{memory} bytes are more than the {MEMORY_MAX} that an end registers");
-            return Err(error("size", message).with_hint("a lower `depth`, or fewer `receives`"));
+            let error = ScenarioError::new(at("size"), message);
+            return Err(error.with_hint("a lower `depth`, or fewer `receives`"));
         }
         Ok(())
     }
 
-    fn check_offer(&self, offers: &Offers<'_>, path: &str) -> Checked {
+    fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
         if offers.has(AppOp::Post) {
             return Ok(());
         }
@@ -182,13 +176,13 @@ impl Traffic for Works {
         self.count.unwrap_or(0)
     }
 
-    fn add(&self, built: &mut Built, flow: &Placed<'_>, ends: FlowEnds, _: &mut OwnScript<'_>) {
+    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, _: &mut OwnScript<'_>) {
         for connection in ends.connections() {
             ends::add(built, flow, self, connection);
         }
     }
 
-    fn smaller(&self, forms: &mut Forms<'_, Works>) {
+    fn smaller(&self, forms: &mut SmallerForms<'_, Works>) {
         forms.lower(self.count.unwrap_or(0), 1, |works, count| {
             works.count = Some(count)
         });

@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::report::{DirectionReport, FlowReport, MessagesReport, Times, seconds};
 use crate::scenario::{Calling, Scenario};
 use crate::standing::{EndStanding, standing_of};
-use crate::traffic::Ends;
+use crate::traffic::BuiltEnds;
 
 /// A calling host.
 pub(super) struct CallEnds {
@@ -26,7 +26,7 @@ pub(super) struct CallEnds {
     pub(super) agents: Rc<BTreeMap<usize, usize>>,
 }
 
-impl Ends for CallEnds {
+impl BuiltEnds for CallEnds {
     fn report(&self, scenario: &Scenario, _: &Built, flow: &BuiltFlow) -> FlowReport {
         let (ledger, caller, calling) = (self.ledger.borrow(), self.caller, &self.calling);
         let (tally, failures) = (ledger.tally(caller), ledger.faults(caller));

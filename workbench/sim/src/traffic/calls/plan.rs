@@ -16,10 +16,10 @@ use crate::build::{Built, BuiltFlow, START};
 use crate::rng::Rng;
 use crate::scenario::workload::Traced;
 use crate::scenario::{Arrivals, Calling, Connecting, Scenario, ScenarioError};
-use crate::traffic::Placed;
+use crate::traffic::NewFlow;
 
 /// Adds a flow's applications to its hosts.
-pub(super) fn add(built: &mut Built, flow: &Placed<'_>, calls: &Calls, calling: Calling) {
+pub(super) fn add(built: &mut Built, flow: &NewFlow<'_>, calls: &Calls, calling: Calling) {
     let plan = plan(flow, built.flows.len(), calls, &calling);
     let ends = calling.callers.iter().chain(&calling.servers);
     let addresses: BTreeMap<usize, SocketAddr> = ends.copied().collect();
@@ -50,8 +50,8 @@ pub(super) fn add(built: &mut Built, flow: &Placed<'_>, calls: &Calls, calling: 
 }
 
 /// Draws the caller, the server and the time of each call.
-fn plan(placed: &Placed<'_>, trace: usize, calls: &Calls, calling: &Calling) -> Plan {
-    let Placed { scenario, number, flow, seed, .. } = *placed;
+fn plan(new: &NewFlow<'_>, trace: usize, calls: &Calls, calling: &Calling) -> Plan {
+    let NewFlow { scenario, number, flow, seed, .. } = *new;
     let numbers = scenario.host_numbers();
     let mut all = Vec::new();
     let mut of_hosts = BTreeMap::<&str, Vec<&Traced>>::new();

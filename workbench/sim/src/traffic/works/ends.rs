@@ -9,11 +9,11 @@ use crate::build::{Built, BuiltFlow, START};
 use crate::report::{DirectionReport, FlowReport, Times, WorksReport, seconds};
 use crate::scenario::{Connection, Scenario, Works};
 use crate::standing::{EndStanding, standing_of};
-use crate::traffic::{Ends, Placed};
+use crate::traffic::{BuiltEnds, NewFlow};
 
 /// Adds the two ends of a connection to their hosts.
-pub(super) fn add(built: &mut Built, placed: &Placed<'_>, works: &Works, connection: &Connection) {
-    let start = placed.start(connection);
+pub(super) fn add(built: &mut Built, new: &NewFlow<'_>, works: &Works, connection: &Connection) {
+    let start = new.start(connection);
     let Connection { flow, number, hosts, client, server, .. } = *connection;
     let shared = Rc::new(RefCell::new(Known::default()));
     let ends = [(Side::Client, server), (Side::Server, client)].map(|(side, remote)| {
@@ -23,7 +23,7 @@ pub(super) fn add(built: &mut Built, placed: &Placed<'_>, works: &Works, connect
             at: start,
             remote: remote.ip(),
             works: works.clone(),
-            seed: placed.seed,
+            seed: new.seed,
             label: format!("flow/{flow}.{number}/{side:?}"),
         };
         let host = hosts[side as usize];
@@ -32,7 +32,7 @@ pub(super) fn add(built: &mut Built, placed: &Placed<'_>, works: &Works, connect
     });
     built.flows.push(BuiltFlow {
         flow,
-        app: placed.app,
+        app: new.app,
         port: server.port(),
         client,
         start,
@@ -51,7 +51,7 @@ impl WorkEnds {
     }
 }
 
-impl Ends for WorkEnds {
+impl BuiltEnds for WorkEnds {
     /// Builds the report. The data moved by the client's works is the forward direction.
     fn report(&self, scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
         let reports = self.workers(built).map(Worker::report);
