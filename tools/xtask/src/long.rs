@@ -93,7 +93,7 @@ const MODES: &[Mode] = &[
     },
     Mode {
         name: "planted",
-        about: "searches 300 seeds for each bug of workbench/sim/tests/planted, and says how long that took",
+        about: "searches 300 seeds for each bug of workbench/runs/tests/planted, and says how long that took",
         command: &[
             "env",
             "HAWSER_PLANTED=1",
@@ -101,7 +101,7 @@ const MODES: &[Mode] = &[
             "test",
             "-q",
             "-p",
-            "hawser-sim",
+            "hawser-runs",
             "--test",
             "tests",
             "--",

@@ -2,7 +2,8 @@
 //!
 //! * [`load`]: loads a scenario from a file; [`run`] and its variants: plain, watched, steered, traced
 //! * [`run_pictured`]: a run, and the data for drawing it
-//! * [`why`]: the reasons for a failed run; [`shrink`]: the smallest scenario that still fails
+//! * [`why`]: the reasons for a failed run; [`shrink()`]: the smallest scenario that still fails
+//! * [`swarm`]: scenarios drawn from a seed
 //! * [`mod@debug`]: a run forwards and backwards; [`mutants`]: changes that checks of a program should detect
 //! * [`sweep`]: a scenario with values that vary, and seeds, as tasks
 //! * [`files`]: files that users and scenarios name, read within limits
@@ -17,7 +18,9 @@ pub mod drawing;
 pub mod mutants;
 pub mod mutations;
 mod picture;
+mod shrink;
 mod story;
+pub mod swarm;
 pub mod sweep;
 
 use std::cell::{Cell, RefCell};
@@ -45,12 +48,12 @@ pub use hawser_sim::pcapng;
 use hawser_sim::scenario::Ends;
 use hawser_sim::scenario::units::{Span, Value};
 use hawser_sim::segment;
-pub use hawser_sim::shrink::Shrunk;
-use hawser_sim::shrink::{Manner, Tried};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 use hawser_sim::world::{Fate, Sight};
-pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
+pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError};
 pub use picture::{Shows, run_pictured};
+pub use shrink::Shrunk;
+use shrink::{Manner, Tried};
 pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 
 use hawser_load::Engine;
@@ -425,7 +428,7 @@ pub fn shrink(
             return Tried::Enough;
         }
         runs += 1;
-        match hawser_sim::shrink::try_out(candidate, &resolve, &manner) {
+        match shrink::try_out(candidate, &resolve, &manner) {
             Ok(Some(failing)) => Tried::Fails(failing),
             Ok(None) => Tried::Passes,
             Err(failed) => {
@@ -435,7 +438,7 @@ pub fn shrink(
         }
     };
     let seeded = Scenario { seed: report.seed, ..scenario.clone() };
-    let shrunk = hawser_sim::shrink::shrink(&seeded, &mut fails);
+    let shrunk = shrink::shrink(&seeded, &mut fails);
     match (shrunk, error) {
         (Some(shrunk), _) => Ok(shrunk),
         (None, Some(error)) => Err(error),

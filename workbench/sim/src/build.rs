@@ -13,14 +13,7 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{ConfigError, Stack, StackConfig};
 use hawser_time::Instant;
 
-use crate::app::bulk::Bulk;
-use crate::app::calls::Ledger;
-use crate::app::messages::{Messages, Pace, Schedule};
-use crate::app::payload::MessageSizes;
-use crate::app::request::{Exchanges, Request};
-use crate::app::streams::{Agreed, Settings};
-use crate::app::{Carries, Close, Endpoint, Open, Plan, Script, Shared, Side};
-use crate::calling;
+use crate::app::{Script, Side};
 use crate::device::Device;
 use crate::host::Host;
 use crate::link::depths::Depths;
@@ -29,25 +22,18 @@ use crate::link::pause::Ingress;
 use crate::link::queue::{Pool, Port};
 use crate::link::{Pipe, Profile};
 use crate::paths::{Graph, Towards};
+use crate::report::{DirectionReport, FlowReport, seconds};
 use crate::rng::Rng;
 use crate::run::Show;
-use crate::scenario::units::{Sizes, Value};
-use crate::scenario::{
-    Arrivals, At, Calling, Closing, Connection, Delivery, End, Ends as FlowEnds, Flow, Link, Opening, Rules,
-    Scenario, ScenarioError, Spray, State, Switch as ScenarioSwitch,
-};
+use crate::scenario::units::Value;
+use crate::scenario::{At, Link, Rules, Scenario, ScenarioError, Spray, State, Switch as ScenarioSwitch};
 use crate::switch::{Directory, Spread, Switch};
+use crate::traffic::{BuiltEnds, NewFlow, ProgramOffers, calls};
 use crate::wire::SimWire;
-use crate::working;
 use crate::world::{Change, World};
 
 /// The clock's value at a scenario's start. It is not 0, so that programs may use a time of 0 for "never".
 pub const START: Instant = Instant::after(Duration::from_secs(1));
-
-/// The time for which a reader waits for datagrams after the last one was due.
-const DATAGRAM_WAIT: Duration = Duration::from_secs(5);
-
-const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// The caller's error for a program that it cannot provide.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;
@@ -113,27 +99,6 @@ impl Built {
     }
 }
 
-/// The places of a flow's applications.
-pub(crate) enum Ends {
-    /// The host and endpoint number of the client's end of a connection, and of the server's.
-    Connection([(usize, usize); 2]),
-    /// A host that calls.
-    Calls {
-        /// The record of its calls.
-        ledger: Rc<RefCell<Ledger>>,
-        /// Its index among the callers of the flow.
-        caller: usize,
-        /// The host's number.
-        host: usize,
-        /// The hosts of the flow and the pairs that call.
-        calling: Rc<Calling>,
-        /// The number of the flow's application on each host.
-        agents: Rc<BTreeMap<usize, usize>>,
-    },
-    /// The host and endpoint number of the client's end of a flow of works, and of the server's.
-    Works([(usize, usize); 2]),
-}
-
 /// A connection in its world, or a host that makes calls.
 pub(crate) struct BuiltFlow {
     /// The index of the scenario's flow.
@@ -143,7 +108,36 @@ pub(crate) struct BuiltFlow {
     /// The client's address; its port is 0 if the client's stack chooses one.
     pub(crate) client: SocketAddr,
     pub(crate) start: Instant,
-    pub(crate) ends: Ends,
+    pub(crate) ends: Box<dyn BuiltEnds>,
+}
+
+impl BuiltFlow {
+    /// Reports the flow between two hosts, without what only some kinds of traffic know.
+    pub(crate) fn report(
+        &self,
+        [from, to]: [String; 2],
+        [forward, backward]: [DirectionReport; 2],
+        failures: Vec<String>,
+    ) -> FlowReport {
+        FlowReport {
+            flow: self.flow,
+            app: self.app,
+            from,
+            to,
+            port: self.port,
+            client_port: None,
+            start: seconds(self.start - START),
+            connect_seconds: None,
+            ok: failures.is_empty(),
+            forward,
+            backward,
+            retransmissions: None,
+            srtt_seconds: None,
+            times: None,
+            failures,
+            ends: None,
+        }
+    }
 }
 
 /// Builds the world of a scenario. `show` receives the stack of a host each time the host boots; `depths`
@@ -156,7 +150,7 @@ pub(crate) fn build(
     own: &mut OwnScript<'_>,
 ) -> Result<Built, RunError> {
     scenario.check()?;
-    calling::check_files(scenario).map_err(|error| scenario.origin.place(error))?;
+    calls::check_files(scenario).map_err(|error| scenario.origin.place(error))?;
     let mut world = World::new(START);
     let ports = ports(scenario, depths.as_ref());
     let engines = add_hosts(&mut world, scenario, (seed, &ports), resolve, show)?;
@@ -273,10 +267,36 @@ fn add_hosts(
             .map_err(|error| RunError::Stack { host: host.name.clone(), error })?;
         world.add(Device::Host(Box::new(host)));
     }
-    calling::check_offers(scenario, |host| (of_hosts[host].0, &*of_hosts[host].1))
-        .map_err(|error| scenario.origin.place(error))?;
+    let offers = |host: usize| {
+        let (name, program) = &of_hosts[host];
+        ProgramOffers { name, program: &**program }
+    };
+    check_offers(scenario, offers).map_err(|error| scenario.origin.place(error))?;
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// Rejects flows that the programs of their hosts cannot carry.
+fn check_offers<'a>(
+    scenario: &Scenario,
+    offers: impl Fn(usize) -> ProgramOffers<'a>,
+) -> Result<(), ScenarioError> {
+    let of_names = scenario.host_numbers();
+    for (number, flow) in scenario.flow.iter().enumerate() {
+        let hosts = flow.from.names().iter().chain(flow.to.names());
+        let numbers: BTreeSet<usize> = hosts
+            .filter_map(|name| of_names.get(name.as_str()).copied())
+            .collect();
+        let mut seen = BTreeSet::new();
+        for offers in numbers.into_iter().map(&offers) {
+            if seen.insert(offers.name) {
+                let path = |key| format!("flow[{number}].{key}");
+                let mut kinds = flow.kinds();
+                kinds.try_for_each(|(key, kind)| kind.check_offer(&offers, &path(key)))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the queue settings for the ports of each node, in the order of nodes.
@@ -446,179 +466,11 @@ fn add_flows(
     seed: u64,
     own: &mut OwnScript<'_>,
 ) -> Result<(), RunError> {
-    let ends = scenario.ends()?;
-    for ((number, flow), ends) in scenario.flow.iter().enumerate().zip(ends) {
-        let connections = match ends {
-            FlowEnds::Calls(calling) => {
-                calling::add(built, scenario, (number, flow), calling, seed);
-                continue;
-            }
-            FlowEnds::Connections(connections) => connections,
-        };
-        for connection in &connections {
-            match flow.works {
-                Some(_) => working::add(built, flow, connection, seed),
-                None => add_connection(built, scenario, connection, seed, own),
-            }
+    for ((number, flow), ends) in scenario.flow.iter().enumerate().zip(scenario.ends()?) {
+        if let Some((app, traffic)) = flow.kinds().next() {
+            let placed = NewFlow { scenario, number, flow, app, seed };
+            traffic.add(built, &placed, ends, own);
         }
     }
     Ok(())
-}
-
-/// Adds the ends of a connection, and of the connections that follow it, to their hosts.
-fn add_connection(
-    built: &mut Built,
-    scenario: &Scenario,
-    connection: &Connection,
-    seed: u64,
-    own: &mut OwnScript<'_>,
-) {
-    let (number, flow) = (connection.flow, &scenario.flow[connection.flow]);
-    let later = Duration::from(flow.spacing).saturating_mul(connection.place as u32);
-    let start = START + flow.at.into() + later;
-    let opens = opens(flow, connection);
-    let mut before = None;
-    for round in 0..=flow.again {
-        let label = match round {
-            0 => format!("flow/{number}.{}", connection.number),
-            _ => format!("flow/{number}.{}/{round}", connection.number),
-        };
-        let (app, scripts, carries) = scripts(flow, start, seed, &label);
-        let mut ends = [(0, 0); 2];
-        for ((side, script), carries) in SIDES.into_iter().zip(scripts).zip(carries) {
-            let i = side as usize;
-            let is_lossy = matches!(carries, Carries::Datagrams { .. });
-            let plan = Plan {
-                flow: built.flows.len(),
-                open: opens[i],
-                at: start,
-                after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
-                close: close(flow.close, side),
-                abort_after: flow
-                    .abort
-                    .filter(|abort| (abort.by == End::Client) == (side == Side::Client))
-                    .map(|abort| abort.after.0),
-                refusals: flow.refusals,
-                ends: scenario.linger.0 > 0,
-                sees_end: !(is_lossy || flow.streams.is_some() || flow.one_way && side == Side::Client),
-                carries,
-                read_rate: flow.read_rate.map(|rate| rate.0 / 8),
-                read_stop: flow.read_stop.into(),
-                buffers: [flow.send_buffer, flow.receive_buffer].map(|size| size.map(|size| size.0)),
-                seed,
-                outgoing: format!("{label}/{side:?}"),
-                incoming: format!("{label}/{:?}", side.other()),
-                script: own(number, side, start).unwrap_or(script),
-                side,
-            };
-            let host = connection.hosts[i];
-            ends[i] = (host, built.host_mut(host).add_endpoint(Endpoint::new(plan)));
-        }
-        before = Some(ends);
-        built.flows.push(BuiltFlow {
-            flow: number,
-            app,
-            port: connection.server.port(),
-            client: connection.client,
-            start,
-            ends: Ends::Connection(ends),
-        });
-    }
-}
-
-/// Returns how the client and the server open a flow. A simultaneous open needs a port that the other end
-/// knows. A flow that is reopened takes the same port again. A shared listener tells its clients apart by
-/// their addresses.
-fn opens(flow: &Flow, connection: &Connection) -> [Open; 2] {
-    let Connection { client, server, .. } = *connection;
-    let connect = |remote, local| Open::Connect { remote, local };
-    let own = Some(client).filter(|client| client.port() > 0);
-    match flow.open {
-        Opening::Both => [connect(server, own), connect(client, Some(server))],
-        Opening::Client => {
-            let shared =
-                (connection.sharing > 1).then_some(Shared { client, count: connection.sharing as u32 });
-            [connect(server, own), Open::Listen(server, shared)]
-        }
-        Opening::Nobody => [connect(server, own), Open::Absent],
-    }
-}
-
-/// The name of an application, the scripts of its two ends, and the service promised to each end.
-type Scripts = (&'static str, [Box<dyn Script>; 2], [Carries; 2]);
-
-/// Returns the scripts of the two ends. [`Scenario::check`] made sure that there is exactly one application.
-fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> Scripts {
-    let mut rng = Rng::new(seed, &format!("{label}/sizes"));
-    let bounds = |sizes: Sizes| (sizes.min, sizes.max);
-    if let Some(request) = flow.request {
-        let sizes = (bounds(request.size), bounds(request.response));
-        let exchanges = Exchanges::draw(request.count, sizes.0, sizes.1, &mut rng);
-        let end = |side| -> Box<dyn Script> {
-            Box::new(Request::new(side, exchanges.clone(), request.think.into()))
-        };
-        return ("request", SIDES.map(end), Default::default());
-    }
-    if let Some(messages) = flow.messages {
-        let back = if messages.both_ways { messages.count } else { 0 };
-        let interval = messages.interval.into();
-        let pace = match messages.arrivals {
-            Arrivals::Even => Pace::Even(interval),
-            Arrivals::Poisson => Pace::Poisson(interval),
-        };
-        let mut draw = |count| Schedule::draw(count, bounds(messages.size), pace, &mut rng);
-        let (forward, backward) = (draw(messages.count), draw(back));
-        let end = |side| -> Box<dyn Script> {
-            Box::new(Messages::new(side, forward.clone(), backward.clone(), start))
-        };
-        let carries = match messages.delivery {
-            Delivery::Stream => Default::default(),
-            Delivery::Messages => [
-                Carries::Messages(sizes_of(&forward, &backward)),
-                Carries::Messages(sizes_of(&backward, &forward)),
-            ],
-            Delivery::Datagrams => {
-                [(&forward, &backward), (&backward, &forward)].map(|(outgoing, incoming)| {
-                    let sizes = sizes_of(outgoing, incoming);
-                    Carries::Datagrams {
-                        may_lose: (sizes.incoming.len() as f64 * messages.may_lose.0) as u64,
-                        sizes,
-                        until: forward.last_due(start) + DATAGRAM_WAIT,
-                    }
-                })
-            }
-        };
-        return ("messages", SIDES.map(end), carries);
-    }
-    if let Some(streams) = flow.streams {
-        let settings = Settings {
-            counts: streams.counts(),
-            size: bounds(streams.size),
-            back: bounds(streams.back.unwrap_or(streams.size)),
-            concurrent: streams.concurrent as usize,
-            one_way: streams.one_way.0,
-            reset: streams.reset.0,
-            stop: streams.stop.0,
-        };
-        let agreed = Arc::new(Agreed::draw(&settings, seed, label));
-        let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, 0, 0)) };
-        let carries = SIDES.map(|_| Carries::Streams(Arc::clone(&agreed)));
-        return ("streams", SIDES.map(end), carries);
-    }
-    let (forward, backward) = flow.bulk.map_or((0, 0), |bulk| (bulk.bytes.0, bulk.back.0));
-    let end = |side| -> Box<dyn Script> { Box::new(Bulk::new(side, forward, backward)) };
-    ("bulk", SIDES.map(end), Default::default())
-}
-
-fn sizes_of(outgoing: &Schedule, incoming: &Schedule) -> MessageSizes {
-    MessageSizes { outgoing: outgoing.sizes(), incoming: incoming.sizes() }
-}
-
-fn close(closing: Closing, side: Side) -> Close {
-    match (closing, side) {
-        (Closing::Client, Side::Client) | (Closing::Server, Side::Server) => Close::WhenDone,
-        (Closing::Client, Side::Server) | (Closing::Server, Side::Client) => Close::AfterPeer,
-        (Closing::Both, _) => Close::WhenSent,
-        (Closing::Never, _) => Close::Never,
-    }
 }

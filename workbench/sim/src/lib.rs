@@ -11,8 +11,8 @@
 //!                       └─ link: pipes of seeded rules
 //! ```
 //!
-//! * [`scenario`]: the topology, the faults and the traffic, as TOML; [`swarm`]: scenarios drawn from a seed;
-//!   [`shrink`]: smaller ones that still fail
+//! * [`scenario`]: the topology, the faults and the traffic, as TOML
+//! * `traffic`: the kinds of traffic, a file each
 //! * [`world`]: the event core; [`host`], [`app`], [`switch`]: the nodes and applications that it runs;
 //!   [`trace`]: its fingerprint
 //! * [`paths`]: the paths of frames through switches; [`map`]: the network as a drawing
@@ -32,8 +32,6 @@
 
 pub mod app;
 mod build;
-mod callers;
-mod calling;
 pub mod capture;
 mod checksum;
 mod device;
@@ -50,16 +48,14 @@ pub mod report;
 mod run;
 pub mod scenario;
 pub mod segment;
-pub mod shrink;
 pub mod slowdown;
 pub mod standing;
-pub mod swarm;
 pub mod switch;
 pub mod trace;
+mod traffic;
 pub mod watch;
 mod wheel;
 pub mod wire;
-mod working;
 pub mod world;
 
 pub use crate::scenario::{Scenario, ScenarioError, paths, rng};
@@ -67,3 +63,4 @@ pub use crate::scenario::{Scenario, ScenarioError, paths, rng};
 pub use build::{OwnScript, Resolve, ResolveError, RunError, START};
 pub use report::Report;
 pub use run::{DEPTH_SPANS, DepthsOf, Options, Run, Show, run};
+pub use traffic::{Volume, lower};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use hawser_time::nanos;
+use hawser_time::{Instant, nanos};
 use serde::Serialize;
 
 use crate::app::streams::StreamsReport;
@@ -254,6 +254,30 @@ pub struct HostReport {
     pub counters: BTreeMap<String, u64>,
 }
 
+impl DirectionReport {
+    /// Reports the bytes of a flow that began at `start`; the last of them arrived at `last`.
+    pub(crate) fn new(bytes: u64, start: Instant, last: Option<Instant>) -> DirectionReport {
+        let taken = last.map(|at| seconds(at - start));
+        DirectionReport {
+            bytes,
+            seconds: taken,
+            bits_per_second: taken
+                .filter(|taken| *taken > 0.0)
+                .map(|taken| bytes as f64 * 8.0 / taken),
+            sha256: String::new(),
+            sha256_ok: true,
+            messages: None,
+            streams: None,
+            works: None,
+        }
+    }
+}
+
+/// Returns a time span in seconds.
+pub(crate) fn seconds(span: Duration) -> f64 {
+    nanos(span) as f64 / 1e9
+}
+
 impl Times {
     /// Returns the distribution of the times, or `None` if there are none.
     #[must_use]
@@ -262,7 +286,7 @@ impl Times {
         let last = times.len().checked_sub(1)?;
         // The nearest rank: the smallest value that at least this percentage of the values does not exceed.
         let rank = |percent: usize| (times.len() * percent).div_ceil(100).max(1) - 1;
-        let seconds = |i: usize| nanos(times[i]) as f64 / 1e9;
+        let seconds = |i: usize| seconds(times[i]);
         Some(Times {
             count: times.len(),
             min: seconds(0),

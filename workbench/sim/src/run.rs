@@ -9,10 +9,7 @@ use hawser_engine::net::DropReason;
 use hawser_engine::wire::Medium;
 use hawser_time::{Instant, nanos};
 
-use crate::app::EndpointReport;
-use crate::app::streams::StreamsReport;
-use crate::build::{Built, BuiltFlow, Ends, OwnScript, Resolve, RunError, START, build};
-use crate::callers;
+use crate::build::{Built, BuiltFlow, OwnScript, Resolve, RunError, START, build};
 use crate::device::Device;
 use crate::frame::Frame;
 use crate::host::Host;
@@ -22,16 +19,14 @@ use crate::link::pause::Pauses;
 use crate::overhear::Watchers;
 use crate::pcap;
 use crate::report::{
-    DirectionReport, FlowReport, HostReport, LinkReport, MessagesReport, PauseReport, QueueReport, Report,
-    SwitchReport, Times,
+    FlowReport, HostReport, LinkReport, PauseReport, QueueReport, Report, SwitchReport, seconds,
 };
 use crate::scenario::units::Span;
 use crate::scenario::{Opening, Scenario, State};
 use crate::slowdown;
-use crate::standing::{EndStanding, standing};
 use crate::switch::Switch;
+use crate::traffic::calls;
 use crate::watch::Watch;
-use crate::working;
 use crate::world::{End, Watcher};
 
 /// The maximum number of packet kinds shown when packets circulate without progress.
@@ -245,9 +240,7 @@ impl Run {
     pub(crate) fn calls(&self) -> Vec<crate::app::calls::Call> {
         let mut all = Vec::new();
         for flow in &self.built.flows {
-            if let Ends::Calls { ledger, caller, .. } = &flow.ends {
-                all.extend(ledger.borrow().done(flow.flow, *caller));
-            }
+            all.extend(flow.ends.calls(flow.flow));
         }
         all
     }
@@ -376,7 +369,7 @@ fn late_notices(scenario: &Scenario, built: &Built) -> Vec<String> {
             let Some((gone_at, why, idle)) = peer_gone(scenario, built, flow, 1 - end) else {
                 continue;
             };
-            let Ends::Connection(ends) = flow.ends else {
+            let Some(ends) = flow.ends.endpoints() else {
                 continue;
             };
             let (host, endpoint) = ends[end];
@@ -404,10 +397,7 @@ fn peer_gone(
     flow: &BuiltFlow,
     end: usize,
 ) -> Option<(Instant, &'static str, bool)> {
-    let Ends::Connection(ends) = flow.ends else {
-        return None;
-    };
-    let (number, endpoint) = ends[end];
+    let (number, endpoint) = flow.ends.endpoints()?[end];
     let endpoint = built.host(number).endpoint(endpoint);
     if let Some(at) = endpoint.aborted_at() {
         return Some((at, "its peer has aborted", true));
@@ -431,7 +421,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
     let mut flows: Vec<FlowReport> = built
         .flows
         .iter()
-        .map(|flow| flow_report(scenario, built, flow))
+        .map(|flow| flow.ends.report(scenario, built, flow))
         .collect();
     for flow in &flows {
         let FlowReport { flow: number, app, from, to, port, .. } = flow;
@@ -440,7 +430,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
         failures.extend(flow.failures.iter().map(named));
     }
     for host in built.hosts() {
-        failures.extend(callers::failures(host));
+        failures.extend(calls::failures(host));
         failures.extend(
             host_faults(host)
                 .into_iter()
@@ -460,7 +450,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
     failures.extend(late_notices(scenario, built));
     if !failures.is_empty() {
         for (flow, built_flow) in flows.iter_mut().zip(&built.flows) {
-            flow.ends = standings(built, built_flow, flow.ok);
+            flow.ends = built_flow.ends.standings(built, flow.ok);
         }
     }
     Report {
@@ -490,97 +480,6 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
             .map(switch_report)
             .collect(),
         hosts: built.hosts().map(host_report).collect(),
-    }
-}
-
-fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
-    let ends = match &flow.ends {
-        Ends::Connection(ends) => ends,
-        Ends::Calls { ledger, caller, host, calling, .. } => {
-            return callers::flow_report(scenario, flow, (&ledger.borrow(), *caller, *host), calling);
-        }
-        Ends::Works(ends) => return working::flow_report(scenario, built, flow, *ends),
-    };
-    let end = |i: usize| {
-        let (host, number) = ends[i];
-        built.host(host).endpoint(number)
-    };
-    let cuts = [end(0).is_cut(), end(1).is_cut()];
-    let (client, server) = (end(0).report(cuts[1]), end(1).report(cuts[0]));
-    let forward = direction(&client, &server, flow.start);
-    let backward = direction(&server, &client, flow.start);
-    let mut failures = Vec::new();
-    for (side, end) in [("client", &client), ("server", &server)] {
-        failures.extend(end.faults.iter().map(|fault| format!("{side}: {fault}")));
-    }
-    for (arrow, direction) in [("forward", &forward), ("backward", &backward)] {
-        if !direction.sha256_ok && failures.is_empty() && cuts == [false, false] {
-            failures.push(format!("{arrow}: what was received is not what was sent"));
-        }
-    }
-    let both = client.retransmissions.into_iter().chain(server.retransmissions);
-    let name = |end: usize| scenario.host[ends[end].0].name.clone();
-    FlowReport {
-        flow: flow.flow,
-        app: flow.app,
-        from: name(0),
-        to: name(1),
-        port: flow.port,
-        client_port: Some(flow.client.port()).filter(|port| *port > 0),
-        start: seconds(flow.start - START),
-        connect_seconds: client.connected_at.map(|at| seconds(at - flow.start)),
-        ok: failures.is_empty(),
-        forward,
-        backward,
-        retransmissions: both.reduce(|a, b| a.saturating_add(b)),
-        srtt_seconds: client.srtt.map(Duration::from_nanos).map(seconds),
-        times: Times::of(client.times.into_iter().chain(server.times).collect()),
-        failures,
-        ends: None,
-    }
-}
-
-/// Returns the standing of both ends of a connection, if it may explain why a run failed. Returns `None` if
-/// the connection is over.
-fn standings(built: &Built, flow: &BuiltFlow, ok: bool) -> Option<Box<[EndStanding; 2]>> {
-    let ends = match flow.ends {
-        Ends::Connection(ends) => ends,
-        Ends::Calls { .. } => return callers::standings(built, flow).filter(|_| !ok),
-        Ends::Works(ends) => return (!ok).then(|| Box::new(working::standings(built, ends))),
-    };
-    let host = |end: usize| built.host(ends[end].0);
-    let is_closed = |end: usize| host(end).endpoint(ends[end].1).is_closed();
-    if ok && is_closed(0) && is_closed(1) {
-        return None;
-    }
-    let end = |end: usize, side| standing(host(end), ends[end].1, side);
-    Some(Box::new([end(0, "client"), end(1, "server")]))
-}
-
-fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant) -> DirectionReport {
-    let taken = receiver.received_at.map(|at| seconds(at - start));
-    let rate = taken
-        .filter(|taken| *taken > 0.0)
-        .map(|taken| receiver.received as f64 * 8.0 / taken);
-    DirectionReport {
-        bytes: receiver.received,
-        seconds: taken,
-        bits_per_second: rate,
-        sha256: receiver.received_sha256.clone(),
-        sha256_ok: receiver.received_ok || receiver.received_sha256 == sender.sent_sha256,
-        messages: sender
-            .messages
-            .zip(receiver.messages)
-            .map(|([sent, _], [_, received])| MessagesReport { sent: sent.done, received: received.done }),
-        works: None,
-        streams: sender
-            .streams
-            .zip(receiver.streams)
-            .map(|([sent, _], [_, received])| StreamsReport {
-                sent: sent.sent,
-                stopped: sent.stopped,
-                ..received
-            }),
     }
 }
 
@@ -674,8 +573,4 @@ fn host_faults(host: &Host) -> Vec<String> {
         ));
     }
     faults
-}
-
-fn seconds(span: Duration) -> f64 {
-    nanos(span) as f64 / 1e9
 }

@@ -6,16 +6,12 @@
 //! * `topology`: networks by name and numbers; `origin`: the places in the file from which their parts come
 //! * `check`: checks that serde cannot make: names without a definition, addresses used twice
 //! * [`paths`]: the paths of frames through switches; [`rng`]: random numbers, by labels
-//!
-//! It is a separate crate because parsing TOML is expensive to compile: the simulator is optimised, and this
-//! crate is not.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod calls;
 mod check;
 mod connections;
-mod defaults;
+pub(crate) mod defaults;
 mod hosts;
 mod nat;
 mod origin;
@@ -23,12 +19,10 @@ pub mod paths;
 mod pfc;
 mod profile;
 pub mod rng;
-mod streams;
 mod switch;
 mod topology;
 pub mod units;
 pub mod workload;
-mod works;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +30,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use calls::{Calls, Connecting};
 pub use connections::{Calling, Connection, Ends};
 pub use hawser_documents::Fault as ScenarioError;
 pub use hosts::Hosts;
@@ -44,11 +37,16 @@ pub use nat::Nat;
 pub use origin::Origin;
 pub use pfc::{PAUSE_BYTES, Thresholds};
 pub use profile::Profile;
-pub use streams::{Openers, Streams};
 pub use switch::{Spray, Switch};
 pub use topology::{Kind, Topology};
-use units::{Bytes, Rate, Share, Sizes, Span, Value};
-pub use works::{WorkKind, Works};
+
+pub use crate::traffic::bulk::Bulk;
+pub use crate::traffic::calls::{Calls, Connecting};
+pub use crate::traffic::messages::{Arrivals, Delivery, Messages};
+pub use crate::traffic::request::Request;
+pub use crate::traffic::streams::{Openers, Streams};
+pub use crate::traffic::works::{WorkKind, Works};
+use units::{Bytes, Rate, Share, Span, Value};
 
 /// The default number of packets without a delivered byte that end a run. It exceeds the number that any
 /// transport sends while a link is down, and takes a few seconds to simulate.
@@ -316,8 +314,7 @@ pub enum State {
     Down,
 }
 
-/// One or several connections between hosts, and the traffic over them. Exactly one of `bulk`, `request`,
-/// `messages`, `streams`, `calls` and `works` is given.
+/// One or several connections between hosts, and the traffic over them: the table of exactly one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -499,84 +496,6 @@ pub enum Closing {
     Never,
 }
 
-/// A bulk transfer, as fast as the transport accepts it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bulk {
-    /// The number of bytes from client to server.
-    #[serde(default)]
-    pub bytes: Bytes,
-    /// The number of bytes from server to client.
-    #[serde(default)]
-    pub back: Bytes,
-}
-
-/// Requests and responses, one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Request {
-    /// The number of requests, each sent after the previous response.
-    #[serde(default = "defaults::one")]
-    pub count: u64,
-    /// The size of each request.
-    pub size: Sizes,
-    /// The size of each response.
-    pub response: Sizes,
-    /// The client's pause after each response.
-    #[serde(default)]
-    pub think: Span,
-}
-
-/// Messages at a pace.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Messages {
-    /// The number of messages that each sender sends.
-    #[serde(default = "defaults::one")]
-    pub count: u64,
-    /// The size of each message.
-    pub size: Sizes,
-    /// The time from one message to the next, or the mean of that time.
-    #[serde(default)]
-    pub interval: Span,
-    /// The distribution of due times: at even intervals, or at random.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub arrivals: Arrivals,
-    /// True if the server sends as many too.
-    #[serde(default)]
-    pub both_ways: bool,
-    /// The delivery that the transport promises for them.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub delivery: Delivery,
-    /// The maximum share of datagrams that may be lost.
-    #[serde(default = "defaults::any", skip_serializing_if = "is_any")]
-    pub may_lose: Share,
-}
-
-/// The distribution of due times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Arrivals {
-    /// At even intervals.
-    #[default]
-    Even,
-    /// Independently of one another, with one interval on average: a Poisson process.
-    Poisson,
-}
-
-/// The delivery that a transport promises for messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Delivery {
-    /// As a stream: the transport sees only bytes, which arrive in order, once.
-    #[default]
-    Stream,
-    /// Each message arrives whole, once, in any order.
-    Messages,
-    /// Each message arrives whole, at most once, in any order.
-    Datagrams,
-}
-
 impl Scenario {
     /// Reads a scenario and checks it.
     ///
@@ -617,11 +536,7 @@ impl Scenario {
                 *program = directory.join(&*program).to_string_lossy().into_owned();
             }
         }
-        let calls = self.flow.iter_mut().filter_map(|flow| flow.calls.as_mut());
-        for file in calls
-            .flat_map(|calls| [&mut calls.size_file, &mut calls.trace])
-            .flatten()
-        {
+        for file in self.flow.iter_mut().flat_map(Flow::files_mut) {
             *file = directory.join(&*file).to_string_lossy().into_owned();
         }
     }
@@ -734,7 +649,7 @@ impl Rules {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
@@ -746,11 +661,6 @@ fn is_one(value: &u64) -> bool {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_one_priority(value: &u8) -> bool {
     *value == 1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_any(value: &Share) -> bool {
-    *value == defaults::any()
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

@@ -4,12 +4,13 @@
 use std::net::SocketAddr;
 
 use hawser_engine::Handle;
-use hawser_time::{Instant, nanos};
+use hawser_time::Instant;
 use serde::Serialize;
 
 use crate::app::Application;
 use crate::build::START;
 use crate::host::Host;
+use crate::report::seconds;
 
 /// The standing of one end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,15 +51,6 @@ pub struct TimerStanding {
     pub fires: Option<f64>,
 }
 
-/// Returns the standing of an end of a host.
-pub(crate) fn standing(host: &Host, number: usize, side: &'static str) -> EndStanding {
-    let endpoint = host.endpoint(number);
-    EndStanding {
-        failed: endpoint.failed_at().map(seconds),
-        ..standing_of(host, endpoint.handle(), endpoint.application(), side)
-    }
-}
-
 /// Returns the standing of the end whose connection, or call, has this handle.
 pub(crate) fn standing_of(
     host: &Host,
@@ -85,7 +77,7 @@ pub(crate) fn standing_of(
     if let Some(known) = known {
         let timer = |(name, deadline): &(&str, Option<Instant>)| TimerStanding {
             timer: (*name).to_owned(),
-            fires: deadline.map(seconds),
+            fires: deadline.map(|at| seconds(at - START)),
         };
         standing.context = Some(known.context.to_owned());
         standing.timers = known.timers.iter().map(timer).collect();
@@ -93,9 +85,4 @@ pub(crate) fn standing_of(
         standing.deferred = known.deferred.iter().map(|op| op.name()).collect();
     }
     standing
-}
-
-/// Returns the seconds since the start.
-fn seconds(at: Instant) -> f64 {
-    nanos(at - START) as f64 / 1e9
 }

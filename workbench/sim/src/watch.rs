@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use hawser_time::Instant;
 
-use crate::build::{Built, BuiltFlow, Ends, START};
+use crate::build::{Built, BuiltFlow, START};
 use crate::host::Host;
-use crate::working;
 use crate::world::End;
 
 /// A request for samples: their interval, their fields and their receiver.
@@ -87,28 +86,9 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
 }
 
 fn flow_moment(built: &Built, flow: &BuiltFlow, fields: &[&str]) -> FlowMoment {
-    let ends = match &flow.ends {
-        Ends::Connection(ends) => ends,
-        Ends::Calls { ledger, caller, .. } => {
-            return FlowMoment {
-                received: crate::callers::received(&ledger.borrow(), *caller),
-                values: vec![None; fields.len()],
-            };
-        }
-        Ends::Works(ends) => {
-            let value_of = |field: &&str| working::value_of(built, *ends, field);
-            return FlowMoment {
-                received: working::moved(built, *ends),
-                values: fields.iter().map(value_of).collect(),
-            };
-        }
-    };
-    let [client, server] = ends.map(|(host, number)| (built.host(host), number));
-    let end = |(host, number): (&Host, usize)| host.endpoint(number).received();
-    let (host, number) = client;
-    let value_of = |field: &&str| host.endpoint(number).value_of(host.stack(), field);
+    let value_of = |field: &&str| flow.ends.value_of(built, field);
     FlowMoment {
-        received: [end(server), end(client)],
+        received: flow.ends.received(built),
         values: fields.iter().map(value_of).collect(),
     }
 }

@@ -9,9 +9,7 @@ use hawser_engine::program::Program;
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
 use hawser_sim::report::Report;
-use hawser_sim::scenario::units::Value;
 use hawser_sim::scenario::workload::Distribution;
-use hawser_sim::swarm::{self, Abilities, Ability, Carried, Kind, Subject};
 use hawser_sim::{Options, ResolveError, Scenario, run};
 
 fn try_on(engine: Engine, text: &str) -> Result<Report, String> {
@@ -186,53 +184,6 @@ fn requests_a_program_does_not_offer_are_rejected() {
         "line 19: `flow[0].calls`: `homa` offers calls, but no messages without a reply\n  hint: give \
          `reply`: the size of each reply"
     );
-}
-
-/// The swarm draws calls for the programs that carry them, over a link or a fabric, and all of them end.
-/// These are the first seeds; the phase `swarm` of scripts/phases runs a hundred.
-#[test]
-fn a_swarm_of_calls_passes_alike_on_both_engines() {
-    let carried = Carried { longest: 4000, ..Carried::of(Kind::Calls) };
-    let abilities = Abilities::MINIMAL
-        .with(Ability::AnyMtu)
-        .with(Ability::Ends)
-        .with(Ability::Restart);
-    for program in ["homa", "ndp"] {
-        let loaded = resolve_with_on(Some(Engine::Native), program, &[]).expect("it is built in");
-        let subject = Subject::new(program, abilities)
-            .carrying(carried)
-            .known(loaded.module());
-        let params = params(program);
-        let mut fabrics = 0;
-        for seed in 1..=12 {
-            let mut scenario = swarm::scenario(seed, &subject);
-            scenario.params.extend(params.clone());
-            fabrics += usize::from(!scenario.switch.is_empty());
-            let text = scenario.to_toml().expect("it can be written");
-            let reports = [Engine::Interp, Engine::Native].map(|engine| on(engine, &text));
-            assert!(reports[0].ok, "{}", swarm::explain(&scenario, &reports[0]));
-            assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "seed {seed}");
-        }
-        assert!((1..12).contains(&fabrics), "{fabrics} of 12");
-    }
-}
-
-/// The params of a program for the swarm, whose round trips are a thousand times those for which its defaults
-/// are meant. They are taken from the program's file of arguments for `hawser swarm`.
-fn params(program: &str) -> Vec<(String, Value)> {
-    let file = format!(
-        "{}/../../transports/{program}/swarm.args",
-        env!("CARGO_MANIFEST_DIR")
-    );
-    let text = std::fs::read_to_string(&file).expect("the file");
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let params = words.windows(2).filter(|words| words[0] == "--param");
-    let param = |words: &[&str]| {
-        let (name, value) = words[1].split_once('=').expect("NAME=VALUE");
-        let value = toml::Value::String(value.to_owned()).try_into();
-        (name.to_owned(), value.expect("a span of time"))
-    };
-    params.map(param).collect()
 }
 
 /// The mean size of each distribution is the one that its source states. Facebook's is accurate to 2 %,

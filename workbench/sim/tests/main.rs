@@ -1,10 +1,8 @@
 //! The tests of this crate through its public interface. They are one program, because each test program
 //! links everything.
 
-mod both;
 mod calls;
 mod datagrams;
-mod delivery;
 mod documents;
 mod fabric;
 mod falls;
@@ -13,7 +11,6 @@ mod framed;
 mod limits;
 mod overhear;
 mod pauses;
-mod planted;
 mod programs;
 mod shares;
 mod sharing;

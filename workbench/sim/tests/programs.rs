@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::program::Program;
+use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_load::{Engine, Loaded};
-use hawser_sim::scenario::units::Value;
-use hawser_sim::swarm::{self, Abilities, Ability, Subject};
 use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, ResolveError, Run, RunError, Scenario, run};
 
@@ -50,14 +48,13 @@ fn go(scenario: &Scenario) -> Report {
 /// Runs twice, and expects success and equal reports.
 fn good(scenario: &Scenario) -> Report {
     let report = go(scenario);
-    assert!(report.ok, "{}", swarm::explain(scenario, &report));
+    assert!(report.ok, "{report}");
     assert_eq!(go(scenario), report, "another run of the same");
     report
 }
 
 const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
 const GO_BACK_N: &str = "examples/go-back-n.mtp";
-const SELECTIVE_REPEAT: &str = "transports/selective-repeat/selective-repeat.mtp";
 
 #[test]
 fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
@@ -292,39 +289,6 @@ fn unrunnable_scenarios_are_rejected_with_the_reason() {
     }
 }
 
-/// Readers copy the example, so it has to be correct by itself: `hawser swarm examples/stop-and-wait.mtp
-/// --plain`.
-#[test]
-fn stop_and_wait_passes_the_plain_swarm() {
-    swarm_of(STOP_AND_WAIT, Abilities::MINIMAL, &[]);
-}
-
-#[test]
-fn go_back_n_passes_the_plain_swarm() {
-    swarm_of(GO_BACK_N, Abilities::MINIMAL, &[]);
-}
-
-#[test]
-fn go_back_n_passes_its_swarm() {
-    let abilities = [
-        Ability::FlowControl,
-        Ability::Reuse,
-        Ability::Restart,
-        Ability::Refusals,
-        Ability::Aborts,
-        Ability::Resets,
-        Ability::Congestion,
-    ]
-    .into_iter()
-    .fold(Abilities::ALL, Abilities::without);
-    swarm_of(GO_BACK_N, abilities, &[("RTO", "3s"), ("LINGER", "1min")]);
-}
-
-#[test]
-fn selective_repeat_passes_its_swarm() {
-    swarm_of(SELECTIVE_REPEAT, Abilities::ALL, &[]);
-}
-
 /// The end of the stream is reported before the data. A real client would close at that point, and lose the
 /// data to come.
 #[test]
@@ -399,19 +363,4 @@ fn a_run_in_steps_is_the_same_run() {
         "{steps} steps of {} entries",
         whole.events
     );
-}
-
-fn swarm_of(program: &str, abilities: Abilities, params: &[(&str, &str)]) {
-    let program = root().join(program).to_string_lossy().into_owned();
-    let loaded = Loaded::open(&program, Some(Engine::Interp)).expect("a good program");
-    let subject = Subject::new(&program, abilities).known(loaded.module());
-    for seed in 1..=100 {
-        let mut scenario = swarm::scenario(seed, &subject);
-        for (name, span) in params {
-            let span = span.parse().expect("a time span");
-            scenario.params.insert((*name).to_owned(), Value::Span(span));
-        }
-        let report = go(&scenario);
-        assert!(report.ok, "{}", swarm::explain(&scenario, &report));
-    }
 }

@@ -7,21 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
+use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_load::{Engine, Loaded};
 use hawser_sim::scenario::Nat;
 use hawser_sim::scenario::units::Span;
-use hawser_sim::swarm::{self, Abilities, Ability, Carried, Kind, Subject};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 /// A program of streams for a path without losses.
 const STREAMS: &str = "engine/load/tests/two_stacks/streams.mtp";
 /// A program of streams in QUIC's frames, for any path.
 const QUIC: &str = "transports/quic-lite/quic-lite.mtp";
-
-const SEEDS: &[u64] = &[
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 18, 19, 20, 22, 23, 24, 26, 27, 28, 29, 33, 34,
-];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -230,47 +225,6 @@ fn a_program_without_streams_is_refused() {
     assert!(
         error.contains("`flow[0].streams`") && error.contains("have no streams"),
         "{error}"
-    );
-}
-
-/// Seeds of a swarm in which streams are whole, reset and stopped, of one direction and of both, through
-/// losses, cuts and translators. Both engines give the same result.
-#[test]
-fn a_swarm_of_streams_is_safe_and_live_on_both_engines() {
-    let name = root().join(QUIC).to_string_lossy().into_owned();
-    let engines = [Engine::Interp, Engine::Native].map(|engine| {
-        let loaded = Loaded::open(&name, Some(engine));
-        loaded.unwrap_or_else(|error| panic!("{error}"))
-    });
-    let less = [Ability::OpenBoth, Ability::Refusals, Ability::Resets];
-    let abilities = less.into_iter().fold(Abilities::ALL, Abilities::without);
-    let subject = Subject::new(&name, abilities)
-        .carrying(Carried::of(Kind::Streams))
-        .known(engines[0].module());
-    let (mut streams, mut translated) = (0, 0);
-    for seed in SEEDS {
-        let scenario = swarm::scenario(*seed, &subject);
-        let reports = engines.each_ref().map(|loaded| {
-            let resolve = |_: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
-                Ok(hawser_load::programs::set(loaded, settings)?)
-            };
-            let report = run(&scenario, &resolve, Options::default());
-            let report = report.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-            assert!(report.ok, "seed {seed}: {report}");
-            report
-        });
-        assert_eq!(reports[0].trace_hash, reports[1].trace_hash, "seed {seed}");
-        let directions = reports[0]
-            .flows
-            .iter()
-            .flat_map(|flow| [&flow.forward, &flow.backward]);
-        let counts = directions.filter_map(|direction| direction.streams);
-        streams += counts.map(|counts| counts.received).sum::<u64>();
-        translated += u64::from(scenario.link[0].nat.is_some());
-    }
-    assert!(
-        streams > 200 && translated > 3,
-        "{streams} streams, {translated} translators"
     );
 }
 

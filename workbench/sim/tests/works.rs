@@ -11,15 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_engine::program::Program;
+use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_load::{Engine, Loaded};
-use hawser_sim::swarm::{self, Abilities, Carried, Kind, Subject};
 use hawser_sim::watch::{Moment, Watch};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 use hawser_testing::{Need, skip};
-
-/// The seeds of the swarm that both engines run here; `scripts/phases swarm` runs a hundred.
-const SEEDS: std::ops::Range<u64> = 1..5;
 
 /// Both programs: go-back-N and selective repeat.
 const PROGRAMS: [&str; 2] = ["roce", "roce-irn"];
@@ -271,36 +267,6 @@ fn works_go_on_for_a_time() {
     let seconds = forward.seconds.unwrap_or_default();
     assert!((0.05..0.07).contains(&seconds), "{seconds} s");
     assert!(forward.bytes > 1_000_000, "{} bytes", forward.bytes);
-}
-
-#[test]
-fn random_networks_with_pauses_pass_on_both_engines() {
-    for program in PROGRAMS {
-        random_networks(program);
-    }
-}
-
-fn random_networks(name: &str) {
-    let loaded = Loaded::open(name, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{error}"));
-    let subject = Subject::new(name, Abilities::ALL)
-        .carrying(Carried::of(Kind::Works))
-        .known(loaded.module());
-    for seed in SEEDS {
-        let scenario = swarm::scenario(seed, &subject);
-        let [first, second] = [Engine::Interp, Engine::Native].map(|engine| go_on(&scenario, engine));
-        assert!(first.ok, "{}", swarm::explain(&scenario, &first));
-        assert_eq!(first.trace_hash, second.trace_hash, "seed {seed}");
-    }
-    let drawn = (0..40).map(|seed| swarm::scenario(seed, &subject));
-    let (storms, pauses) = drawn.fold((0, 0), |(storms, pauses), scenario| {
-        let is_storm = scenario
-            .flow
-            .iter()
-            .flat_map(|flow| &flow.works)
-            .any(|works| works.refill.0 > 0);
-        (storms + u64::from(is_storm), pauses + scenario.switch.len())
-    });
-    assert!(storms > 0 && pauses > 0, "{storms} storms, {pauses} pauses");
 }
 
 /// Writes a copy of the program with one text replaced. The text of `selective.mtp` replaces that of

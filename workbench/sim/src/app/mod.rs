@@ -49,6 +49,9 @@ pub enum Side {
     Server,
 }
 
+/// Both ends, the client first.
+pub(crate) const SIDES: [Side; 2] = [Side::Client, Side::Server];
+
 impl Side {
     /// Returns the other end.
     #[must_use]

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::{
-    At, Bytes, Closing, Connection, Delivery, Ends, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario,
-    ScenarioError, Span, Switch,
+    At, Bytes, Connection, Ends, Flow, Host, Hosts, Link, Opening, Pairs, Rules, Scenario, ScenarioError,
+    Span, Switch,
 };
 use crate::scenario::paths::Graph;
+use crate::traffic::{KINDS, Traffic};
 use hawser_documents::there_are;
 
 /// The maximum number of hosts in a scenario. Each host is a stack with its own buffers, about 150 KB before
@@ -23,11 +24,6 @@ const CHANGES_MAX: usize = 100_000;
 const FLOWS_MAX: u64 = 10_000;
 /// The maximum number of exchanges and messages in a scenario.
 const EXCHANGES_MAX: u64 = 10_000_000;
-/// The maximum length of a message that is delivered whole, in bytes: the default size of a connection's send
-/// buffer.
-const MESSAGE_MAX: u64 = 4 << 20;
-/// The maximum number of messages in a flow that are delivered whole.
-const MESSAGES_MAX: u64 = 1_000_000;
 /// The minimum number of bytes to which a packet is trimmed: an IPv4 header with all options.
 const TRIM_MIN: u64 = 60;
 /// The maximum duration of a scenario: one year.
@@ -69,7 +65,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         return Err(ScenarioError::new("program", "the scenario names no program").with_hint(PROGRAM_HINT));
     }
     if scenario.host.is_empty() {
-        let error = ScenarioError::new("host", "the scenario has no hosts");
+        let error = ScenarioError::new("host", "no hosts");
         return Err(error.with_hint("`[[host]]` tables, or a `[topology]`"));
     }
     let sizes = [
@@ -298,14 +294,7 @@ fn check_flows(nodes: &Nodes<'_>) -> Checked {
         ));
     }
     let exchanges = scenario.flow.iter().try_fold(0u64, |sum, flow| {
-        let counts = [
-            flow.request.map(|request| request.count),
-            flow.messages.map(|messages| messages.count),
-            flow.streams.map(|streams| streams.count),
-            flow.calls.as_ref().map(|calls| calls.count),
-            flow.works.as_ref().and_then(|works| works.count),
-        ];
-        let largest = counts.into_iter().flatten().max().unwrap_or(0);
+        let largest = flow.traffic().map_or(0, Traffic::exchanges);
         sum.checked_add(largest.checked_mul(flow.connections()?)?)
     });
     if exchanges.is_none_or(|exchanges| exchanges > EXCHANGES_MAX) {
@@ -395,62 +384,15 @@ fn check_flow(nodes: &Nodes<'_>, flow: &Flow, graph: &Graph, path: &str) -> Chec
     }
     check_application(flow, path)?;
     scenario.check_outside(flow, path)?;
-    super::calls::check(scenario, flow, path)?;
-    super::streams::check(flow, path)?;
-    super::works::check(scenario, flow, path)?;
-    check_delivery(flow, path)
+    flow.kinds()
+        .try_for_each(|(_, kind)| kind.check(scenario, flow, path))
 }
 
 fn check_application(flow: &Flow, path: &str) -> Checked {
-    let given = [
-        flow.bulk.is_some(),
-        flow.request.is_some(),
-        flow.messages.is_some(),
-        flow.streams.is_some(),
-        flow.calls.is_some(),
-        flow.works.is_some(),
-    ];
-    if given.iter().filter(|given| **given).count() != 1 {
-        let error = ScenarioError::new(
-            path,
-            "a flow has exactly one of `bulk`, `request`, `messages`, `streams`, `calls`, `works`",
-        );
+    if flow.kinds().count() != 1 {
+        let kinds = KINDS.join("`, `");
+        let error = ScenarioError::new(path, format!("a flow has exactly one of `{kinds}`"));
         return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
-    }
-    Ok(())
-}
-
-/// Checks that the promised delivery of messages agrees with the ends that send and close.
-fn check_delivery(flow: &Flow, path: &str) -> Checked {
-    let messages = flow.messages.as_ref();
-    let delivery = messages.map_or(Delivery::Stream, |messages| messages.delivery);
-    let sends_back = match (&flow.bulk, messages) {
-        (Some(bulk), _) => bulk.back.0 > 0,
-        (None, Some(messages)) => messages.both_ways,
-        (None, None) => true,
-    };
-    if flow.one_way && sends_back {
-        let error = ScenarioError::new(format!("{path}.one_way"), "the server sends data here");
-        return Err(error.with_hint("remove `one_way`, or the data of the server"));
-    }
-    if delivery != Delivery::Datagrams && messages.is_some_and(|messages| messages.may_lose.0 < 1.0) {
-        let error = ScenarioError::new(format!("{path}.messages.may_lose"), "only datagrams may be lost");
-        return Err(error.with_hint("give `delivery = \"datagrams\"`"));
-    }
-    if delivery == Delivery::Datagrams && flow.close == Closing::Both {
-        let message = "an end that closes immediately discards the datagrams that are still under way";
-        let error = ScenarioError::new(format!("{path}.close"), message);
-        return Err(error.with_hint("`client`, `server` or `never`"));
-    }
-    let largest = messages.map_or(0, |messages| messages.size.max);
-    if delivery != Delivery::Stream && largest > MESSAGE_MAX {
-        let message = format!("a message of {largest} bytes is longer than the limit of {MESSAGE_MAX}");
-        return Err(ScenarioError::new(format!("{path}.messages.size"), message));
-    }
-    let many = messages.is_some_and(|messages| messages.count > MESSAGES_MAX);
-    if delivery != Delivery::Stream && many {
-        let message = format!("more than {MESSAGES_MAX} messages of a flow, each of which is remembered");
-        return Err(ScenarioError::new(format!("{path}.messages.count"), message));
     }
     Ok(())
 }
@@ -519,8 +461,7 @@ fn check_client_port(
     let client = &scenario.host[connection.hosts[0]].name;
     if connection.sharing > 1 && scenario.is_inside(client) {
         let message = format!(
-            "`{client}` is behind a translator, but flows that share a port are told apart by their \
-                     addresses"
+            "`{client}` is behind a translator, but flows that share a port are told apart by their addresses"
         );
         return Err(ScenarioError::new(
             format!("flow[{}].port", connection.flow),

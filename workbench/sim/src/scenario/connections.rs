@@ -19,6 +19,16 @@ pub enum Ends {
     Calls(Calling),
 }
 
+impl Ends {
+    /// Returns its connections; calls have none.
+    pub(crate) fn connections(&self) -> &[Connection] {
+        match self {
+            Ends::Connections(connections) => connections,
+            Ends::Calls(_) => &[],
+        }
+    }
+}
+
 /// The hosts of a flow of calls, each with the address of its endpoint. Its size grows with the number of
 /// hosts, not of pairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,9 +92,9 @@ impl Scenario {
             let path = format!("flow[{flow}]");
             let none = || ScenarioError::new(format!("{path}.port"), "no port is left");
             let ports = ports.ok_or_else(none)?;
-            match of.calls {
-                Some(_) => Calling::of(of, &hosts, *ports.start(), &path).map(Ends::Calls),
-                None => connections((flow, of), &hosts, &ports, &path).map(Ends::Connections),
+            match of.needs_connections() {
+                true => connections((flow, of), &hosts, &ports, &path).map(Ends::Connections),
+                false => Calling::of(of, &hosts, *ports.start(), &path).map(Ends::Calls),
             }
         });
         let mut ends = ends.collect::<Result<Vec<Ends>, ScenarioError>>()?;
@@ -95,13 +105,9 @@ impl Scenario {
     /// Counts the connections to each address and port, and assigns distinct client ports to those that share
     /// one.
     fn share(&self, ends: &mut [Ends]) {
-        let connections = |ends: &Ends| match ends {
-            Ends::Connections(connections) => connections.iter().map(|of| of.server).collect(),
-            Ends::Calls(_) => Vec::new(),
-        };
         let mut sharing = BTreeMap::<SocketAddr, usize>::new();
-        for server in ends.iter().flat_map(connections) {
-            *sharing.entry(server).or_default() += 1;
+        for connection in ends.iter().flat_map(Ends::connections) {
+            *sharing.entry(connection.server).or_default() += 1;
         }
         let all = ends.iter_mut().flat_map(|ends| match ends {
             Ends::Connections(connections) => connections.iter_mut(),
@@ -286,7 +292,7 @@ impl Flow {
     #[must_use]
     pub fn connections(&self) -> Option<u64> {
         let (from, to) = (self.from.names(), self.to.names());
-        if self.calls.is_some() {
+        if !self.needs_connections() {
             return Some(from.len() as u64);
         }
         let product = from.len().checked_mul(to.len())?;

@@ -281,6 +281,12 @@ impl Visitor<'_> for ShareVisitor {
 }
 
 impl Sizes {
+    /// Returns the smallest and the largest size.
+    #[must_use]
+    pub(crate) fn bounds(self) -> (u64, u64) {
+        (self.min, self.max)
+    }
+
     /// Creates a range of one size.
     #[must_use]
     pub fn one(size: u64) -> Sizes {

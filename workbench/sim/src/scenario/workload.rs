@@ -183,7 +183,7 @@ pub fn parse_trace(text: &str, path: &str, file: &str) -> Result<Vec<Traced>, Sc
 }
 
 /// Returns the average time from one message of a host to its next if they use `share` of a line's rate.
-pub(super) fn interval(mean: f64, share: Share, bits_per_second: u64) -> Duration {
+pub(crate) fn interval(mean: f64, share: Share, bits_per_second: u64) -> Duration {
     Duration::try_from_secs_f64(mean * 8.0 / (bits_per_second as f64 * share.0)).unwrap_or(Duration::MAX)
 }
 

@@ -1,7 +1,8 @@
 //! Steps to a smaller network: fewer links, switches and hosts.
 
-use crate::scenario::units::Span;
-use crate::scenario::{Flow, Nat, Scenario};
+use hawser_sim::lower;
+use hawser_sim::scenario::units::Span;
+use hawser_sim::scenario::{Flow, Nat, Scenario};
 
 use super::Failing;
 
@@ -114,26 +115,6 @@ fn remove_link(scenario: &mut Scenario, number: usize) {
 fn remove_switch(scenario: &mut Scenario, name: &str) {
     scenario.switch.retain(|switch| switch.name != name);
     scenario.at.retain(|at| at.switch.as_deref() != Some(name));
-}
-
-/// Returns smaller numbers, down to `min`: `min` itself, a half, and fewer digits.
-pub(super) fn lower(value: u64, min: u64) -> Vec<u64> {
-    let digits = |kept: u32| {
-        let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(kept - 1));
-        value / unit * unit
-    };
-    let mut lower = vec![
-        min,
-        value / 10,
-        value / 2,
-        value - value / 4,
-        digits(1),
-        digits(2),
-    ];
-    lower.retain(|one| (min..value).contains(one));
-    lower.sort_unstable();
-    lower.dedup();
-    lower
 }
 
 /// Returns scenarios in which one flow has one of some other forms.

@@ -6,11 +6,8 @@
 //! order of size, the largest first, until the scenario passes after every single remaining step (delta
 //! debugging; Zeller and Hildebrandt, 2002).
 
-mod calls;
 mod network;
 mod steps;
-mod streams;
-mod works;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,39 +15,36 @@ use std::rc::Rc;
 
 use hawser_time::Instant;
 
-use crate::build::{Resolve, RunError};
-use crate::report::Report;
-use crate::run::{Options, run};
-use crate::scenario::Scenario;
-use crate::scenario::units::Span;
-use crate::world::{Fate, Sight};
+use hawser_sim::scenario::units::Span;
+use hawser_sim::world::{Fate, Sight};
+use hawser_sim::{Options, Report, Resolve, RunError, Scenario, run};
 
 const MAX_RUNS: usize = 2000;
 
 /// The properties of a failed run that steps depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failing {
+pub(crate) struct Failing {
     /// The duration of the run.
-    pub took: Span,
+    pub(crate) took: Span,
     /// True if the run ended because its time was up.
-    pub by_time: bool,
+    pub(crate) by_time: bool,
     /// The lost frames, by direction of a link as in the report.
-    pub lost: Vec<Vec<LostFrame>>,
+    pub(crate) lost: Vec<Vec<LostFrame>>,
 }
 
 /// A frame that a direction of a link lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LostFrame {
+pub(crate) struct LostFrame {
     /// Its number among the frames sent in that direction, counted from 1.
-    pub sent: u64,
+    pub(crate) sent: u64,
     /// The same number without the frames that arrived while the link was cut, as the rule `drop` counts. It
     /// is 0 if this frame is one of those.
-    pub entered: u64,
+    pub(crate) entered: u64,
 }
 
 /// The outcome of a try.
 #[derive(Clone, Debug)]
-pub enum Tried {
+pub(crate) enum Tried {
     /// The scenario fails in the same manner.
     Fails(Failing),
     /// The scenario does not fail in this manner, or cannot be run.
@@ -72,7 +66,7 @@ pub struct Shrunk {
 
 /// Returns the smallest scenario that steps lead to, calling `fails` for each candidate. Returns `None` if
 /// the scenario itself does not fail.
-pub fn shrink(scenario: &Scenario, fails: &mut dyn FnMut(&Scenario) -> Tried) -> Option<Shrunk> {
+pub(crate) fn shrink(scenario: &Scenario, fails: &mut dyn FnMut(&Scenario) -> Tried) -> Option<Shrunk> {
     let Tried::Fails(failing) = fails(scenario) else {
         return None;
     };
@@ -118,8 +112,8 @@ fn is_fair(before: &Scenario, after: &Scenario, failing: &Failing) -> bool {
 }
 
 /// Returns all steps that may be taken from a scenario.
-#[must_use]
-pub fn steps(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
+#[cfg(test)]
+pub(crate) fn steps(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
     let all = steps::PASSES.iter().flat_map(|pass| pass(scenario, failing));
     all.filter(|candidate| steps::is_allowed(scenario, candidate))
         .collect()
@@ -128,12 +122,11 @@ pub fn steps(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
 /// The manner in which a run failed: the failures of the first failed connection, or else the first other
 /// failure, without digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Manner(Vec<String>);
+pub(crate) struct Manner(Vec<String>);
 
 impl Manner {
     /// Returns the manner of a run's failure.
-    #[must_use]
-    pub fn of(report: &Report) -> Manner {
+    pub(crate) fn of(report: &Report) -> Manner {
         let flow = report.flows.iter().find(|flow| !flow.ok);
         let failures = flow.map_or(&report.failures, |flow| &flow.failures);
         let count = if flow.is_some() { failures.len() } else { 1 };
@@ -148,8 +141,7 @@ impl Manner {
 
     /// Returns true if a run failed in this manner: with the first of these failures, and with no failure
     /// outside this set. A run that fails in a further respect may do so for another reason.
-    #[must_use]
-    pub fn is_of(&self, report: &Report) -> bool {
+    pub(crate) fn is_of(&self, report: &Report) -> bool {
         let Some(first) = self.0.first() else { return false };
         let is_like = |failures: &[String]| {
             let failures: Vec<String> = failures.iter().map(|failure| plain(failure)).collect();
@@ -169,7 +161,7 @@ fn plain(failure: &str) -> String {
 ///
 /// # Errors
 /// Returns an error if the scenario cannot be run at all.
-pub fn try_out(
+pub(crate) fn try_out(
     scenario: &Scenario,
     resolve: Resolve<'_>,
     manner: &Manner,

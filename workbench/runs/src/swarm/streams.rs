@@ -1,8 +1,9 @@
 //! Streams within connections, for programs that have them: as many bytes as were drawn for a flow.
 
-use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Share, Sizes, Span};
-use crate::scenario::{Bounds, Bulk, Closing, Flow, Openers, Opening, Scenario, Streams};
+use hawser_sim::Volume;
+use hawser_sim::rng::Rng;
+use hawser_sim::scenario::units::{Share, Sizes, Span};
+use hawser_sim::scenario::{Bounds, Closing, Flow, Openers, Opening, Scenario, Streams};
 
 use super::{Ability, SECOND, Subject};
 
@@ -34,22 +35,8 @@ fn one_port(flows: &mut Vec<Flow>, port: u16) {
 }
 
 fn change(flow: &mut Flow, rng: &mut Rng, subject: &Subject<'_>) {
-    let total = |sizes: Sizes, count: u64| sizes.max.saturating_mul(count);
-    let (bytes, back) = match (flow.bulk, flow.request, flow.messages) {
-        (Some(Bulk { bytes: Bytes(bytes), back: Bytes(back) }), _, _) => (bytes, back),
-        (_, Some(request), _) => {
-            // Pauses between streams do not apply to a single stream.
-            (
-                total(request.size, request.count),
-                total(request.response, request.count),
-            )
-        }
-        (_, _, Some(messages)) => {
-            let bytes = total(messages.size, messages.count);
-            (bytes, if messages.both_ways { bytes } else { 0 })
-        }
-        (None, None, None) => (0, 0),
-    };
+    // Pauses between exchanges do not apply to streams.
+    let Volume { bytes, back, .. } = flow.volume();
     let count = match rng.below(8) {
         0 => rng.between(50, STREAMS_MAX),
         1 => 1,

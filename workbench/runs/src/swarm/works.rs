@@ -1,8 +1,9 @@
 //! Works of queue pairs, for programs that have them: as many bytes as were drawn for a flow.
 
-use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
-use crate::scenario::{Bounds, Flow, Link, Rules, Scenario, Switch, WorkKind, Works};
+use hawser_sim::Volume;
+use hawser_sim::rng::Rng;
+use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use hawser_sim::scenario::{Bounds, Flow, Link, Rules, Scenario, Switch, WorkKind, Works};
 
 use super::{MILLISECOND, SECOND, span};
 
@@ -44,19 +45,7 @@ pub(super) fn apply(scenario: &mut Scenario, rng: &mut Rng) {
 }
 
 fn changed(flow: &Flow, rng: &mut Rng, mtu: u32) -> Flow {
-    let total = |sizes: Sizes, count: u64| sizes.max.saturating_mul(count);
-    let (bytes, back) = match (flow.bulk, flow.request, flow.messages) {
-        (Some(bulk), _, _) => (bulk.bytes.0, bulk.back.0),
-        (_, Some(request), _) => (
-            total(request.size, request.count),
-            total(request.response, request.count),
-        ),
-        (_, _, Some(messages)) => {
-            let bytes = total(messages.size, messages.count);
-            (bytes, if messages.both_ways { bytes } else { 0 })
-        }
-        (None, None, None) => (0, 0),
-    };
+    let Volume { bytes, back, .. } = flow.volume();
     let count = rng.between(1, WORKS_MAX);
     let size = Sizes { min: 0, max: 2 * (bytes + back).min(1 << 20) / count };
     use WorkKind::{Add, Read, Send, Swap, Write};

@@ -1,9 +1,10 @@
 //! Applications for programs that do not carry streams in both directions: the drawn traffic, as messages or
 //! in one direction.
 
-use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Share, Sizes, Span};
-use crate::scenario::{Arrivals, Bounds, Bulk, Closing, Delivery, Flow, Messages, Scenario};
+use hawser_sim::Volume;
+use hawser_sim::rng::Rng;
+use hawser_sim::scenario::units::{Share, Sizes, Span};
+use hawser_sim::scenario::{Arrivals, Bounds, Closing, Delivery, Flow, Messages, Scenario};
 
 use super::{EARLY, Subject, span};
 
@@ -115,22 +116,7 @@ pub(super) fn apply(scenario: &mut Scenario, subject: &Subject<'_>) {
 ///
 /// If costs have bounds, each message is at least half of the maximum size.
 fn messages(flow: &Flow, rng: &mut Rng, carried: Carried, is_bounded: bool) -> Messages {
-    let (bytes, back, interval) = match (flow.bulk, flow.request, flow.messages) {
-        (Some(bulk), _, _) => (bulk.bytes.0, bulk.back.0, Span(0)),
-        (_, Some(request), _) => {
-            let total = |sizes: Sizes| sizes.max * request.count;
-            (total(request.size), total(request.response), request.think)
-        }
-        (_, _, Some(messages)) => {
-            let total = messages.size.max * messages.count;
-            (
-                total,
-                if messages.both_ways { total } else { 0 },
-                messages.interval,
-            )
-        }
-        (None, None, None) => (1, 0, Span(0)),
-    };
+    let Volume { bytes, back, pause: interval } = flow.volume();
     let size = if is_bounded {
         Sizes { min: carried.longest.div_ceil(2), max: carried.longest }
     } else {
@@ -177,8 +163,8 @@ fn datagrams(flow: &mut Flow, rng: &mut Rng, calm: Option<(u64, u64)>) {
 fn one_way(flow: &mut Flow) {
     flow.one_way = true;
     flow.close = Closing::Client;
-    if let Some(request) = flow.request.take() {
-        flow.bulk = Some(Bulk { bytes: Bytes(request.size.max * request.count), ..Default::default() });
+    if flow.request.is_some() {
+        (flow.request, flow.bulk) = (None, Some(flow.volume().bulk()));
     }
     if let Some(bulk) = &mut flow.bulk {
         bulk.back.0 = 0;

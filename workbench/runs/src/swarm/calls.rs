@@ -1,9 +1,9 @@
 //! Replaces the drawn connections with calls, some of them over a fabric instead of the link.
 
 use super::{Abilities, Ability, EARLY, HEALED, MICROSECOND, MILLISECOND, SECOND, healing, span};
-use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
-use crate::scenario::{
+use hawser_sim::rng::Rng;
+use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use hawser_sim::scenario::{
     Arrivals, At, Bounds, Calls, Flow, Host, Link, Messages, Rules, Scenario, Spray, State, Switch,
 };
 
@@ -124,7 +124,7 @@ fn fabric(scenario: &mut Scenario, rng: &mut Rng) {
             _ => vec!["b".to_owned(), "d".to_owned()],
         };
         for hosts in [&mut flow.from, &mut flow.to] {
-            let more = crate::scenario::Hosts::several(with_more(hosts.first()));
+            let more = hawser_sim::scenario::Hosts::several(with_more(hosts.first()));
             *hosts = more.unwrap_or_else(|| hosts.clone());
         }
     }

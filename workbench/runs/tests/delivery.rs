@@ -1,7 +1,5 @@
 //! Flows other than streams in both directions: messages, datagrams, and data in only one direction.
 
-#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +7,7 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_load::programs::resolve_with_on;
 use hawser_load::{Engine, Loaded};
-use hawser_sim::swarm::{self, Abilities, Carried, Delivery, Subject};
+use hawser_runs::swarm::{self, Abilities, Carried, Delivery, Subject};
 use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 const DATAGRAMS: &str = "examples/datagrams.mtp";

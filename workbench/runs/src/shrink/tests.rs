@@ -1,9 +1,9 @@
 //! Tests of shrinking with failures that are defined by conditions on the scenario.
 
 use super::*;
-use crate::scenario::units::Share;
-use crate::scenario::{At, State};
 use crate::swarm::{self, Abilities, Subject};
+use hawser_sim::scenario::units::Share;
+use hawser_sim::scenario::{At, State};
 
 type Condition = fn(&Scenario) -> bool;
 
@@ -29,10 +29,11 @@ const CONDITIONS: &[(&str, Condition, [usize; 3])] = &[
     (
         "a large transfer that both end at once",
         |s| {
-            let large = |flow: &crate::scenario::Flow| flow.bulk.is_some_and(|bulk| bulk.bytes.0 > 12_345);
+            let large =
+                |flow: &hawser_sim::scenario::Flow| flow.bulk.is_some_and(|bulk| bulk.bytes.0 > 12_345);
             s.flow
                 .iter()
-                .any(|flow| large(flow) && flow.close == crate::scenario::Closing::Both)
+                .any(|flow| large(flow) && flow.close == hawser_sim::scenario::Closing::Both)
         },
         [1, 0, 0],
     ),
@@ -54,8 +55,9 @@ fn scenario(seed: u64) -> Scenario {
 }
 
 fn rules(scenario: &Scenario) -> usize {
-    let of =
-        |rules: &crate::scenario::Rules| toml::to_string(rules).expect("rules are a table").lines().count();
+    let of = |rules: &hawser_sim::scenario::Rules| {
+        toml::to_string(rules).expect("rules are a table").lines().count()
+    };
     let links = scenario
         .link
         .iter()

@@ -1,13 +1,22 @@
-//! Calls: an application that needs no connection.
+//! Calls: messages from endpoint to endpoint, which need no connection.
+
+mod ends;
+mod plan;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_ir::AppOp;
 use serde::{Deserialize, Serialize};
 
-use super::units::{Bytes, Rate, Share, Sizes, Span};
-use super::workload::{self, Distribution, Traced};
-use super::{Arrivals, Closing, Flow, Opening, Scenario, ScenarioError, is_default};
+use super::{Checked, NewFlow, ProgramOffers, SmallerForms, Traffic, reject, reject_connection_keys};
+use crate::build::{Built, OwnScript};
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use crate::scenario::workload::{self, Distribution, Traced};
+use crate::scenario::{Arrivals, Ends, Flow, Scenario, ScenarioError, defaults, is_default};
+
+pub(crate) use ends::failures;
+pub(crate) use plan::check_files;
 
 /// The maximum length of a call's message, in bytes: the default size of a stack's send buffer for a message.
 const LONGEST: u64 = 4 << 20;
@@ -17,7 +26,7 @@ const LONGEST: u64 = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub struct Calls {
     /// The number of calls that each host of `from` makes.
-    #[serde(default = "super::defaults::one")]
+    #[serde(default = "defaults::one")]
     pub count: u64,
     /// The size of each message, unless it is drawn from `size_file` or given by `trace`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,6 +114,16 @@ impl Calls {
     }
 }
 
+impl Flow {
+    /// Returns the names of the files that it needs.
+    pub(crate) fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let calls = self.calls.iter_mut();
+        calls
+            .flat_map(|calls| [&mut calls.size_file, &mut calls.trace])
+            .flatten()
+    }
+}
+
 impl Scenario {
     /// Reads the files that its flows name. `read` returns the text of a file, or the reason why it cannot be
     /// read.
@@ -181,10 +200,8 @@ impl Calls {
             for message in &traced {
                 let Traced { from, to, bytes, .. } = message;
                 if !has_pair(from, to) {
-                    let message = format!(
-                        "{file}: `{from}` calls `{to}`, but this flow does not have this \
-                         pair"
-                    );
+                    let message =
+                        format!("{file}: `{from}` calls `{to}`, but this flow does not have this pair");
                     return Err(ScenarioError::new(key, message));
                 }
                 if *bytes > LONGEST {
@@ -199,115 +216,129 @@ impl Calls {
     }
 }
 
-/// Checks a flow of calls; other flows pass.
-pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
-    let Some(calls) = &flow.calls else {
-        return Ok(());
-    };
-    let connections = [
-        ("count", flow.count != 1),
-        ("one_port", flow.one_port),
-        ("spacing", flow.spacing != Span::default()),
-        ("again", flow.again > 0),
-        ("open", flow.open != Opening::default()),
-        ("close", flow.close != Closing::default()),
-        ("client_port", flow.client_port.is_some()),
-        ("one_way", flow.one_way),
-        ("abort", flow.abort.is_some()),
-        ("refusals", flow.refusals),
-        ("read_rate", flow.read_rate.is_some()),
-        ("read_stop", flow.read_stop != Span::default()),
-        ("send_buffer", flow.send_buffer.is_some()),
-        ("receive_buffer", flow.receive_buffer.is_some()),
-    ];
-    if let Some((key, _)) = connections.into_iter().find(|(_, given)| *given) {
+impl Traffic for Calls {
+    fn check(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
         let message = "calls are made from endpoints; this key concerns connections";
-        let error = ScenarioError::new(format!("{path}.{key}"), message);
-        return Err(match key {
-            "count" => error.with_hint("the number of calls is `count` of `calls`"),
-            _ => error,
-        });
-    }
-    let at = |key: &str| format!("{path}.calls.{key}");
-    let sources = [
-        calls.size.is_some(),
-        calls.size_file.is_some(),
-        calls.trace.is_some(),
-    ];
-    let is_given = sources.iter().filter(|given| **given).count() == 1;
-    if !is_given && calls.traced.is_none() {
-        let message = "calls have exactly one of `size`, `size_file`, `trace`";
-        return Err(ScenarioError::new(format!("{path}.calls"), message).with_hint("size = 100"));
-    }
-    if calls.at_most.is_some() && calls.size_file.is_none() {
-        let message = "only sizes of a `size_file` are cut";
-        return Err(ScenarioError::new(at("at_most"), message));
-    }
-    if calls.at_most == Some(Bytes(0)) {
-        return Err(ScenarioError::new(
-            at("at_most"),
-            "a message has at least one byte",
-        ));
-    }
-    let timed = calls.interval.0 > 0 || calls.load.is_some() || calls.count != 1;
-    if calls.trace.is_some() && timed {
-        let message = "a trace states the number of calls and their times";
-        return Err(
-            ScenarioError::new(at("trace"), message).with_hint("remove `count`, `interval` and `load`")
-        );
-    }
-    check_load(scenario, flow, calls, &at("load"))?;
-    if scenario.slowdown && calls.reply.is_some_and(|reply| reply.min < reply.max) {
-        let message = "only replies of one size have a slowdown, because the time of a single call depends \
-                       on the size";
-        return Err(ScenarioError::new(at("reply"), message));
-    }
-    let sizes = [("size", calls.size), ("reply", calls.reply)];
-    for (key, Sizes { min, max }) in sizes.into_iter().filter_map(|(key, size)| Some((key, size?))) {
-        if min == 0 {
-            return Err(ScenarioError::new(at(key), "a message has at least one byte"));
+        if flow.count != 1 {
+            let error = ScenarioError::new(format!("{path}.count"), message);
+            return Err(error.with_hint("the number of calls is `count` of `calls`"));
         }
-        if max > LONGEST {
+        let spacing = ("spacing", flow.spacing != Span::default());
+        reject_connection_keys(flow, &[spacing], path, message)?;
+        let at = |key: &str| format!("{path}.calls.{key}");
+        let sources = [
+            self.size.is_some(),
+            self.size_file.is_some(),
+            self.trace.is_some(),
+        ];
+        let is_given = sources.iter().filter(|given| **given).count() == 1;
+        if !is_given && self.traced.is_none() {
+            let message = "calls have exactly one of `size`, `size_file`, `trace`";
+            return Err(ScenarioError::new(format!("{path}.calls"), message).with_hint("size = 100"));
+        }
+        let is_uncut = self.at_most.is_some() && self.size_file.is_none();
+        reject(is_uncut, at("at_most"), "only sizes of a `size_file` are cut")?;
+        let is_empty = self.at_most == Some(Bytes(0));
+        reject(is_empty, at("at_most"), "a message has at least one byte")?;
+        let timed = self.interval.0 > 0 || self.load.is_some() || self.count != 1;
+        if self.trace.is_some() && timed {
+            let message = "a trace states the number of calls and their times";
+            return Err(
+                ScenarioError::new(at("trace"), message).with_hint("remove `count`, `interval` and `load`")
+            );
+        }
+        self.check_load(scenario, flow, &at("load"))?;
+        let differ = self.reply.is_some_and(|reply| reply.min < reply.max);
+        let message =
+            "only replies of one size have a slowdown, because the time of a single call depends on the size";
+        reject(scenario.slowdown && differ, at("reply"), message)?;
+        let sizes = [("size", self.size), ("reply", self.reply)];
+        for (key, Sizes { min, max }) in sizes.into_iter().filter_map(|(key, size)| Some((key, size?))) {
+            reject(min == 0, at(key), "a message has at least one byte")?;
             let message = format!("a message of {max} bytes is longer than the limit of {LONGEST}");
-            return Err(ScenarioError::new(at(key), message));
+            reject(max > LONGEST, at(key), message)?;
+        }
+        reject(self.count == 0, at("count"), "at least one call")?;
+        let is_many = self.count > u64::from(u32::MAX);
+        reject(is_many, at("count"), "that many calls cannot be numbered")?;
+        let message = "without a concurrent call, no call can start";
+        reject(self.outstanding == Some(0), at("outstanding"), message)
+    }
+
+    /// Calls with a reply need a program that offers calls, and calls without one need messages. If it offers
+    /// neither, connections suffice, because messages are framed on them.
+    fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
+        offers.check_not_works(path)?;
+        let name = offers.name;
+        let (call, message) = (offers.has(AppOp::Call), offers.has(AppOp::Message));
+        match (self.reply.is_some(), call, message) {
+            (true, true, _) | (false, _, true) => Ok(()),
+            (true, false, true) => {
+                let message = format!("`{name}` carries messages without a reply");
+                let error = ScenarioError::new(format!("{path}.reply"), message);
+                Err(error.with_hint("remove `reply`"))
+            }
+            (false, true, false) => {
+                let message = format!("`{name}` offers calls, but no messages without a reply");
+                Err(ScenarioError::new(path, message).with_hint("give `reply`: the size of each reply"))
+            }
+            (_, false, false) if offers.has(AppOp::Connect) => Ok(()),
+            (_, false, false) => {
+                let message = format!("`{name}` offers neither calls, messages nor connections");
+                Err(ScenarioError::new(path, message))
+            }
         }
     }
-    if calls.count == 0 {
-        return Err(ScenarioError::new(at("count"), "at least one call"));
+
+    fn needs_connections(&self) -> bool {
+        false
     }
-    if calls.count > u64::from(u32::MAX) {
-        return Err(ScenarioError::new(
-            at("count"),
-            "that many calls cannot be numbered",
-        ));
+
+    fn exchanges(&self) -> u64 {
+        self.count
     }
-    if calls.outstanding == Some(0) {
-        let message = "without a concurrent call, no call can start";
-        return Err(ScenarioError::new(at("outstanding"), message));
+
+    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, _: &mut OwnScript<'_>) {
+        if let Ends::Calls(calling) = ends {
+            plan::add(built, flow, self, calling);
+        }
     }
-    Ok(())
+
+    fn smaller(&self, forms: &mut SmallerForms<'_, Calls>) {
+        forms.lower(self.count, 1, |calls, count| calls.count = count);
+        forms.lower(self.size.map_or(0, |size| size.max), 1, |calls, size| {
+            calls.size = Some(Sizes::one(size));
+        });
+        forms.lower(self.reply.map_or(0, |reply| reply.max), 1, |calls, reply| {
+            calls.reply = Some(Sizes::one(reply));
+        });
+        forms.with(|calls| calls.arrivals = Arrivals::Even);
+        forms.lower(self.interval.0, 0, |calls, interval| {
+            calls.interval = Span(interval);
+        });
+        forms.with(|calls| calls.outstanding = None);
+        forms.with(|calls| calls.retry = Span(0));
+    }
 }
 
-/// Checks that a load is a valid share of an existing line.
-fn check_load(scenario: &Scenario, flow: &Flow, calls: &Calls, path: &str) -> Result<(), ScenarioError> {
-    let Some(load) = calls.load else {
-        return Ok(());
-    };
-    if load.0 <= 0.0 {
-        return Err(ScenarioError::new(path, "without load there are no calls"));
-    }
-    if calls.interval.0 > 0 {
+impl Calls {
+    /// Checks that a load is a valid share of an existing line.
+    fn check_load(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
+        let Some(load) = self.load else {
+            return Ok(());
+        };
+        reject(load.0 <= 0.0, path.to_owned(), "without load there are no calls")?;
         let message = "both `load` and `interval` state the time between calls";
-        return Err(ScenarioError::new(path, message));
+        reject(self.interval.0 > 0, path.to_owned(), message)?;
+        let without = flow
+            .from
+            .names()
+            .iter()
+            .find(|host| scenario.line_rate(host).is_none());
+        if let Some(host) = without {
+            let message = format!("the line of `{host}` has no rate of which this could be a share");
+            return Err(ScenarioError::new(path, message).with_hint("give its link a `rate`"));
+        }
+        Ok(())
     }
-    let without = flow
-        .from
-        .names()
-        .iter()
-        .find(|host| scenario.line_rate(host).is_none());
-    if let Some(host) = without {
-        let message = format!("the line of `{host}` has no rate of which this could be a share");
-        return Err(ScenarioError::new(path, message).with_hint("give its link a `rate`"));
-    }
-    Ok(())
 }

@@ -1,14 +1,13 @@
 //! The steps by which a scenario gets smaller or plainer. Each step is a whole scenario, and lowers
 //! everything that it changes, so that shrinking ends.
 
-use crate::link::Profile;
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
-use crate::scenario::{
-    At, Bounds, Bulk, Closing, Delivery, Flow, Hosts, Link, Opening, Rules, Scenario, State,
-};
+use hawser_sim::link::Profile;
+use hawser_sim::lower;
+use hawser_sim::scenario::units::{Bytes, Rate, Share, Span, Value};
+use hawser_sim::scenario::{At, Bounds, Bulk, Closing, Flow, Hosts, Link, Opening, Rules, Scenario, State};
 
-use super::network::{self, each_flow, flow_with, lower, with};
-use super::{Failing, LostFrame, calls, streams, works};
+use super::network::{self, each_flow, flow_with, with};
+use super::{Failing, LostFrame};
 
 /// Steps of one kind, the largest first.
 type Pass = fn(&Scenario, &Failing) -> Vec<Scenario>;
@@ -26,10 +25,7 @@ pub(super) const PASSES: &[Pass] = &[
     early_drop,
     plainer_applications,
     plainer_flows,
-    smaller_sizes,
-    calls::smaller_calls,
-    streams::smaller_streams,
-    works::smaller_works,
+    smaller_traffic,
     plainer_rules,
     plainer_changes,
     plainer_hosts,
@@ -130,30 +126,18 @@ fn fewer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     fewer.map(|flows| with(scenario, |s| s.flow = flows)).collect()
 }
 
-fn bulk(flow: &Flow, bytes: u64, back: u64) -> Flow {
+fn bulk(flow: &Flow, bulk: Bulk) -> Flow {
     flow_with(flow, |flow| {
         (flow.request, flow.messages) = (None, None);
-        flow.bulk = Some(Bulk { bytes: Bytes(bytes), back: Bytes(back) });
+        flow.bulk = Some(bulk);
     })
 }
 
 /// Replaces applications that take turns with bulk transfers.
 fn plainer_applications(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    each_flow(scenario, |flow| {
-        let mut forms = Vec::new();
-        if let Some(request) = flow.request {
-            let total = |sizes: Sizes| sizes.max.saturating_mul(request.count);
-            forms.push(bulk(flow, total(request.size), total(request.response)));
-        }
-        // Only a stream can be replaced with a stream.
-        let streamed = flow
-            .messages
-            .filter(|messages| messages.delivery == Delivery::Stream);
-        if let Some(messages) = streamed {
-            let total = messages.size.max.saturating_mul(messages.count);
-            forms.push(bulk(flow, total, if messages.both_ways { total } else { 0 }));
-        }
-        forms
+    each_flow(scenario, |flow| match flow.takes_turns() {
+        true => vec![bulk(flow, flow.volume().bulk())],
+        false => Vec::new(),
     })
 }
 
@@ -207,66 +191,9 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     })
 }
 
-fn smaller_sizes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    each_flow(scenario, |flow| {
-        let mut forms = Vec::new();
-        // Adds a form for each lower value of a number, which a function sets in the flow.
-        let mut each = |value: u64, min: u64, put: &dyn Fn(&mut Flow, u64)| {
-            let values = lower(value, min).into_iter();
-            forms.extend(values.map(|value| flow_with(flow, |flow| put(flow, value))));
-        };
-        if let Some(bulk) = flow.bulk {
-            each(bulk.bytes.0, min_bytes(flow), &|flow, bytes| {
-                flow.bulk = flow.bulk.map(|bulk| Bulk { bytes: Bytes(bytes), ..bulk });
-            });
-            each(bulk.back.0, 0, &|flow, back| {
-                flow.bulk = flow.bulk.map(|bulk| Bulk { back: Bytes(back), ..bulk });
-            });
-        }
-        if let Some(request) = flow.request {
-            each(request.count, 1, &|flow, count| {
-                flow.request.iter_mut().for_each(|request| request.count = count);
-            });
-            each(request.think.0, 0, &|flow, think| {
-                flow.request
-                    .iter_mut()
-                    .for_each(|request| request.think = Span(think));
-            });
-            each(request.size.max, 1, &|flow, size| {
-                flow.request
-                    .iter_mut()
-                    .for_each(|request| request.size = Sizes::one(size));
-            });
-            each(request.response.max, 1, &|flow, size| {
-                flow.request
-                    .iter_mut()
-                    .for_each(|request| request.response = Sizes::one(size));
-            });
-        }
-        if let Some(messages) = flow.messages {
-            each(messages.count, 1, &|flow, count| {
-                flow.messages
-                    .iter_mut()
-                    .for_each(|messages| messages.count = count);
-            });
-            each(messages.interval.0, 0, &|flow, interval| {
-                flow.messages
-                    .iter_mut()
-                    .for_each(|messages| messages.interval = Span(interval));
-            });
-            each(messages.size.max, 1, &|flow, size| {
-                flow.messages
-                    .iter_mut()
-                    .for_each(|messages| messages.size = Sizes::one(size));
-            });
-            each(u64::from(messages.both_ways), 0, &|flow, _| {
-                flow.messages
-                    .iter_mut()
-                    .for_each(|messages| messages.both_ways = false);
-            });
-        }
-        forms
-    })
+/// Tries the smaller forms of each flow's traffic.
+fn smaller_traffic(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    each_flow(scenario, Flow::smaller)
 }
 
 /// Demands less after the last byte, and of the costs.
@@ -510,7 +437,7 @@ fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         }
         for number in 1..=EARLY.min(dropped - 1) {
             all.push(with(scenario, |s| {
-                s.flow[0] = bulk(flow, bytes, back);
+                s.flow[0] = bulk(flow, Bulk { bytes: Bytes(bytes), back: Bytes(back) });
                 let Link { forward, backward, .. } = &mut s.link[link];
                 let rules = if table == 1 { forward } else { backward };
                 rules.drop = Some(vec![number]);

@@ -5,8 +5,6 @@
 //! which is checked here. `cargo xtask long planted` searches for all bugs, and prints the time that each
 //! took.
 
-#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +13,8 @@ use std::time::Duration;
 
 use hawser_engine::program::Program;
 use hawser_load::{Engine, Loaded};
+use hawser_runs::swarm::{self, Abilities, Ability, Beside, Subject};
 use hawser_sim::scenario::units::Value;
-use hawser_sim::swarm::{self, Abilities, Ability, Beside, Subject};
 use hawser_sim::{Options, Report, ResolveError, run};
 use rustix::time::{ClockId, clock_gettime};
 

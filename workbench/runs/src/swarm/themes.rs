@@ -2,9 +2,9 @@
 //! of each.
 
 use super::{Ability, DURATION, MICROSECOND, MILLISECOND, SECOND, Subject, healing, request, span};
-use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
-use crate::scenario::{
+use hawser_sim::rng::Rng;
+use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
+use hawser_sim::scenario::{
     Abort, Arrivals, At, Bounds, Bulk, Closing, Delivery, End, Flow, Link, Messages, Opening, Request, Rules,
     Scenario, State,
 };

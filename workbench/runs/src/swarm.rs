@@ -25,13 +25,13 @@ use hawser_ir::{Module, Source, Ty};
 pub use abilities::{Abilities, Ability, UnknownAbility};
 pub use carried::{Carried, Kind};
 
-pub use crate::scenario::Delivery;
-pub use crate::scenario::units::Value;
+pub use hawser_sim::scenario::Delivery;
+pub use hawser_sim::scenario::units::Value;
 
-use crate::report::Report;
-use crate::rng::Rng;
-use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
-use crate::scenario::{
+use hawser_sim::report::Report;
+use hawser_sim::rng::Rng;
+use hawser_sim::scenario::units::{Bytes, Rate, Share, Sizes, Span};
+use hawser_sim::scenario::{
     Arrivals, At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Nat, Opening, Origin,
     Request, Rules, Scenario, State,
 };
@@ -726,7 +726,7 @@ mod tests {
             assert_eq!(rest == 0, ability.is_some(), "condition {number}: {rest}");
         }
         let near = |s: &Scenario| match s.params.get("START") {
-            Some(crate::scenario::units::Value::Number(start)) => {
+            Some(hawser_sim::scenario::units::Value::Number(start)) => {
                 *start > (1 << 32) - (1 << 19) && *start < 1 << 32
             }
             _ => false,

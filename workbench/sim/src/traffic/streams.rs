@@ -1,9 +1,18 @@
 //! Streams within a connection.
 
+use std::sync::Arc;
+
+use hawser_ir::AppOp;
+use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
-use super::units::{Share, Sizes};
-use super::{Closing, Flow, Opening, ScenarioError, is_default};
+use super::connection::{Talk, talk};
+use super::{Checked, ProgramOffers, SmallerForms, Traffic, reject};
+use crate::app::bulk::Bulk;
+use crate::app::streams::{Agreed, Settings};
+use crate::app::{Carries, SIDES};
+use crate::scenario::units::{Share, Sizes};
+use crate::scenario::{Closing, Flow, Opening, Scenario, ScenarioError, defaults, is_default};
 
 /// The maximum number of streams that an end of a flow opens: both ends know all of them.
 const STREAMS_MAX: u64 = 100_000;
@@ -17,7 +26,7 @@ const LONGEST: u64 = 1 << 32;
 #[serde(deny_unknown_fields)]
 pub struct Streams {
     /// The number of streams that each opening end opens.
-    #[serde(default = "super::defaults::one")]
+    #[serde(default = "defaults::one")]
     pub count: u64,
     /// The number of bytes that the opener of a stream sends on it, in addition to the eight that identify
     /// the stream.
@@ -29,7 +38,7 @@ pub struct Streams {
     #[serde(default, skip_serializing_if = "is_default")]
     pub opened_by: Openers,
     /// The maximum number of its own streams that an end has open at a time.
-    #[serde(default = "super::defaults::concurrent")]
+    #[serde(default = "defaults::concurrent")]
     pub concurrent: u64,
     /// The share of streams on which only the opener sends.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -64,7 +73,7 @@ impl Streams {
             size,
             back: None,
             opened_by: Openers::Client,
-            concurrent: super::defaults::concurrent(),
+            concurrent: defaults::concurrent(),
             one_way: Share(0.0),
             reset: Share(0.0),
             stop: Share(0.0),
@@ -80,63 +89,90 @@ impl Streams {
             Openers::Both => [self.count, self.count],
         }
     }
-}
 
-/// Checks a flow of streams; other flows pass.
-pub(super) fn check(flow: &Flow, path: &str) -> Result<(), ScenarioError> {
-    let Some(streams) = &flow.streams else {
-        return Ok(());
-    };
-    let at = |key: &str| format!("{path}.streams.{key}");
-    if streams.count == 0 {
-        return Err(ScenarioError::new(at("count"), "at least one stream"));
-    }
-    if streams.count > STREAMS_MAX {
+    fn check_numbers(&self, at: impl Fn(&str) -> String) -> Checked {
+        reject(self.count == 0, at("count"), "at least one stream")?;
         let message =
             format!("more than {STREAMS_MAX} streams of a connection, each of which both ends know");
-        return Err(ScenarioError::new(at("count"), message));
-    }
-    if streams.concurrent == 0 {
+        reject(self.count > STREAMS_MAX, at("count"), message)?;
         let message = "without an open stream, no data can be sent";
-        return Err(ScenarioError::new(at("concurrent"), message));
-    }
-    if streams.concurrent > CONCURRENT_MAX {
+        reject(self.concurrent == 0, at("concurrent"), message)?;
         let message = format!("more than {CONCURRENT_MAX} streams at a time");
-        return Err(ScenarioError::new(at("concurrent"), message));
-    }
-    let longest = streams.back.map_or(0, |back| back.max);
-    for (key, longest) in [("size", streams.size.max), ("back", longest)] {
-        if longest > LONGEST {
+        reject(self.concurrent > CONCURRENT_MAX, at("concurrent"), message)?;
+        let longest = self.back.map_or(0, |back| back.max);
+        for (key, longest) in [("size", self.size.max), ("back", longest)] {
             let message = format!("a stream of {longest} bytes is longer than the limit of {LONGEST}");
-            return Err(ScenarioError::new(at(key), message));
+            reject(longest > LONGEST, at(key), message)?;
         }
+        Ok(())
     }
-    if flow.close == Closing::Both {
-        let message = "an end that closes immediately ends the streams of the other end";
-        let error = ScenarioError::new(format!("{path}.close"), message);
-        return Err(error.with_hint("`client`, `server` or `never`"));
+}
+
+impl Traffic for Streams {
+    fn check(&self, _: &Scenario, flow: &Flow, path: &str) -> Checked {
+        self.check_numbers(|key| format!("{path}.streams.{key}"))?;
+        if flow.close == Closing::Both {
+            let message = "an end that closes immediately ends the streams of the other end";
+            let error = ScenarioError::new(format!("{path}.close"), message);
+            return Err(error.with_hint("`client`, `server` or `never`"));
+        }
+        let message = "both ends of a flow of streams cannot connect at once";
+        reject(flow.open == Opening::Both, format!("{path}.open"), message)?;
+        if flow.one_way {
+            let message = "this is a key of `streams`";
+            let error = ScenarioError::new(format!("{path}.one_way"), message);
+            return Err(error.with_hint("streams = { size = 1000, one_way = 1 }"));
+        }
+        Ok(())
     }
-    let keys = [
-        (
-            "open",
-            flow.open == Opening::Both,
-            "both ends of a flow of streams cannot connect at once",
-        ),
-        ("one_way", flow.one_way, "this is a key of `streams`"),
-    ];
-    if let Some((key, _, message)) = keys.into_iter().find(|(_, given, _)| *given) {
-        let error = ScenarioError::new(format!("{path}.{key}"), message);
-        return Err(match key {
-            "one_way" => error.with_hint("streams = { size = 1000, one_way = 1 }"),
-            _ => error,
+
+    fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
+        if !offers.has(AppOp::Open) {
+            let message = format!("the connections of `{}` have no streams within them", offers.name);
+            let error = ScenarioError::new(path, message);
+            return Err(error.with_hint("the program carries one stream: `bulk = { bytes = \"1MiB\" }`"));
+        }
+        offers.check_connections(path)
+    }
+
+    fn exchanges(&self) -> u64 {
+        self.count
+    }
+
+    fn talk(&self, _: Instant, seed: u64, label: &str) -> Talk {
+        let settings = Settings {
+            counts: self.counts(),
+            size: self.size.bounds(),
+            back: self.back.unwrap_or(self.size).bounds(),
+            concurrent: self.concurrent as usize,
+            one_way: self.one_way.0,
+            reset: self.reset.0,
+            stop: self.stop.0,
+        };
+        let agreed = Arc::new(Agreed::draw(&settings, seed, label));
+        let carries = SIDES.map(|_| Carries::Streams(Arc::clone(&agreed)));
+        Talk { carries, ..talk(|side| Bulk::new(side, 0, 0)) }
+    }
+
+    fn smaller(&self, forms: &mut SmallerForms<'_, Streams>) {
+        forms.lower(self.count, 1, |streams, count| streams.count = count);
+        forms.with(|streams| streams.opened_by = Openers::Client);
+        forms.with(|streams| streams.reset = Share(0.0));
+        forms.with(|streams| streams.stop = Share(0.0));
+        forms.with(|streams| streams.one_way = Share(0.0));
+        forms.lower(self.size.max, 0, |streams, size| streams.size = Sizes::one(size));
+        forms.lower(self.back.unwrap_or(self.size).max, 0, |streams, back| {
+            streams.back = Some(Sizes::one(back));
+        });
+        forms.lower(self.concurrent, 1, |streams, concurrent| {
+            streams.concurrent = concurrent;
         });
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scenario;
+    use crate::scenario::Scenario;
 
     fn error(streams: &str, more: &str) -> String {
         let text = format!(

@@ -1,39 +1,26 @@
-//! The applications of flows of calls.
+//! The plan of a flow of calls: the caller, the server and the time of each call.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_engine::program::Program;
-use hawser_ir::{AppOp, Source};
 use hawser_time::nanos;
 
+use super::Calls;
+use super::ends::CallEnds;
 use crate::app::Agent;
 use crate::app::calls::{Caller, Ledger, Plan, Planned};
-use crate::build::{Built, BuiltFlow, Ends, START};
+use crate::build::{Built, BuiltFlow, START};
 use crate::rng::Rng;
 use crate::scenario::workload::Traced;
-use crate::scenario::{Arrivals, Calling, Calls, Connecting, Flow, Scenario, ScenarioError};
+use crate::scenario::{Arrivals, Calling, Connecting, Scenario, ScenarioError};
+use crate::traffic::NewFlow;
 
 /// Adds a flow's applications to its hosts.
-pub(crate) fn add(
-    built: &mut Built,
-    scenario: &Scenario,
-    (number, flow): (usize, &Flow),
-    calling: Calling,
-    seed: u64,
-) {
-    let Some(calls) = &flow.calls else {
-        return;
-    };
-    let plan = plan(
-        (scenario, built.flows.len()),
-        (number, flow, calls),
-        &calling,
-        seed,
-    );
+pub(super) fn add(built: &mut Built, flow: &NewFlow<'_>, calls: &Calls, calling: Calling) {
+    let plan = plan(flow, built.flows.len(), calls, &calling);
     let ends = calling.callers.iter().chain(&calling.servers);
     let addresses: BTreeMap<usize, SocketAddr> = ends.copied().collect();
     let (start, callers) = (plan.start, plan.callers.clone());
@@ -46,29 +33,25 @@ pub(crate) fn add(
     let (agents, calling) = (Rc::new(agents), Rc::new(calling));
     for (caller, Caller { host, address, .. }) in callers.into_iter().enumerate() {
         built.flows.push(BuiltFlow {
-            flow: number,
-            app: "calls",
+            flow: flow.number,
+            app: flow.app,
             port: address.port(),
             client: address,
             start,
-            ends: Ends::Calls {
+            ends: Box::new(CallEnds {
                 ledger: Rc::clone(&ledger),
                 caller,
                 host,
                 calling: Rc::clone(&calling),
                 agents: Rc::clone(&agents),
-            },
+            }),
         });
     }
 }
 
 /// Draws the caller, the server and the time of each call.
-fn plan(
-    (scenario, trace): (&Scenario, usize),
-    (number, flow, calls): (usize, &Flow, &Calls),
-    calling: &Calling,
-    seed: u64,
-) -> Plan {
+fn plan(new: &NewFlow<'_>, trace: usize, calls: &Calls, calling: &Calling) -> Plan {
+    let NewFlow { scenario, number, flow, seed, .. } = *new;
     let numbers = scenario.host_numbers();
     let mut all = Vec::new();
     let mut of_hosts = BTreeMap::<&str, Vec<&Traced>>::new();
@@ -152,88 +135,4 @@ pub(crate) fn check_files(scenario: &Scenario) -> Result<(), ScenarioError> {
         }
     }
     Ok(())
-}
-
-/// Rejects flows that the programs of their hosts cannot carry. Connections need a program that offers them.
-/// Calls with a reply need a program that offers calls, and calls without one need messages. If it offers
-/// neither, connections suffice, because messages are framed on them.
-pub(crate) fn check_offers<'a>(
-    scenario: &Scenario,
-    program: impl Fn(usize) -> (&'a str, &'a dyn Program),
-) -> Result<(), ScenarioError> {
-    let of_names = scenario.host_numbers();
-    for (number, flow) in scenario.flow.iter().enumerate() {
-        let hosts = flow.from.names().iter().chain(flow.to.names());
-        let numbers: BTreeSet<usize> = hosts
-            .filter_map(|name| of_names.get(name.as_str()).copied())
-            .collect();
-        let mut seen = BTreeSet::new();
-        for host in numbers {
-            let (name, program) = program(host);
-            if seen.insert(name) {
-                check_offer(flow, &format!("flow[{number}]"), (name, program))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_offer(flow: &Flow, path: &str, (name, program): (&str, &dyn Program)) -> Result<(), ScenarioError> {
-    let parsers = &program.module().parsers;
-    let offers = |op| parsers.iter().any(|parser| parser.source == Source::App(op));
-    let (connect, call, message) = (
-        offers(AppOp::Connect),
-        offers(AppOp::Call),
-        offers(AppOp::Message),
-    );
-    if flow.streams.is_some() && !offers(AppOp::Open) {
-        let message = format!("the connections of `{name}` have no streams within them");
-        let error = ScenarioError::new(format!("{path}.streams"), message);
-        return Err(error.with_hint("the program carries one stream: `bulk = { bytes = \"1MiB\" }`"));
-    }
-    if flow.works.is_some() != offers(AppOp::Post) {
-        return Err(match flow.works.is_some() {
-            true => {
-                let message = format!("`{name}` has no queue pairs");
-                ScenarioError::new(format!("{path}.works"), message)
-            }
-            false => {
-                let message = format!("`{name}` carries only works of queue pairs");
-                ScenarioError::new(path, message).with_hint("works = { size = \"4kB\" }")
-            }
-        });
-    }
-    let Some(calls) = &flow.calls else {
-        if connect || !(call || message) {
-            return Ok(());
-        }
-        let app = match (&flow.bulk, &flow.request) {
-            (Some(_), _) => "bulk",
-            (None, Some(_)) => "request",
-            (None, None) => "messages",
-        };
-        let error = ScenarioError::new(format!("{path}.{app}"), format!("`{name}` offers no connections"));
-        return Err(error.with_hint("the program carries calls: `calls = { size = 100, reply = 100 }`"));
-    };
-    let key = |key: &str| format!("{path}.calls{key}");
-    match (calls.reply.is_some(), call, message) {
-        (true, true, _) | (false, _, true) => Ok(()),
-        (true, false, true) => {
-            let error = ScenarioError::new(
-                key(".reply"),
-                format!("`{name}` carries messages without a reply"),
-            );
-            Err(error.with_hint("remove `reply`"))
-        }
-        (false, true, false) => {
-            let message = format!("`{name}` offers calls, but no messages without a reply");
-            Err(ScenarioError::new(key(""), message).with_hint("give `reply`: the size of each reply"))
-        }
-        // Connections suffice, because messages can be framed on them.
-        (_, false, false) if connect => Ok(()),
-        (_, false, false) => {
-            let message = format!("`{name}` offers neither calls, messages nor connections");
-            Err(ScenarioError::new(key(""), message))
-        }
-    }
 }

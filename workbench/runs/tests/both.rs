@@ -6,8 +6,6 @@
 //! connections. `hawser swarm --engine both` compares the packets that leave a host; this test also compares
 //! the state within it.
 
-#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +18,7 @@ use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_sim::swarm::{self, Abilities, Subject};
+use hawser_runs::swarm::{self, Abilities, Subject};
 use hawser_sim::{Options, Scenario, run};
 
 /// The numbers of compared calls.

@@ -1,9 +1,14 @@
 //! Works of queue pairs: they write, read and change memory of another host, and send messages into memory.
 
+mod ends;
+
+use hawser_ir::AppOp;
 use serde::{Deserialize, Serialize};
 
-use super::units::{Bytes, Share, Sizes, Span};
-use super::{Closing, Flow, Opening, Scenario, ScenarioError, is_default};
+use super::{Checked, NewFlow, ProgramOffers, SmallerForms, Traffic, reject, reject_connection_keys};
+use crate::build::{Built, OwnScript};
+use crate::scenario::units::{Bytes, Share, Sizes, Span};
+use crate::scenario::{Ends, Flow, Scenario, ScenarioError, defaults, is_default};
 
 /// The maximum size of a work, in bytes.
 const LARGEST: u64 = 1 << 24;
@@ -35,7 +40,7 @@ pub struct Works {
     #[serde(default, skip_serializing_if = "is_default")]
     pub both_ways: bool,
     /// The number of works that are posted at a time.
-    #[serde(default = "super::defaults::posted")]
+    #[serde(default = "defaults::posted")]
     pub depth: u64,
     /// The share of messages and writes that carry four bytes of immediate data.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -45,19 +50,19 @@ pub struct Works {
     #[serde(default, skip_serializing_if = "is_default")]
     pub fence: Share,
     /// The number of its peer's messages for which an end has memory posted.
-    #[serde(default = "super::defaults::posted")]
+    #[serde(default = "defaults::posted")]
     pub receives: u64,
     /// The time after which an end posts again the memory that a message has used.
     #[serde(default, skip_serializing_if = "is_default")]
     pub refill: Span,
     /// The payload of a packet: 256, 512, 1024, 2048 or 4096 bytes.
-    #[serde(default = "super::defaults::path_mtu")]
+    #[serde(default = "defaults::path_mtu")]
     pub mtu: Bytes,
     /// The number of reads and atomic operations in progress at a time, 1 to 16.
-    #[serde(default = "super::defaults::posted")]
+    #[serde(default = "defaults::posted")]
     pub reads: u64,
     /// The time without an acknowledgement after which packets are retransmitted.
-    #[serde(default = "super::defaults::pair_timeout")]
+    #[serde(default = "defaults::pair_timeout")]
     pub timeout: Span,
 }
 
@@ -96,14 +101,14 @@ impl Works {
             size,
             kinds: all_kinds(),
             both_ways: false,
-            depth: super::defaults::posted(),
+            depth: defaults::posted(),
             immediate: Share(0.0),
             fence: Share(0.0),
-            receives: super::defaults::posted(),
+            receives: defaults::posted(),
             refill: Span(0),
-            mtu: super::defaults::path_mtu(),
-            reads: super::defaults::posted(),
-            timeout: super::defaults::pair_timeout(),
+            mtu: defaults::path_mtu(),
+            reads: defaults::posted(),
+            timeout: defaults::pair_timeout(),
         }
     }
 
@@ -121,76 +126,81 @@ impl Works {
     }
 }
 
-/// Checks a flow of works; other flows pass.
-pub(super) fn check(scenario: &Scenario, flow: &Flow, path: &str) -> Result<(), ScenarioError> {
-    let Some(works) = &flow.works else {
-        return Ok(());
-    };
-    let others = [
-        ("again", flow.again > 0),
-        ("port", flow.port.is_some()),
-        ("client_port", flow.client_port.is_some()),
-        ("one_port", flow.one_port),
-        ("open", flow.open != Opening::default()),
-        ("close", flow.close != Closing::default()),
-        ("one_way", flow.one_way),
-        ("abort", flow.abort.is_some()),
-        ("refusals", flow.refusals),
-        ("read_rate", flow.read_rate.is_some()),
-        ("read_stop", flow.read_stop != Span::default()),
-        ("send_buffer", flow.send_buffer.is_some()),
-        ("receive_buffer", flow.receive_buffer.is_some()),
-    ];
-    if let Some((key, _)) = others.into_iter().find(|(_, given)| *given) {
+impl Traffic for Works {
+    fn check(&self, scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
         let message = "works are between queue pairs; this key concerns streams";
-        return Err(ScenarioError::new(format!("{path}.{key}"), message));
+        reject_connection_keys(flow, &[("port", flow.port.is_some())], path, message)?;
+        let mut hosts = flow.from.names().iter().chain(flow.to.names());
+        let falls = |host: &String| scenario.at.iter().any(|at| at.host.as_ref() == Some(host));
+        if let Some(host) = hosts.find(|host| falls(host)) {
+            let message = format!("`{host}` goes down, so a queue pair would lose its peer");
+            return Err(ScenarioError::new(format!("{path}.works"), message));
+        }
+        let at = |key: &str| format!("{path}.works.{key}");
+        let between = |key: &str, value: u64, min: u64, max: u64| {
+            let message = format!("{value} is not between {min} and {max}");
+            reject(!(min..=max).contains(&value), at(key), message)
+        };
+        reject(self.count == Some(0), at("count"), "at least one work")?;
+        if self.kinds.is_empty() {
+            let error = ScenarioError::new(at("kinds"), "the list of kinds is empty");
+            return Err(error.with_hint("kinds = [\"write\", \"read\"]"));
+        }
+        between("depth", self.depth, 1, DEPTH_MAX)?;
+        between("receives", self.receives, 1, RECEIVES_MAX)?;
+        between("reads", self.reads, 1, 16)?;
+        let (mtu, largest) = (self.mtu.0, self.size.max);
+        let is_odd = !(256..=4096).contains(&mtu) || !mtu.is_power_of_two();
+        let message = format!("{mtu} bytes are none of 256, 512, 1024, 2048 and 4096");
+        reject(is_odd, at("mtu"), message)?;
+        let message = format!("a work of {largest} bytes is larger than the limit of {LARGEST}");
+        reject(largest > LARGEST, at("size"), message)?;
+        let memory = self.place() * (self.depth + self.receives);
+        if memory > MEMORY_MAX {
+            let message = format!("{memory} bytes exceed the {MEMORY_MAX} that an end registers");
+            let error = ScenarioError::new(at("size"), message);
+            return Err(error.with_hint("a lower `depth`, or fewer `receives`"));
+        }
+        Ok(())
     }
-    let mut hosts = flow.from.names().iter().chain(flow.to.names());
-    let falls = |host: &String| scenario.at.iter().any(|at| at.host.as_ref() == Some(host));
-    if let Some(host) = hosts.find(|host| falls(host)) {
-        let message = format!("`{host}` goes down, so a queue pair would lose its peer");
-        return Err(ScenarioError::new(format!("{path}.works"), message));
+
+    fn check_offer(&self, offers: &ProgramOffers<'_>, path: &str) -> Checked {
+        if offers.has(AppOp::Post) {
+            return Ok(());
+        }
+        let message = format!("`{}` has no queue pairs", offers.name);
+        Err(ScenarioError::new(path, message))
     }
-    let error = |key: &str, message: String| ScenarioError::new(format!("{path}.works.{key}"), message);
-    let between = |key: &str, value: u64, min: u64, max: u64| match (min..=max).contains(&value) {
-        true => Ok(()),
-        false => Err(error(key, format!("{value} is not between {min} and {max}"))),
-    };
-    if works.count == Some(0) {
-        return Err(error("count", "at least one work".to_owned()));
+
+    fn exchanges(&self) -> u64 {
+        self.count.unwrap_or(0)
     }
-    if works.kinds.is_empty() {
-        let message = "the list of kinds is empty".to_owned();
-        return Err(error("kinds", message).with_hint("kinds = [\"write\", \"read\"]"));
+
+    fn add(&self, built: &mut Built, flow: &NewFlow<'_>, ends: Ends, _: &mut OwnScript<'_>) {
+        for connection in ends.connections() {
+            ends::add(built, flow, self, connection);
+        }
     }
-    between("depth", works.depth, 1, DEPTH_MAX)?;
-    between("receives", works.receives, 1, RECEIVES_MAX)?;
-    between("reads", works.reads, 1, 16)?;
-    if !(256..=4096).contains(&works.mtu.0) || !works.mtu.0.is_power_of_two() {
-        let message = format!(
-            "{} bytes are not one of 256, 512, 1024, 2048 and 4096",
-            works.mtu.0
-        );
-        return Err(error("mtu", message));
+
+    fn smaller(&self, forms: &mut SmallerForms<'_, Works>) {
+        forms.lower(self.count.unwrap_or(0), 1, |works, count| {
+            works.count = Some(count)
+        });
+        forms.with(|works| works.both_ways = false);
+        for kind in self.kinds.iter().filter(|_| self.kinds.len() > 1) {
+            forms.with(|works| works.kinds = vec![*kind]);
+        }
+        forms.lower(self.size.max, 0, |works, size| works.size = Sizes::one(size));
+        forms.lower(self.depth, 1, |works, depth| works.depth = depth);
+        forms.with(|works| works.immediate = Share(0.0));
+        forms.with(|works| works.fence = Share(0.0));
+        forms.with(|works| works.refill = Span(0));
     }
-    if works.size.max > LARGEST {
-        let message = format!(
-            "a work of {} bytes is larger than the limit of {LARGEST}",
-            works.size.max
-        );
-        return Err(error("size", message));
-    }
-    let memory = works.place() * (works.depth + works.receives);
-    if memory > MEMORY_MAX {
-        let message = format!("{memory} bytes exceed the {MEMORY_MAX} that an end registers");
-        return Err(error("size", message).with_hint("a lower `depth`, or fewer `receives`"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scenario;
+    use crate::scenario::Scenario;
 
     fn error(works: &str, more: &str) -> String {
         let text = format!(
