@@ -4,6 +4,7 @@
 //! * [`long`]: checks that run for as long as the caller chooses
 //! * [`record`]: full measurements of benches and experiments, stored as records
 //! * [`tap`]: the cost of the engine's observation points when they have no observer
+//! * [`size`]: lines of code and of tests, per crate
 //! * [`mutants`]: a count of the wrong conditions of a program that its tests detect
 //!
 //! Invariant: [`CHORES`] is the only list of chores, and a chore is found there by its name.
@@ -13,6 +14,7 @@
 mod long;
 mod mutants;
 mod record;
+mod size;
 mod tap;
 mod tidy;
 
@@ -59,6 +61,12 @@ const CHORES: &[Chore] = &[
         usage: "",
         about: "draw the arrows in ARCHITECTURE.md",
         run: picture,
+    },
+    Chore {
+        name: "size",
+        usage: "[REVISION]",
+        about: "count the lines of code and of tests per crate",
+        run: size::run,
     },
     Chore {
         name: "mutants",

@@ -16,7 +16,7 @@ pub(crate) mod picture;
 mod purity;
 mod ratchet;
 mod recorded;
-mod rust_text;
+pub(crate) mod rust_text;
 mod temporary;
 mod tree;
 
