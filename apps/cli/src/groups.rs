@@ -81,6 +81,11 @@ mod tests {
     use crate::Cli;
 
     #[test]
+    fn every_subcommand_is_consistent() {
+        grouped(Cli::command()).debug_assert();
+    }
+
+    #[test]
     fn every_subcommand_is_in_one_group() {
         let command = Cli::command();
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());

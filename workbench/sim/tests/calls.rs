@@ -217,7 +217,7 @@ fn a_swarm_of_calls_passes_alike_on_both_engines() {
 }
 
 /// The params of a program for the swarm, whose round trips are a thousand times those for which its defaults
-/// are meant. They are taken from the program's file of arguments for `hawser swarm`.
+/// are meant. They are taken from the program's file of arguments for `hawser sim swarm`.
 fn params(program: &str) -> Vec<(String, Value)> {
     let file = format!(
         "{}/../../transports/{program}/swarm.args",

@@ -292,7 +292,7 @@ fn unrunnable_scenarios_are_rejected_with_the_reason() {
     }
 }
 
-/// Readers copy the example, so it has to be correct by itself: `hawser swarm examples/stop-and-wait.mtp
+/// Readers copy the example, so it has to be correct by itself: `hawser sim swarm examples/stop-and-wait.mtp
 /// --plain`.
 #[test]
 fn stop_and_wait_passes_the_plain_swarm() {

@@ -16,7 +16,9 @@ use crate::trace_file::TraceArgs;
 /// A scenario (docs/scenarios.md) names hosts, links with their faults, a transport program (built in,
 /// or any .mtp file) and the applications. The same seed gives the same run, down to the trace hash.
 /// The command fails when data was lost, changed or repeated, or when something did not complete.
+// `Args` of `replay` and `picture` contain these.
 #[derive(clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// The scenario
     file: PathBuf,

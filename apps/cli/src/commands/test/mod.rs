@@ -29,9 +29,9 @@ pub(crate) struct Args {
     #[arg(long, alias = "packets", conflicts_with = "json")]
     show: bool,
     #[command(flatten)]
-    script: script::Options,
+    script: script::ScriptArgs,
     #[command(flatten)]
-    steps: steps::Options,
+    steps: steps::StepsArgs,
     /// Print the result as a JSON object; if both kinds of files are given, one object for each kind, a line
     /// each
     #[arg(long)]

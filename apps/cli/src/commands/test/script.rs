@@ -21,7 +21,7 @@ use crate::trace_file::TraceArgs;
 /// The options of scripts.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Scripts (.pkt)")]
-pub(super) struct Options {
+pub(super) struct ScriptArgs {
     /// The program under test: a built-in program's name, or a file (.mtp) with its script.toml; by default tcp
     #[arg(long, value_name = "PROGRAM")]
     program: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Options {
     trace: TraceArgs,
 }
 
-impl Options {
+impl ScriptArgs {
     /// Refuses these options if no script is run.
     pub(super) fn refuse(&self) -> Outcome {
         let given = [

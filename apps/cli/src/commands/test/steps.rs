@@ -15,13 +15,13 @@ use crate::exit::{Exit, Outcome};
 /// The options of files of steps.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Steps (.steps)")]
-pub(super) struct Options {
+pub(super) struct StepsArgs {
     /// Also show what each event of the program did, as `hawser sim trace` does
     #[arg(long)]
     events: bool,
 }
 
-impl Options {
+impl StepsArgs {
     /// Refuses these options if no file of steps is run.
     pub(super) fn refuse(&self) -> Outcome {
         refuse(&[("--events", self.events)], "files of steps (.steps)")
